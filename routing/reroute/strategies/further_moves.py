@@ -14,6 +14,7 @@ import numpy as np
 
 from routing.cdg.acyclic import AcyclicCdg
 from routing.deadlock.schedule_search import find_schedule
+from routing.deadlock.update_schedule import UpdateSchedule
 from routing.engines.roots import roots_left
 from routing.errors import OptionError, RoutingError
 from routing.numerals import count_noun
@@ -82,32 +83,33 @@ def move_further(context: RerouteContext, repaired: Candidate) -> Candidate:
         repaired, goal = replace(repaired, found=found), max(goal, fresh_peak)
     most = max(found.broken // 2, min(FEW_ENTRIES, found.routing.lft.size // MOST_OF_TABLE))
     start = State(_progress(context, repaired, numbering), load, goal, most)
-    for end in _better(context, start, repaired):
-        outcome = _accepted(context, repaired, start, end)
+    for end, beside in _better(context, start, repaired):
+        outcome = _accepted(context, repaired, start, end, beside)
         if outcome is not None:
             return outcome
     return repaired
 
 
-def _better(context: RerouteContext, start: State, repaired: Candidate) -> Iterator[State]:
+def _better(context: RerouteContext, start: State, repaired: Candidate) -> Iterator[tuple[State, Routing | None]]:
     """Yield states that are better than that of the repaired tables, and the best one first.
 
-    The caller takes the first state that is safe to write.
+    The caller takes the first state that is safe to write.  Tables beside a state are those with more changed entries:
+    the state counts only if it is not harder to write than these tables.
     """
     missing = max(repaired.found.broken, repaired.missing)
 
-    def fewer(state: State, *, retrace: bool) -> Iterator[State]:
+    def fewer(state: State, *, retrace: bool) -> Iterator[tuple[State, Routing | None]]:
         changed = count_changed(state.progress.tables.lft, context.request.translated.earlier)
         if changes_too_many(changed - repaired.restored, missing):
             less = change_fewer(context, state, missing, retrace=retrace)
             if count_changed(less.progress.tables.lft, context.request.translated.earlier) < changed:
-                yield less
+                yield less, state.progress.tables
 
     if start.peak > start.goal * (1 + ENOUGH[1]):
         end = _searched(context, start)
         if end.peak < start.peak:
             yield from fewer(end, retrace=True)
-            yield end
+            yield end, None
     yield from fewer(start, retrace=False)
 
 
@@ -205,10 +207,13 @@ def _vacated(context: RerouteContext, state: State) -> State | None:
     return best if best is not None and state.gains(best.load) else None
 
 
-def _accepted(context: RerouteContext, repaired: Candidate, start: State, end: State) -> Candidate | None:
+def _accepted(
+    context: RerouteContext, repaired: Candidate, start: State, end: State, beside: Routing | None
+) -> Candidate | None:
     """Return the tables of the state ``end`` with their proof; None if they are not safe to write.
 
-    ``start`` is the state of the repaired tables.
+    ``start`` is the state of the repaired tables.  If the tables ``beside`` are easier to write, the result is None,
+    too.
     """
     before, request = repaired.found, context.request
     was = peak_in(end.progress.numbering, fullest(request.before.fabric.channels, request.before.load))
@@ -217,6 +222,8 @@ def _accepted(context: RerouteContext, repaired: Candidate, start: State, end: S
     progress = replace(end.progress, statistics=statistics, leaves_baseline=False)
     outcome = verify(context, progress, how, was / end.peak)
     if isinstance(outcome, Refusal) or not _is_safe_enough(request, outcome.found, before):
+        return None
+    if beside is not None and _difficulty(request, outcome.found, beside) < _difficulty(request, outcome.found):
         return None
     found = replace(outcome.found, reason=f"{before.reason}; {why}", fresh_kept=before.fresh_kept, fresh=before.fresh)
     return replace(outcome, found=found)
@@ -261,7 +268,28 @@ def _is_safe_enough(request: Request, found: Rerouted, repaired: Rerouted) -> bo
 
 def _has_safe_rounds(request: Request, found: Rerouted) -> bool:
     """Return whether rounds exist in which tables can replace the previous ones without a credit loop."""
-    change = installed(request.before.routing, request.before.fabric, found.routing, request.fabric)
+    return _schedule(request, found) is not None
+
+
+def _schedule(request: Request, found: Rerouted, routing: Routing | None = None) -> UpdateSchedule | None:
+    """Return rounds in which tables can replace the previous ones without a credit loop; None if none are found.
+
+    The tables are those of ``found``, or ``routing`` with a certificate of the strength of ``found``.
+    """
+    change = installed(request.before.routing, request.before.fabric, routing or found.routing, request.fabric)
     replies, threads = found.proof.strength == "reversible", request.options.threads
-    schedule = find_schedule(change.fabric, change.old, change.new, lost=change.lost, replies=replies, threads=threads)
-    return schedule is not None
+    return find_schedule(change.fabric, change.old, change.new, lost=change.lost, replies=replies, threads=threads)
+
+
+def _difficulty(request: Request, found: Rerouted, routing: Routing | None = None) -> int:
+    """Return how hard it is to write tables (see :func:`_schedule`): 0 if the entries can be written in any order.
+
+    1: in several rounds.  2: packets have to leave the fabric between rounds.  3: entries are out of use between
+    rounds.  4: no safe rounds are found.
+    """
+    schedule = _schedule(request, found, routing)
+    if schedule is None:
+        return 4
+    if schedule.drained:
+        return 3
+    return 2 if schedule.first_draining_round else int(len(schedule) > 1)

@@ -204,3 +204,16 @@ def test_fewer_entries_change_at_a_loss_that_is_hardly_higher(name, link, most, 
     assert find_schedule(less, change.old, change.new, replies=found.proof.strength == "reversible") is not None
     back = reroute(engine, options, Published(less, found.routing, found.proof), fabric, baseline=before)
     assert np.array_equal(back.routing.lft, before.routing.lft)
+
+
+def test_fewer_entries_do_not_change_if_they_are_harder_to_write(monkeypatch):
+    """The longer search finds 40 instead of 60 entries, but packets would have to leave the fabric between rounds."""
+    fabric, engine = generate("torus", ["4x4x4"], cas=1), ENGINES["dfsssp"]
+    before, less = published(fabric, "dfsssp"), fabric.without_links([151])
+    found = reroute(engine, OPTIONS, before, less, baseline=before)
+    monkeypatch.setattr(further_moves, "_difficulty", lambda *_: 0)
+    fewer = reroute(engine, OPTIONS, before, less, baseline=before)
+    easy, hard = (installed(before.routing, fabric, tables.routing, less) for tables in (found, fewer))
+    assert fewer.changed < found.changed
+    assert len(find_schedule(less, easy.old, easy.new, lost=easy.lost, replies=True)) == 1
+    assert find_schedule(less, hard.old, hard.new, lost=hard.lost, replies=True).first_draining_round
