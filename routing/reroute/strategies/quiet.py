@@ -39,9 +39,9 @@ LARGEST_LOSS = 0.02
 """Fraction of the all-to-all rate that a step may cost, if the next step gains more than that."""
 WORK = 20_000_000
 """Work limit of a search that respects only dependencies in use, in hops that the search follows."""
-TRIALS, ENTRIES_FOR_TRIALS = 24, 8_000_000
-"""Largest number of sets of dependencies that are vacated on trial, and the number of table entries for all trials
-together.
+TRIALS = ((96, 2_000_000), (24, 8_000_000))
+"""Pairs of the largest number of sets of dependencies that are vacated on trial, and the number of table entries of
+all trials together.  The pair that permits more trials counts.
 """
 NOTHING = Refusal("nothing is gained")
 
@@ -182,7 +182,7 @@ def _vacated(context: RerouteContext, in_use: Progress, most: int) -> Candidate 
     rules = context.service_levels(numbering, in_use.certificate, in_use.tables)
     now = Utilisation(_load_in_force(context, in_use), _goal(context, in_use))
     start = TablesInUse(numbering, rules, in_use.tables, in_use.dependencies, now)
-    trials = min(TRIALS, max(2, ENTRIES_FOR_TRIALS // in_use.tables.lft.size))
+    trials = max(2, *(min(most_trials, entries // in_use.tables.lft.size) for most_trials, entries in TRIALS))
     for room in BlockedMoves.of(start).rooms(most // 2, trials):
         made = vacate(start, vacated=room.vls, forbidden=room.vls, most=most)
         if made is None:
