@@ -145,6 +145,8 @@ def system_complaint(error: Any) -> Complaint:
     file = None if error.filename is None else os.fsdecode(error.filename)
     if file is None and error.errno == errno.ENOSPC:
         return Complaint("cannot be written: no space left", "standard output", remedy="free space, or write elsewhere")
+    if isinstance(error, PermissionError):
+        return Complaint("permission denied", file, remedy="ls -ld shows who may use it")
     return Complaint(error.strerror or str(error), file)
 
 

@@ -53,9 +53,8 @@ def check(
         shown = {"configuration": file, "opensm_conf": conf, "ok": not wrong, "findings": as_table(findings)}
         print_json("ibnue-plugin-check/1", shown)
     else:
-        echo_lines(*(f"{'wrong' if finding.wrong else 'note '}  {finding.text}" for finding in findings))
-        if not wrong:
-            echo_lines("nothing is wrong")
+        lines = [f"{'wrong' if finding.wrong else 'note '}  {finding.text}" for finding in findings]
+        echo_lines(*lines, *([] if wrong else ["nothing is wrong"]))
     return int(wrong)
 
 

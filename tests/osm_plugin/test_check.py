@@ -1,6 +1,7 @@
 """``ibnue plugin check``: a configuration and opensm.conf together."""
 
 import json
+from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner
@@ -46,6 +47,12 @@ def test_a_missing_opensm_conf_is_named_with_the_command_that_writes_it(tmp_path
     monkeypatch.setattr("osm_plugin.check_conf.OPENSM_CONF", tmp_path / "opensm.conf")
     done = CliRunner().invoke(plugin, ["check", "--libdir", str(tmp_path)])
     assert f"note   {tmp_path / 'opensm.conf'} does not exist, so no opensm.conf is checked ('opensm -c" in done.output
+
+
+def test_a_check_without_findings_is_one_line(files, tmp_path, monkeypatch):
+    monkeypatch.setattr("osm_plugin.installed.inspect", lambda *_: SimpleNamespace(library=tmp_path, problems=()))
+    done = CliRunner().invoke(plugin, ["check", str(files[0]), "--opensm-conf", str(files[1])])
+    assert (done.output, done.exit_code) == ("nothing is wrong\n", 0)
 
 
 @pytest.mark.parametrize(

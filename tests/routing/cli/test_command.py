@@ -77,7 +77,11 @@ def test_wrong_use_is_one_line_and_status_2(args):
         ),
         (BrokenPromise("loop"), "loop", 1),
         (KeyboardInterrupt(), "interrupted", 130),
-        (PermissionError(13, "Permission denied", "/there"), "/there: Permission denied", 2),
+        (
+            PermissionError(13, "Permission denied", "/there"),
+            "/there: permission denied (ls -ld shows who may use it)",
+            2,
+        ),
         (click.BadParameter("no"), "Invalid value: no (see ibnue --help)", 2),
     ],
 )
