@@ -37,6 +37,9 @@ class Message:
         Earliest time at which the message is ready, in seconds.
     delay
         Seconds between the arrival of the last message of ``after`` and the time at which this message is ready.
+    delays
+        Seconds between the arrival of each message of ``after`` and the time at which this message is ready.  Empty:
+        ``delay`` for each of them.
     """
 
     source: int
@@ -45,6 +48,7 @@ class Message:
     after: tuple[int, ...] = ()
     at: float = 0.0
     delay: float = 0.0
+    delays: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import numpy as np
 from routing.fabric import Fabric
 from routing.simulate.case_output import CaseOutput
 from routing.simulate.events import describe
+from routing.simulate.goal import read_goal
 from routing.simulate.mechanisms.registry import IN_CASES
 from routing.simulate.mechanisms.tasks import Tasks
 from routing.simulate.network import BLOCK, build_network
@@ -99,7 +100,8 @@ def _workload(scenario: Scenario, case: Case, fabric: Fabric) -> Workload:
         )  # fmt: skip
     if "trace" in table:
         with scenario.placed(*where, "trace"):
-            return read_trace(relative_to(scenario, table["trace"]), fabric)
+            path = relative_to(scenario, table["trace"])
+            return (read_goal if path.suffix == ".goal" else read_trace)(path, fabric)
     maker = scenario.choice("collective operation", table["collective"], COLLECTIVES)
     if "bytes" not in table:
         raise scenario.error(f"the collective operation of case {case.name!r} needs bytes", *where)

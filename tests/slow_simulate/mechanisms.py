@@ -65,7 +65,7 @@ class Tasks(Mechanism):
         count = numbers[0]
         self.tasks = [numbers[1 + 5 * n : 6 + 5 * n] for n in range(count)]
         rest = numbers[1 + 5 * count :]
-        self.pairs = list(zip(rest[::2], rest[1::2], strict=True))
+        self.pairs = list(zip(rest[::3], rest[1::3], rest[2::3], strict=True))
         self.left = [task[2] for task in self.tasks]
         self.ready, self.arrived = [-1] * count, [-1] * count
         self.of_row = {}
@@ -73,7 +73,7 @@ class Tasks(Mechanism):
         for flow in sim.flows:
             flow.messages = 0
         for n, (*_, at, delay) in enumerate(self.tasks):
-            if all(after != n for _, after in self.pairs):
+            if all(after != n for _, after, _ in self.pairs):
                 self.timer_at(at + delay, n)
 
     def timer(self, n, value):
@@ -96,11 +96,12 @@ class Tasks(Mechanism):
         if self.left[n]:
             return
         self.arrived[n] = self.sim.now
-        for before, after in self.pairs:
-            others = [first for first, last in self.pairs if last == after]
-            if before == n and all(self.arrived[first] >= 0 for first in others):
-                *_, at, delay = self.tasks[after]
-                self.timer_at(max(at, self.sim.now + max(delay, 1)), after)
+        for before, after, _ in self.pairs:
+            others = [(first, delay) for first, last, delay in self.pairs if last == after]
+            if before == n and all(self.arrived[first] >= 0 for first, _ in others):
+                *_, at, _ = self.tasks[after]
+                due = max(self.arrived[first] + max(delay, 1) for first, delay in others)
+                self.timer_at(max(at, due, self.sim.now + 1), after)
 
 
 class Congestion(Mechanism):

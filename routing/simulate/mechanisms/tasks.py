@@ -45,7 +45,7 @@ class Tasks(Mechanism):
         self.workload = workload
 
     def numbers(self, network: Network, traffic: Traffic) -> Sequence[int]:
-        """Return the number of messages; flow, LID, bytes, time and delay of each; the pairs of dependent messages.
+        """Return the number of messages; flow, LID, bytes, time and delay of each; dependent messages and delays.
 
         Raises
         ------
@@ -56,12 +56,15 @@ class Tasks(Mechanism):
         tick, found, pairs = network.timing.tick, [len(self.workload.messages)], list[int]()
         for number, message in enumerate(self.workload.messages):
             times = [round(time / tick) for time in (message.at, message.delay)]
-            if not 0 <= min(times) <= max(times) <= LONGEST:
+            delays = [round(time / tick) for time in message.delays] or [times[1]] * len(message.after)
+            if not 0 <= min(times + delays) <= max(times + delays) <= LONGEST:
                 raise OptionError(
                     f"message {number + 1} has a time that cannot be", remedy=f"use up to {LONGEST} ticks"
                 )
             found += [flow_of[message.source], message.lid, message.bytes, *times]
-            pairs += [each for before in message.after for each in (before, number)]
+            pairs += [
+                each for before, delay in zip(message.after, delays, strict=True) for each in (before, number, delay)
+            ]
         return [*found, *pairs]
 
     def times(self, simulation: Simulation) -> tuple[Ints, Ints]:

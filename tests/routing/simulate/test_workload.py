@@ -13,6 +13,7 @@ from sim_random import any_behaviour, any_network
 from slow_compare import assert_equal, slow_twin
 
 from routing.errors import OptionError, ParseError
+from routing.simulate.goal import read_goal
 from routing.simulate.handmade import literal_fabric, tables_from_paths
 from routing.simulate.mechanisms.tasks import Tasks
 from routing.simulate.network import Timing, build_network
@@ -53,8 +54,11 @@ def any_workload(rng, fabric):
         lid = rng.choice([lid for lid in lids if lid != lids[source]])
         after = tuple(sorted(rng.sample(range(number), min(number, rng.randrange(3)))))
         messages.append(
-            Message(source, lid, rng.randint(1, 500), after, float(rng.choice([0, 0, 60])), float(rng.randrange(9)))
-        )
+            Message(
+                source, lid, rng.randint(1, 500), after, float(rng.choice([0, 0, 60])), float(rng.randrange(9)),
+                tuple(float(rng.choice([0, 3, 90])) for _ in after) if rng.random() < 0.5 else (),
+            )
+        )  # fmt: skip
     return Workload(tuple(messages))
 
 
@@ -189,3 +193,72 @@ expect = { outcome = "progress" }
 )  # fmt: skip
 def test_wrong_cases_are_refused(tmp_path, old, new, expected):
     refusal(tmp_path, FILE.replace(old, new), expected)
+
+
+GOAL = """num_ranks 3
+rank 0 {  // comments end lines
+a: calc 20
+b: send 64b to 1 tag 7 cpu 0 nic 0
+b requires a
+}
+/* a block
+of two lines */
+rank 1 {
+r: recv 64b from 0 tag 7
+s: recv 64b from 2
+slow: calc 100
+fast: calc 5
+slow requires r
+fast requires s
+t: send 128b to 2 tag 1
+t requires slow
+t requires fast
+u: send 64b to 2
+u irequires slow
+}
+rank 2 {
+x: send 64b to 1
+y: recv 128b from 1 tag 1
+z: recv 64b from 1
+}
+"""
+
+
+def seconds(workload):
+    """Ticks of the star are seconds, and the times of a schedule nanoseconds."""
+    return Workload(tuple(
+        replace(one, at=one.at * 1e9, delays=tuple(delay * 1e9 for delay in one.delays)) for one in workload.messages
+    ))  # fmt: skip
+
+
+def test_a_schedule_in_goal_starts_its_messages_as_its_text_says(tmp_path):
+    (tmp_path / "t.goal").write_text(GOAL)
+    network = star(3)
+    workload = seconds(read_goal(tmp_path / "t.goal", network.fabric))
+    assert [one.bytes for one in workload.messages] == [64, 128, 64, 64]
+    ready, arrived = run(network, workload)
+    b, t, u, x = ready.tolist()
+    assert (b, x) == (20, 0)
+    # The calc of 100 ns follows the message of rank 0, and the calc of 5 ns that of rank 2.
+    assert t == max(arrived[0] + 100, arrived[3] + 5)
+    assert u == arrived[0] + 1
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("num_ranks 3", "num_ranks 9", "t.goal:1: the schedule has 9 ranks"),
+        ("rank 2 {", "rank 5 {", "there is no rank 5"), ("64b to 1 tag 7", "64b to 0 tag 7", "t.goal:4: rank 0 cannot"),
+        ("b requires a", "b requires c", "t.goal:5: no operation of rank 0 has the label 'c'"),
+        ("tag 7\ns:", "tag 8\ns:", "t.goal:10: no rank sends"),
+        ("z: recv 64b from 1", "", "t.goal:19: no rank receives"),
+        ("a: calc 20", "a: sleep 20", "t.goal:3: 'a: sleep 20' is not a line"),
+        ("rank 0 {", "rnk 0 {", "t.goal:2: 'rnk"),
+        ("slow requires r", "slow requires r\nr requires slow", "t.goal:10: this operation requires itself"),
+    ],
+)  # fmt: skip
+def test_wrong_schedules_are_refused_with_file_and_line(tmp_path, old, new, expected):
+    assert old in GOAL
+    (tmp_path / "t.goal").write_text(GOAL.replace(old, new))
+    with pytest.raises(ParseError, match=expected):
+        read_goal(tmp_path / "t.goal", star(3).fabric)

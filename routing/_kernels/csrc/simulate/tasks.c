@@ -2,7 +2,7 @@
  * program.
  *
  * Each task is one message of a flow.  A task is ready when three conditions hold.  All tasks before it have arrived
- * completely, its delay since the last arrival has passed, and its earliest tick has come.  A flow sends its tasks in
+ * completely, its delay since each of these arrivals has passed, and its earliest tick has come.  A flow sends its tasks in
  * the order in which they become ready.  A task with a lost packet never arrives, and neither do the tasks that wait
  * for it.
  *
@@ -22,21 +22,28 @@ typedef struct {
         left,         /* number of bytes of the message that have not arrived yet */
         waits;        /* number of messages that have to arrive before this task is ready */
     int64_t at,       /* earliest tick at which the task can be ready */
-        delay,        /* ticks from the arrival of the last awaited message until the task is ready */
+        delay,        /* delay of a task that waits for no message */
+        due,          /* tick at which the task can be ready, by the messages that have arrived so far */
         ready,        /* tick at which the task became ready, or -1 */
         done;         /* tick at which the message had arrived completely, or -1 */
     int32_t successor; /* index in state->after of the first task that waits for this task */
 } task;
 
+/* A task that waits for another task. */
+typedef struct {
+    int32_t task;  /* the task that waits */
+    int64_t delay; /* ticks from the arrival of the awaited message until the task can be ready */
+} successor;
+
 typedef struct {
     task *tasks;       /* [count + 1] tasks; the last element only marks the end of the last task's successors */
-    int32_t *after;    /* the tasks that wait for each task, one task after the other */
+    successor *after;  /* the tasks that wait for each task, one task after the other */
     int32_t *row_task; /* [rows of sim->trace] task whose message each row describes */
     int32_t count;     /* number of tasks */
 } tasks;
 
-/* Sort pairs of tasks by their first task; the second task of a pair waits for the first task.  Return 1 if memory runs
- * out, else 0. */
+/* Sort rows (task, task, delay) by their first task, for which the second task waits.  Return 1 if memory runs out,
+ * else 0. */
 static int set_successors(tasks *state, const int64_t *pairs, int64_t count)
 {
     state->after = malloc(((size_t)count + 1) * sizeof *state->after);
@@ -46,7 +53,7 @@ static int set_successors(tasks *state, const int64_t *pairs, int64_t count)
         return 1;
     }
     for (int64_t i = 0; i < count; i++)
-        next[pairs[2 * i]]++;
+        next[pairs[3 * i]]++;
     int32_t at = 0;
     for (int32_t t = 0; t <= state->count; t++) {
         int32_t here = next[t];
@@ -54,15 +61,15 @@ static int set_successors(tasks *state, const int64_t *pairs, int64_t count)
         at += here;
     }
     for (int64_t i = 0; i < count; i++) {
-        state->after[next[pairs[2 * i]]++] = (int32_t)pairs[2 * i + 1];
-        state->tasks[pairs[2 * i + 1]].waits++;
+        state->after[next[pairs[3 * i]]++] = (successor){(int32_t)pairs[3 * i + 1], pairs[3 * i + 2]};
+        state->tasks[pairs[3 * i + 1]].waits++;
     }
     free(next);
     return 0;
 }
 
-/* Read the settings: the number of tasks, a row for each task (flow, LID, bytes, earliest tick, delay), and the pairs
- * of tasks. */
+/* Read the settings: the number of tasks, a row for each task (flow, LID, bytes, earliest tick, delay), and for each
+ * pair of tasks both tasks and the delay. */
 static int attach(ibn_sim *sim, ibn_attached *self, const int64_t *numbers, int64_t count)
 {
     tasks *state = self->state;
@@ -80,9 +87,9 @@ static int attach(ibn_sim *sim, ibn_attached *self, const int64_t *numbers, int6
     for (int32_t t = 0; t < state->count; t++, row += TASK_NUMBERS)
         state->tasks[t] = (task){
             .flow = (int32_t)row[0], .lid = (int32_t)row[1], .bytes = (int32_t)row[2], .left = (int32_t)row[2],
-            .at = row[3], .delay = row[4], .ready = -1, .done = -1,
+            .at = row[3], .delay = row[4], .due = row[3], .ready = -1, .done = -1,
         };
-    if (set_successors(state, pairs, (count - 1 - TASK_NUMBERS * numbers[0]) / 2))
+    if (set_successors(state, pairs, (count - 1 - TASK_NUMBERS * numbers[0]) / 3))
         return 1;
     for (int32_t t = 0; t < state->count; t++)
         if (!state->tasks[t].waits)
@@ -134,11 +141,12 @@ static void delivered(ibn_sim *sim, ibn_attached *self, int32_t p)
         return;
     one->done = sim->now;
     for (int32_t i = one->successor; i < one[1].successor; i++) {
-        task *next = &state->tasks[state->after[i]];
+        task *next = &state->tasks[state->after[i].task];
+        int64_t when = sim->now + (state->after[i].delay ? state->after[i].delay : 1);
+        next->due = when > next->due ? when : next->due;
         if (--next->waits)
             continue;
-        int64_t when = sim->now + (next->delay ? next->delay : 1);
-        ibn_simulate_timer(sim, self, when > next->at ? when : next->at, state->after[i], 0);
+        ibn_simulate_timer(sim, self, next->due > sim->now ? next->due : sim->now + 1, state->after[i].task, 0);
     }
 }
 
