@@ -25,6 +25,7 @@ TABLE_FABRICS = (("torus", "4x4x4"), ("kary-ntree", "4,3"), ("dragonfly", "4,2,2
 """Fabrics that some benchmarks read from files, as pairs of a generator and its arguments."""
 
 IDLE = "compares seconds of wall time, which are true only on an idle machine"
+LONG = "runs for many minutes, and was not run again since the date in the table"
 
 
 @dataclass(frozen=True)
@@ -59,12 +60,12 @@ class Benchmark:
 
 
 BENCHMARKS: Mapping[str, Benchmark] = {
-    "accumulated": Benchmark("reroute.md#measured", ("torus:4x4x4,cas=4",)),
+    "accumulated": Benchmark("reroute.md#measured", ("torus:4x4x4,cas=4",), unrecorded=LONG),
     "adaptive": Benchmark("simulation.md#adaptive-routing", quick=True, date="2026-11-22"),
     "comparison": Benchmark(
         "comparison.md#reference-fabrics", opensm=True, unrecorded="its record is `docs/comparison.json`"
     ),
-    "degraded_trees": Benchmark("engines.md#how-the-fat-tree-engine-works"),
+    "degraded_trees": Benchmark("engines.md#how-the-fat-tree-engine-works", unrecorded=LONG),
     "instructions": Benchmark("../CONTRIBUTING.md#benchmarks"),
     "link_loss": Benchmark("reroute.md#measured", ("torus:4x4x4,cas=4",)),
     "message_sizes": Benchmark("engines.md#how-hyperx-works", quick=True),
@@ -75,16 +76,16 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "proof": Benchmark("proof.md#cost"),
     "quality_table": Benchmark("engines.md#measured", files=True, opensm=True, date="2026-11-20"),
     "read_fabrics": Benchmark("formats.md#speed", quick=True),
-    "real_fabrics": Benchmark("fabrics.md#tables", opensm=True, date="2026-11-24"),
+    "real_fabrics": Benchmark("fabrics.md#tables", opensm=True, date="2026-11-24", unrecorded=LONG),
     "reroute": Benchmark("reroute.md#measured", ("200",), date="2026-11-23"),
     "reroute_fixtures": Benchmark("reroute.md#measured"),
-    "resweep_seconds": Benchmark("reroute.md#beside-opensm", opensm=True, date="2026-11-22"),
-    "rounds": Benchmark("reroute.md#limits", ("0",)),
+    "resweep_seconds": Benchmark("reroute.md#beside-opensm", opensm=True, date="2026-11-22", unrecorded=IDLE),
+    "rounds": Benchmark("reroute.md#limits", ("0",), unrecorded=LONG),
     "simulate": Benchmark("simulation.md#results", quick=True),
     "swapped_cables": Benchmark("simulation.md#comparison-with-figures-from-other-sources", date="2026-11-22"),
     "sweep_scale": Benchmark("sweeps.md#results", date="2026-11-23", unrecorded=IDLE),
     "sweep_seconds": Benchmark("engines.md#in-a-sweep-of-opensm", opensm=True, date="2026-11-20", unrecorded=IDLE),
-    "throughput": Benchmark("throughput.md#results", opensm=True, date="2026-11-24"),
+    "throughput": Benchmark("throughput.md#results", opensm=True, date="2026-11-24", unrecorded=LONG),
     "whatif": Benchmark("faults.md#speed", date="2026-11-28"),
 }
 
