@@ -282,8 +282,8 @@
     net.classList.add("shown");
     const column = data.lids.length ? columnFor(found) : -1;
     if (column < 0) {
-      const why = data.paths === "no tables" ? "The page has no tables." : data.paths === "none" ? "The tables are too large for this page." : "No CA is at this switch.";
-      answer.textContent = `${said[0]} ${why} It is not known here which paths lead to it.`;
+      const why = data.paths === "no tables" ? "The page has no tables, so no paths." : data.paths === "none" ? "The tables are too large for this page, so it has no paths (ibnue draw --size allows more)." : "The switch has no CA, and the page has only the paths to CAs.";
+      answer.textContent = `${said[0]} ${why}`;
       return;
     }
     if (!tables) tables = await unpack("lft");

@@ -105,6 +105,21 @@ def test_a_path_of_one_hop_has_a_hop(tmp_path):
     assert re.fullmatch(r"1 hop: \S+ port \d+ → \S+", browse(page, ONE_HOP, tmp_path)["path"])
 
 
+SPINE = """
+  byId("to").value = "TOP"; byId("search").requestSubmit();
+  await until(() => answer.textContent.includes("TOP"));
+  found.answer = answer.textContent;
+"""
+
+
+def test_a_search_for_a_switch_without_cas_says_why_it_shows_no_path(tmp_path):
+    fabric = generate("kary-ntree", ["2", "2"])
+    top = fabric.switch_name[int((fabric.terminals_at[: fabric.switches] == 0).argmax())]
+    page = page_text("t", picture=picture_of(fabric, ENGINES["updn"].route(fabric, EngineOptions())))
+    found = browse(page, SPINE.replace("TOP", top), tmp_path)
+    assert found["answer"] == f"{top}. The switch has no CA, and the page has only the paths to CAs."
+
+
 TABLES = """
   for (const box of document.querySelectorAll("#tables details")) box.open = true;
   await until(() => document.querySelectorAll("#tables table").length === 4);
