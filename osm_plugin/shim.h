@@ -106,7 +106,7 @@ struct ibnue_service {
     struct ibnue_classes classes;  /* SLs and VLs of the traffic classes */
     int32_t *parent;               /* [switches], the multicast tree: next switch towards the root, or -1 */
     uint8_t *up_port;              /* [switches], port that leads to the switch's parent */
-    uint8_t *down_port;            /* [switches], port of the parent that leads to the switch */
+    uint8_t *down_port;            /* [switches], port of the parent that leads to this switch, in the multicast tree */
     struct ibnue_service *retired; /* next one in the list of replaced copies that a reader may still use */
 };
 

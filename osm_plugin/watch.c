@@ -89,8 +89,8 @@ static void begin(struct ibnue_plugin *plugin)
     pthread_cond_signal(&watch->change);
 }
 
-/* Start to wait for the worker, because an engine has failed.  If the thread cannot be started, only OpenSM's own next
- * sweep tries again. */
+/* Start a thread that waits until the worker can route again, because an engine has failed. Then the thread requests a
+ * sweep.  If the thread cannot be started, the plugin routes again in the next sweep that OpenSM makes by itself. */
 void ibnue_watch_begin(struct ibnue_plugin *plugin)
 {
     pthread_mutex_lock(&plugin->watch.lock);

@@ -146,8 +146,10 @@ def balance_order(channels: Channels, position: npt.NDArray[np.int32], *, steps:
 
 
 def reach(channels: Channels, position: npt.NDArray[np.int32], *, most_hops: int) -> Reach:
-    """Return the hops of the paths that lead up and then down in a switch order.  Also return the number of first
-    channels of such paths with at most ``most_hops`` hops.
+    """Return the hops of the paths that lead up and then down in a switch order.
+
+    For each pair of switches, also return the number of channels out of the first switch with which such a path of at
+    most ``most_hops`` hops can begin.
 
     ``position`` (int32[S]) is the position of each switch in the order.  Cost: O(S C).
     """

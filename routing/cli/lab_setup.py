@@ -62,8 +62,8 @@ def opensm_settings(
 def fresh_route(engine: str) -> FreshRoute:
     """Return a function that computes tables from scratch with an engine of ibnue, as the plugin of a lab does.
 
-    The function returns None if the table is large (:data:`routing.reroute.budget.LARGEST_SMALL_TABLE`), or if the
-    engine fails.
+    The returned function yields None in place of tables, if the LFTs have more entries than
+    :data:`routing.reroute.budget.LARGEST_SMALL_TABLE`, or if the engine fails.
     """
     options = EngineOptions(effort=SWEEP_EFFORT, threads=1)
 

@@ -220,7 +220,7 @@ class PairGroups:
         lids = destinations.lid[by_root]
         count = np.bincount(destinations.root, minlength=fabric.switches)
         begin = np.cumsum(count) - count
-        # The array holds the destination switches of a pair's two directions.
+        # For a pair of switches (a, b), the array has the destinations of its two directions: b and a.
         ends = np.stack([high, low], axis=1).reshape(-1)
         starts = np.stack([low, high], axis=1).reshape(-1)
         size = count[ends]

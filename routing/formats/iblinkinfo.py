@@ -151,7 +151,7 @@ class _Reader:
 
 
 def _with_kinds(ports: list[ListedPort]) -> list[ListedPort]:
-    """Return the ports of ``iblinkinfo -l`` with the kinds and keys of their devices."""
+    """Return the ports of ``iblinkinfo -l``, each with the kind (switch or CA) and the dictionary key of its device."""
     lines = Counter(port.guid for port in ports)
     kinds = [NodeKind.SWITCH if lines[port.guid] > 1 else NodeKind.CA for port in ports]
     described = ((kind, port.guid, port.port, port.name) for kind, port in zip(kinds, ports, strict=True))

@@ -47,8 +47,8 @@ def facts(fabric: Fabric, coordinates: Coordinates) -> dict[str, object]:
 
 
 def alternative_links(fabric: Fabric, coordinates: Coordinates) -> Ints:
-    """Return the links that would be miscabled if two switches exchanged their coordinates, where the coordinates
-    would fit as many links.
+    """Return the links that would be miscabled if two switches exchanged their coordinates, if as many links would then
+    fit the coordinates as now.
 
     A swap of two cables can have two explanations.  Two switches of a torus that are not neighbours may share two
     neighbours.  If both swap their third cables, the same cables result as if both had swapped their fourth cables.
@@ -56,7 +56,7 @@ def alternative_links(fabric: Fabric, coordinates: Coordinates) -> Ints:
     Returns
     -------
     int64[M]
-        Rows of the fabric's cables, ascending, without those that fit no coordinates as they are.
+        Rows of the fabric's cables, ascending.  Links that fit no present coordinates are left out.
 
     Notes
     -----

@@ -20,8 +20,7 @@ typedef struct {
     /* [S], 1: all paths from and to this switch are counted paths, which means that they must get a layer; the other
      * paths may stay without a layer */
     const uint8_t *counted;
-    /* [CDG edges]: layers, as bits, that must not use each edge in a preliminary assignment of paths; NULL: no such
-     * assignment is made */
+    /* [CDG edges]: for each edge, the layers, as bits, that must not use it while paths are first placed provisionally; NULL: paths are not placed provisionally */
     const uint32_t *avoid;
     /* [orders, C]: position of each channel in the initial topological order of each of the first layers */
     const int32_t *order;

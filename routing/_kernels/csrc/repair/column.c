@@ -120,7 +120,8 @@ static int32_t split(repair_state *job, int32_t count)
     return -1;
 }
 
-/* Find a path for a disconnected switch while the packets of its subtree may be split over several VLs.  At most `most`
+/* Find a path for a disconnected switch.  Switches of its subtree may get
+ * different VLs, if one VL does not suffice for all.  At most `most`
  * switches may be detached from the subtree, to be repaired later.  Returns whether a path was found. */
 static bool is_let_in_without(repair_state *job, int32_t root, int32_t most)
 {

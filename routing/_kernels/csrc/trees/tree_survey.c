@@ -2,8 +2,8 @@
  * each switch.
  *
  * A switch that receives traffic on a channel down must forward the traffic down.  Switches choose one after the other,
- * in the switch order.  A switch takes a path down if this path is shorter than a path up.  At equal length, it takes a
- * path down if at least as many channels begin such a path.  In that case, all switches on shortest paths down from
+ * in the switch order.  A switch takes a path down if this path is shorter than a path up.  At equal length, it takes a path down if a shortest path
+ * down can begin with at least as many channels as a shortest path up. If a switch takes a path down, all switches on shortest paths down from
  * this switch must send down too. */
 #include "trees/internal/tree_survey.h"
 

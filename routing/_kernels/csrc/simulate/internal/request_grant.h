@@ -30,8 +30,8 @@ typedef struct {
 typedef struct {
     int32_t first,   /* first packet of which the segment carries bytes, IBN_NONE if it only carries control data */
         count,       /* number of packets of which the segment carries bytes */
-        request,     /* segments that the sender requests for the flow of this segment */
-        grant,       /* segments that the sender grants to the flow in the opposite direction */
+        request,     /* number of segments for which the sender of this segment requests grants, for the same flow */
+        grant,       /* number of segments that the sender of this segment grants to the flow in the opposite direction */
         next;        /* next segment in the free list, or IBN_NONE */
     uint8_t granted, /* 1: the segment has a grant, else 0 */
         ack;         /* 1: the segment acknowledges an unsolicited segment of the opposite direction, else 0 */

@@ -315,7 +315,7 @@ typedef struct {
     uint32_t spuid;                  /* for Loop Breaker: identifier that the sending VC passes on */
     /* [count] for Deadlock Breaker: identifiers of the switches that the message has visited */
     uint32_t spuids[IBN_CLCM_PORTS];
-    /* [count] for Deadlock Breaker: VC over which the message left each of these switches */
+    /* [count] for Deadlock Breaker: VC over which the control message left each switch that it lists */
     int32_t egress[IBN_CLCM_PORTS];
 } ibn_clcm;
 
