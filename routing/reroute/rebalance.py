@@ -173,7 +173,7 @@ def balance_repaired(
         previous tables in the same rows (uint8[S, L]); the CDG edges in use, with their order; and the load with the
         utilisation to reach.
     repaired
-        Number of entries that were missing, and that the repair changed.
+        Number of missing entries, and number of entries that the repair changed.
     changes
         Changed entries per missing entry; 0: only entries that the repair has changed may move.
 

@@ -37,7 +37,7 @@ typedef struct {
 
 typedef struct {
     task *tasks;       /* [count + 1] tasks; the last element only marks the end of the last task's successors */
-    successor *after;  /* the tasks that wait for each task, one task after the other */
+    successor *after;  /* for each task in turn, the tasks that wait for it, in one list */
     int32_t *row_task; /* [rows of sim->trace] task whose message each row describes */
     int32_t count;     /* number of tasks */
 } tasks;
