@@ -355,10 +355,11 @@ class CommandGroup(click.Group):
         except (Exception, KeyboardInterrupt) as error:
             try:
                 status = report_error(error, as_json=asks_for_json(sys.argv[1:] if args is None else args))
+                sys.stdout.flush()
             except BrokenPipeError:
                 discard_stdout()
                 status = OUTPUT_CLOSED
-            except OSError:  # Standard output takes no JSON.  The error has been printed on standard error.
+            except OSError:  # Standard output takes no more.  The error has been printed on standard error.
                 discard_stdout()
                 status = WRONG_USE
         sys.exit(status if isinstance(status, int) else 0)

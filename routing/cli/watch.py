@@ -103,7 +103,7 @@ def watch(
     if propose and report.loops and not as_json:
         echo_lines(*(["no change of a few LFT entries removes the loop"] if found is None else found.describe(subnet)))
     if output is not None and found is not None:
-        write(output, subnet, found)
+        write_proposal(output, subnet, found)
     if as_json:
         shown = {"fabric": fabric_object(subnet, fabric), **as_object(subnet, report, unclassified.tolist())}
         shown["proposal"] = None if found is None else found.as_object(subnet)
@@ -113,7 +113,7 @@ def watch(
     return FINDING if report.loops else 0
 
 
-def write(output: Path, fabric: Fabric, found: LoopBreak) -> None:
+def write_proposal(output: Path, fabric: Fabric, found: LoopBreak) -> None:
     """Write the changed tables into a folder.
 
     Raises
@@ -121,8 +121,7 @@ def write(output: Path, fabric: Fabric, found: LoopBreak) -> None:
     TableError
         The changed tables still have a credit loop.
     """
-    from routing.formats.atomic import make_parents
-    from routing.formats.table_files import write_tables
+    from routing.cli.route import write
     from routing.publish import Demand, Shortfall, admit
 
     tables = admit(fabric, found.routing, found.proof, Demand("forward"))
@@ -130,8 +129,7 @@ def write(output: Path, fabric: Fabric, found: LoopBreak) -> None:
         raise TableError(
             f"the changed tables have {tables.value}", remedy="route the fabric with an engine without credit loops"
         )
-    make_parents(output)
-    write_tables(output, tables.fabric, tables.routing, tables.proof)
+    write(output, tables)
 
 
 def rounds_of(

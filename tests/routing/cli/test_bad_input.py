@@ -186,7 +186,7 @@ def test_a_full_standard_output_is_reported(folder, more):
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
             [sys.executable, "-m", "routing.cli", "fabric", FABRIC, *more],
-            check=False, stdout=full, stderr=subprocess.PIPE, text=True,
+            check=False, stdout=full, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONUNBUFFERED": ""},
         )  # fmt: skip
     assert done.returncode == 2
     assert done.stderr == "ibnue: standard output: cannot be written: no space left (free space, or write elsewhere)\n"
