@@ -140,7 +140,7 @@ def published_excess(tree: Tree, ends: Ints) -> int:
 
 
 def any_three(tree: Tree, ends: Ints) -> bool | None:
-    """Return whether any three flows close a loop on shortest paths; None if the tree is disconnected.
+    """Return whether any three flows on shortest paths close a credit loop; None if the tree is disconnected.
 
     ``ends`` has the switches at the ends of the swapped cables.
     """

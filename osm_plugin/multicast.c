@@ -39,7 +39,8 @@ static int set_port(const struct growth *growth, int32_t row, uint8_t port)
     return 0;
 }
 
-/* Mark the switch of a member, and add the switch port that leads to the member.  Return 0 or -1. */
+/* Mark the switch of a member, and add the switch port that leads to the member.  Return 0; -1 if the tables
+ * do not have the switch. */
 static int add_member(const struct growth *growth, const osm_port_t *port)
 {
     const osm_physp_t *physp = port->p_physp;

@@ -16,12 +16,12 @@ struct cut {
     struct view old, now; /* the two subnets with their indexes */
     /* [devices of the old subnet], index in the current subnet, GONE: the device no longer exists */
     uint32_t *new_device;
-    uint32_t *old_row;  /* [switches of the current subnet], row in the old subnet, GONE: the switch is new */
+    uint32_t *old_row;  /* [switches of the current subnet], row in the old subnet; GONE: not a switch of the old subnet */
     uint8_t *lid_stays; /* [LIDS], whether the LID belongs to the same port as before */
     uint8_t *torn;      /* [LIDS], whether an entry for the LID was dropped */
     /* [switches of the current subnet], scratch: rows of the switches on the path that is being followed */
     uint32_t *path;
-    const struct ibnue_answer *before; /* answer: head of the answer that contains the old tables */
+    const struct ibnue_answer *before; /* head of the worker's answer that contains the old tables */
     const uint8_t *bytes;              /* the old request, followed by the parts of that answer */
 };
 

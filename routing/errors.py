@@ -56,8 +56,8 @@ class ParseError(InputError):
 
 
 class FabricError(InputError):
-    """The input can be read but is not a valid fabric.  Examples are duplicate GUIDs, two cables at one port, and LIDs
-    of two ports.
+    """The input can be read but is not a valid fabric.  Examples are duplicate GUIDs, two cables at one port, and a LID
+    that two ports have.
     """
 
 

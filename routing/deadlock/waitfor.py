@@ -104,9 +104,9 @@ class WaitFor:
 
     @classmethod
     def of_dependencies(cls, graph: DependencyGraph) -> WaitFor:
-        """Build the snapshot that has an edge for every dependency of a channel dependency graph.
+        """Build the wait-for graph that has an edge for every dependency of a channel dependency graph.
 
-        If tables determine the routes, the edges of any real snapshot are among these.
+        If tables determine the routes, the wait-for graph at any moment has only edges of this graph.
         """
         return cls.of(graph.source.astype(np.int32), graph.to, len(graph.first) - 1)
 

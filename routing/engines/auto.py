@@ -19,6 +19,7 @@ from routing.engines.torus_dimensions import directions
 from routing.engines.vl_assignment import vls_allowed
 from routing.errors import InputWarning, OptionError, RoutingError
 from routing.fabric import Fabric
+from routing.grids.coordinates import NotAGrid
 from routing.quality import all_to_all_share, bisection_share, channel_loads
 from routing.tables import Routing
 
@@ -110,11 +111,14 @@ class Auto:
         """
         refuse_unsupported(self, options)
         started = time.perf_counter()
-        tried, refused = [], []
+        tried, refused = [], list[RoutingError]()
         for engine in _engines(fabric, options):
+            # Both engines for grids search for the same coordinates.
+            if engine.name in GRIDS_ONLY and any(isinstance(refusal, NotAGrid) for refusal in refused):
+                continue
             try:
                 tried.append(_measured(engine, fabric, options))
-            except RoutingError as refusal:  # noqa: PERF203  (each engine may refuse the fabric)
+            except RoutingError as refusal:
                 refused.append(refusal)
         if not tried:
             raise refused[-1]

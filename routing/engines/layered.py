@@ -373,7 +373,7 @@ class LayerSearch:
         Raises
         ------
         NotEnoughVLs
-            All tried paths need more than ``have`` layers, or no number of layers was found.
+            All tried paths need more than ``have`` layers, or the search for their layers reached its work limit.
         """
         results = [
             (self._layers(paths, MOST_LAYERS, 1, LayerSeed(None, None), VISITS_PER_SECOND), paths.name)

@@ -1,9 +1,10 @@
 """Shortest paths in tori that fit into 2^n layers for n dimensions, where a path and its reply path are in one layer.
 
-Paths use one direction after the other, so dependencies can close a cycle only along a ring.  A ring is cut at two
-opposite switches: in each layer, no path passes through one of these two switches, which is the cut of this layer.  No
+Paths complete one dimension before the next, so dependencies can close a cycle only along a ring.  A ring has two
+opposite switches that can be its cut.  Each layer has one of the two as its cut: no path of the layer passes through
+this switch.  No
 shortest path passes through both switches.  Nor does its reply path, if both paths use the same side of the ring.
-There is one layer for each choice of one cut per direction (2^3 layers for three dimensions), so every pair of switches
+There is one layer for each choice of one cut per dimension (2^3 layers for three dimensions), so every pair of switches
 fits into a layer.
 """
 

@@ -102,7 +102,7 @@ def read_goal(path: Path, fabric: Fabric) -> Workload:
 
 @dataclass
 class _Block:
-    """Block of one rank while it is read.
+    """Part of a GOAL file with the operations of one rank (process), while it is read.
 
     Attributes
     ----------

@@ -200,7 +200,7 @@ class _Lists:
     lids: list[int] = field(default_factory=list)
 
     def position_of(self, lids: tuple[int, ...]) -> int:
-        """Return the position at which a list begins in ``lids``.  A new list is appended first."""
+        """Return the index in the array of all lists at which the list ``lids`` begins.  Append a new list first."""
         if lids not in self.where:
             self.where[lids] = len(self.lids)
             self.lids.extend(lids)

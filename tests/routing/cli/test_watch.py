@@ -150,6 +150,7 @@ def test_a_proposal_is_written_if_it_has_no_loop(monkeypatch, tmp_path, size, ce
 
 
 @pytest.mark.lab
+@pytest.mark.slow
 def test_full_counters_are_reported_and_emptied(watched, tmp_path):
     """Words sent have 64 bits, so that a full counter of 32 is not a standstill; ticks of waiting have not."""
     ibsim, start = watched

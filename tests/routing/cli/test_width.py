@@ -31,7 +31,7 @@ def site(tmp_path_factory):
         "whatif torus:4x4,cas=2 -e updn --links 2 --switches 1 --beside-fresh -j 1",
         "whatif {0}/torus.net --tables {0}/one --links 1 -j 1",
         "advise torus:3x3,cas=2 --links 1",
-        "compare-designs torus:3x3,cas=2 mesh:3x3,cas=2",
+        "compare-designs torus:3x3,cas=2 mesh:3x3,cas=2 --links 1 -e updn",
         "designs 72 --ports 12",
         "compare torus:3x3 torus:3x4",
         "diff {0}/one {0}/two",

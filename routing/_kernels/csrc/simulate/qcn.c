@@ -101,7 +101,8 @@ static void queued(ibn_sim *sim, ibn_attached *self, int32_t p, int32_t l)
     int64_t feedback = now - state->equilibrium + state->weight * (now - at->old);
     feedback = feedback < 0 ? 0 : feedback > most ? MOST : feedback * MOST / most;
     at->old = now;
-    at->left = state->sample * MOST / (MOST + 9 * feedback); /* samples follow up to ten times as often */
+    /* The worse the congestion, the sooner the next sample follows: up to ten times as often as without congestion. */
+    at->left = state->sample * MOST / (MOST + 9 * feedback);
     state->samples++;
     if (feedback)
         ibn_simulate_timer(sim, self, sim->now + state->notice, sim->packet[p].flow, TIMER_CYCLE + (int32_t)feedback);

@@ -98,7 +98,8 @@ static int32_t input_to_grant(const request_grant *state, int32_t o)
     return best;
 }
 
-/* Let output o grant a request, if its buffers have room for the largest request (section 3.3 of the source). */
+/* Let output o grant a request, if its buffers have room for the largest request (section 3.3 of the publication
+ * End-to-End). */
 static void arbitrate(ibn_sim *sim, ibn_attached *self, int32_t o)
 {
     request_grant *state = self->state;

@@ -22,7 +22,7 @@ typedef struct {
         left,         /* number of bytes of the message that have not arrived yet */
         waits;        /* number of messages that have to arrive before this task is ready */
     int64_t at,       /* earliest tick at which the task can be ready */
-        delay,        /* delay of a task that waits for no message */
+        delay,        /* ticks from `at` to the start of the task, if the task waits for no message */
         due,          /* tick at which the task can be ready, by the messages that have arrived so far */
         ready,        /* tick at which the task became ready, or -1 */
         done;         /* tick at which the message had arrived completely, or -1 */

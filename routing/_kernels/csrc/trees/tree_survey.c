@@ -1,10 +1,8 @@
 /* Find shortest paths that lead up and then down, in a switch order, to one switch (the root), with one next hop for
- * each switch.
- *
- * A switch that receives traffic on a channel down must forward the traffic down.  Switches choose one after the other,
- * in the switch order.  A switch takes a path down if this path is shorter than a path up.  At equal length, it takes a path down if a shortest path
- * down can begin with at least as many channels as a shortest path up. If a switch takes a path down, all switches on shortest paths down from
- * this switch must send down too. */
+ * each switch.  A switch that receives traffic on a channel down must forward the traffic down.  Switches choose one
+ * after the other, in the switch order.  A switch takes a path down if this path is shorter than a path up.  At equal
+ * length, it takes a path down if a shortest path down can begin with at least as many channels as a shortest path up.
+ * If a switch takes a path down, all switches on shortest paths down from this switch must send down too. */
 #include "trees/internal/tree_survey.h"
 
 #include <stdlib.h>
@@ -63,7 +61,8 @@ static int has_more_down(const tree_survey *survey, int32_t u, int32_t hops)
     return more >= 0;
 }
 
-/* Mark all switches on shortest paths down from switch u: they must send down too. */
+/* Mark all switches on shortest paths down from switch u to the root.  Like u, these switches must send down to the
+ * root. */
 static void bind_below(const tree_survey *survey, int32_t u)
 {
     const ibn_network *net = survey->net;

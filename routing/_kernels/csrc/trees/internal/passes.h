@@ -27,7 +27,7 @@ typedef struct {
     /* Give switch u another next hop towards a destination, if this lowers the sum of all channel costs in account 0.
      * Returns whether the next hop was changed. */
     int (*move)(void *kernel, int32_t target, int32_t u);
-    /* Prepare a round of the local search; NULL: there is nothing to prepare. */
+    /* Prepare the next pass of the local search; NULL: there is nothing to prepare. */
     void (*begin_round)(void *kernel);
 } pass_steps;
 
