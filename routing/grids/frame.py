@@ -23,7 +23,7 @@ class Frame:
     origin
         The switch that gets coordinate 0 in all dimensions.
     cliques
-        Neighbours in each dimension whose switches are all linked to each other.
+        For each dimension of which all switches in a row are linked to each other: the neighbours in this dimension.
     opposite
         Pairs of neighbours on both sides of the origin in one dimension.
     single

@@ -41,9 +41,10 @@ class Leaves:
     Attributes
     ----------
     compute
-        bool[E], end ports that count as compute nodes: their switches are leaves, and their LIDs are spread first.
+        bool[E], end ports that count as compute nodes: their switches are leaves, and their LIDs are spread
+        over the top switches before all others.
     roots
-        Rows of the switches at the top; empty: the levels follow from the leaves.
+        Rows of the switches at the top; empty: no roots are named, and levels are distances from the leaves.
     """
 
     compute: npt.NDArray[np.bool_]

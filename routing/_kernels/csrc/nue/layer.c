@@ -172,8 +172,8 @@ void ibn_nue_layer_count(const nue_t *nue, layer_t *layer, const uint8_t *next, 
             layer->used[ibn_nue_slot(nue, a, b)] += step;
 }
 
-/* Count the dependencies of a tree that was removed from the layer before as used again.  The layer has not changed
- * since the removal. So the tree closes no cycle, and needs no test. */
+/* Put a tree back that was removed from the layer: count its dependencies as used again.  The layer has not changed
+ * since the removal.  So the tree closes no cycle, and needs no test. */
 void ibn_nue_layer_readmit(const nue_t *nue, layer_t *layer, grower_t *grower, const uint8_t *next, int32_t root)
 {
     int32_t a, b;
