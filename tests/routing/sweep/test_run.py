@@ -143,7 +143,10 @@ def test_a_worker_that_dies_while_another_is_started_counts_as_dead(packer, plan
         crew.submit(batch)
     assert crew.died(raised.value)
     crew.restart()
-    assert crew.submit(batch).result()[0].certified
+    # A start may fail once more if the server that forks workers has just ended.  A run then starts the workers again.
+    with Ledger(None) as ledger:
+        finish(ledger, made, crew, packer(made))
+        assert [record.result.certified for record in ledger.records()] == [True] * len(made.tasks)
 
 
 def closed_pipe(*_):
