@@ -21,11 +21,12 @@ def drain_times(
     In the worst case all CAs and routers send to one destination, and switches serve their inputs round-robin.  Two
     upper bounds are valid in this case, and the result is the smaller one:
 
-    - Let the buffer at the receiving end of channel c be full of packets for destination d.  Then the buffer forwards
-      one packet every ``g(c, d)`` packet times.  Take the number of inputs that send to d at each switch from the
-      buffer to d.  ``g(c, d)`` is the product of these numbers, because round-robin service is unfair to distant
-      senders.  Up to ``n(c)`` inputs that use c share that buffer round-robin.  So the head of each input waits at most
-      ``n(c)`` x the largest ``g(c, d)`` packet times, and one more packet time for the packet in transmission.
+    - Let the buffer at the receiving end of channel c be full of packets for destination d.  At each switch from this
+      buffer to d, count the inputs that send to d.  Let ``g(c, d)`` be the product of these counts.  Round-robin
+      service is unfair to distant senders, so the buffer forwards one packet every ``g(c, d)`` packet times.  Let
+      ``n(c)`` be the number of inputs that send over c.  These inputs share the buffer round-robin.  So the head of
+      each input waits at most ``n(c)`` x the largest ``g(c, d)`` packet times, and one more packet time for the packet
+      in transmission.
     - If every sender has sent one burst, all bursts arrive within (number of senders) x (time of a burst).
 
     The packet time is measured on the slowest link of the paths to the destination.  This link limits the rate of the
@@ -44,7 +45,7 @@ def drain_times(
     -------
     float64[S, 256]
         Waiting times in seconds.  They are 0 for ports without a cable or without traffic.  Routes that do not reach
-        the LID are ignored.
+        their destination LID are ignored.
 
     Notes
     -----
