@@ -11,6 +11,7 @@ import click
 from routing.cli import fabric_argument, proof_report
 from routing.cli.command import FINDING
 from routing.cli.output import echo_lines, fabric_object, json_option, print_json, print_rows, spinner
+from routing.cli.param_types import threads_option
 from routing.errors import OptionError
 from routing.numerals import count_noun
 
@@ -36,9 +37,7 @@ RULES = {
 @click.option("--groups", "given", type=click.Path(path_type=Path), metavar="FILE",
               help="Check the port groups in FILE instead of computing some.")  # fmt: skip
 @click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Write the port groups.")
-@click.option(
-    "--threads", type=click.IntRange(1, 256), metavar="N", default=2, show_default=True, help="Worker threads."
-)
+@threads_option
 @json_option
 def adaptive(
     *,

@@ -13,7 +13,7 @@ import click
 from routing.cli import fabric_argument, proof_report
 from routing.cli.command import FINDING
 from routing.cli.output import echo_lines, fabric_object, json_option, print_json, print_rows, print_table, spinner
-from routing.cli.param_types import Number
+from routing.cli.param_types import Number, seed_option, threads_option
 from routing.cli.report_options import report_options, write_reports
 from routing.engines import ENGINES
 
@@ -42,12 +42,8 @@ CLASS_COLUMNS = ("engine", "class", "end ports", "all-to-all", "bisection", "per
               help="Number of links between switches whose loss is tried with each engine.")  # fmt: skip
 @click.option("--budget", type=Number(0, 1e6, min_open=True), metavar="SECONDS",
               help="Estimated CPU seconds for all engines together; sets their effort.")  # fmt: skip
-@click.option(
-    "--seed", type=click.IntRange(0, 2**31 - 1), metavar="N", default=1, show_default=True, help="Random seed."
-)
-@click.option(
-    "--threads", type=click.IntRange(1, 256), metavar="N", default=2, show_default=True, help="Worker threads."
-)
+@seed_option
+@threads_option
 @report_options
 @json_option
 def advise(

@@ -12,6 +12,7 @@ import click
 from routing.cli import fabric_argument, proof_report
 from routing.cli.command import FINDING, UNDECIDED
 from routing.cli.output import echo_lines, fabric_object, json_option, print_json, print_rows, spinner
+from routing.cli.param_types import threads_option
 from routing.cli.report_options import report_options, write_reports
 from routing.errors import FalseCertificate
 from routing.numerals import count_noun
@@ -42,9 +43,7 @@ PORT_VLS = (1, 2, 4, 8, 15)
               help="Multicast tables (OpenSM's opensm.mcfdbs), to be checked together with TABLES.")  # fmt: skip
 @click.option("--multicast-sl", type=click.IntRange(0, 15), metavar="N", default=0, show_default=True,
               help="Service level of the multicast groups.")  # fmt: skip
-@click.option(
-    "--threads", type=click.IntRange(1, 256), metavar="N", default=2, show_default=True, help="Worker threads."
-)
+@threads_option
 @report_options
 @json_option
 def check(

@@ -11,7 +11,7 @@ import click
 from routing.cli import engine_options, fabric_argument
 from routing.cli.command import FINDING
 from routing.cli.output import echo_lines, fabric_object, json_option, print_json, print_table, spinner
-from routing.cli.param_types import Number
+from routing.cli.param_types import Number, seed_option, threads_option
 from routing.cli.report_options import report_options, write_reports
 from routing.engines import DEFAULT, ENGINES
 from routing.errors import OptionError
@@ -39,12 +39,8 @@ PRICE = Number(0, 1e12)
               help="Price of a cable to a CA.")  # fmt: skip
 @click.option("--links", type=click.IntRange(0), default=8, show_default=True, metavar="N",
               help="Number of links between switches whose loss is tried in each design.")  # fmt: skip
-@click.option(
-    "--seed", type=click.IntRange(0, 2**31 - 1), metavar="N", default=1, show_default=True, help="Random seed."
-)
-@click.option(
-    "--threads", type=click.IntRange(1, 256), metavar="N", default=2, show_default=True, help="Worker threads."
-)
+@seed_option
+@threads_option
 @fabric_argument.name_map_option
 @report_options
 @json_option

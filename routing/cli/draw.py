@@ -9,6 +9,7 @@ import click
 
 from routing.cli import fabric_argument, proof_report
 from routing.cli.output import fabric_object, json_option, print_json, print_rows, spinner
+from routing.cli.param_types import threads_option
 from routing.errors import OptionError
 
 if TYPE_CHECKING:
@@ -29,9 +30,7 @@ SUFFIXES = (".html", ".svg", ".dot")
               help="Output file: .html (page with search and tables), .svg (picture) or .dot (Graphviz).")  # fmt: skip
 @click.option("--size", type=click.IntRange(1, 100), default=1, show_default=True, metavar="MB",
               help="Maximum size of a page; paths that do not fit are left out.")  # fmt: skip
-@click.option(
-    "--threads", type=click.IntRange(1, 256), metavar="N", default=2, show_default=True, help="Worker threads."
-)
+@threads_option
 @json_option
 def draw(
     *,

@@ -1,4 +1,4 @@
-"""Define a click parameter type for numbers on the command line."""
+"""Define a click parameter type for numbers, and the options that several commands share."""
 
 from __future__ import annotations
 
@@ -17,3 +17,11 @@ class Number(click.FloatRange):
         if math.isnan(number):
             self.fail(f"{value!r} is not a number.", param, ctx)
         return number
+
+
+threads_option = click.option(
+    "--threads", type=click.IntRange(1, 256), metavar="N", default=2, show_default=True, help="Worker threads."
+)
+seed_option = click.option(
+    "--seed", type=click.IntRange(0, 2**31 - 1), metavar="N", default=1, show_default=True, help="Random seed."
+)

@@ -11,6 +11,7 @@ import click
 
 from routing.cli import fabric_argument, proof_report
 from routing.cli.output import channel_object, fabric_object, json_option, print_json, print_rows, print_table, spinner
+from routing.cli.param_types import threads_option
 from routing.cli.report_options import report_options, write_reports
 from routing.numerals import count_noun
 
@@ -37,9 +38,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="Random seed of the patterns.",
 )
-@click.option(
-    "--threads", type=click.IntRange(1, 256), metavar="N", default=2, show_default=True, help="Worker threads."
-)
+@threads_option
 @report_options
 @json_option
 def quality(

@@ -12,6 +12,7 @@ import click
 from routing.cli import fabric_argument, proof_report
 from routing.cli.command import FINDING, UNDECIDED
 from routing.cli.output import echo_lines, fabric_object, json_option, print_json, print_rows, spinner
+from routing.cli.param_types import threads_option
 from routing.numerals import count_noun
 
 if TYPE_CHECKING:
@@ -40,9 +41,7 @@ if TYPE_CHECKING:
               help="Maximum number of rounds of a safe order; 0: do not search for one.")  # fmt: skip
 @click.option("--max-vls", type=click.IntRange(1, 15), metavar="N", default=8, show_default=True,
               help="Number of data VLs of every port, for the Double Scheme.")  # fmt: skip
-@click.option(
-    "--threads", type=click.IntRange(1, 256), metavar="N", default=2, show_default=True, help="Worker threads."
-)
+@threads_option
 @json_option
 def transition(
     *,

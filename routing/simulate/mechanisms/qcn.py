@@ -1,6 +1,7 @@
 """Simulate quantized congestion notification (QCN): switches sample queues, and senders limit their rates.
 
-Source: IEEE 802.1Qau.  Differences: each flow has a separate rate, a notification takes a fixed time and no bandwidth,
+Source: QCN as it is generally described (IEEE 802.1Qau).  The text of the standard was not compared.  Differences from
+that description: each flow has a separate rate, a notification takes a fixed time and no bandwidth,
 intervals between samples have no random part, and queues and samples are counted in packets.  InfiniBand does not have
 QCN.  The simulation compares QCN, which reacts to congestion, with requests and grants, which avoid congestion.
 """
