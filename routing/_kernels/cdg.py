@@ -21,7 +21,8 @@ class Trace:
     Attributes
     ----------
     hops
-        uint8[S, L], hops between switches (254: 254 or more), 255 where the packet is not delivered.
+        uint8[S, L], hops from each switch to the switch that delivers each LID (254: 254 or more); 255: the packet is
+        not delivered.
     dep
         uint32[edges], VLs, as bits, on which each CDG edge is used.  The low half is for requests, the high half for
         requests and replies together.

@@ -22,7 +22,7 @@ class DeltaCheck:
     dependencies
         uint16[edges], VLs, as bits, on which each CDG edge may be used.
     hops
-        uint8[S, L], hops between switches, 255 where the packet is not delivered.
+        uint8[S, L], hops from each switch to the switch that delivers each LID; 255: the packet is not delivered.
     walked
         Number of packets that were followed hop by hop.
     lost

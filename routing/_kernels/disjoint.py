@@ -110,8 +110,8 @@ class DisjointTrees:
         :data:`NO_ORDER` if no switch order allows the paths, for switches in different connected parts, and for two
         switches without end ports.
     load
-        float64[2, C], flow on each channel in all-to-all traffic, for the first trees and for all trees together (as if
-        all traffic used every tree).
+        float64[2, C], utilisation (flow times inverse capacity) of each channel in all-to-all traffic, for the first
+        trees and for all trees together (as if all traffic used every tree).
     """
 
     next_channel: npt.NDArray[np.uint8]

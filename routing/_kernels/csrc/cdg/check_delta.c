@@ -9,7 +9,8 @@
 enum { OK, NO_MEMORY };
 /* Indices of the array `counts`, which is described at ibn_cdg_check_delta in check_delta.h. */
 enum { WALKED, LOST, NOT_INCREASING, COUNTS };
-/* Rows are compared in parts of PART entries first, because long comparisons are faster. */
+/* PART: the old and the new LFT row of a switch are compared in parts of PART entries, because long comparisons are
+ * faster.  BLOCK: a part that differs is compared again in blocks of BLOCK entries. */
 enum { BLOCK = 64, PART = 4096, MOST_HOPS = 254, NO_PORT = 255 };
 
 typedef struct {
@@ -45,8 +46,9 @@ static uint32_t vls_of(const delta_tables *t, int32_t s, int32_t lid)
     return vl_mask;
 }
 
-/* Record the dependency of channel `before` on channel c on each VL in `vl_mask` (bits); -1: channel c is the first
- * channel of the path.  Returns whether c comes later than `before` in the topological orders of all these VLs. */
+/* Record the dependency of channel `before` on channel c on each VL in `vl_mask` (bits).  `before` is -1 if channel c
+ * is the first channel of the path; then nothing is recorded.  Returns whether c comes later than `before` in the
+ * topological orders of all these VLs. */
 static bool follows_order(job_t *job, uint32_t vl_mask, int32_t before, int32_t c)
 {
     const delta_tables *t = job->t;
@@ -107,8 +109,8 @@ static int32_t queue_behind(job_t *job, int32_t s, int32_t lid, int32_t tail)
     return tail;
 }
 
-/* Check all packets to a LID whose route or SL has changed.  `changes` lists the changed entries towards the LID.  The
- * route of a packet has changed if it leads through the switch of a changed LFT entry. */
+/* Check all packets to a LID whose route or SL has changed.  `changes` lists the `count` changed entries towards the
+ * LID.  The route of a packet has changed if it leads through the switch of a changed LFT entry. */
 static void check_column(job_t *job, int32_t lid, const change *changes, int32_t count)
 {
     int32_t tail = 0;
@@ -137,7 +139,8 @@ static int32_t smaller(int32_t one, int32_t other)
     return one < other ? one : other;
 }
 
-/* Return whether `size` entries and SLs from index `at` and `sl_at` on are unchanged, and none is missing. */
+/* Return whether `size` LFT entries from index `at` on and `size` SLs from index `sl_at` on are unchanged, and no entry
+ * is missing. */
 static bool is_unchanged(const delta_tables *t, int64_t at, int64_t sl_at, int32_t size)
 {
     return !memcmp(t->lft + at, t->was + at, (size_t)size) && !memchr(t->lft + at, NO_PORT, (size_t)size)

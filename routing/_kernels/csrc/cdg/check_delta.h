@@ -25,7 +25,7 @@ typedef struct {
     const int32_t *at_port;       /* [S, 256]: channel that leaves by each port, -1: none */
     const int32_t *slot;          /* [C]: index of the first dependency of each channel */
     const int32_t *lid_switch;    /* [L]: switch that delivers each LID, -1: none */
-    const uint8_t *lid_port;      /* [L]: port by which that switch delivers each LID, 0: the LID is the switch's own */
+    const uint8_t *lid_port;      /* [L]: port by which the LID's switch delivers it, 0: the LID is the switch's own */
     const int32_t *lids_at_first; /* [S + 1]: index of each switch's first LID in lids_at */
     const int32_t *lids_at;       /* all LIDs, sorted by the switch that delivers them */
     const uint8_t *has_endport;   /* [S]: whether a CA or router is attached to the switch */
@@ -45,8 +45,8 @@ typedef struct {
  *
  * dependencies: uint16 [slots], VLs, as bits, on which packets may have each dependency.  On entry, the array contains
  * the dependencies of unchanged packets.  The dependencies of changed packets are added.
- * hops: uint8 [S, L], hops between switches by the previous tables; updated for changed packets, 255 if the packet
- * fails the check.
+ * hops: uint8 [S, L], hops from each switch to the switch that delivers each LID, by the previous tables; updated for
+ * changed packets, 255 if the packet fails the check.
  * counts: int64 [3], output: packets followed; packets that do not arrive or violate the order; previous dependencies
  * that violate the order.
  *

@@ -17,7 +17,8 @@ typedef struct {
     const int32_t *into_first; /* [S + 1]: index in `into` of the first channel that enters each switch */
     const int32_t *slot;       /* [C]: index of the first dependency of each channel */
     const uint8_t *used;       /* [slots]: 1 if unicast packets have the dependency, else 0 */
-    const int32_t *order;      /* [C]: position of each channel in a topological order of these dependencies */
+    /* [C]: position of each channel in a topological order of the dependencies of unicast packets */
+    const int32_t *order;
 } cdg_unicast;
 
 /* Compute a tree of links from switch `root`, such that multicast packets on the tree close no cycle with the unicast

@@ -29,8 +29,10 @@ typedef struct {
     cdg_forest f;
     /* [2, slots]: dependencies found by this thread, each with its VLs as bits; rows as for `dep` of ibn_cdg_trace */
     uint32_t *deps;
-    uint32_t *dep; /* [slots]: the row of `deps` for the kind of the current LID */
-    int64_t sls;   /* SLs in use, as bits */
+    /* [slots]: the row of `deps` for the current LID: row 0 if it belongs to a CA or router, row 1 if it belongs to a
+     * switch */
+    uint32_t *dep;
+    int64_t sls; /* SLs in use, as bits */
     int code;
     /* [BLOCK, stride]: by LID of the block and switch, the VLs, as bits, of the packets that enter at the switch */
     uint32_t *mask;
@@ -222,7 +224,7 @@ static void run_block(worker *w, int32_t lid, int32_t count)
 }
 
 /* Process blocks of LIDs in one thread until no block is left.  The results of all threads are combined by OR and by
- * addition.  So the sum does not depend on which thread processed which block. */
+ * addition.  So the results do not depend on which thread processed which block. */
 static void run(void *workers, int32_t me)
 {
     worker *w = (worker *)workers + me;

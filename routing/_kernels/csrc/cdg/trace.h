@@ -43,7 +43,8 @@ typedef struct {
  * out.  In that case, only routes from CAs and routers to the LIDs of switches (port 0 in lid_port) are followed.
  * `hops` may be NULL in that case, and `counts` are meaningless.
  *
- * hops: uint8 [S, L], output: hops between switches, 255 where the packet is not delivered.
+ * hops: uint8 [S, L], output: hops from each switch to the switch that delivers each LID, 255 where the packet is not
+ * delivered.
  * dep: uint32 [2, slots], must be zero on entry, output.  Row 0 is for routes to CAs and routers, row 1 for routes to
  * switches.  The low half of an element has the VLs, as bits, on which requests have the dependency.  The high half has
  * the VLs on which requests or replies have the dependency.

@@ -93,8 +93,8 @@ static bool order_by_hops(worker_t *w, int32_t lid)
     return true;
 }
 
-/* Visit the row of switch s for the n LIDs of a block: compute the hops from s, and add its dependencies.  Returns the
- * number of LIDs whose next switch has not been visited yet, or -1 if a packet is dropped.
+/* Visit the row of switch s for the n LIDs of a block: compute the hops from s, and add the dependencies of these
+ * routes.  Returns the number of LIDs whose next switch has not been visited yet, or -1 if a packet is dropped.
  *
  * from[i]: out-port of switch s towards LID i.
  * kind[i]: 1 if LID i belongs to a switch, 0 if it belongs to a CA or router. */
@@ -144,7 +144,7 @@ static const uint8_t *ports(const cdg_tables *t, int32_t s, const int32_t *lid, 
 }
 
 /* Visit the rows of the switches in `again` repeatedly, until the hops to all LIDs of the block are known.  Returns
- * false if a round of visits makes no progress. */
+ * false if a repetition does not lower the number of hops that are still unknown. */
 static bool settle(worker_t *w, int32_t target, const int32_t *lid, const uint8_t *kind, int32_t n, int32_t rows)
 {
     uint8_t copy[BLOCK];
@@ -164,9 +164,10 @@ static bool settle(worker_t *w, int32_t target, const int32_t *lid, const uint8_
     return true;
 }
 
-/* Choose LIDs of a block whose entries in a row of the LFT lie in all cache lines that the block reads there.  The
- * chosen LIDs are written to `line`.  They are at least one cache line apart, except the last LID of the block, which
- * is always chosen.  Returns the number of chosen LIDs. */
+/* Choose LIDs of a block such that their entries lie in all cache lines of an LFT row that the block needs.  So
+ * prefetching the entries of the chosen LIDs is enough.  The chosen LIDs are written to `line`.  Their entries are at
+ * least one cache line apart, except the entry of the block's last LID, which is always chosen.  Returns the number of
+ * chosen LIDs. */
 static int32_t choose_lines(const int32_t *lid, int32_t n, int32_t *line)
 {
     int32_t lines = 0;
@@ -300,8 +301,8 @@ static void finish(job_t *j, worker_t *workers, int32_t threads, uint32_t *dep)
         if (t->lid_switch[lid] < 0)
             for (int32_t s = 0; s < t->switches; s++)
                 j->hops[(size_t)s * t->lids + lid] = LOST;
-        /* The VLs of all LIDs of one kind are collected in element 0 of the row, which callers ignore (see trace.h).
-         * The function expand gets them from there. */
+        /* Element 0 of each row of `dep` collects the VLs of all LIDs of CAs and routers (row 0) or of switches (row
+         * 1).  The function expand reads them there.  Callers ignore element 0 (see trace.h). */
         else
             dep[t->lid_port[lid] ? 0 : t->slots] |= vls;
     }

@@ -25,7 +25,9 @@ typedef struct {
     job *j;
     cdg_forest f;
     uint16_t *deps; /* [2, slots, V]: dependencies found by this thread, in the format of `dep` of ibn_cdg_trace_vls */
-    uint16_t *dep;  /* [slots, V]: the row of `deps` for the kind of the current LID */
+    /* [slots, V]: the row of `deps` for the current LID: row 0 if it belongs to a CA or router, row 1 if it belongs to
+     * a switch */
+    uint16_t *dep;
     /* vls_used: VLs in use, as bits.
      * dropped: number of pairs (switch, LID) for which packets of some sender at the switch are dropped. */
     int64_t vls_used, dropped;

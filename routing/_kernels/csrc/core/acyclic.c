@@ -187,8 +187,8 @@ static int add(acyclic *graph, int32_t vl, acyclic_step step)
 }
 
 /* Return whether new edges close a cycle in the CDG of a VL together, although none of them closes a cycle alone.  Such
- * a cycle consists of new edges and, from the head of each new edge to the tail of the next new edge, of existing
- * edges.
+ * a cycle consists of new edges and of existing edges.  The existing edges lead from the channel where one new edge
+ * ends to the channel where the next new edge begins.
  *
  * This test visits far fewer channels than an attempt to add all edges.  With more than MASK new edges the result is 0,
  * which means that only the attempt decides. */

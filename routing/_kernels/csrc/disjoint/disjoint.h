@@ -52,8 +52,8 @@ typedef struct {
      * The two directions between two switches have one switch order.  With `shared` set in the request, the trees also
      * have one switch order for these switches. */
     uint8_t *order;
-    /* [2, C]: flow on each channel in all-to-all traffic; row 0: in the first trees only, row 1: in all trees
-     * together */
+    /* [2, C]: utilisation (flow times inverse capacity) of each channel in all-to-all traffic; row 0: by the first
+     * trees only, row 1: by all trees together */
     double *load;
 } disjoint_trees;
 

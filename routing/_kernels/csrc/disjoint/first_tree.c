@@ -13,8 +13,8 @@ static double power16(double x)
     return disjoint_power4(disjoint_power4(x));
 }
 
-/* Return the cost of the path that begins with channel c and then follows a tree.  The entries of the tree begin at
- * index `row` of job->next. */
+/* Return the cost of the path that begins with channel c and then follows a tree, if `flow` is added to it.  The
+ * entries of the tree begin at index `row` of job->next.  `highest` is the highest utilisation of a channel. */
 static double path_cost(const disjoint_job *job, int32_t d, int64_t row, int32_t c, double flow, double highest)
 {
     const disjoint_request *net = job->net;
@@ -90,7 +90,8 @@ void ibn_disjoint_first_trees(disjoint_job *job)
 {
     const disjoint_request *net = job->net;
     double highest = 1;
-    /* A path that has not been computed yet must not exclude any switch order. */
+    /* 255: all switch orders allow the path.  A path that has not been computed yet must not exclude any switch
+     * order. */
     memset(job->mask, 255, (size_t)net->switches * (size_t)net->switches * (size_t)net->trees);
     if (net->initial)
         copy_initial(job);
@@ -111,8 +112,9 @@ void ibn_disjoint_first_trees(disjoint_job *job)
 }
 
 /* Choose a switch order that allows the paths between switches a and b in the first trees, in both directions.  Of
- * several possible switch orders, the one that allows paths over the most first channels is chosen.  Returns
- * DISJOINT_NONE if no switch order allows both paths. */
+ * several possible switch orders, the one that allows paths over the most first channels is chosen; of equally good
+ * ones, the first at or after number `rotate`, in cyclic order.  Returns DISJOINT_NONE if no switch order allows both
+ * paths. */
 static uint8_t choose(const disjoint_job *job, int32_t a, int32_t b, int32_t rotate)
 {
     const disjoint_request *net = job->net;

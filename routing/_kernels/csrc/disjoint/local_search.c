@@ -203,8 +203,8 @@ static double missing_cost(const disjoint_request *net, int32_t s, const uint8_t
 }
 
 /* Add the cost of missing link-disjoint paths to the cost of the present next hop.  Exclude each other next hop whose
- * cost is higher than this sum already without the cost of missing paths.  Returns the number of next hops that remain
- * possible, with the present one. */
+ * cost, still without the cost of missing paths, is higher than this sum.  Returns the number of next hops that remain
+ * possible, including the present one. */
 static int32_t rule_out(search_job *search, int32_t d, int32_t old)
 {
     const disjoint_request *net = search->job->net;
@@ -518,8 +518,9 @@ int ibn_disjoint_balance_first(disjoint_job *job)
     return code;
 }
 
-/* Improve all trees by local search.  Afterwards no path is used that must not be used (disjoint_is_wrong), unless the
- * path between its switches in the first tree must not be used either.  Returns DISJOINT_OK or DISJOINT_NO_MEMORY. */
+/* Improve all trees by local search.  Afterwards, a path that must not be used (disjoint_is_wrong) remains only where
+ * the path between its switches in the first tree must not be used either.  Returns DISJOINT_OK or
+ * DISJOINT_NO_MEMORY. */
 int ibn_disjoint_local_search(disjoint_job *job)
 {
     search_job search = {.job = job};
@@ -537,7 +538,7 @@ int ibn_disjoint_local_search(disjoint_job *job)
          * spread their traffic over more channels. */
         sweep(&search, job->net->concentrate ? 1 : 0, job->net->trees);
     }
-    /* The loop ends, because each of its rounds replaces at least one path by a path of a first tree. */
+    /* The loop ends, because each repetition replaces at least one path by a path of a first tree. */
     while (code == DISJOINT_OK && follow_first_if_wrong(job, search.changed) > 0)
         continue;
     if (code == DISJOINT_OK)

@@ -22,7 +22,7 @@ typedef struct {
     const uint8_t *counted;
     /* [CDG edges]: for each edge, the layers, as bits, that must not use it while paths are first placed provisionally; NULL: paths are not placed provisionally */
     const uint32_t *avoid;
-    /* [orders, C]: position of each channel in the initial topological order of each of the first layers */
+    /* [orders, C]: position of each channel in the initial topological order of each of the first `orders` layers */
     const int32_t *order;
     int32_t orders; /* number of layers that have an initial order in `order` */
     /* [S]: number of the layer that is tried first for the paths to each switch; NULL: layer 0 is tried first */
@@ -32,12 +32,12 @@ typedef struct {
     /* number of further channels that cycle searches may visit for the paths that are not counted paths */
     int64_t spare;
     int32_t most; /* largest allowed number of layers, up to 32 */
-    int32_t have; /* number of layers over which the load is spread in the end, at least */
+    int32_t have; /* smallest number of layers over which the load is spread in the end */
     /* 1: all paths between two switches, in both directions, are put into one layer; 0: each path gets its layer
      * separately */
     int32_t mutual;
     int32_t rechoose; /* 1: a path that fits into no layer may get another first hop */
-    /* number of rounds in which next hops are moved off the channels with the peak utilisation */
+    /* number of times that next hops are moved off all channels with the peak utilisation at that time */
     int32_t unload_rounds;
 } ibn_path_set;
 /* Statistics of an assignment of paths to layers. */

@@ -108,8 +108,8 @@ int ibn_layering_rebalance(layering_job *job)
     int failed = !has || !queue || !starts;
     double carried[32] = {0.0};
     share_out(carried, vls, used, base);
-    /* The load of each original layer must be known before clones are made.  So a round without clones comes first,
-     * whose result is not stored. */
+    /* The load of each original layer must be known before clones are made.  So the layers are first chosen without
+     * clones, and this choice is not stored. */
     for (int32_t last = vls == 1 || vls >= used; last <= 1 && !failed; last++) {
         memset(carried, 0, sizeof carried);
         if (job->paths->mutual)

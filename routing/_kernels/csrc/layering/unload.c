@@ -84,7 +84,7 @@ static int relieve(layering_job *job, int32_t target, int32_t u, double peak, in
     return 0;
 }
 
-/* Unload the channels with the peak utilisation, in up to `rounds` rounds.  The function ends early if one of these
+/* Unload the channels with the peak utilisation, up to `rounds` times.  The function ends early if one of these
  * channels cannot be unloaded. */
 void ibn_layering_unload(layering_job *job, int32_t rounds, int32_t *queue, int32_t *behind)
 {
@@ -99,7 +99,7 @@ void ibn_layering_unload(layering_job *job, int32_t rounds, int32_t *queue, int3
             for (int32_t t = 0; t < job->paths->targets && !moved; t++)
                 moved = job->next[(int64_t)t * job->net.switches + u] == k && relieve(job, t, u, peak, queue, behind);
             if (!moved)
-                return; /* If no move takes flow off this channel, the peak utilisation cannot be lowered. */
+                return; /* If no move takes flow off a channel with the peak utilisation, the peak cannot be lowered. */
         }
     }
 }

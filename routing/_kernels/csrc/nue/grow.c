@@ -107,7 +107,8 @@ static int32_t gather(const tree_t *tree, int32_t u)
         int32_t v = net->dst[c];
         if (grower->depth[v] < 0 || grower->depth[v] > tree->depth)
             continue;
-        /* Parallel channels often follow one another, so the cost from the previous channel's end can be used again. */
+        /* Parallel channels often follow one another.  They end at one switch, whose path cost is computed only
+         * once. */
         if (v != known && tree->share > 0.0)
             rest = walk(tree, v);
         known = v;

@@ -2,7 +2,7 @@
  * dependencies of the destination's layer allow the move. */
 #include "nue/internal/nue_job.h"
 
-/* Give switch u another next hop towards destination `target`, if this lowers the sum of all channel weights and all
+/* Give switch u another next hop towards destination `target`, if this lowers the sum of all channel costs and if all
  * new dependencies are allowed.  Returns whether the next hop was changed. */
 int ibn_nue_move_next_hop(const nue_t *nue, grower_t *grower, int32_t target, int32_t u)
 {

@@ -61,7 +61,7 @@ static void removed(void *kernel, int32_t which, int32_t target)
     ibn_nue_layer_count(nue, layer_of(nue, target), tree_of(nue, target), nue->job.targets->root[target], -1);
 }
 
-/* Add a tree that was restored to the counts of used dependencies in its layer. */
+/* Count the dependencies of a restored tree as used in its layer again. */
 static void restored(void *kernel, int32_t which, int32_t target)
 {
     run_t *run = kernel;

@@ -190,7 +190,7 @@ static void offer_switch(fewest_job *job, int32_t s)
     }
 }
 
-/* Set the hops of all switches that have a path to the target again since an entry was filled. */
+/* After an entry was filled, set the hops of all switches that have a path to the target because of this entry. */
 static void reconnect(fewest_job *job)
 {
     int32_t left = 0;

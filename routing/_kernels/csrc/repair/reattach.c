@@ -66,8 +66,8 @@ static void mark_near(repair_state *job, int32_t count)
 }
 
 /* List the paths by which switch u can reach the current LID in exactly `level` hops (0: in any number of hops).
- * Longer paths are left out, and *next receives the hops of the shortest of these.
- * Returns the number of listed paths. */
+ * Longer paths are left out.  *next receives the hops of the shortest path that was left out.  Returns the number of
+ * listed paths. */
 int32_t ibn_repair_candidates(repair_state *job, int32_t u, int32_t level, int32_t *next)
 {
     const repair_fabric *f = job->f;

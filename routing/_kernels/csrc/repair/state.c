@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 enum {
-    /* number of switches in a subtree from which the column of the LID is copied */
+    /* smallest number of switches in a subtree for which the column of the current LID is copied */
     LARGE_SUBTREE = 8,
     /* largest number of bytes of all copied columns */
     MOST_COPIED = 1 << 26,

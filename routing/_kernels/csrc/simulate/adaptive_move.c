@@ -74,7 +74,7 @@ static void leave(ibn_adaptive *sim, int32_t p, int32_t from, int32_t d, int64_t
         /* The neighbours learn that the spare buffer is free after the packet has left and the cable delay has
          * passed. */
         ibn_simulate_adaptive_at(sim, end + sim->channel[packet->channel].wire, AV_SPARE, d, 0);
-    } else if (packet->channel == IBN_NONE) { /* A packet that the CA relays is already in the network. */
+    } else if (packet->channel == IBN_NONE) { /* else a relayed packet, which was counted before */
         sim->injected++;
         sim->injected_bytes += packet->bytes;
         ibn_simulate_flow_sent(&sim->flow[packet->flow], packet, sim->now);
@@ -289,7 +289,8 @@ static void relay(ibn_adaptive *sim, int32_t p)
     ibn_simulate_adaptive_touch(sim, d);
 }
 
-/* Deliver packet p, whose tail has reached its CA.  The credits of the packet are on the wire from now on. */
+/* Deliver packet p, whose tail has reached its CA.  From now on, the credits of the packet are on their way back to its
+ * sender. */
 void ibn_simulate_adaptive_deliver(ibn_adaptive *sim, int32_t p)
 {
     const ibn_packet *packet = &sim->packet[p];

@@ -1,9 +1,9 @@
 /* Main loop of a simulation with adaptive routing.  In each tick, all events are handled before the devices that the
  * events concern are served.
  *
- * The result does not depend on the order in which the events of a tick were scheduled.  Events of kinds below AV_LATER
- * may be handled in any order.  Events of all other kinds are sorted.  Devices do not compete with each other within a
- * tick. */
+ * The result does not depend on the order in which the events of a tick were scheduled.  Events of the kinds before
+ * AV_LATER (in the enum of internal/adaptive.h) may be handled in any order.  Events of AV_LATER and of the kinds after
+ * it are sorted.  Devices do not compete with each other within a tick. */
 #include "simulate/internal/adaptive.h"
 
 #include <stdlib.h>
@@ -176,8 +176,8 @@ int ibn_simulate_adaptive_run(ibn_adaptive *sim, int64_t until, int64_t events, 
         happen(sim);
         for (int32_t i = 0; i < sim->touches; i++) {
             ibn_simulate_adaptive_serve(sim, sim->touched[i]);
-            /* The device keeps its mark until it has been served.  A CA that is served prepares its next packet, and
-             * would otherwise be marked again, although its channel is busy now. */
+            /* The field `touched` is cleared only after the device was served.  When a CA is served, it prepares its
+             * next packet.  Otherwise this would list the CA again, although its channel is busy now. */
             sim->device[sim->touched[i]].touched = 0;
         }
         sim->touches = 0;

@@ -48,7 +48,8 @@ static int32_t input_at_random(const ibn_sim *sim, int32_t c, const candidates_o
 /* Choose the next candidate input in cyclic order, beginning with input `first`. */
 static inline int32_t input_in_turn(const candidates_of *from, int32_t first)
 {
-    /* The word with input `first` is visited again at the end, because it may have candidates below input `first`. */
+    /* The word of the mask that has the bit of input `first` is visited again at the end, because it may have
+     * candidates with lower numbers than `first`. */
     for (int32_t step = 0; step <= from->words; step++) {
         int32_t w = ((first >> 6) + step) % from->words;
         uint64_t word = step ? from->mask[w] : from->mask[w] & (~0ull << (first & 63));
@@ -253,8 +254,8 @@ IBN_SPECIALIZED int choose_vl(ibn_sim *sim, int32_t c, ibn_channel *channel, int
 {
     if (!plain && sim->options.arbiters)
         return choose_by_tables(sim, c, input);
-    /* The mask is rotated by means of two shifted copies, such that its lowest set bit is the VL that is served
-     * next. */
+    /* `turns` is the mask channel->vls, rotated by means of a second, shifted copy.  Its lowest set bit is the VL that
+     * is served next. */
     uint64_t turns = channel->vls * 0x10001ull >> channel->next_vl & 0xFFFF;
     for (; turns; turns &= turns - 1) {
         int vl = (__builtin_ctzll(turns) + channel->next_vl) & 15;
@@ -325,7 +326,7 @@ IBN_SPECIALIZED void send(ibn_sim *sim, int32_t c, int vl, int32_t input, int pl
     if (from_source) {
         int32_t flow = packet->flow;
         sim->flow[flow].head = IBN_NONE;
-        /* A hook may make packets, after which `packet` may be invalid. */
+        /* A hook may create packets.  This may move the array of packets, so `packet` must not be used afterwards. */
         if (sim->hooks & IBN_HOOK_SENT)
             ibn_simulate_on_sent(sim, p);
         ibn_simulate_prepare(sim, flow);

@@ -58,7 +58,7 @@ static int attach(ibn_sim *sim, ibn_attached *self, const int64_t *numbers, int6
     for (int64_t i = known; i < count; i++)
         state->delay[i - known] = numbers[i];
     for (int64_t l = 0; l < sim->vcs; l++)
-        /* The counter begins at a value at which the first packet over the threshold is marked. */
+        /* With this start value, the first packet over the threshold is marked. */
         state->unmarked[l] = state->rate;
     return 0;
 }

@@ -86,7 +86,7 @@ void ibn_simulate_unstall(ibn_sim *sim, int32_t l)
     ibn_simulate_note(sim, LOG_UNSTALLED, l, 0, 0, 0);
 }
 
-/* Drop the first packet of a queue as long as this packet has exceeded the switch lifetime. */
+/* Drop packets from the front of a queue until the first packet has not exceeded the switch lifetime. */
 static void drop_aged(ibn_sim *sim, int32_t c, int32_t l, int32_t input, const ibn_fifo *queue)
 {
     int64_t lifetime = sim->lifetime[sim->channel[c].src];

@@ -125,8 +125,8 @@ int32_t ibn_grant_store_arrival(ibn_sim *sim, request_grant *state, int32_t i)
     return f;
 }
 
-/* Return the size of the next segment of a VOQ that is not empty.  A segment carries bytes of several packets, but none
- * behind the end of a request, since it has the grant of one request. */
+/* Return the size of the next segment of a VOQ that is not empty.  A segment may carry bytes of several packets, but
+ * not of packets of two requests, because each segment has the grant of one request. */
 int32_t ibn_grant_next_bytes(const request_grant *state, const grant_flow *flow)
 {
     int64_t bytes = 0;
@@ -180,7 +180,8 @@ int32_t ibn_grant_request(request_grant *state, grant_flow *flow)
     return (int32_t)segments;
 }
 
-/* Remove the oldest packet of a flow if all of its bytes have arrived at their adapter.  Return it, or IBN_NONE. */
+/* Remove the oldest packet of a flow if all of its bytes have arrived at their adapter.  Return this packet, or
+ * IBN_NONE. */
 int32_t ibn_grant_take_complete(request_grant *state, grant_flow *flow)
 {
     int32_t p = flow->oldest;

@@ -124,7 +124,8 @@ int32_t ibn_simulate_room(const ibn_sim *sim, int32_t p, int32_t l)
     return most;
 }
 
-/* Return whether all mechanisms let a CA take a packet.  The first mechanism that does not let it keeps the packet. */
+/* Return whether all mechanisms let a CA take a packet.  If not, the first mechanism that does not allow this keeps the
+ * packet. */
 int ibn_simulate_on_arrived(ibn_sim *sim, int32_t p)
 {
     for (int32_t m = 0; m < sim->mechanisms; m++)
@@ -133,7 +134,8 @@ int ibn_simulate_on_arrived(ibn_sim *sim, int32_t p)
     return 1;
 }
 
-/* Return the VC for which packets in the buffer of VC l, which leads to a CA, wait; or IBN_NONE. */
+/* Return the VC for which the packets in the buffer of VC l wait, or IBN_NONE if they wait for no VC.  VC l leads to a
+ * CA. */
 int32_t ibn_simulate_waits_for(const ibn_sim *sim, int32_t l)
 {
     int32_t found = IBN_NONE;

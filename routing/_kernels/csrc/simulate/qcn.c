@@ -20,9 +20,10 @@
 
 #define RATE_BITS 20
 #define FULL (1LL << RATE_BITS)
-#define STAGES 5      /* number of cycles of fast recovery, in which a flow returns to its rate before a notification */
-#define MOST 63       /* largest feedback in a notification */
-#define GAIN_BITS 7   /* a feedback of 1 lowers the rate by 1 / 2^GAIN_BITS */
+/* number of cycles of fast recovery, after which a flow nearly has the rate again that it had before a notification */
+#define STAGES 5
+#define MOST 63     /* largest feedback in a notification */
+#define GAIN_BITS 7 /* a feedback of 1 lowers the rate by 1 / 2^GAIN_BITS */
 #define TIMER_RETRY 0
 /* event of a flow's timer; the event of a notification has the value TIMER_CYCLE + feedback */
 #define TIMER_CYCLE 1

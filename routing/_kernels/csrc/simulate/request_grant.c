@@ -6,7 +6,7 @@
  * request.  Then it grants nothing for a while (implicit rate regulation), or it also reserves room in the buffer of
  * the last switch (reserve-fabric-buffers).  Each segment takes the next path of its flow.  In band, requests, grants
  * and acknowledgements travel with segments, or in small segments of their own, and a flow without grants may send one
- * unsolicited segment.  Numbers in brackets are sections of the source.
+ * unsolicited segment.  Comments name sections of this publication.
  *
  * In one tick, an adapter receives at most one segment, and this segment changes the state of this adapter only.  So
  * the order of the hooks within a tick has no effect. */
@@ -30,15 +30,15 @@ static int32_t opposite(const request_grant *state, int32_t f)
 }
 
 /* Return whether the next segment of a flow carries data.  For this, the flow needs a grant, or permission for an
- * unsolicited segment (section 3.2 of the source). */
+ * unsolicited segment (section 3.2 of the publication End-to-End). */
 static int may_send_data(const request_grant *state, const grant_flow *flow)
 {
     return flow->granted > 0
            || (state->in_band && flow->sending != IBN_NONE && !flow->pending && !flow->unacknowledged);
 }
 
-/* Let the next segment of a flow wait at the port of its adapter, if the flow has something to send.  A segment that
- * waits already gets its present size. */
+/* Let the next segment of a flow wait at the port of its adapter, if the flow has something to send.  If a segment
+ * waits there already, its size is updated. */
 static void update(ibn_sim *sim, request_grant *state, int32_t f)
 {
     grant_flow *flow = &state->flow[f];
@@ -78,9 +78,9 @@ static void receive_grant(ibn_sim *sim, ibn_attached *self, int32_t f, int32_t s
     update(sim, state, f);
 }
 
-/* Select the flow to an output that has the earliest turn.  Return its input, or IBN_NONE if none has requests.
- *
- * The turns are virtual times, which a grant advances by its size.  So heavy flows get equal numbers of segments. */
+/* Select, among the flows with requests to output o, the flow with the earliest turn.  Return its input, or IBN_NONE if
+ * no flow has requests.  The turn of a flow is a virtual time.  A grant advances the turn by the number of its
+ * segments, so heavy flows get equal numbers of segments. */
 static int32_t input_to_grant(const request_grant *state, int32_t o)
 {
     int32_t best = IBN_NONE;

@@ -1,8 +1,9 @@
 /* Main loop of a simulation.  In each tick, all events are handled before the channels that the events concern are
  * arbitrated.
  *
- * The result does not depend on the order in which the events of a tick were scheduled.  Events of kinds below EV_LATER
- * may be handled in any order.  Events of all other kinds are sorted. */
+ * The result does not depend on the order in which the events of a tick were scheduled.  Events of the kinds before
+ * EV_LATER (in the enum of internal/sim.h) may be handled in any order.  Events of EV_LATER and of the kinds after it
+ * are sorted. */
 #include "simulate/internal/flow.h"
 #include "simulate/internal/mechanism.h"
 

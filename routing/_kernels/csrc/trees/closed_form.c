@@ -104,7 +104,7 @@ static int32_t channel_down(const cf_state *x, int32_t v, int32_t t, int32_t k)
             else if (i++ == k % count)
                 return c;
         }
-    return -1; /* The caller has checked that a path down exists, so the function has returned before. */
+    return -1; /* This line is never reached, because the caller has checked that a path down exists. */
 }
 
 /* Return the out-port by which switch v sends LID k up, if the table to_top alone does not determine it.  `other` has a

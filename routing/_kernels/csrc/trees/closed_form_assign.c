@@ -2,8 +2,9 @@
  *
  * The assignment balances numbers of LIDs.  The LIDs below a switch are divided among the switch's links up.  The share
  * of a link, rounded down, is the number of LIDs that the link may carry.  On a complete k-ary n-tree, this gives the
- * formula D-mod-K. By this formula, destination d takes top number floor(d / k) mod k^(n-1) of plane d mod k (E.
- * Zahavi, "D-Mod-K routing providing non-blocking traffic for shift permutations on real life fat trees", 2010).
+ * formula D-mod-K. By this formula, the path to destination d leaves a switch of level l by channel up number floor(d /
+ * k^l) mod k (E.  Zahavi, "D-Mod-K routing providing non-blocking traffic for shift permutations on real life fat
+ * trees", 2010).
  *
  * If links are missing, some LIDs get no top switch.  For such a LID, each source chooses a path separately: see
  * closed_form_search.c. */

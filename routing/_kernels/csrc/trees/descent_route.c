@@ -7,8 +7,8 @@
 #include "core/internal/random.h"
 #include "trees/internal/descent_state.h"
 
-/* Cost of a channel up to a switch that does not have the slot of the destination.  It is higher than all other costs
- * of a path together. */
+/* Cost of a channel up to another slot than that of the destination.  This cost is higher than all other costs of a
+ * path together.  The slots of a switch are its possible next hops up, which successive destinations use in turn. */
 #define MISSED 1e12
 /* Cost of not taking the channel of the start tables, as a multiple of the cost of a missed slot.  It is higher than
  * the cost of all missed slots on a path. */
@@ -140,7 +140,8 @@ static int32_t fewest_siblings(const descent_t *descent, int32_t target, const d
     return fewest;
 }
 
-/* Return whether channel c of switch u leads up to a switch that does not have the slot of the destination. */
+/* Return whether channel c of switch u leads up, but to another slot (possible next hop up) than that which the present
+ * destination uses at u. */
 static int misses_slot(const descent_t *descent, int32_t u, int32_t c)
 {
     const ibn_descent_options *options = descent->options;
@@ -163,9 +164,9 @@ static int misses_start(const descent_t *descent, int32_t target, const descent_
 
 /* Choose the next channel of the switch at index `place` of paths->order.
  *
- * The cost of a channel is the weight of all flows on it, except flows that continue by the same next channel, because
- * they are counted there.  Channels to a switch that more than `fewest` other LIDs of the end port use are left out;
- * -1: no channel is left out. */
+ * The cost of a channel is the weight of all flows on it, except flows that also share the channel after it, because
+ * these flows are counted at that channel.  Channels to a switch that more than `fewest` other LIDs of the end port use
+ * are left out; -1: no channel is left out. */
 static void choose(descent_t *descent, int32_t target, const descent_paths *paths, int32_t place, int32_t fewest)
 {
     int32_t u = paths->order[place], first = descent->net->first[u], taken = -1;

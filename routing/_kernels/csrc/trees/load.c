@@ -190,8 +190,8 @@ static void load_range(void *argument, int32_t from, int32_t to, void *memory)
     for (int32_t block = from; block < to; block++) {
         const int32_t first = block * BLOCK;
         const int32_t last = first + BLOCK < routes->lids ? first + BLOCK : routes->lids;
-        /* The LFT is stored by switch, but is needed by LID.  So the entries towards a block of LIDs are transposed at
-         * a time. */
+        /* The LFT is stored by switch, but is needed by LID.  So the entries are transposed for one block of LIDs after
+         * the other. */
         int32_t ends[BLOCK] = {0}, wanted[BLOCK], count = 0;
         for (int32_t lid = first; lid < last; lid++)
             if (job->lid_weight[lid] > 0 && delivers(routes, lid))

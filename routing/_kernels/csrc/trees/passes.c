@@ -190,7 +190,7 @@ static void search(const passes_t *passes)
         double peak = ibn_trees_peak_utilisation(net, account->load);
         for (int32_t c = 0; c < net->channels; c++)
             if (account->load[c] * net->inverse_capacity[c] >= peak && !unload_channel(passes, c))
-                return; /* If no move takes flow off this channel, the peak utilisation cannot be lowered. */
+                return; /* If no move takes flow off a channel with the peak utilisation, the peak cannot be lowered. */
     }
 }
 

@@ -15,7 +15,7 @@ typedef struct {
     int32_t size;      /* number of items in the heap */
 } ibn_heap;
 
-/* Return whether one item of the heap is removed before another item. */
+/* Return whether item a of the heap is removed before item b. */
 static inline int ibn_core_heap_before(heap_entry a, heap_entry b)
 {
     return a.key < b.key || (a.key == b.key && a.of < b.of);

@@ -20,6 +20,7 @@ static inline int64_t ibn_core_order_key(const int32_t *place, int32_t channel)
  * channels within `before` and within `behind` does not change.
  *
  * place: [C], position of each channel, updated.
+ * ahead, back: number of channels in `behind`, number of channels in `before`.
  * scratch: has room for all moved channels. */
 static inline void ibn_core_order_repair(int32_t *place, int64_t *behind, int32_t ahead, int64_t *before, int32_t back,
                                          int64_t *scratch)

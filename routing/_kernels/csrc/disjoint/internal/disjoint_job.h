@@ -22,7 +22,9 @@ typedef struct {
     /* whether a path must be allowed by the switch order in `order`; true if the request sets `shared`, as soon as the
      * switch orders of all pairs are chosen */
     bool shared;
-    double *load[2]; /* load[0]: [C], load of the first trees; load[1]: [C], load of all trees together */
+    /* [C] each: utilisation (flow times inverse capacity) of each channel; load[0]: by the first trees only, load[1]:
+     * by all trees together */
+    double *load[2];
     /* [S, K, S]: by destination, tree and source, the switch orders, as bits, that allow the whole path from the source
      * to the destination */
     uint8_t *mask;

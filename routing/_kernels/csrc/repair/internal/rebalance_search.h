@@ -45,8 +45,9 @@ typedef struct {
     user_list *users;
     /* [L]: 1 + number of the last channel in whose list each LID was seen, so that a LID is not listed twice */
     int32_t *listed;
-    /* old_path: [C], old_stamp if the channel is on the present path of the switch that a move would change.
-     * new_path: [C], new_stamp if the channel is on the path after the move. */
+    /* old_path: [C], the element equals old_stamp if the channel is on the present path of the switch that a move would
+     * change.
+     * new_path: [C], the element equals new_stamp if the channel is on the path after the move. */
     uint32_t *old_path, *new_path;
     uint32_t old_stamp, new_stamp;
     uint8_t *is_near_peak,

@@ -81,7 +81,8 @@ typedef struct {
 typedef struct {
     const repair_fabric *f;
     acyclic_net net;
-    acyclic graph; /* CDG of each VL with a topological order of its channels; a set bit allows a CDG edge on a VL */
+    /* CDG of each VL, with a topological order of its channels; it has the CDG edges that are allowed on the VL */
+    acyclic graph;
     uint8_t *lft, *sl;      /* forwarding tables and SLs, changed in place, as passed to ibn_repair_columns */
     uint8_t *written;       /* [S] whether an entry of the switch was set */
     int64_t *load, *counts; /* channel loads and statistics, changed in place, as passed to ibn_repair_columns */
@@ -121,8 +122,9 @@ typedef struct {
     int32_t *touched;
     int32_t column;        /* number of the present attempt to repair an LFT column, counted over all attempts */
     cached_channel *taken; /* [S] cached next channel of each switch towards the current LID */
-    int32_t *into_src;  /* [C] in the order of f->into: the switch where the channel begins */
-    uint8_t *into_port; /* [C] in the order of f->into: the out-port of the channel */
+    /* [C] for each channel in the array `into` of the fabric: the switch where the channel begins */
+    int32_t *into_src;
+    uint8_t *into_port; /* [C] for each channel in the array `into` of the fabric: the out-port of the channel */
     /* [L] copy of the LID's column of `lft` [S]; NULL: not copied.  The entries of a column are far apart in memory, so
      * a search through many of them needs a copy. */
     uint8_t **copied_column;
@@ -238,8 +240,8 @@ void ibn_repair_undo(repair_state *job);
  *
  * ibn_repair_detach marks a subtree as cut off from the current LID.
  * ibn_repair_attach_subtree removes the mark from the switches in job->queue.
- * ibn_repair_add_flow adds flow to the channels of a switch's path, ibn_repair_add_load to one channel;
- * ibn_repair_restore_column subtracts it again. */
+ * ibn_repair_add_flow adds flow to the channels of a switch's path, ibn_repair_add_load to one channel.
+ * ibn_repair_restore_column subtracts this flow again. */
 void ibn_repair_detach(repair_state *job, int32_t root);
 void ibn_repair_attach_subtree(repair_state *job);
 void ibn_repair_add_flow(repair_state *job, int32_t s, int64_t flow);

@@ -1,5 +1,5 @@
-/* Traffic of both kinds of simulations: due times and destinations of messages, their packets, and statistics of
- * deliveries.
+/* Traffic of simulations that route by tables or adaptively: due times and destinations of messages, their packets, and
+ * statistics of deliveries.
  *
  * Message n of a flow uses the numbers 4n to 4n + 3 of a stream of random numbers.  The stream is determined by the
  * channel of the CA and by the number of the flow among the flows of this channel.  So the traffic of one CA does not

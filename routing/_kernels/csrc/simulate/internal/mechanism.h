@@ -1,8 +1,8 @@
 /* Mechanisms are optional parts of a simulation, which act at hooks.
  *
  * A mechanism is one C file that defines its hooks with IBN_MECHANISM.  A simulation attaches mechanisms by their
- * names.  A hook that no attached mechanism has costs at most one test of sim->hooks.  The code for plain = 1 has no
- * hooks. */
+ * names.  Where no attached mechanism has a hook, the simulation only tests a bit of sim->hooks instead of calling the
+ * hook.  The code that is compiled for plain = 1 has no hooks. */
 #ifndef IBNUE_INTERNAL_SIM_MECHANISM_H
 #define IBNUE_INTERNAL_SIM_MECHANISM_H
 
@@ -43,8 +43,8 @@ struct ibn_mechanism {
     /* Hook: return whether a CA takes a packet whose tail has arrived.  If not, the packet stays in the buffer of its VC,
      * and the mechanism later calls ibn_simulate_take. */
     int (*arrived)(ibn_sim *sim, ibn_attached *self, int32_t packet);
-    /* Hook: return the VC for which packets wait that `arrived` has left in the buffer of VC `vc`, or IBN_NONE if they
-     * can be taken without a further event. */
+    /* Hook: return the VC for which the packets wait that the hook `arrived` has left in the buffer of VC `vc`.  Return
+     * IBN_NONE if no packet has to leave before these packets can be taken. */
     int32_t (*waits_for)(const ibn_sim *sim, const ibn_attached *self, int32_t vc);
     /* Hook: a packet begins to leave its source CA.  The hook may queue another packet at the port of the CA. */
     void (*sent)(ibn_sim *sim, ibn_attached *self, int32_t packet);

@@ -69,7 +69,7 @@ typedef struct {
     double clock,       /* tick at which the next packet arrives, not rounded */
         gap;            /* mean ticks between two bursts of arrivals */
     int32_t burst,      /* packets that still arrive in the present burst */
-        target,         /* adapter to which they go */
+        target,         /* adapter to which the packets of the present burst go */
         size,           /* size of the next packet in bytes */
         room,           /* free segments of the reassembly buffer */
         fabric_room;    /* free segments of the fabric-output buffer in front of this adapter */
@@ -88,7 +88,7 @@ typedef struct {
         most,          /* largest number of segments that a flow may have requested */
         reassembly,    /* size of a reassembly buffer in segments */
         fabric_buffer, /* size of a fabric-output buffer in segments */
-        grant_cost,    /* ticks without a grant for each granted segment x 2^IBN_COST_BITS */
+        grant_cost,    /* ticks that an output waits per segment that it has granted, x 2^IBN_COST_BITS */
         small,         /* size of a small packet in bytes */
         large,         /* size of a large packet in bytes */
         large_share,   /* fraction of large packets x 2^30 */
