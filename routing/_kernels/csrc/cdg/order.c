@@ -15,8 +15,8 @@ typedef struct {
 } job;
 
 /* Sort the channels topologically by the dependencies of one VL (Kahn's algorithm).  `bit` is the number of the VL's
- * bit.  Returns the number of channels that got a position.  A channel is queued as soon as all channels before it have
- * positions. */
+ * bit.  `dependencies` and `queue` are scratch, int32 [C].  Returns the number of channels that got a position.  A
+ * channel is queued as soon as all channels before it have positions. */
 static int32_t sort(const cdg_dependencies *g, uint32_t bit, int32_t *order, int32_t *dependencies, int32_t *queue)
 {
     int32_t tail = 0, head = 0;

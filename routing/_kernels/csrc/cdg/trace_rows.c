@@ -292,7 +292,7 @@ static bool make_blocks(job_t *j)
     return true;
 }
 
-/* Combine the dependencies that all threads have found. */
+/* Combine the dependencies that all threads have found in `dep`, in the format of ibn_cdg_trace. */
 static void finish(job_t *j, worker_t *workers, int32_t threads, uint32_t *dep)
 {
     const cdg_tables *t = j->t;

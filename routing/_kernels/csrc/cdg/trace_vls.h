@@ -31,6 +31,7 @@ typedef struct {
  * dep: uint16 [2, slots, V], must be zero on entry, output.  Row 0 is for routes to CAs and routers, row 1 for routes
  * to switches.  An element is for one dependency and one VL on its first channel, and has the VLs on its second channel
  * as bits.
+ * hops: as for ibn_cdg_trace.
  * counts: int64 [5], output: undelivered pairs (switch, LID) of one connected part; undelivered pairs across two
  * connected parts; pairs of either kind whose route ends in a forwarding loop; VLs in use, as bits; pairs (switch, LID)
  * with a complete route on which packets of some sender at the switch are dropped because of their SL.

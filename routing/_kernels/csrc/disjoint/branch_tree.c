@@ -39,7 +39,7 @@ static void set_entry(disjoint_job *job, int32_t d, int64_t row, int32_t s, int3
 
 /* Attach switch s to the tree by the cheapest channel to a neighbour whose path has `level` - 1 hops.  A link from s to
  * the destination is possible too, if the tree keeps the branch over this link.  Returns whether the switch was
- * attached. */
+ * attached.  `highest` is the highest utilisation of a channel. */
 static bool join(disjoint_job *job, int32_t d, int32_t tree, int32_t s, int32_t level, double highest)
 {
     const disjoint_request *net = job->net;
@@ -86,7 +86,8 @@ static int32_t keep_branches(disjoint_job *job, int32_t d, int32_t tree)
     return left;
 }
 
-/* Compute one tree of a destination.  The caller has filled job->queue and job->count by ibn_disjoint_by_distance. */
+/* Compute one tree of a destination.  The caller has filled job->queue and job->count by ibn_disjoint_by_distance.
+ * `highest` is the highest utilisation of a channel. */
 static void grow(disjoint_job *job, int32_t d, int32_t tree, double highest)
 {
     const disjoint_request *net = job->net;

@@ -29,7 +29,7 @@ static double path_cost(const disjoint_job *job, int32_t d, int64_t row, int32_t
 }
 
 /* Attach a switch to the first tree of a destination.  The switch takes the cheapest channel with which a shortest path
- * begins. */
+ * begins.  `highest` is the highest utilisation of a channel. */
 static void attach(disjoint_job *job, int32_t d, int32_t s, double highest)
 {
     const disjoint_request *net = job->net;

@@ -202,9 +202,9 @@ static double missing_cost(const disjoint_request *net, int32_t s, const uint8_t
     return net->weight[s] > 0 ? MISSING_PATH * (net->wanted - ibn_disjoint_most(conflict, net->trees, net->wanted)) : 0;
 }
 
-/* Add the cost of missing link-disjoint paths to the cost of the present next hop.  Exclude each other next hop whose
- * cost, still without the cost of missing paths, is higher than this sum.  Returns the number of next hops that remain
- * possible, including the present one. */
+/* Add the cost of missing link-disjoint paths to the cost of the present next hop (number `old`).  Exclude each other
+ * next hop whose cost, still without the cost of missing paths, is higher than this sum.  Returns the number of next
+ * hops that remain possible, including the present one. */
 static int32_t rule_out(search_job *search, int32_t d, int32_t old)
 {
     const disjoint_request *net = search->job->net;
@@ -222,7 +222,8 @@ static int32_t rule_out(search_job *search, int32_t d, int32_t old)
     return left;
 }
 
-/* Add the cost of missing link-disjoint paths to the cost of each possible next hop, except the present one. */
+/* Add the cost of missing link-disjoint paths to the cost of each possible next hop, except the present one (number
+ * `old`). */
 static void rate_missing(search_job *search, int32_t d, int32_t tree, int32_t old)
 {
     disjoint_job *job = search->job;
@@ -276,7 +277,7 @@ static void apply(search_job *search, int32_t d, int32_t tree, int32_t a)
 }
 
 /* Return the index of the cheapest next hop of the moved switch.  Random numbers decide between equally cheap next
- * hops. */
+ * hops.  `old` is the index of the present next hop. */
 static int32_t cheapest(search_job *search, int32_t old)
 {
     disjoint_job *job = search->job;

@@ -70,7 +70,8 @@ void ibn_disjoint_fill_conflicts(disjoint_job *job, int32_t d)
 }
 
 /* Return the size of the largest set of trees whose paths share no link with one another, or `wanted` if the set is
- * larger.  Only trees in the set `open` (bits) are used. */
+ * larger.  Only trees in the set `open` (bits) are used. conflict[k] is the set of trees, as bits, whose paths share a
+ * link with the path in tree k. */
 static int32_t largest(const uint8_t *conflict, uint32_t open, int32_t wanted)
 {
     int32_t best = 0;

@@ -15,8 +15,9 @@
 
 #include "layering/internal/layering_job.h"
 
-/* Place all units (see layering_job.h) that have no layer yet.  With `counted`, only counted paths are placed.  Returns
- * the number of units that fit into no layer. */
+/* Place all units (see layering_job.h) that have no layer yet.  Only the first `vls` layers are tried.  With `avoid`,
+ * no layer gets an edge that paths->avoid forbids there.  With `counted`, only counted paths are placed.  Returns the
+ * number of units that fit into no layer. */
 static int64_t place_all(layering_job *job, int32_t vls, int avoid, int counted)
 {
     return job->paths->mutual ? ibn_layering_place_pairs(job, vls, avoid, counted)

@@ -6,8 +6,9 @@
 #include "layering/internal/layering_job.h"
 
 /* Give switch u another first hop to a target, such that its path fits into a layer.  Of the equally short paths that
- * fit into a layer, the least loaded path is taken.  Returns the layer, or -1 if no path fits.  The caller makes sure
- * that no placed path to the target leads through this switch. */
+ * fit into one of the first `vls` layers, the least loaded path is taken.  With `avoid`, no layer gets an edge that
+ * paths->avoid forbids there.  Returns the layer, or -1 if no path fits.  The caller makes sure that no placed path to
+ * the target leads through this switch. */
 static int32_t place_elsewhere(layering_job *job, int32_t target, int32_t u, int32_t vls, int avoid)
 {
     const uint16_t *hops = job->hops + (int64_t)target * job->net.switches;
@@ -43,8 +44,9 @@ static void mark(layering_job *job, int32_t target, int32_t u, int32_t vl)
         layer[u] = (uint8_t)vl;
 }
 
-/* Place all paths without a layer into the first `vls` layers, the longest paths first.  With `counted`, only counted
- * paths are placed.  Returns the number of paths that fit into no layer. */
+/* Place all paths without a layer into the first `vls` layers, the longest paths first.  With `avoid`, no layer gets an
+ * edge that paths->avoid forbids there.  With `counted`, only counted paths are placed.  Returns the number of paths
+ * that fit into no layer. */
 int64_t ibn_layering_place_paths(layering_job *job, int32_t vls, int avoid, int counted)
 {
     int32_t switches = job->net.switches, longest = 0;

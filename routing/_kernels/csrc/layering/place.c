@@ -48,8 +48,8 @@ int ibn_layering_collect_edges(layering_job *job, int32_t target, int32_t from)
 }
 
 /* Add the CDG edges of the current unit to one of the first `vls` layers.  A layer that has all these edges already is
- * preferred.  Otherwise the layers are tried in cyclic order from `start` on.  With `avoid`, no edge may enter a layer
- * that paths->avoid excludes.  Returns the layer, or -1 if the unit would close a cycle in each layer. */
+ * preferred.  Otherwise the layers are tried in cyclic order from `start` on.  With `avoid`, no layer gets an edge that
+ * paths->avoid forbids there.  Returns the layer, or -1 if the unit would close a cycle in each layer. */
 int32_t ibn_layering_place(layering_job *job, int32_t vls, int avoid, int32_t start)
 {
     if (job->graph.visited > job->budget)

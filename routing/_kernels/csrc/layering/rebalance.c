@@ -15,8 +15,9 @@ static int32_t least(const double *carried, uint32_t has, int32_t used, const in
     return best < 0 ? 0 : best;
 }
 
-/* Make each unused layer a clone of the layer that has the highest load per clone.  A clone has the CDG edges of its
- * original, so the paths of the original can be divided between both. base[layer] receives the original of each
+/* Make each of the layers from number `vls` to `used` - 1, which have no paths yet, a clone of the layer that has the
+ * highest load per clone. carried[layer] is the load of each layer.  A clone has the CDG edges of its original, so the
+ * paths of the original can be divided between both. base[layer] receives the original of each
  * layer. */
 static void share_out(const double *carried, int32_t vls, int32_t used, int32_t *base)
 {
@@ -48,7 +49,8 @@ static void sort_by_hops(const uint16_t *hops, int32_t switches, int32_t *queue,
 }
 
 /* Choose for every path the least loaded of the layers that have all of its CDG edges.  With `last`, the chosen layers
- * are stored.  Otherwise only the load of each layer is summed in `carried`. */
+ * are stored.  Otherwise only the load of each layer is summed in `carried`.  `used` and `base` are those of the
+ * function least.  `has`, `queue` and `starts` are scratch. */
 static void rebalance_paths(layering_job *job, int last, int32_t used, const int32_t *base, double *carried,
                             uint32_t *has, int32_t *queue, int32_t *starts)
 {
@@ -77,7 +79,8 @@ static void rebalance_paths(layering_job *job, int last, int32_t used, const int
 }
 
 /* Choose for every pair of switches the least loaded of the layers that have all CDG edges of the pair's paths.  With
- * `last`, the chosen layers are stored.  Otherwise only the load of each layer is summed in `carried`. */
+ * `last`, the chosen layers are stored.  Otherwise only the load of each layer is summed in `carried`.  `used` and
+ * `base` are those of the function least. */
 static void even_pairs(layering_job *job, int last, int32_t used, const int32_t *base, double *carried)
 {
     int32_t switches = job->net.switches;

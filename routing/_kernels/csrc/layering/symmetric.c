@@ -101,9 +101,9 @@ static void keep(layering_job *job, int32_t from, int32_t to, uint8_t *kept, int
     }
 }
 
-/* Place the paths between switches a and b in a layer, with other first hops and equal length.  Nothing is done if
- * paths of other switches lead through a to b, or through b to a.  Returns the layer, or -1 if the paths fit into no
- * layer. */
+/* Place the paths between switches a and b in one of the first `vls` layers, with other first hops and equal length.
+ * Nothing is done if paths of other switches lead through a to b, or through b to a.  Returns the layer, or -1 if the
+ * paths fit into no layer. */
 static int32_t place_pair_elsewhere(layering_job *job, int32_t a, int32_t b, int32_t vls)
 {
     const int32_t *at_first = job->paths->at_first;
@@ -150,8 +150,8 @@ void ibn_layering_measure_lengths(layering_job *job)
 }
 
 /* Place all pairs of switches without a layer into the first `vls` layers.  The pairs with the longest paths are placed
- * first.  With `counted`, only pairs with counted paths are placed.  Returns the number of pairs that fit into no
- * layer. */
+ * first.  With `avoid`, no layer gets an edge that paths->avoid forbids there.  With `counted`, only pairs with counted
+ * paths are placed.  Returns the number of pairs that fit into no layer. */
 int64_t ibn_layering_place_pairs(layering_job *job, int32_t vls, int avoid, int counted)
 {
     int32_t switches = job->net.switches, longest = 0;

@@ -74,7 +74,8 @@ static int unload_at(layering_job *job, int32_t target, int32_t u, double peak, 
 }
 
 /* Move one next hop towards a target, so that a channel of switch u carries less flow.  The moved next hop belongs to
- * switch u or to a switch upstream of u.  Returns whether a next hop was moved. */
+ * switch u or to a switch upstream of u.  The new path must stay below the utilisation `peak`.  `queue` and `behind`
+ * are scratch.  Returns whether a next hop was moved. */
 static int relieve(layering_job *job, int32_t target, int32_t u, double peak, int32_t *queue, int32_t *behind)
 {
     int32_t count = list_upstream(job, target, u, behind);

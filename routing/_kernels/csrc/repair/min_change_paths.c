@@ -86,7 +86,8 @@ static step pop(fewest_job *job)
     return least;
 }
 
-/* Write the channels of a path to `path`, in the order in which packets use them.  Returns the number of channels. */
+/* Write the channels of the path that ends with channel `last` to `path`, in the order in which packets use them.
+ * Returns the number of channels. */
 static int32_t write_path(const fewest_job *job, int32_t last, int32_t *path)
 {
     int32_t length = 0, at;
@@ -123,8 +124,8 @@ static void offer_path(fewest_job *job, step end, found_path *best)
     *best = (found_path){end.changes, end.hops, length, best->path};
 }
 
-/* Extend a path by each channel out of its last switch s.  A path is complete if its new channel leads to a switch that
- * has a path to the target. */
+/* Extend a path, which changes `changes` entries and has `hops` hops, by each channel out of its last switch s.  A path
+ * is complete if its new channel leads to a switch that has a path to the target. */
 static void expand(fewest_job *job, int32_t s, int32_t changes, int32_t hops, found_path *best)
 {
     const missing_entries *given = job->given;
@@ -220,8 +221,9 @@ static int32_t next_direct(const fewest_job *job)
     return best;
 }
 
-/* Choose the missing entry that is filled next, and write the path that begins there to job->path.  Returns the index
- * of the entry's switch in `root`, or NONE if no missing entry has a path. */
+/* Choose the missing entry that is filled next, and write the path that begins there to job->path.  *length receives
+ * the number of channels of the path.  Returns the index of the entry's switch in `root`, or NONE if no missing entry
+ * has a path. */
 static int32_t next_path(fewest_job *job, int32_t *length)
 {
     found_path best = {.path = job->path};

@@ -231,7 +231,8 @@ static void withdraw_all(repair_state *job, const int32_t *first, const int32_t 
     }
 }
 
-/* Repair all LIDs that are not to be skipped, and store the outcome for each LID in `done`. */
+/* Repair all LIDs that are not to be skipped, and store the outcome for each LID in `done`.  `treatment` and `done` are
+ * those of ibn_repair_columns (repair.h).  `first` and `missing` are the results of find_missing. */
 static void run(repair_state *job, const uint8_t *treatment, const int32_t *first, const int32_t *missing,
                 uint8_t *done)
 {
@@ -278,7 +279,8 @@ static int32_t empty_column(repair_state *job, int32_t lid, int32_t *missing)
 
 /* Remove the unused CDG edges on the VLs of all LIDs marked PRUNE, and repair all LIDs.  A marked LID whose repair
  * fails loses all its entries.  After the last LID, unused CDG edges are removed again, and the entries of the failed
- * LIDs are computed from scratch.  Returns OK or NO_MEMORY. */
+ * LIDs are computed from scratch.  `treatment` and `done` are those of ibn_repair_columns (repair.h).  `first` and
+ * `missing` are the results of find_missing.  Returns OK or NO_MEMORY. */
 static int run_pruned(repair_state *job, const uint8_t *treatment, const int32_t *first, const int32_t *missing,
                       uint8_t *done)
 {
@@ -303,8 +305,9 @@ static int run_pruned(repair_state *job, const uint8_t *treatment, const int32_t
     return ready ? OK : NO_MEMORY;
 }
 
-/* Repair all LIDs.  The acyclic graph of allowed CDG edges is built from the arguments before the repair.  The graph's
- * edges and topological orders are copied back into the arguments after the repair.  Returns OK or NO_MEMORY. */
+/* Repair all LIDs.  The acyclic graph of allowed CDG edges is built from `dependencies` and `order` before the repair.
+ * The graph's edges and topological orders are copied back into these arrays after the repair.  Returns OK or
+ * NO_MEMORY. */
 static int run_in_order(repair_state *job, const uint8_t *treatment, const int32_t *first, const int32_t *missing,
                         uint16_t *dependencies, int32_t *order, uint8_t *done)
 {

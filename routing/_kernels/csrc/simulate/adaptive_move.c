@@ -160,7 +160,8 @@ static int serve_packet(ibn_adaptive *sim, int32_t s, int32_t p, int32_t from)
 /* Return the sort key of an input VC for the order of service at a switch; smaller keys are served earlier.
  *
  * The packet that holds the token is served before all other packets.  All other packets are served in the order of
- * arrival or in round robin. */
+ * arrival or in round robin.  Round robin begins at input VC number `turn` of the `inputs` input VCs; `number` is the
+ * number of VC l among them. */
 static int64_t rank_of(const ibn_adaptive *sim, int32_t l, int32_t turn, int32_t inputs, int32_t number)
 {
     int32_t p = ibn_simulate_adaptive_shown(sim, l), after = number < turn ? number - turn + inputs : number - turn;

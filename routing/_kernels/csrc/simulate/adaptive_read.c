@@ -84,8 +84,8 @@ typedef struct {
         *awaited;    /* [most] vertex where each edge ends: the vertex that is waited for */
 } wait_edges;
 
-/* Return 1 if VC l will have room for packet p once all credits on the wire have arrived.  Otherwise, add an edge to VC
- * l to the wait-for graph, and return 0. */
+/* Return 1 if VC l will have room for packet p once all credits on the wire have arrived.  Otherwise, add to the
+ * wait-for graph an edge from `vertex`, which stands for packet p, to VC l, and return 0. */
 static int may_enter(const ibn_adaptive *sim, wait_edges *wait_edges, int32_t vertex, int32_t p, int32_t l)
 {
     if (sim->vc[l].credits + sim->vc[l].returning >= sim->packet[p].blocks)
@@ -98,8 +98,8 @@ static int may_enter(const ibn_adaptive *sim, wait_edges *wait_edges, int32_t ve
     return 0;
 }
 
-/* Add to the wait-for graph an edge to every VC for which a packet at a switch waits.  Return whether the packet can
- * leave on some VC. */
+/* Add to the wait-for graph an edge from `vertex`, which stands for packet p at a switch, to every VC for which the
+ * packet waits.  `from` is the VC whose queue holds the packet.  Return whether the packet can leave on some VC. */
 static int may_continue(const ibn_adaptive *sim, wait_edges *wait_edges, int32_t vertex, int32_t p, int32_t from)
 {
     int32_t s = sim->channel[sim->packet[p].channel].dst, count, goes = 0;

@@ -84,7 +84,8 @@ static int32_t marked_ahead(const ibn_adaptive *sim, int32_t l, int64_t id)
     return IBN_NONE;
 }
 
-/* Mark channel c for the head packet of VC l, and send the ping along channel c.  Return 1. */
+/* Mark channel c for the head packet of VC l, and send ping `number` along channel c.  `locked` is stored in the mark.
+ * Return 1. */
 static int mark_and_go(ibn_adaptive *sim, int32_t number, int32_t c, int32_t l, int locked)
 {
     int64_t until = sim->now + (locked ? sim->options.hold : sim->options.lasts);

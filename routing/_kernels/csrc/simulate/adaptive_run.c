@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-/* Give the sender of VC l the credits that have arrived there. */
+/* Give the sender of VC l the credits for `blocks` blocks, which have arrived at the sender. */
 static void credit(ibn_adaptive *sim, int32_t l, int32_t blocks)
 {
     sim->vc[l].credits += blocks;
@@ -138,10 +138,11 @@ static int64_t earliest(const ibn_adaptive *sim, int64_t until)
     return first;
 }
 
-/* Run until tick `until` is reached, `events` events are handled, or the simulation ends.  Return 1 if memory runs out,
- * else 0.
+/* Run until tick `until` is reached, `events` events are handled, or the simulation ends.  With `stop_at_standstill`,
+ * also stop when packets are in flight but no pending event can move data.  Return 1 if memory runs out, else 0.
  *
- * stop_info[3]: output: the reason for stopping, the present tick, and the number of events handled since the start. */
+ * stop_info[3]: output: the reason for stopping (STOP_TIME, STOP_EMPTY, STOP_STANDSTILL or STOP_EVENTS), the present
+ * tick, and the number of events handled since the start. */
 int ibn_simulate_adaptive_run(ibn_adaptive *sim, int64_t until, int64_t events, int32_t stop_at_standstill,
                               int64_t *stop_info)
 {

@@ -86,7 +86,7 @@ void ibn_simulate_unstall(ibn_sim *sim, int32_t l)
     ibn_simulate_note(sim, LOG_UNSTALLED, l, 0, 0, 0);
 }
 
-/* Drop packets from the front of a queue until the first packet has not exceeded the switch lifetime. */
+/* Drop packets from the front of the queue of an input until the first packet has not exceeded the switch lifetime. */
 static void drop_aged(ibn_sim *sim, int32_t c, int32_t l, int32_t input, const ibn_fifo *queue)
 {
     int64_t lifetime = sim->lifetime[sim->channel[c].src];
@@ -96,8 +96,8 @@ static void drop_aged(ibn_sim *sim, int32_t c, int32_t l, int32_t input, const i
     }
 }
 
-/* Drop the first packet of a queue if it has exceeded the head-of-queue lifetime.  Return 1 if the VC has to be stalled
- * now, else 0. */
+/* Drop the first packet of the queue of an input if the packet has exceeded the head-of-queue lifetime.  Return 1 if
+ * the VC has to be stalled now, else 0. */
 static int drop_head(ibn_sim *sim, int32_t c, int32_t l, int32_t input, const ibn_fifo *queue)
 {
     ibn_vc *vc = &sim->vc[l];

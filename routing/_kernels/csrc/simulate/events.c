@@ -9,7 +9,8 @@
 
 #define CACHE_LINE 64
 
-/* Double the size of an array whose memory begins at a cache line.  If memory runs out, return 1 and set
+/* Double the size (*room elements of `width` bytes) of an array whose memory begins at a cache line.  If memory runs
+ * out, return 1 and set
  * sim->failed. */
 static int grow(ibn_sim *sim, void **array, int64_t *room, size_t width)
 {

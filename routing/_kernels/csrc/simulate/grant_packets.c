@@ -103,7 +103,8 @@ void ibn_grant_schedule_arrival(ibn_sim *sim, ibn_attached *self, int32_t i)
     ibn_simulate_timer(sim, self, (int64_t)ceil(adapter->clock), i, GRANT_ARRIVAL << GRANT_KIND_BITS);
 }
 
-/* Store the packet that arrives at adapter i in the VOQ of its destination.  Return the flow, or IBN_NONE. */
+/* Store the packet that arrives at adapter i in the VOQ of its destination.  Return the packet's flow, or IBN_NONE if
+ * memory runs out. */
 int32_t ibn_grant_store_arrival(ibn_sim *sim, request_grant *state, int32_t i)
 {
     grant_adapter *adapter = &state->adapter[i];
@@ -138,7 +139,8 @@ int32_t ibn_grant_next_bytes(const request_grant *state, const grant_flow *flow)
     return (int32_t)(bytes < state->segment ? bytes : state->segment);
 }
 
-/* Move the next bytes of a VOQ to a segment.  Return the packet to which the last byte belongs. */
+/* Move the next `bytes` bytes of a flow's VOQ to a segment.  Return the packet to which the last of these bytes
+ * belongs. */
 int32_t ibn_grant_fill(request_grant *state, grant_flow *flow, grant_segment *segment, int32_t bytes)
 {
     int32_t last = flow->sending;

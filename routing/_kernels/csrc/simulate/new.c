@@ -25,7 +25,8 @@ static void *copy(const void *from, int64_t bytes, int *failed)
     return to;
 }
 
-/* Allocate an array of `count` 32-bit numbers, all IBN_NONE, that begins at a cache line. */
+/* Allocate an array of `count` 32-bit numbers, all IBN_NONE, that begins at a cache line.  If memory runs out, set
+ * *failed. */
 static void *none(int64_t count, int *failed)
 {
     void *to = copy(NULL, count * 4, failed);

@@ -30,16 +30,16 @@
 
 /* The rate of one flow, and the state of its recovery after a notification. */
 typedef struct {
-    int64_t rate,    /* present rate of the flow */
-        target,      /* rate to which the flow recovers */
-        next,        /* first tick at which the flow may create its next packet */
-        cycle,       /* tick at which the present cycle of the timer ends, or IBN_NEVER */
-        bytes,       /* bytes sent in the present cycle of the byte counter */
-        notified,    /* number of notifications that the flow has received */
-        lowest;      /* lowest rate that the flow has had so far */
-    int32_t by_bytes, /* cycles of the byte counter since the last notification */
-        by_time,     /* cycles of the timer since the last notification */
-        waits;       /* 1: a timer will let the flow create its next packet, else 0 */
+    int64_t rate,     /* present rate of the flow */
+        target,       /* rate to which the flow recovers */
+        next,         /* first tick at which the flow may create its next packet */
+        cycle,        /* tick at which the present cycle of the timer ends, or IBN_NEVER */
+        bytes,        /* number of bytes sent in the present cycle of the byte counter */
+        notified,     /* number of notifications that the flow has received */
+        lowest;       /* lowest rate that the flow has had so far */
+    int32_t by_bytes, /* number of cycles of the byte counter since the last notification */
+        by_time,      /* number of cycles of the timer since the last notification */
+        waits;        /* 1: a timer will let the flow create its next packet, else 0 */
 } limiter;
 
 /* A congestion point: the samples of the queue for one VC. */
@@ -52,10 +52,10 @@ typedef struct {
 typedef struct {
     int64_t equilibrium, /* number of queued packets in equilibrium */
         weight,          /* weight of the change of the queue length in the feedback */
-        sample,          /* packets between two samples of an uncongested queue */
+        sample,          /* number of packets between two samples of an uncongested queue */
         notice,          /* ticks from a sample until the sender receives its notification */
-        bytes,           /* bytes that a flow sends in a cycle of its byte counter */
-        timer,           /* ticks of a cycle of a flow's timer */
+        bytes,           /* number of bytes that a flow sends in one cycle of its byte counter */
+        timer,           /* length in ticks of one cycle of a flow's timer */
         increase,        /* step by which the target rate rises */
         least;           /* lowest rate that a flow may have */
     limiter *limiters;   /* [flows] rate limit of each flow */
@@ -119,7 +119,7 @@ static void restart(ibn_sim *sim, ibn_attached *self, int32_t f)
         ibn_simulate_timer(sim, self, one->cycle, f, TIMER_CYCLE);
 }
 
-/* Lower the rate of a flow, because a notification has arrived. */
+/* Lower the rate of flow f, because a notification with this feedback has arrived. */
 static void lower(ibn_sim *sim, ibn_attached *self, int32_t f, int64_t feedback)
 {
     qcn *state = self->state;

@@ -16,17 +16,17 @@
 typedef struct {
     int32_t *flow, /* [room] ring buffer of flows */
         room,      /* largest number of messages in the queue */
-        first,     /* position of the first message */
+        first,     /* index in `flow` of the first message */
         count;     /* number of messages in the queue */
 } message_queue;
 
 /* State of a CA that answers requests with replies. */
 typedef struct {
-    message_queue in,  /* requests that have been taken from the network */
-        out;           /* replies that have not left the CA */
-    int32_t reply,     /* flow that sends the CA's replies */
-        offered,       /* packet with the first reply, if it waits at the CA's port */
-        serving;       /* 1: the queues are being served, else 0 */
+    message_queue in, /* requests that have been taken from the network */
+        out;          /* replies that have not left the CA */
+    int32_t reply,    /* flow that sends the CA's replies */
+        offered,      /* packet with the first reply in `out`, if it waits at the CA's port, or IBN_NONE */
+        serving;      /* 1: the queues are being served, else 0 */
 } endpoint;
 
 typedef struct {
@@ -36,9 +36,9 @@ typedef struct {
         in_room,        /* size of an input queue in requests */
         out_room,       /* size of an output queue in replies */
         most,           /* largest number of requests of a flow without a reply; 0: no limit */
-        answered;       /* replies received */
+        answered;       /* number of replies that have arrived */
     int32_t *lid,       /* [requests] LID of the CA that sends a flow's requests */
-        *outstanding;   /* [requests] requests of a flow without a reply */
+        *outstanding;   /* [requests] number of requests of each flow that have no reply yet */
     endpoint *endpoint; /* [devices] state of each CA */
 } replies;
 

@@ -22,7 +22,7 @@ static void timer_at(ibn_sim *sim, ibn_attached *self, int64_t time, int32_t sub
     ibn_simulate_timer(sim, self, time > sim->now ? time : sim->now + 1, subject, kind << GRANT_KIND_BITS | value);
 }
 
-/* Return the flow from the output of flow f to its input. */
+/* Return the flow in the direction opposite to flow f. */
 static int32_t opposite(const request_grant *state, int32_t f)
 {
     int32_t adapters = (int32_t)state->adapters;
@@ -67,7 +67,7 @@ static void update(ibn_sim *sim, request_grant *state, int32_t f)
     ibn_simulate_enqueue(sim, p, sim->flow[f].channel, 0, sim->flow[f].index, 0);
 }
 
-/* Give a grant to a flow, at its sender. */
+/* Give flow f, at its sender, a grant for a number of segments (`segments`). */
 static void receive_grant(ibn_sim *sim, ibn_attached *self, int32_t f, int32_t segments)
 {
     request_grant *state = self->state;
@@ -343,7 +343,7 @@ static void detach(ibn_sim *sim, ibn_attached *self)
         free(parts[i]);
 }
 
-/* Return the counters of each adapter. */
+/* Write the counters of each adapter to `numbers`.  Return how many numbers there are. */
 static int64_t read(const ibn_sim *sim, const ibn_attached *self, int64_t most, int64_t *numbers)
 {
     (void)sim;

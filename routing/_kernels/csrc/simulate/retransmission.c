@@ -14,20 +14,20 @@
 
 /* A lost packet that its flow has to send again. */
 typedef struct {
-    ibn_packet packet; /* copy of the packet as it was lost */
+    ibn_packet packet;            /* copy of the packet as it was lost */
     int32_t tag[MOST_MECHANISMS]; /* tag of the packet in each mechanism that keeps tags */
-    int64_t due;       /* tick from which on the flow may send it again */
-    int32_t next;      /* next lost packet of the flow, or of the free list; IBN_NONE: none */
+    int64_t due;                  /* tick from which on the flow may send the packet again */
+    int32_t next;                 /* next lost packet of the flow, or of the free list; IBN_NONE: none */
 } lost_packet;
 
 typedef struct {
     int64_t timeout;   /* ticks from a loss until the packet may be sent again */
     int64_t resent;    /* number of lost packets that were sent again */
     int32_t *first;    /* [flows] first lost packet that a flow has to send again, or IBN_NONE */
-    int32_t *made;     /* [flows] packets made by a flow */
+    int32_t *made;     /* [flows] number of packets that each flow has created */
     lost_packet *lost; /* [room] lost packets, in use or free */
     int32_t room,      /* number of allocated lost packets */
-        free;          /* first of the free list, or IBN_NONE */
+        free;          /* index in `lost` of the first unused element, or IBN_NONE */
 } retransmission;
 
 static int attach(ibn_sim *sim, ibn_attached *self, const int64_t *numbers, int64_t count)

@@ -60,7 +60,7 @@ static void freed(ibn_sim *sim, int32_t l, int32_t blocks)
     sim->moving += (sim->watch[l].unsent != 0) - before;
 }
 
-/* Give the sender of VC l the credits that have arrived there. */
+/* Give the sender of VC l the credits for `blocks` blocks, which have arrived at the sender. */
 static inline void credit(ibn_sim *sim, int32_t l, int32_t blocks)
 {
     ibn_vc *vc = &sim->vc[l];
@@ -150,8 +150,8 @@ static inline __attribute__((always_inline)) void handle_batches(ibn_sim *sim, i
     }
 }
 
-/* Handle the events of one kind that are due in this tick, sorted by subject and value.  The kind is EV_LATER or one of
- * those after it in the enum. */
+/* Handle the events of one kind that are due in this tick, sorted by subject and value.  `place` is the index after the
+ * last event (see sim->event).  The kind is EV_LATER or one of those after it in the enum. */
 static void handle_laters(ibn_sim *sim, int kind, int32_t place)
 {
     int32_t count = ibn_simulate_gather(sim, place);
@@ -198,10 +198,11 @@ static void tick(ibn_sim *sim, int64_t time)
         ibn_simulate_look_empty(sim);
 }
 
-/* Run until tick `until` is reached, `events` events are handled, or the simulation ends.  Return 1 if memory runs out,
- * else 0.
+/* Run until tick `until` is reached, `events` events are handled, or the simulation ends.  With `stop_at_standstill`,
+ * also stop when packets are in flight but no pending event can move data.  Return 1 if memory runs out, else 0.
  *
- * stop_info[3]: output: the reason for stopping, the present tick, and the number of events handled since the start. */
+ * stop_info[3]: output: the reason for stopping (STOP_TIME, STOP_EMPTY, STOP_STANDSTILL or STOP_EVENTS), the present
+ * tick, and the number of events handled since the start. */
 int ibn_simulate_run(ibn_sim *sim, int64_t until, int64_t events, int32_t stop_at_standstill, int64_t *stop_info)
 {
     int64_t reason = STOP_TIME, most = sim->handled + events;

@@ -95,9 +95,11 @@ typedef struct ibn_sim ibn_sim;
 ibn_sim *ibn_simulate_new(const ibn_sim_network *network, const ibn_simulate_options *options,
                           const ibn_sim_traffic *traffic);
 void ibn_simulate_free(ibn_sim *sim);
-/* Run until tick `until`, or until `events` further events are handled.  Return 1 if memory runs out, else 0.
+/* Run until tick `until`, or until `events` further events are handled.  With `stop_at_standstill`, also stop when
+ * packets are in flight but no pending event can move data.  Return 1 if memory runs out, else 0.
  *
- * stop_info[3]: output: the reason for stopping, the present tick, and the number of events handled since the start. */
+ * stop_info[3]: output: the reason for stopping (0: the tick, 1: all traffic was delivered or lost, 2: standstill, 3:
+ * the number of events), the present tick, and the number of events handled since the start. */
 int ibn_simulate_run(ibn_sim *sim, int64_t until, int64_t events, int32_t stop_at_standstill, int64_t *stop_info);
 /* Write buckets[2][2048]: the number of packets (row 0) and of messages (row 1) with a latency in each bucket. */
 void ibn_simulate_latencies(const ibn_sim *sim, int64_t *buckets);
@@ -110,8 +112,8 @@ void ibn_simulate_flows(const ibn_sim *sim, int64_t *flows);
  * rows that exist. */
 int64_t ibn_simulate_log(const ibn_sim *sim, int64_t from, int64_t most, int64_t *rows);
 int64_t ibn_simulate_packets(const ibn_sim *sim, int64_t most, int64_t *rows);
-/* Write up to `most` edges of the wait-for graph of the VCs. can_move[VCs] receives whether each VC can move.  Return
- * the number of edges that exist. */
+/* Write up to `most` edges of the wait-for graph of the VCs.  Edge e means that VC waiter[e] waits for VC awaited[e].
+ * can_move[VCs] receives whether each VC can move.  Return the number of edges that exist. */
 int64_t ibn_simulate_wait_edges(const ibn_sim *sim, int64_t most, int32_t *waiter, int32_t *awaited, uint8_t *can_move);
 /* Replace a routing table by another table of equal shape, or read the present LFTs. */
 void ibn_simulate_set_lft(ibn_sim *sim, const uint8_t *lft);

@@ -78,8 +78,8 @@ static int leads_down(const cf_state *x, int32_t v, int32_t t, const uint8_t *co
     return 1;
 }
 
-/* Give switch v a path down, over switches without an entry, to a switch whose path leads down only.  Returns whether
- * such a path exists. */
+/* Give switch v a path down, over switches without an entry, to a switch whose path leads down only.  `queue` and
+ * `back` are scratch.  Returns whether such a path exists. */
 static int join_down(const cf_state *x, int32_t v, int32_t t, uint8_t *column, int32_t *queue, uint8_t *back)
 {
     const ibn_tree *tree = x->tree;
@@ -108,7 +108,8 @@ static int join_down(const cf_state *x, int32_t v, int32_t t, uint8_t *column, i
     return 0;
 }
 
-/* Fill the entry of switch v towards a LID of switch t. */
+/* Fill the entry of switch v towards a LID of switch t.  `part` is the number of the thread, and `column` has the
+ * entries of all switches towards the LID. */
 static void fill_entry(const fill_t *fill, int32_t part, int32_t v, int32_t t, uint8_t *column)
 {
     const ibn_tree *tree = fill->x->tree;
@@ -131,7 +132,8 @@ static void fill_entry(const fill_t *fill, int32_t part, int32_t v, int32_t t, u
     }
 }
 
-/* Fill the missing entries of all switches towards LID k, which switch t delivers. */
+/* Fill the missing entries of all switches towards LID k, which switch t delivers.  `part` is the number of the
+ * thread. */
 static void fill_lid(const fill_t *fill, int32_t part, int32_t t, int32_t k, uint8_t *column)
 {
     const cf_state *x = fill->x;
@@ -149,7 +151,8 @@ static void fill_lid(const fill_t *fill, int32_t part, int32_t t, int32_t k, uin
     }
 }
 
-/* Fill the missing entries towards the LIDs of a LID group, one LFT column after the other. */
+/* Fill the missing entries towards the LIDs of LID group g, one LFT column after the other.  `part` is the number of
+ * the thread. */
 static void fill_group(const fill_t *fill, int32_t part, int32_t g)
 {
     const cf_state *x = fill->x;

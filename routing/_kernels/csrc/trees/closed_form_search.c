@@ -316,7 +316,7 @@ static int search_group(search_t *s, int32_t g, int32_t pass)
 
 /* Return whether no channel has a higher utilisation than necessary.  A lower bound of the utilisation is the traffic
  * of a switch with end ports, divided by the capacity of the switch's links.  The highest bound of all switches is
- * used. */
+ * used. senders[part]: number of end ports that send, in each connected part. */
 static int is_even(const cf_state *x, const double *senders)
 {
     const ibn_tree *tree = x->tree;

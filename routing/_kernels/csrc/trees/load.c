@@ -94,9 +94,9 @@ static struct tree_memory tree_layout(const struct ibn_routes *routes, char *mem
     return own;
 }
 
-/* Add the flow of every switch to the channels of its route.  Switches are visited after all switches upstream of them
- * (Kahn's algorithm).  Fill `order` with the visited switches, and return how many there are.  Switches on a forwarding
- * loop are not visited. */
+/* Add the flow of every switch to one LID to the channels of its route.  `weight` is the flow from each source to the
+ * LID.  Switches are visited after all switches upstream of them (Kahn's algorithm).  Fill `order` with the visited
+ * switches, and return how many there are.  Switches on a forwarding loop are not visited. */
 static int32_t flow_down(const struct all_to_all *job, int64_t weight, const int32_t *out,
                          const struct tree_memory *own)
 {
@@ -129,7 +129,7 @@ static int32_t flow_down(const struct all_to_all *job, int64_t weight, const int
 }
 
 /* Compute the hops of each switch to the target, nearest switches first.  A switch whose route does not end at the
- * target gets -1. */
+ * target gets -1.  `filled` is the result of flow_down. */
 static void count_hops(const struct all_to_all *job, int32_t lid, const int32_t *out, int32_t filled,
                        const struct tree_memory *own)
 {
@@ -148,7 +148,7 @@ static void count_hops(const struct all_to_all *job, int32_t lid, const int32_t 
 }
 
 /* Correct the flows that flow_down has added, such that only flow counts that reaches the target.  `hops` must have
- * been computed for this target. */
+ * been computed for this target.  `filled` is the result of flow_down. */
 static void write_arrivals(const struct all_to_all *job, int64_t weight, const int32_t *out, int32_t filled,
                            const struct tree_memory *own)
 {

@@ -29,8 +29,8 @@ static int32_t behind(const ibn_link_bundles *f, const int32_t *far, const uint8
     return far[f->bundle_first[u] + hop[u]];
 }
 
-/* Sum up the flow through each switch in the tree towards a root: the flow of the switch itself and of all switches
- * upstream. */
+/* Sum up in `through` the flow through each switch in the tree `hop` towards a root: the flow of the switch itself and
+ * of all switches upstream.  `children` and `queue` are scratch. */
 static void gather(const ibn_link_bundles *f, const int32_t *far, const uint8_t *hop, double *through,
                    int32_t *children, int32_t *queue)
 {

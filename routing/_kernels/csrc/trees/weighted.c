@@ -51,7 +51,8 @@ static void grow(job_t *job, int32_t root, uint8_t *next)
     }
 }
 
-/* Add the flow of a tree to the loads and to the weights of its channels.  The farthest switches are visited first. */
+/* Add the flow of a tree to the loads and to the weights of its channels.  The farthest switches are visited first.
+ * `share` is the part of the flow to the end port that goes to this LID. */
 static void add_flow(job_t *job, const uint8_t *next, double share, double *load)
 {
     const ibn_network *net = job->net;
@@ -70,6 +71,8 @@ static void add_flow(job_t *job, const uint8_t *next, double share, double *load
  * next: uint8 [D, S], output: by destination and switch, the index of the next channel among the switch's channels
  * (255: none).
  * load: double [C], output: flow on each channel.
+ *
+ * first_weight: initial weight of every channel, in units of flow.
  *
  * Weights are positive, so a switch gets its final path before all switches whose path leads through it.  Returns 0, or
  * 1 if memory is exhausted. */

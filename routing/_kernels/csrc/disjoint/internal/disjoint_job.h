@@ -76,7 +76,7 @@ static inline int32_t disjoint_hop(const disjoint_job *job, const uint8_t *next,
 }
 
 /* Return the switch orders, as bits, that allow the path which begins with channel c and then follows a tree to
- * destination d. */
+ * destination d.  The entries of the tree begin at index `row`. */
 static inline uint8_t disjoint_mask_over(const disjoint_job *job, int32_t d, int64_t row, int32_t c)
 {
     const int32_t w = job->net->dst[c];

@@ -7,7 +7,8 @@
 
 #include "simulate/internal/sim.h"
 
-/* Return credits for blocks of a buffer to the sender of a VC.  The blocks are free from tick `when` on. */
+/* Return credits for `blocks` blocks of the buffer of a VC to the sender of channel c.  The blocks are free from tick
+ * `when` on. */
 IBN_SPECIALIZED void ibn_simulate_give_back(ibn_sim *sim, int32_t c, int32_t vc, int32_t blocks, int64_t when,
                                             int plain)
 {

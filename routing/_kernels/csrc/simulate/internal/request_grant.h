@@ -16,12 +16,12 @@ enum { GRANT_ARRIVAL, GRANT_REQUEST, GRANT_GRANT, GRANT_IDLE_END, GRANT_DEPARTUR
 
 /* A packet of the external lines, from its arrival at an adapter until its departure from another one. */
 typedef struct {
-    int64_t born;     /* tick at which the last byte of the packet has reached its first adapter */
-    int32_t bytes,    /* size of the packet in bytes */
-        unsent,       /* bytes that are not in a segment yet */
-        underway,     /* segments in the fabric that carry bytes of the packet */
-        granted,      /* granted segments whose last byte belongs to the packet */
-        next;         /* next packet of the flow, or next unused packet; IBN_NONE: none */
+    int64_t born;        /* tick at which the last byte of the packet has reached its first adapter */
+    int32_t bytes,       /* size of the packet in bytes */
+        unsent,          /* number of bytes that are not in a segment yet */
+        underway,        /* number of segments in the fabric that carry bytes of the packet */
+        granted,         /* number of granted segments whose last byte belongs to the packet */
+        next;            /* next packet of the flow, or next unused packet; IBN_NONE: none */
     uint8_t unsolicited, /* 1: the last byte of an unsolicited segment belongs to the packet, else 0 */
         request_end;     /* 1: a request ends with this packet, so a segment ends with it, too; else 0 */
 } grant_packet;
@@ -39,17 +39,17 @@ typedef struct {
 
 /* State of the flow from one adapter to another.  IBN_NONE stands for "no packet". */
 typedef struct {
-    int32_t oldest,     /* first packet that has not departed */
-        newest,         /* last packet that has arrived */
-        sending,        /* packet with the first byte that is not in a segment yet */
-        asking,         /* first packet that has not been requested */
-        pending,        /* segments requested, but not granted as far as the sender knows */
-        granted,        /* grants that the sender has received and not used */
-        unacknowledged, /* unsolicited segments that have not been acknowledged */
-        requests,       /* segments requested and not granted, as the receiver knows */
-        grants_to_send, /* grants for the opposite direction that wait for a segment of this flow */
-        ack_to_send;    /* 1: an acknowledgement for the opposite direction waits for a segment of this flow, else 0 */
-    uint32_t path;      /* number of segments sent, which selects the path of the next one */
+    int32_t oldest,     /* first packet that has not left by the external line of the output */
+        newest,         /* last packet that has arrived at the input */
+        sending,        /* packet with the first byte that has not been put into a segment yet */
+        asking,         /* first packet for which the input has not requested a grant yet */
+        pending,        /* number of segments that are requested and not granted, as far as the sender knows */
+        granted,        /* number of grants that the sender has received and not used yet */
+        unacknowledged, /* number of unsolicited segments that have not been acknowledged */
+        requests,       /* number of segments that are requested and not granted, as far as the receiver knows */
+        grants_to_send, /* number of grants for the opposite flow that wait to be carried by a segment of this flow */
+        ack_to_send;    /* 1: an acknowledgement for the opposite flow waits for a segment of this flow, else 0 */
+    uint32_t path;      /* number of segments sent so far, which selects the path of the next segment */
     int64_t turn;       /* virtual time at which the receiver serves the flow next */
 } grant_flow;
 
@@ -59,20 +59,20 @@ typedef struct {
         line_free,      /* tick from which on the external line out of the adapter is free */
         idle_until,     /* tick from which on the adapter may grant the next request */
         turn,           /* virtual time of the last grant */
-        offered,        /* packets that have arrived at other adapters for this one */
-        offered_bytes,  /* bytes of the packets in `offered` */
-        departed,       /* packets that have left this adapter by its external line */
-        departed_bytes, /* bytes of the packets in `departed` */
-        delay,          /* sum over the packets in `departed`: ticks from arrival at the first adapter to departure */
+        offered,        /* number of packets for this adapter that have arrived at other adapters */
+        offered_bytes,  /* number of bytes of the packets counted in `offered` */
+        departed,       /* number of packets that have left this adapter by its external line */
+        departed_bytes, /* number of bytes of the packets counted in `departed` */
+        delay,          /* ticks from arrival to departure, summed over the packets in `departed` */
         worst,          /* largest number of ticks from arrival to departure of a packet in `departed` */
-        held;           /* grants that the adapter holds for its VOQs */
+        held;           /* number of received grants that the adapter has not used yet, for all its VOQs */
     double clock,       /* tick at which the next packet arrives, not rounded */
-        gap;            /* mean ticks between two bursts of arrivals */
-    int32_t burst,      /* packets that still arrive in the present burst */
+        gap;            /* mean number of ticks between two bursts of arrivals */
+    int32_t burst,      /* number of packets that still arrive in the present burst */
         target,         /* adapter to which the packets of the present burst go */
         size,           /* size of the next packet in bytes */
-        room,           /* free segments of the reassembly buffer */
-        fabric_room;    /* free segments of the fabric-output buffer in front of this adapter */
+        room,           /* free room in the reassembly buffer, in segments */
+        fabric_room;    /* free room in the fabric-output buffer in front of this adapter, in segments */
 } grant_adapter;
 
 /* State of the mechanism.  The wrapper sets the fields up to `blocked`, in this order. */
@@ -102,7 +102,7 @@ typedef struct {
     grant_adapter *adapter;    /* [adapters] */
     grant_flow *flow;          /* [adapters x adapters] state of the flow from each adapter to each adapter */
     uint64_t *asks;            /* [adapters][mask_words] by output: bit i is set if input i has requests there */
-    int64_t mask_words;        /* 64-bit words of a mask with one bit for each adapter */
+    int64_t mask_words;        /* number of 64-bit words in a mask with one bit for each adapter */
     grant_packet *packets;     /* [packets_made] packets, in use or free */
     grant_segment *segments;   /* [segments_made] segments, in use or free */
     int32_t packets_made, packet_free, segments_made, segment_free;
