@@ -15,7 +15,7 @@ from routing.fabric import Fabric
 
 @dataclass(frozen=True, eq=False)
 class GroupTrace:
-    """Dependencies of packets that follow port groups, and faults of the port groups.
+    """Dependencies of packets that follow port groups, and errors of the port groups.
 
     Attributes
     ----------
@@ -28,7 +28,8 @@ class GroupTrace:
         Number of pairs (LID, switch) where packets arrive, but the port group is empty; number of port groups that lack
         the port of the forwarding table; number of LIDs whose packets can circulate.
     first_fault
-        The first fault, as a pair (index of the LID, switch); None: there is no fault.
+        The first error that ``dead_ends``, ``without_table`` or ``circulating`` counts, as a pair (index of the LID,
+        switch); None: there is no error.
     """
 
     masks: npt.NDArray[np.uint16]

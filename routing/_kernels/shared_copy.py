@@ -18,7 +18,7 @@ LARGE = 1 << 25
 
 
 class Snapshot:
-    """Copy of an array in a memory file, from which further copies are made on write, page by page.
+    """Copy of an array in a memory file.  Further copies share its memory, except for the pages that they write.
 
     Attributes
     ----------
@@ -63,7 +63,7 @@ class SharedCopy(np.ndarray[Any, np.dtype[np.uint8]]):
     Attributes
     ----------
     snapshot
-        The snapshot; None for results of NumPy operations, which are ordinary arrays.
+        The :class:`Snapshot`; None for results of NumPy operations, which are ordinary arrays.
     written
         uint8[S], whether each row may differ from the snapshot.
     """

@@ -224,7 +224,7 @@ static bool uses_vl(job_t *job, int32_t s, int32_t lid, int32_t vl)
     return false;
 }
 
-/* Return whether any packet uses channel c on VL `vl`, and channel `next` directly after c. */
+/* Return whether any packet uses channel c on VL `vl`, and continues on channel `next`. */
 static bool is_taken(job_t *job, int32_t c, int32_t next, int32_t vl)
 {
     const delta_tables *t = job->t;

@@ -72,8 +72,8 @@ static int32_t close_from(search *s, int32_t start, int32_t below, int32_t *leng
     return found;
 }
 
-/* Remove from `alive` every vertex that has no successor in `alive`, until all remaining vertices have one.  The
- * removed vertices cannot lie on a cycle. */
+/* Remove from `alive` every vertex without a successor in `alive`, until each remaining vertex has such a successor.
+ * The removed vertices cannot lie on a cycle. */
 static void strip_ends(search *s, int32_t n)
 {
     for (int changed = 1; changed;) {

@@ -42,7 +42,7 @@ typedef struct {
     double highest;
     /* whether loads below the highest load have a cost too; used only while the first trees are balanced */
     bool smooth;
-    double cap; /* limit that a move must not exceed by the load of the first trees on any channel; 0: no limit */
+    double cap; /* highest load of the first trees that a move may cause on any channel; 0: no limit */
 } search_job;
 
 static void link_children(search_job *search, int32_t d, const uint8_t *next)

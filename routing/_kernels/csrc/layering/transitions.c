@@ -24,8 +24,8 @@ typedef struct {
     layering_job job;
     int32_t sls;   /* number of SLs; the packets on the first paths->most SLs keep their VL along the path */
     int32_t edges; /* number of CDG edges */
-    /* [sls - most, edges] by SL and CDG edge: VL of packets on the second channel of the edge, NO_VL: not decided
-     * yet */
+    /* [sls - paths->most, edges] by SL and CDG edge: VL of packets on the second channel of the edge, NO_VL: not
+     * decided yet */
     uint8_t *turn_vl;
     uint8_t *sl;         /* [S, S] SL of the paths between two switches */
     acyclic_step *added; /* CDG edges that the current attempt has added, each to the VL in `added_vl` */

@@ -10,7 +10,8 @@
 #include "core/internal/order_repair.h"
 #include "nue/internal/nue_job.h"
 
-/* Mark the switches below which, in the escape tree, some switch delivers a destination of the layer. */
+/* Mark in `wanted` each switch that delivers a destination of layer `number`, and all switches on its path to the root
+ * of the escape tree. */
 static void mark_wanted(const nue_t *nue, const layer_t *layer, int32_t number, uint8_t *wanted)
 {
     const ibn_network *net = nue->job.net;
@@ -25,7 +26,8 @@ static void mark_wanted(const nue_t *nue, const layer_t *layer, int32_t number, 
 }
 
 /* Count the dependencies of the escape tree as used.  These are all dependencies on paths towards the root, and the
- * dependencies on paths from the root to destinations of the layer.  They stay in use as long as the layer exists. */
+ * dependencies on paths from the root to destinations of the layer.  They stay in use as long as the layer exists.
+ * `wanted` is the result of mark_wanted. */
 static void plant_escape_tree(const nue_t *nue, layer_t *layer, const uint8_t *wanted)
 {
     const ibn_network *net = nue->job.net;
@@ -86,7 +88,7 @@ void ibn_nue_layer_unblock(const nue_t *nue, layer_t *layer)
     }
 }
 
-/* Remove the dependencies in the log from the record of blocked dependencies.  They closed cycles only with
+/* Remove the dependencies in grower->log from the record of blocked dependencies.  They closed cycles only with
  * dependencies that have been removed since. */
 void ibn_nue_layer_forget(layer_t *layer, grower_t *grower)
 {

@@ -16,7 +16,7 @@ typedef struct {
     uint64_t seed; /* seed of the random generator, which shuffles LMC groups and switches */
     /* [layers, S], channel from each switch to its parent in the escape tree of each layer, -1 at the root */
     const int32_t *parent;
-    /* [layers, C], rank of each channel in the initial order of each layer; paths prefer channels in the order of
+    /* [layers, C], rank of each channel in the initial order of each layer; paths should use channels in the order of
      * ranks */
     const double *rank;
     const int32_t *reverse; /* [C], channel of the same link in the opposite direction */

@@ -19,10 +19,10 @@ enum {
     MORE_HOPS = 2, /* number of hops by which the new path of a switch may be longer than the switch's shortest path */
     /* the search leaves a channel once its excess over the goal has fallen to this percentage */
     KEEP = 70,
-    /* limit of the LIDs whose moves are listed in the first attempt; the LIDs with the most flow on the channel are
-     * taken */
+    /* largest number of LIDs whose moves are listed in the first attempt; these are the LIDs with the most flow on the
+     * channel */
     FEW_USERS = 24,
-    FEW_UPSTREAM = 6, /* limit of the switches in each subtree whose moves are listed in the first attempt */
+    FEW_UPSTREAM = 6, /* largest number of switches in each subtree whose moves are listed in the first attempt */
     /* The second attempt, after a first attempt without a useful move, lists moves of up to MOST_USERS LIDs and
      * MOST_UPSTREAM switches. */
     MOST_USERS = 96,

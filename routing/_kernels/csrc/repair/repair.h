@@ -34,7 +34,7 @@ typedef struct {
     /* [S], number of the connected part to which each switch belongs when lost channels are left out */
     const int32_t *part;
     const int32_t *lid_switch;    /* [L], switch that delivers each LID, -1: none */
-    const uint8_t *lid_port;      /* [L], port by which that switch delivers each LID, 0: the LID is the switch's own */
+    const uint8_t *lid_port;      /* [L], port by which the LID's switch delivers it, 0: the LID is the switch's own */
     const int32_t *lids_at_first; /* [S + 1], index of each switch's first LID in `lids_at` */
     const int32_t *lids_at;       /* LIDs sorted by the switch that delivers them */
     const uint8_t *has_endport;   /* [S], whether the switch has CAs or routers */
@@ -43,7 +43,8 @@ typedef struct {
     /* [S, L], out-ports of the previous tables (the preferred entries), which are tried before other out-ports; 255:
      * none */
     const uint8_t *preferred;
-    const uint8_t *level;         /* [V], an SL whose packets use each VL; 255: no packets may move to this VL */
+    /* [V], for each VL an SL whose packets use this VL; 255: no packets may move to this VL */
+    const uint8_t *level;
     /* [C], inverse capacity of each channel; the utilisation is load times inverse capacity */
     const int64_t *inverse_capacity;
     /* [L], weight of each LID; the flow from a switch to a LID is sources[switch] * weight[LID] */

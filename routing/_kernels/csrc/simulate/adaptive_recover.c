@@ -111,7 +111,7 @@ static int trace(ibn_adaptive *sim, int32_t l, int32_t number)
     const ibn_mark *mark = &sim->channel[ahead].mark;
     int there = ibn_simulate_adaptive_marked(sim, ahead), closes = there && mark->ping == ping->id;
     if (there && (mark->locked || mark->ping > ping->id))
-        return 0; /* A channel of a locked cycle, or with a mark of a ping with a larger identifier, ends this ping. */
+        return 0; /* The ping ends at a channel whose mark is locked or was set by a ping with a larger identifier. */
     if (closes) {
         sim->loops++;
         ping->phase = 1;

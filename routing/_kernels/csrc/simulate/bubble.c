@@ -7,11 +7,11 @@
 #include <stdlib.h>
 
 typedef struct {
-    int32_t *ring;  /* [vcs] ring to which a VC belongs, -1: none */
-    int32_t blocks; /* blocks of the largest packet */
+    int32_t *ring;  /* [vcs] number of the ring to which each VC belongs, -1: none */
+    int32_t blocks; /* size of the largest packet in blocks */
 } bubble;
 
-/* Read the size of the largest packet, and the ring of each VC. */
+/* Read the settings: the size of the largest packet, and the number of each VC's ring. */
 static int attach(ibn_sim *sim, ibn_attached *self, const int64_t *numbers, int64_t count)
 {
     (void)count;

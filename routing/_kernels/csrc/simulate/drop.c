@@ -49,7 +49,8 @@ void ibn_simulate_drop(ibn_sim *sim, int32_t c, int32_t l, int32_t input)
     if (sim->options.single_fifo)
         ibn_simulate_at(sim, packet->tail > sim->now ? packet->tail : sim->now + 1, EV_EXPOSE, packet->vc, 0);
     ibn_simulate_lose(sim, p);
-    /* The next packet in the queue may be smaller, so that the present credits suffice for it. */
+    /* The channel is arbitrated again, because the present credits may suffice for the next packet, which may be
+     * smaller. */
     ibn_simulate_touch(sim, c);
 }
 

@@ -33,7 +33,7 @@ static int lose_on_wire(ibn_sim *sim, int kind, int32_t subject, int32_t c)
         return 0;
     const ibn_packet *packet = &sim->packet[subject];
     sim->vc[packet->vc].flying -= packet->blocks;
-    /* The sender needs all credits of the channel when the link comes up again. */
+    /* Return the credits of the lost packet, because the sender needs all credits when the link comes up again. */
     sim->vc[packet->vc].fccl += packet->blocks;
     sim->counters[c].down++;
     ibn_simulate_gone(sim, subject);

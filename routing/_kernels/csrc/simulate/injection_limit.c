@@ -23,7 +23,7 @@ static int attach(ibn_sim *sim, ibn_attached *self, const int64_t *numbers, int6
     return 0;
 }
 
-/* Return the blocks in the buffers of a switch that have come from other switches. */
+/* Return the number of blocks in the buffers of a switch that have come from other switches. */
 static int64_t transit_blocks(const ibn_sim *sim, int32_t device)
 {
     int64_t blocks = 0;

@@ -156,7 +156,8 @@ static int take_waiting(ibn_sim *sim, const replies *state, int32_t device)
     return 0;
 }
 
-/* Move messages of a CA on, as far as its queues allow. */
+/* Move requests of a CA's input queue to its output queue, as replies, while the output queue has room.  Take a packet
+ * that waits in the CA's buffers, if the queues now allow it.  Repeat this until no packet can be taken. */
 static void serve(ibn_sim *sim, ibn_attached *self, int32_t device)
 {
     replies *state = self->state;

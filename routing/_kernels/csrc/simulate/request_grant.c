@@ -226,7 +226,7 @@ static void delivered(ibn_sim *sim, ibn_attached *self, int32_t p)
         receive_grant(sim, self, back, segment.grant);
     else if (segment.ack)
         update(sim, state, back);
-    /* Packets depart in the order of their flow, each when the line is free. */
+    /* The packets of a flow depart in the order of their arrival, each as soon as the external line is free. */
     for (int32_t done; (done = ibn_grant_take_complete(state, &state->flow[f])) != IBN_NONE;) {
         int64_t at = adapter->line_free > sim->now ? adapter->line_free : sim->now;
         adapter->line_free = at + state->packets[done].bytes;

@@ -145,8 +145,8 @@ static void route_block(void *context, int32_t which)
     }
 }
 
-/* Add up the changes of both load accounts since the last merge.  Both accounts have this sum at the beginning of the
- * next block. */
+/* Add to `load` the changes that both load accounts have made since the last merge.  Both accounts begin the next block
+ * with these loads. */
 void ibn_trees_passes_merge(passes_t *passes, double *load)
 {
     const job_t *job = passes->job;

@@ -135,7 +135,7 @@ typedef struct {
     int32_t load_count;        /* length of `load_changes` */
     int32_t load_room;         /* allocated length of `load_changes` */
     bool out_of_memory;        /* whether a change of the load could not be recorded */
-    acyclic_step *steps;   /* [S + 256] CDG edges that are tested and added in one call */
+    acyclic_step *steps;       /* [S + 256] CDG edges that one call of ibn_repair_fits tests and adds */
     /* added: [(S + 256) MOST_VLS] CDG edges that the present attempt to find a path has added.
      * spare: a second buffer of this size, which takes the place of `added` while a second attempt is made inside the
      * present attempt. */

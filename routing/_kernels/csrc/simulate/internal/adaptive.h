@@ -100,7 +100,7 @@ typedef struct {
 typedef struct {
     int32_t turn,        /* the input (of a switch) or flow (of a CA) with which round robin begins the next time */
         touched;         /* 1: the device is listed in sim->touched, else 0 */
-    uint32_t sends;      /* packets sent since the start (unsigned, because the number may wrap around) */
+    uint32_t sends;      /* number of packets sent since the start (unsigned, because it may wrap around) */
     int32_t flows_first, /* for CAs: index in sim->by_device of the CA's first flow */
         flows;           /* for CAs: number of flows */
     int32_t spare,       /* for switches: the packet in the spare buffer, or IBN_NONE */

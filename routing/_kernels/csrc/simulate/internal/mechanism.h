@@ -37,8 +37,9 @@ struct ibn_mechanism {
     int (*gate)(ibn_sim *sim, ibn_attached *self, int32_t flow);
     /* Hook: a flow has created a packet, which waits at the port of its CA. */
     void (*made)(ibn_sim *sim, ibn_attached *self, int32_t packet);
-    /* Hook: return the blocks that the buffer of a VC must have free besides those of a packet, so that the packet may be
-     * sent.  Arbitration calls the hook for the first packets of queues, any number of times. */
+    /* Hook: return the number of blocks that must stay free in the buffer of a VC after a packet was sent to it.
+     * Otherwise the packet may not be sent.  Arbitration calls the hook for the first packets of queues, any number of
+     * times. */
     int32_t (*room)(const ibn_sim *sim, const ibn_attached *self, int32_t packet, int32_t vc);
     /* Hook: return whether a CA takes a packet whose tail has arrived.  If not, the packet stays in the buffer of its VC,
      * and the mechanism later calls ibn_simulate_take. */
@@ -72,7 +73,7 @@ struct ibn_mechanism {
         = &word##_mechanism;                                                                                           \
     static const ibn_mechanism word##_mechanism
 
-/* Position of the bits of an event's subject that hold the number of its mechanism. */
+/* In the subject of a timer event, the bits from this number on hold the number of the mechanism. */
 #define IBN_TIMER_BITS 26
 
 /* Schedule a call of a mechanism's timer hook for a later tick.  The argument `subject` must be below 2^26.  Timers of

@@ -11,7 +11,7 @@
 #include "simulate/internal/mechanism.h"
 
 enum { GRANT_ARRIVAL, GRANT_REQUEST, GRANT_GRANT, GRANT_IDLE_END, GRANT_DEPARTURE, GRANT_BLOCK, GRANT_UNBLOCK };
-/* Number of the lowest bit of a timer's value that belongs to its kind: GRANT_... */
+/* In the value of a timer event, the bits from this number on hold the kind of the event, one of GRANT_... */
 #define GRANT_KIND_BITS 28
 
 /* A packet of the external lines, from its arrival at an adapter until its departure from another one. */
@@ -79,7 +79,7 @@ typedef struct {
 typedef struct {
     int64_t adapters,  /* number of adapters */
         paths,         /* number of paths between two adapters, one by each LID of an adapter */
-        /* 1: a grant reserves space in the fabric-output buffer, 0: grants have the rate of the output */
+        /* 1: a grant also reserves space in the fabric-output buffer, 0: it does not */
         reserve,
         in_band,       /* 1: control data uses segments of the fabric, 0: it takes control_delay and no bandwidth */
         control_delay, /* ticks from one adapter to another for control data out of band */

@@ -21,7 +21,8 @@ enum {
     EV_EXPOSE,  /* Kind of event: the next packet of a single FIFO can be forwarded.  Subject: the VC. */
     /* Kind of event: an input of a switch has finished sending a packet.  Subject: the channel into the switch. */
     EV_INPUT,
-    EV_PAUSE, /* Kind of event: a pause message reaches its sender.  Subject: the VC.  Value: number of the message. */
+    /* Kind of event: a pause message reaches the sender of a VC.  Subject: the VC.  Value: number of the message. */
+    EV_PAUSE,
     /* From this kind on, the events of a tick are sorted, and handled after the events of all kinds before. */
     EV_LATER,
     EV_HEAD = EV_LATER, /* Kind of event: a head packet may have exceeded a lifetime limit.  Subject: the VC. */
@@ -228,8 +229,8 @@ typedef struct {
     uint8_t spare[28]; /* bytes that are not used, so that the struct fills its second cache line */
 } ibn_channel;
 
-/* The part of a channel's state that the receiving device needs to forward a packet.  It is copied to a smaller
- * array. */
+/* The part of a channel's state that the receiving device needs to forward a packet.  A copy of this part is in a
+ * smaller array. */
 typedef struct {
     int32_t device, /* device at which the channel ends */
         reverse,    /* channel of the same link in the opposite direction */
@@ -266,7 +267,7 @@ typedef struct {
         hot_count,      /* number of hot destinations of the flow */
         bytes,          /* size of a message in bytes */
         mtu;            /* size of the largest packet in bytes */
-    int64_t sl_row,     /* row of sim->sl (or of the array of SLs) that the flow uses */
+    int64_t sl_row,     /* row of the array of SLs that has the SLs of the flow's packets */
         start,          /* first tick at which a message of the flow may begin */
         stop,           /* tick from which on no message of the flow begins */
         messages,       /* largest number of messages that the flow sends */
@@ -291,8 +292,8 @@ typedef struct {
         called,           /* 1: an injection event is pending, else 0 */
         shut,             /* 1: as many packets are in flight as `window` allows, else 0 */
         gated;            /* 1: a mechanism has stopped the flow's next packet, else 0 */
-    int64_t sent_packets, /* packets that the CA has sent */
-        sent_bytes,       /* bytes that the CA has sent */
+    int64_t sent_packets, /* number of packets of the flow that the CA has sent */
+        sent_bytes,       /* number of bytes of the flow that the CA has sent */
         packets,          /* number of packets of the flow that were delivered */
         bytes_got,        /* number of bytes of the flow that were delivered */
         /* sum over the delivered packets: ticks from the due time of the message to the delivery of the packet */
@@ -343,7 +344,7 @@ struct ibn_sim {
 
     /* The next fields describe the network: channels, buffers and tables. */
     ibn_channel *channel;   /* [channels] state of each channel */
-    ibn_far_end *far_end;   /* [channels] what the receiver of each channel needs to forward a packet */
+    ibn_far_end *far_end;   /* [channels] data of each channel that its receiver needs to forward a packet */
     ibn_counters *counters; /* [channels] counters of rare events of each channel */
     ibn_vc *vc;             /* [vcs] state of each VC */
     ibn_watch *watch;       /* [vcs] state of each VC for optional features, such as deadlock breakers and pauses */
@@ -399,7 +400,7 @@ struct ibn_sim {
      * link: its subject is the previous batch, or 0. */
     ibn_event *event;     /* [batches_made][IBN_BATCH] batches of events, and unused batches */
     int32_t batches_made, /* number of batches for which memory is allocated */
-        batch_free;       /* index of the first unused batch in `event`, in batches; 0: all batches are in use */
+        batch_free;       /* number (first index of `event`) of the first unused batch; 0: all batches are in use */
     /* [slots][IBN_SLOT] by tick and kind of event: index in `event` at which the next event is stored. 0: there is no
      * batch.  Another multiple of IBN_BATCH: the last batch is full */
     int32_t *slot;

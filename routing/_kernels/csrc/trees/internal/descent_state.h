@@ -29,9 +29,9 @@ typedef struct {
 
 /* The path of a switch to the present destination. */
 typedef struct {
-    double cost;     /* cost of the path for each unit of weight */
+    double cost;     /* cost of the path for each unit of the flow's weight */
     int32_t channel; /* first channel of the path; -1: the switch is the root, or has no path */
-    int32_t row;     /* index in the array `turn` of the turns into `channel` */
+    int32_t row;     /* index in the array `turn` at which the turns into `channel` begin */
 } descent_path;
 
 /* The allowed channels of every switch towards one root. */
