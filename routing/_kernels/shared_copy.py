@@ -82,7 +82,7 @@ def shared_copy(snapshot: Snapshot) -> SharedCopy:
 def writable_copy(lft: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
     """Return a copy of an LFT that may be written.
 
-    The copy of a :class:`SharedCopy` is another one, with the same rows marked as written.
+    The copy of a :class:`SharedCopy` is a :class:`SharedCopy` too, with the same rows marked as written.
     """
     if not isinstance(lft, SharedCopy) or lft.snapshot is None:
         return np.array(lft, order="C")

@@ -128,8 +128,8 @@ static int32_t edge(const grower *w, int32_t c, int32_t following)
     return w->graph.turn_first[c] + following - w->g->first[w->g->dst[c]];
 }
 
-/* Add the dependencies of the current target's LFT column to the acyclic graphs of their VLs.  They fit, because the
- * caller has passed a topological order of all dependencies of the tables. */
+/* Add the dependencies of the current target's LFT column to the acyclic graphs of their VLs.  These dependencies close
+ * no cycle, because the caller has passed a topological order of all dependencies of the tables. */
 static void use_tables(grower *w)
 {
     for (int32_t i = 1; i < w->routed; i++) {
@@ -213,8 +213,8 @@ static int collect(grower *w, int32_t vl, int32_t s, int32_t c)
     return 1;
 }
 
-/* Record in `flow` that packets to the target pass a switch on further VLs.  These packets may also pass all switches
- * that the port groups reach from there, so the VLs are recorded for these switches too. */
+/* Record in `flow` that packets to the target pass switch `from` on the further VLs in `vls` (bits).  These packets may
+ * also pass all switches that the port groups reach from there, so the VLs are recorded for these switches too. */
 static void spread(grower *w, int32_t from, uint16_t vls)
 {
     const ibn_port_groups *g = w->g;

@@ -20,7 +20,8 @@ typedef struct {
     /* [S], 1: all paths from and to this switch are counted paths, which means that they must get a layer; the other
      * paths may stay without a layer */
     const uint8_t *counted;
-    /* [CDG edges]: for each edge, the layers, as bits, that must not use it while paths are first placed provisionally; NULL: paths are not placed provisionally */
+    /* [CDG edges]: for each edge, the layers, as bits, that must not use the edge in a first attempt to place the
+     * paths.  Paths that remain are placed without this restriction.  NULL: there is no such first attempt */
     const uint32_t *avoid;
     /* [orders, C]: position of each channel in the initial topological order of each of the first `orders` layers */
     const int32_t *order;

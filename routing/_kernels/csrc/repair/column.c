@@ -5,8 +5,9 @@
 
 #include <string.h>
 
-/* Return whether the packets of a subtree may be split over several VLs.  This is allowed if SLs depend on the source
- * switch, credit loops of replies are not excluded, and the work limit for splitting is not reached. */
+/* Return whether the packets of a subtree may be split over several VLs.  This is allowed if three conditions hold.
+ * SLs depend on the source switch, only requests (not replies) must be free of credit loops, and the work limit for
+ * splitting is not reached. */
 static bool may_split(const repair_state *job)
 {
     return job->f->by_parts && job->f->sl_by_switch && !job->f->replies && job->parts_budget > 0;

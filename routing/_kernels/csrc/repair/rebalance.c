@@ -137,8 +137,8 @@ static int32_t users_of(rebalance_search *look, int32_t c, int32_t most)
         if (user.flow > 0 || user.version < 0)
             list->user[left++] = user;
         else
-            /* The LID leaves the list, so its mark is removed too.  If a later move brings paths to the LID over the
-             * channel again, it has to be listed again. */
+            /* The LID leaves the list, so its element of `listed` is cleared too.  If a later move brings paths to the
+             * LID over the channel again, the LID has to be listed again. */
             look->listed[user.lid] = 0;
     }
     for (int32_t i = 0; i < left; i++)

@@ -77,8 +77,8 @@ int ibn_simulate_adaptive_is_relayed(const ibn_adaptive *sim, int32_t p)
     return sim->options.scheme == SCHEME_RELAY && sim->lid_channel[sim->packet[p].lid] != sim->packet[p].channel;
 }
 
-/* Return a VC to a CA of switch s that can relay the head packet of VC `from` now, or IBN_NONE.  The packet must be
- * marked for this.  The first CA with a free channel is chosen. */
+/* Return a VC to a CA of switch s that can relay the head packet of VC `from` now, or IBN_NONE.  The packet must be one
+ * that ibn_simulate_adaptive_mark_relays has allowed to go to a CA.  The first CA with a free channel is chosen. */
 static int32_t to_relay(const ibn_adaptive *sim, int32_t p, int32_t from, int32_t s)
 {
     if (from == IBN_NONE || sim->vc[from].relays != ibn_simulate_adaptive_serial(sim, p))

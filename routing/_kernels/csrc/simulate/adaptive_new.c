@@ -115,7 +115,7 @@ ibn_adaptive *ibn_simulate_adaptive_new(const ibn_sim_network *network, const ib
     sim->vcs = (int64_t)sim->channels * sim->vls;
     sim->flows = traffic->flows;
     sim->options = *options;
-    sim->now = -1; /* the tick before tick 0, because run() begins with the next tick */
+    sim->now = -1; /* the tick before tick 0, because a run begins with the next tick */
     sim->event_free = sim->packet_free = sim->ping_free = sim->holder = IBN_NONE;
     for (int32_t i = 0; i < AV_SLOTS; i++)
         sim->slot[i] = IBN_NONE;

@@ -123,8 +123,8 @@ static int trace(ibn_adaptive *sim, int32_t l, int32_t number)
 
 /* Move the head packet of VC l to the spare buffer of its switch, to resolve a cycle.
  *
- * The room that the packet leaves is the bubble.  It moves around the cycle until it reaches the VC for which the
- * packet waits. */
+ * The room that the packet leaves is the bubble.  The bubble moves around the cycle until it reaches the VC for which
+ * the packet waits. */
 static void shelter(ibn_adaptive *sim, int32_t l)
 {
     const ibn_adaptive_channel *channel = &sim->channel[sim->vc[l].channel];

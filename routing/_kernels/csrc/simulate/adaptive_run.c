@@ -177,8 +177,9 @@ int ibn_simulate_adaptive_run(ibn_adaptive *sim, int64_t until, int64_t events, 
         happen(sim);
         for (int32_t i = 0; i < sim->touches; i++) {
             ibn_simulate_adaptive_serve(sim, sim->touched[i]);
-            /* The field `touched` is cleared only after the device was served.  When a CA is served, it prepares its
-             * next packet.  Otherwise this would list the CA again, although its channel is busy now. */
+            /* The field `touched` is cleared only after the device was served.  A CA that is served prepares its next
+             * packet, which lists the CA again if `touched` is 0.  This would be useless, because its channel is busy
+             * now. */
             sim->device[sim->touched[i]].touched = 0;
         }
         sim->touches = 0;

@@ -190,7 +190,8 @@ static unsigned vls_of_table(const uint8_t *table, int entries)
     return vls;
 }
 
-/* Choose a VL by the two VL arbitration tables of InfiniBand.  Weights are numbers of blocks.
+/* Choose one of the VLs in `can` (bits) by the two VL arbitration tables of InfiniBand.  Weights are numbers of blocks.
+ * inputs[vl] is the input whose packet is sent if VL `vl` is chosen.
  *
  * The high-priority table is served before the low-priority table, until it has sent as many blocks as its limit
  * allows. */

@@ -144,7 +144,7 @@ static int keep(ibn_sim *sim, int32_t at, ibn_event event)
 
 /* Copy the events of one kind and tick to sim->later, and sort them by subject and value.  Return the number of events.
  *
- * `place` is the end of the chain of batches that holds these events.  The function uses Shell sort, because there is
+ * `place` is the index after the last of these events (see sim->event).  The function uses Shell sort, because there is
  * usually one event, but sometimes there are thousands. */
 int32_t ibn_simulate_gather(ibn_sim *sim, int32_t place)
 {

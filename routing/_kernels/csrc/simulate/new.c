@@ -180,7 +180,7 @@ static void set_events(ibn_sim *sim)
     sim->slot = copy(NULL, 4LL * IBN_SLOT * sim->slots, &sim->failed);
     sim->failed |= ibn_simulate_more_batches(sim);
     sim->busy_slots = copy(NULL, sim->slots / 8, &sim->failed);
-    sim->now = -1; /* the tick before tick 0, because run() begins with the next tick */
+    sim->now = -1; /* the tick before tick 0, because a run begins with the next tick */
 }
 
 ibn_sim *ibn_simulate_new(const ibn_sim_network *network, const ibn_simulate_options *options,

@@ -1,10 +1,10 @@
 /* Tasks: messages that begin when other messages have arrived, as in a collective operation or in the trace of a
  * program.
  *
- * Each task is one message of a flow.  A task is ready when three conditions hold.  All tasks before it have arrived
- * completely, its delay since each of these arrivals has passed, and its earliest tick has come.  A flow sends its tasks in
- * the order in which they become ready.  A task with a lost packet never arrives, and neither do the tasks that wait
- * for it.
+ * Each task is one message of a flow.  A task is ready when three conditions hold.  All tasks for which it waits have
+ * arrived completely, its delay since each of these arrivals has passed, and its earliest tick has come.  A flow sends
+ * its tasks in the order in which they become ready.  A task with a lost packet never arrives, and neither do the tasks
+ * that wait for it.
  *
  * The flows have the process PROCESS_TRACE.  The mechanism writes a row of sim->trace when a task becomes ready. */
 #include "simulate/internal/flow.h"

@@ -22,7 +22,7 @@ typedef struct {
     const int32_t *component; /* [S], number of the connected part to which each switch belongs */
     /* [C], inverse capacity of each channel; the utilisation is load times inverse_capacity */
     const double *inverse_capacity;
-    const double *sources; /* [S], number of end ports at each switch that send */
+    const double *sources; /* [S], number of sending end ports at each switch */
 } ibn_tree;
 /* K LIDs, sorted by the switch that delivers them. */
 typedef struct {

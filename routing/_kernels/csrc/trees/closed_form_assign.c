@@ -25,7 +25,7 @@ typedef struct {
 
 /* Return whether channel c of switch v leads up to a useful top switch.  A top switch is useful if it has more than
  * half as many end ports below it as the best top switch above v.  A switch that has lost its links up looks like a top
- * switch, but is not useful.  The same holds for leaves without end ports. */
+ * switch, but is not useful.  Leaves without end ports are not useful either. */
 static int reaches(const assign_t *a, int32_t v, int32_t c)
 {
     return 2.0 * a->reach[a->x->tree->dst[c]] > a->reach[v];

@@ -24,14 +24,14 @@
 #include "core/internal/random.h"
 #include "trees/internal/descent_state.h"
 
-/* The search for a lower peak utilisation ends after this number of rounds without success. */
+/* The search for a lower peak utilisation ends after this number of attempts without success. */
 #define FAILED_ROUNDS 10
-/* Common ceiling of the next round, as a multiple of the lowest peak utilisation so far.  Two rounds use the short
- * step, two rounds the long step, and so on. */
+/* Common ceiling of the next attempt, as a multiple of the lowest peak utilisation so far.  Two attempts use the factor
+ * STEP, the next two the factor LONG_STEP, and so on. */
 #define STEP 0.998
 #define LONG_STEP 0.99
 /* Price of utilisation above a ceiling in the search for a lower peak, as a multiple of the price in the last pass.
- * It is higher than the cost of all flows that share channels. */
+ * This price is higher than the cost of all flows that share channels. */
 #define PEAK_PRICE 30.0
 /* Two values count as equal if their relative difference is at most this value. */
 #define ROUNDING 1e-6
@@ -60,8 +60,8 @@ static void release(descent_t *descent, tree_survey *survey)
     free(survey->queue);
 }
 
-/* Fill `first` with the index of each switch's first turn in the array `turn`, unless `first` is NULL.  Row 0 stands
- * for "no turn" and comes first.  Returns the total number of elements of the array `turn`. */
+/* Fill `first` with the index of each switch's first turn in the array `turn`, unless `first` is NULL.  The first
+ * elements of the array stand for "no turn".  Returns the total number of elements of the array `turn`. */
 static size_t count_turns(const ibn_network *net, int32_t *first)
 {
     size_t turns = 1;
@@ -242,9 +242,9 @@ static int64_t sweep_peak(descent_t *descent, int32_t *order, int32_t count, dou
     return left;
 }
 
-/* Lower the highest utilisation in rounds.  Each round sets the common ceiling a little below the lowest peak
- * utilisation so far.  The trees that use channels above this ceiling are computed again.  The trees of the best round
- * are kept.  Returns 1 if memory is exhausted, otherwise 0. */
+/* Lower the highest utilisation in several attempts.  Each attempt sets the common ceiling a little below the lowest
+ * peak utilisation so far, and computes the trees again that use channels above this ceiling.  The trees of the best
+ * attempt are kept.  Returns 1 if memory is exhausted, otherwise 0. */
 static int lower_peak(descent_t *descent, int32_t *order, int32_t count)
 {
     const ibn_descent_options *options = descent->options;

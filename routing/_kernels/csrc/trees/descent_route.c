@@ -166,7 +166,7 @@ static int misses_start(const descent_t *descent, int32_t target, const descent_
  *
  * The cost of a channel is the weight of all flows on it, except flows that also share the channel after it, because
  * these flows are counted at that channel.  Channels to a switch that more than `fewest` other LIDs of the end port use
- * are left out; -1: no channel is left out. */
+ * are left out.  If `fewest` is -1, no channel is left out. */
 static void choose(descent_t *descent, int32_t target, const descent_paths *paths, int32_t place, int32_t fewest)
 {
     int32_t u = paths->order[place], first = descent->net->first[u], taken = -1;
@@ -223,8 +223,8 @@ void ibn_trees_descent_route(descent_t *descent, int32_t target, const descent_p
         if (!descent->is_first)
             ibn_core_shuffle(places, end - begin, &descent->random);
         for (int32_t i = 0; i < end - begin; i++) {
-            /* The LIDs of an end port get different next hops only at switches that send.  The paths differ from there
-             * on, so that the rule is not needed at further switches. */
+            /* The LIDs of an end port get different next hops only at switches that send.  From there on, the paths to
+             * the LIDs differ anyway, so the other switches may choose equal next hops. */
             int parts = has_siblings && descent->net->sources[paths->order[places[i]]] > 0.0;
             int32_t fewest = parts ? fewest_siblings(descent, target, paths, places[i]) : -1;
             choose(descent, target, paths, places[i], fewest);

@@ -92,8 +92,8 @@ static void sort_pairs(job_t *job, int64_t *starts)
     starts[0] = 0;
 }
 
-/* Return the cost of channel c, by which paths are compared.  It is close to 0 unless the utilisation of the channel is
- * close to the peak. */
+/* Return the cost of channel c, by which paths are compared.  The cost is close to 0 unless the utilisation of the
+ * channel is close to the peak. */
 static double weigh(const job_t *job, int32_t c)
 {
     double x = job->load[c] * job->inverse_capacity[c] * job->inverse_peak;

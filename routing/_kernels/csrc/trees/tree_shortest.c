@@ -52,8 +52,8 @@ static void choose(const job_t *job, load_account *account, uint8_t *next, const
     ibn_trees_set_next_hop(job, account, next, u, best);
 }
 
-/* Lower the estimate of each neighbour that can send through switch `from`.  The path of `from` is known now, and its
- * flow is included.  So the estimate of a neighbour is the cost of the channel to `from` alone. */
+/* Lower the estimates of the switches that can send through switch `from`, which belongs to the tree now.  For
+ * bisection traffic, channels of the tree cost nothing, so an estimate counts only the channels before `from`. */
 static void update_upstream(const job_t *job, load_account *account, const uint8_t *next, const uint16_t *distance,
                             int32_t from)
 {

@@ -153,8 +153,8 @@ static inline int32_t ibn_trees_lmc_siblings(const job_t *job, int32_t target, i
     return taken;
 }
 
-/* A possible next hop of a switch.  It is better the fewer other LIDs of the end port have this next hop (`taken`).  Of
- * two next hops with an equal number, the one with the cheaper path is better. */
+/* A possible next hop of a switch.  `taken` is the number of other LIDs of the end port that have this next hop.  Of
+ * two next hops, the one with the smaller `taken` is better, or else the one with the cheaper path. */
 typedef struct {
     int32_t channel, taken;
     double cost;

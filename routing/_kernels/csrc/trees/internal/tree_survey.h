@@ -21,8 +21,8 @@ typedef struct {
 
 void ibn_trees_survey(const tree_survey *survey, int32_t root);
 
-/* Return whether channel c of switch u continues a path that the survey found.  It must lead in the direction of the
- * path, and to a switch that is one hop nearer to the root. */
+/* Return whether channel c of switch u continues a path that the survey found.  The channel must lead in the direction
+ * of the path, and to a switch that is one hop nearer to the root. */
 static inline int ibn_trees_survey_allows(const tree_survey *survey, int32_t u, int32_t c)
 {
     int32_t v = survey->net->dst[c];
