@@ -97,21 +97,21 @@ def layering(
     most
         Maximum number of layers, up to 32.
     have
-        Number of layers over which the load is spread, at least.
+        Smallest number of layers over which the load is spread.
     mutual
         Whether all paths between two switches, in both directions, get one layer.
     rechoose
-        Whether a path that fits into no layer may get another first hop, with equal length, if no longer path contains
-        the path.
+        Whether a path that fits into no layer may get another first hop, with equal length.  Only a path that is not a
+        section of another path can.
     unload_rounds
-        Number of rounds in which next hops move off the channels with the highest utilisation.  A next hop moves only
-        if the paths of all switches upstream still fit into a layer.
+        Number of times that next hops move off the channels with the highest utilisation.  A next hop moves only if the
+        paths of all switches upstream still fit into a layer.
     region
         int32[S], number of the layer that is tried first for the paths to each switch.  With ``mutual``, it is the sum
         of the numbers of both switches.
     order
-        int32[layers, C], position of each channel in an initial order of each of the first layers.  These orders change
-        only the run time.
+        int32[M, C], position of each channel in the initial topological order of each of the first M layers.  These
+        orders change only the run time.
     budget, spare
         Work limits: number of channels that cycle searches may visit for the counted paths, and for the other paths.
         Beyond a limit, no more paths are assigned.

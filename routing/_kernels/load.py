@@ -81,9 +81,9 @@ def all_to_all(
     Returns
     -------
     load : int64[C]
-        Flow on each channel in these units.  Flows that do not arrive are not counted.
+        Flow on each channel, in the units of ``lid_weight``.  Flows that do not arrive are not counted.
     hop_count : int64[S]
-        Flow that uses 0, 1, 2, ... channels, in these units; zeros if hops are not counted.
+        Flow that uses 0, 1, 2, ... channels, in the units of ``lid_weight``; zeros if hops are not counted.
 
     Raises
     ------

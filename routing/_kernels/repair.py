@@ -143,9 +143,9 @@ def repair(
 
     For each such switch, paths are tried in this order: (1) the path over the channel in ``preferred`` (uint8[S, L],
     the previous tables); (2) of the paths at most two hops longer than the shortest, the one with the lowest peak load
-    (``load``, int64[C]); (3) the shortest path.  If a column has several missing entries, the shortest path is tried
-    first.  A path is rejected if it would close a CDG cycle.  All switches that are routed through the switch (its
-    subtree) follow it.
+    (``load``, int64[C]); (3) the shortest path.  If a column has several missing entries, the entries with the shortest
+    paths are filled first.  A path is rejected if it would close a CDG cycle.  All switches that are routed through the
+    switch (its subtree) follow it.
 
     If every path is rejected, further steps follow.  Another switch of the subtree, or a neighbour, takes another path.
     SLs change, for a whole VL or for parts of the subtree.  Switches that block the move are detached, and get other
@@ -280,11 +280,11 @@ def rebalance(
 ) -> Rebalanced:
     """Move entries of complete tables (uint8[S, L]) off the channels with the highest utilisation.
 
-    A move gives a switch another next hop towards one LID.  The new path is at most two hops longer than the shortest
-    path that the next hops of its neighbours offer.  At the end, moved entries get their value in ``before`` again
-    where no channel needs the move.  A move is made only if its CDG edges close no cycle with the edges in ``masks``.
-    Edges of replaced entries stay in ``masks``, so that most mixtures of old and new entries are free of credit loops
-    too.
+    A move gives a switch another next hop towards one LID.  The new path is at most two hops longer than the switch's
+    shortest path over the present paths of its neighbours.  At the end, moved entries get their value in ``before``
+    again where no channel needs the move.  A move is made only if its CDG edges close no cycle with the edges in
+    ``masks``.  Edges of replaced entries stay in ``masks``, so that most mixtures of old and new entries are free of
+    credit loops too.
 
     Parameters
     ----------
