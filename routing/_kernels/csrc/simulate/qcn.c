@@ -119,7 +119,8 @@ static void restart(ibn_sim *sim, ibn_attached *self, int32_t f)
         ibn_simulate_timer(sim, self, one->cycle, f, TIMER_CYCLE);
 }
 
-/* Lower the rate of flow f, because a notification has arrived.  `feedback` is its value, from 1 to MOST. */
+/* Lower the rate of flow f, because a notification has arrived.  `feedback` is the feedback in the notification, 1 to
+ * MOST. */
 static void lower(ibn_sim *sim, ibn_attached *self, int32_t f, int64_t feedback)
 {
     qcn *state = self->state;

@@ -7,7 +7,7 @@
 
 #include "simulate/internal/sim.h"
 
-#define IBN_PORT_WORDS 4 /* number of 64-bit words that have one bit for each port of a switch */
+#define IBN_PORT_WORDS 4 /* number of 64-bit words in a mask with one bit for each port of a switch */
 
 /* Return whether an input of a switch already sends as many packets as the crossbar allows at one time. */
 static inline int ibn_simulate_input_full(const ibn_sim *sim, int32_t device, int32_t input)

@@ -4,7 +4,8 @@
  * from adapter i to adapter o has the number i x adapters + o.  Adapter i is the input of this flow, and adapter o its
  * output.  The packets of a flow wait in a virtual output queue (VOQ) at adapter i.  They cross the fabric in segments,
  * which are the packets of the simulation.  An unsolicited segment is sent without a grant.  The virtual time of a flow
- * decides when the output grants its next request. */
+ * decides when the output grants its next request.  The opposite flow of a flow has its input and its output
+ * exchanged. */
 #ifndef IBNUE_INTERNAL_SIM_REQUEST_GRANT_H
 #define IBNUE_INTERNAL_SIM_REQUEST_GRANT_H
 
@@ -31,10 +32,10 @@ typedef struct {
     int32_t first,   /* first packet of which the segment carries bytes, IBN_NONE if it only carries control data */
         count,       /* number of packets of which the segment carries bytes */
         request,     /* number of segments for which the sender of this segment requests grants, for the same flow */
-        grant,       /* number of segments that the sender of this segment grants to the flow in the opposite direction */
+        grant,       /* number of segments that the sender of this segment grants to the opposite flow */
         next;        /* next segment in the free list, or IBN_NONE */
     uint8_t granted, /* 1: the segment has a grant, else 0 */
-        ack;         /* 1: the segment acknowledges an unsolicited segment of the opposite direction, else 0 */
+        ack;         /* 1: the segment acknowledges an unsolicited segment of the opposite flow, else 0 */
 } grant_segment;
 
 /* State of the flow from one adapter to another.  IBN_NONE stands for "no packet". */
@@ -91,8 +92,8 @@ typedef struct {
         grant_cost,    /* ticks that an output waits per segment that it has granted, x 2^IBN_COST_BITS */
         small,         /* size of a small packet in bytes */
         large,         /* size of a large packet in bytes */
-        large_share,   /* fraction of large packets x 2^30 */
-        burst,         /* mean number of packets of a burst x 2^20 */
+        large_share,   /* fraction of large packets, multiplied by 2^30 */
+        burst,         /* mean number of packets of a burst, multiplied by 2^20 */
         block_from,    /* tick from which on nothing departs from the blocked channels */
         block_until,   /* tick at which the blocked channels continue */
         blocked;       /* number of channels from which no packet departs for some time, see `blocks` */

@@ -214,7 +214,7 @@ typedef struct {
         /* for VL arbitration: number of blocks that remain of the weight of the high table's present entry */
         high_left,
         low_left, /* for VL arbitration: number of blocks that remain of the weight of the low table's present entry */
-        /* for VL arbitration: number of blocks that the high table may send before the low table is served */
+        /* for VL arbitration: number of blocks that the high table may still send before the low table is served */
         high_limit_left;
     uint8_t high_at,     /* for VL arbitration: present entry of the high-priority table */
         low_at,          /* for VL arbitration: present entry of the low-priority table */
