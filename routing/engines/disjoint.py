@@ -16,7 +16,7 @@ from routing._kernels.disjoint import MOST_ORDERS, MOST_TREES, UNREACHED, TreeRe
 from routing.engines.base import LONGER_PATHS, EngineOptions, Objective, Offers, Promise, refuse_unsupported
 from routing.engines.destinations import Destinations, forwarding_tables, inverse_capacity
 from routing.engines.disjoint_bundles import spread_over_bundles
-from routing.engines.disjoint_orders import choose_orders
+from routing.engines.disjoint_orders import choose_orders, grid_orders
 from routing.engines.disjoint_vls import Placement, place
 from routing.engines.path_selection import PathSelector
 from routing.engines.provenance import provenance
@@ -159,7 +159,16 @@ class _TreeSearch:
         """
         fabric, distance, options, wanted = self.fabric, self.distance, self.options, WANTED[self.trees]
         most_hops = DETOUR + int(distance[distance != UNREACHED].max(initial=0))
-        orders = choose_orders(fabric, distance, count=count, wanted=wanted, most_hops=most_hops, seed=options.seed)
+        required = grid_orders(fabric) if initial is not None else []
+        orders = choose_orders(
+            fabric,
+            distance,
+            required if len(required) <= count else [],
+            count=count,
+            wanted=wanted,
+            most_hops=most_hops,
+            seed=options.seed,
+        )
         request = TreeRequest(
             fabric.channels,
             weight=fabric.terminals_at.astype(np.float64),

@@ -6,6 +6,7 @@ of an allowed path is allowed as well.  An order and the reversed order together
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +15,7 @@ import numpy.typing as npt
 from routing._kernels.disjoint import MOST_ORDERS, UNREACHED, Reach, balance_order, reach
 from routing.engines.orders import breadth_first, top_switches
 from routing.fabric import Channels, Fabric
+from routing.grids.coordinates import Kind, NotAGrid, find_coordinates
 
 CANDIDATES = 20
 """Number of orders that are generated.  The reversed orders are candidates too."""
@@ -93,8 +95,43 @@ def candidate_orders(fabric: Fabric, distance: npt.NDArray[np.uint16], seed: int
     return [each for position in found for each in (position, (switches - 1 - position).astype(np.int32))]
 
 
+def grid_orders(fabric: Fabric) -> list[npt.NDArray[np.int32]]:
+    """Return orders of the switches, as positions (int32[S] each), that together allow all dimension-ordered paths.
+
+    For each pair of switches, one order allows the paths in both directions.  Meshes, HyperX and hypercubes have such
+    orders.  The list is empty for other fabrics.
+
+    Notes
+    -----
+    Each order sorts the switches by their coordinates, ascending or descending in each dimension.  A path
+    between two switches ascends or descends in each dimension.  One order agrees with the path in all these dimensions,
+    or in none.  In this order, both paths of the pair lead only up or only down.  So D dimensions need 2^(D-1) orders.
+    """
+    try:
+        grids = find_coordinates(fabric).grids
+    except NotAGrid:
+        return []
+    if len(grids) != 1 or Kind.RING in grids[0].kind or len(grids[0].switches) < fabric.switches:
+        return []
+    position = grids[0].position
+    found = []
+    for signs in range(1 << max(0, grids[0].dimensions - 1)):
+        signed = [column * (-1 if signs >> axis & 1 else 1) for axis, column in enumerate(position.T)]
+        place = np.empty(fabric.switches, np.int32)
+        place[grids[0].switches[np.lexsort(signed)]] = np.arange(fabric.switches, dtype=np.int32)
+        found.append(place)
+    return found
+
+
 def choose_orders(
-    fabric: Fabric, distance: npt.NDArray[np.uint16], *, count: int, wanted: int, most_hops: int, seed: int
+    fabric: Fabric,
+    distance: npt.NDArray[np.uint16],
+    required: Sequence[npt.NDArray[np.int32]] = (),
+    *,
+    count: int,
+    wanted: int,
+    most_hops: int,
+    seed: int,
 ) -> VlOrders:
     """Choose switch orders that together serve most pairs of switches.  They are chosen one after the other.
 
@@ -104,6 +141,8 @@ def choose_orders(
         The fabric.
     distance
         uint16[S, S], hops between switches.
+    required
+        Orders that are chosen first, as positions (int32[S] each), at most ``count``.
     count
         Number of orders, at most ``MOST_ORDERS``.
     wanted
@@ -119,15 +158,14 @@ def choose_orders(
     """
     ends = fabric.terminals_at > 0
     counted = (ends[:, None] | ends[None, :]) & (distance != UNREACHED) & (distance > 0)
-    positions = candidate_orders(fabric, distance, seed)
+    positions = [*required, *candidate_orders(fabric, distance, seed)]
     offers = [reach(fabric.channels, position, most_hops=most_hops) for position in positions]
     has_short, rich_count = np.zeros(counted.shape, bool), np.zeros(counted.shape, np.int64)
     chosen: list[int] = []
-    for _ in range(min(count, MOST_ORDERS, len(positions))):
+    for place in range(min(count, MOST_ORDERS, len(positions))):
         best, most = -1, -1
-        for number, offer in enumerate(offers):
-            if number in chosen:
-                continue
+        for number in [place] if place < len(required) else set(range(len(offers))).difference(chosen):
+            offer = offers[number]
             short, rich = _served(offer, distance, counted, wanted)
             gain = FIRST_SHORT * int(np.count_nonzero(short & ~has_short))
             gain += FIRST_RICH * int(np.count_nonzero(rich & (rich_count == 0)))

@@ -1,4 +1,6 @@
+import itertools
 import json
+import re
 from dataclasses import replace
 
 import networkx as nx
@@ -16,6 +18,7 @@ from routing.deadlock.offset_replies import replies_follow_requests
 from routing.deadlock.proof import prove
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions, Objective
+from routing.engines.disjoint_orders import grid_orders
 from routing.errors import NotEnoughVLs, OptionError
 from routing.quality import all_to_all_share, channel_loads
 from routing.quality.disjoint_paths import disjoint_paths
@@ -104,7 +107,9 @@ def test_nearly_all_pairs_have_three_link_disjoint_paths_on_four_vls(name, argum
     assert disjoint_paths(fabric, ENGINES["minhop"].route(fabric, EngineOptions()).lft).three < 0.2
 
 
-@pytest.mark.parametrize(("name", "arguments"), [("slimfly", "5"), ("hyperx", "4x4")])
+@pytest.mark.parametrize(
+    ("name", "arguments"), [("slimfly", "5"), ("hyperx", "4x4"), ("hyperx", "8x8"), ("hyperx", "4x4x4")]
+)
 def test_base_lids_take_balanced_shortest_paths(name, arguments):
     fabric = generate(name, [arguments], lmc=2)
     routing = ENGINES["disjoint"].route(fabric, EngineOptions(vls=4))
@@ -116,6 +121,23 @@ def test_base_lids_take_balanced_shortest_paths(name, arguments):
         return all_to_all_share(base, channel_loads(base, tables))
 
     assert share(lft) >= 0.95 * share(best)
+
+
+@pytest.mark.parametrize(("name", "sizes"), [("mesh", (3, 4)), ("hyperx", (4, 3, 5)), ("mesh", (2, 2, 2))])
+def test_one_order_of_a_grid_leads_each_pair_only_up_or_only_down(name, sizes):
+    fabric = generate(name, ["x".join(map(str, sizes))])
+    orders = grid_orders(fabric)
+    assert len(orders) == 2 ** (len(sizes) - 1)
+    at = {tuple(map(int, re.findall(r"\d+", label))): row for row, label in enumerate(fabric.switch_name)}
+    for a, b in itertools.permutations(at, 2):
+        corners = [(*b[:axis], *a[axis:]) for axis in range(len(sizes) + 1)]
+        ranks = [[order[at[corner]] for corner in dict.fromkeys(corners)] for order in orders]
+        assert any(rank in (sorted(rank), sorted(rank)[::-1]) for rank in ranks)
+
+
+@pytest.mark.parametrize(("name", "arguments"), [("torus", "5x5"), ("slimfly", "5")])
+def test_fabrics_with_rings_or_without_coordinates_have_no_grid_orders(name, arguments):
+    assert grid_orders(generate(name, [arguments])) == []
 
 
 @pytest.mark.parametrize("lmc", [1, 2, 3])
