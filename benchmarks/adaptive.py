@@ -98,7 +98,8 @@ def adaptive(scheme: Scheme, ca_vls: int, blocks: int, arbitration: Arbitration)
     """Return the options of adaptive routing for one scheme.
 
     A packet that has waited one packet time takes the token or sends a ping.  Pings are repeated after one packet time.
-    Marks expire after 20 packet times, and locked marks after 64 (:class:`routing.simulate.adaptive.Adaptive`).
+    Marks expire after 20 packet times.  Marks of a cycle that a ping has found are locked, and expire after 64 packet
+    times (:class:`routing.simulate.adaptive.Adaptive`).
 
     Parameters
     ----------

@@ -214,7 +214,10 @@ def shortened(reason: str) -> str:
 
 
 def measured(ledger: dict[str, dict[str, Result]], arguments: argparse.Namespace) -> None:
-    """Measure all results that the ledger lacks, and write the ledger after each case."""
+    """Measure all results that ``ledger`` lacks, and write it into its file after each case.
+
+    ``ledger`` has the stored results by fabric and engine.
+    """
     seen: dict[tuple[str, tuple[int, ...]], dict[str, Result]] = {}
     for case in cases(arguments.only):
         results = ledger.setdefault(case.key, {})

@@ -40,12 +40,12 @@ def write_pictures(ledger: Ledger, reference: Sequence[str], folder: Path) -> No
 
 
 def names_of(ledger: Ledger) -> list[str]:
-    """Return the names of the fabrics of a ledger."""
+    """Return the names of the fabrics in a ledger (the results by fabric and engine)."""
     return list(dict.fromkeys(key.rpartition(" - ")[0] for key in ledger))
 
 
 def engines_of(ledger: Ledger) -> list[str]:
-    """Return the names of all engines of a ledger, those of OpenSM last."""
+    """Return the names of all engines in a ledger (the results by fabric and engine), those of OpenSM last."""
     found = dict.fromkeys(engine for results in ledger.values() for engine in results)
     return sorted(found, key=lambda name: name.startswith("OpenSM "))
 

@@ -90,7 +90,10 @@ def tops(fabric: Fabric, destinations: Destinations, layer: Layer, layers: int) 
 
 
 def region(fabric: Fabric, destinations: Destinations, layer: Layer, layers: int) -> Seeds:
-    """Return an initial state for Nue with channels ordered by distance, and an escape tree from the nearest switch."""
+    """Return an initial state for Nue with channels ordered by their distance from the destinations of each layer.
+
+    The root of a layer's escape tree is the switch with the smallest mean distance from these destinations.
+    """
     return by_region(fabric, destinations, layer, layers, 2)
 
 

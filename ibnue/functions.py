@@ -353,7 +353,8 @@ def transition(
     rounds
         Largest number of rounds.  0: no rounds are searched for.
     max_vls
-        Number of data VLs of every port, for the Double Scheme.
+        Number of data VLs of every port.  It limits the Double Scheme, an update that drains one half of the LIDs at a
+        time.
     threads
         Number of threads.  It never changes the result.
 

@@ -404,7 +404,7 @@ class Drawing(Result):
     picture
         Contents of the picture.
     facts
-        Rows of a name and a text.
+        Facts about the fabric and the tables, as rows of a name and a text.
     """
 
     picture: Picture

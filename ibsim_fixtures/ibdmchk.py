@@ -185,8 +185,8 @@ def _output(command: list[str], own: Path, timeout: float) -> str:
 
 @contextlib.contextmanager
 def _in_line() -> Iterator[None]:
-    """Allow only one run at a time to use the cache folder on this machine, and remove new files from the folder
-    afterwards.
+    """Let only one run of ibdmchk at a time use ibdmchk's cache folder on this machine, and remove new files from the
+    folder afterwards.
     """
     path = Path(tempfile.gettempdir()) / "ibnue-ibdmchk.lock"
     with path.open("a") as lock:

@@ -75,8 +75,8 @@ class Console:
         complaints = self._complaints(_HARMLESS)
         if complaints:
             raise InputError(f"ibsim complains: {complaints[0]}", path=self.net_path)
-        # ibsim prints its first prompt before it accepts connections.  But it answers commands only when it accepts
-        # connections.
+        # ibsim prints its first prompt before it accepts connections of programs, but it answers commands only
+        # afterwards.  So the answer to this command shows that ibsim accepts connections.
         self.command("attached")
 
     def close(self) -> None:
@@ -120,7 +120,7 @@ class Console:
         while not answer.endswith(_PROMPT):
             left = end - time.monotonic()
             if left <= 0:
-                # A late answer would be mistaken for the answer to the next command.
+                # ibsim is ended, because its late answer would be mistaken for the answer to the next command.
                 self._child.end(polite_seconds=0.0)
                 raise LabError(f"ibsim did not answer {what} within {seconds:g} s, and was ended")
             if not select.select([stream], [], [], min(left, 1.0))[0]:

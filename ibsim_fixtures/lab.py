@@ -200,8 +200,8 @@ class Lab:
     def vl_weights(self, ports: Sequence[tuple[int, int]]) -> list[dict[int, int] | None]:
         """Read the VL arbitration weights of ports, which are pairs (LID, port).
 
-        The result has, for each port, the weight of every VL, summed over both tables.  It is None if there was no
-        answer.
+        The result has, for each port, the weight of every VL, summed over both tables.  The element of a port that did
+        not answer is None.
         """
         return mad_client.arbitration(self.ibsim, ports)
 
@@ -220,8 +220,8 @@ class Lab:
     def fabric(self) -> Fabric:
         """Discover the present fabric with its LIDs by ibnetdiscover."""
         path = self.ibsim.folder / "ibnetdiscover.out"
-        # ibnetdiscover sends four queries ahead instead of two, and then needs two thirds of the time.  With eight it
-        # is not faster.
+        # ibnetdiscover may have four queries without an answer at a time.  With four queries it needs two thirds of the
+        # time that it needs with two, its default.  With eight queries it is not faster.
         path.write_text(self.ibsim.run("ibnetdiscover", "-o", 4))
         return read_fabric(path)
 

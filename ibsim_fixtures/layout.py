@@ -92,8 +92,9 @@ _LAYOUTS: Mapping[str, Callable[[Sequence[tuple[int, ...]]], list[Point]]] = {
 def terminal_places(fabric: Fabric, layout: str, switches: Sequence[Point]) -> list[Point]:
     """Compute the coordinates of each terminal (CA or router).
 
-    A terminal of one switch is drawn in a fan beside its switch.  A terminal of several switches is drawn between them,
-    and a terminal that is cabled to another terminal beside that one.
+    All terminals that are cabled only to one switch form a fan beside that switch.  A terminal that is cabled to
+    several switches is drawn between these switches.  A terminal that is cabled to another terminal is drawn beside
+    that terminal.
     """
     attached: dict[tuple[int, ...], list[int]] = defaultdict(list)
     for terminal in range(fabric.terminals):

@@ -122,8 +122,8 @@ def _smp(lid: int, attribute: int, modifier: int = 0) -> Query:
 def arbitration(ibsim: Ibsim, ports: Sequence[tuple[int, int]]) -> list[dict[int, int] | None]:
     """Query the VL arbitration weights of ports, which are pairs (LID, port).
 
-    The result has, for each port, the weight of every VL, summed over the first blocks of both tables.  It is None if
-    there was no answer, or the answer was an error.
+    The result has, for each port, the weight of every VL, summed over the first blocks of both tables.  The element of
+    a port is None if there was no answer, or if the answer was an error.
     """
     output = _run(ibsim, {"arbitration": list(ports)}, 2 * len(ports))
     found: list[dict[int, int] | None] = []

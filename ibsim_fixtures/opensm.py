@@ -225,7 +225,7 @@ class OpenSM:
         return events[bisect.bisect_right(events, after, key=lambda event: event.position) :]
 
     def mark(self) -> int:
-        """Return the present end of the log, for use as ``after``.
+        """Return the present end of the log, in bytes, for use as the argument ``after`` of other methods.
 
         Call this method before the action whose effect is to be awaited.
         """

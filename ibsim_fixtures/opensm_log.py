@@ -68,7 +68,8 @@ class Sweep:
     errors
         Errors that OpenSM logged during the sweep.
     position
-        Position of the end of the sweep in the log file, in bytes, for use as ``after``.
+        Position of the end of the sweep in the log file, in bytes, for use as the argument ``after`` of
+        :func:`finished_sweep`.
     """
 
     engine: str | None

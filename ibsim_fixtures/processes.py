@@ -129,8 +129,8 @@ def kill_with_parent(command: Sequence[str | Path]) -> list[str]:
     that has sent a query to an ended ibsim would wait forever.
     """
     setpriv = shutil.which("setpriv")
-    # The shell checks that its parent is still this process, because this process may have ended before the death
-    # signal was set.
+    # setpriv asks the kernel for a signal when the parent ends.  The parent may have ended before that, so the shell
+    # checks that its parent is still this process.
     first = [setpriv, "--pdeathsig", "KILL", "--", "/bin/sh", "-c", _UNLESS_ALONE, str(os.getpid())] if setpriv else []
     return [*first, *map(str, command)]
 

@@ -94,7 +94,7 @@ static void expect_pointer(struct probe *probe, const void *place, const void *w
     expect(probe, peek(probe, place, &found, sizeof(found)) && found == wanted, what);
 }
 
-/* Check that `map` is an initialized cl_qmap_t. */
+/* Check that `map` is an initialized cl_qmap_t; `what` names the member. */
 static void expect_map(struct probe *probe, const cl_qmap_t *map, const char *what)
 {
     cl_qmap_t copy;
@@ -106,7 +106,7 @@ static void expect_map(struct probe *probe, const cl_qmap_t *map, const char *wh
 }
 
 /* Check that the pointer stored at `place` leads to a text that contains `part`.  If `part` is NULL, any text and also
- * a null pointer are accepted. */
+ * a null pointer are accepted.  `what` names the member. */
 static void expect_text(struct probe *probe, char *const *place, const char *part, const char *what)
 {
     char *pointer = NULL, text[256] = "";
@@ -266,8 +266,9 @@ static int check_nodes(const osm_subn_t *subn, int *complete, char *why)
     return probe.differs ? -1 : 0;
 }
 
-/* Check that the structs of nodes, switches and ports may be used.  Return 0, or -1 with the reason in `why`.  The
- * check is repeated until it has included a switch, and is skipped from then on.  The caller holds OpenSM's lock. */
+/* Check that the structs of nodes, switches and ports may be used.  Return 0, or -1 with the reason in `why`.  Later
+ * calls repeat the check until a checked node was a switch.  After that, calls return 0 without a check.  The caller
+ * holds OpenSM's lock. */
 int ibnue_abi_fits(struct ibnue_plugin *plugin, char *why)
 {
     return plugin->layout_known ? 0 : check_nodes(&plugin->osm->subn, &plugin->layout_known, why);

@@ -55,7 +55,8 @@ class Base:
         A channel dependency graph with all dependencies of packets that follow the old entries.  None means that the
         dependencies are unknown until the tables are traced.
     strength
-        Strength of the proof of the remembered tables.  None if other tables are in the switches.
+        If the switches have tables that the worker remembers from an earlier sweep or a state file: the strength of
+        their proof.  Otherwise None.
     """
 
     fabric: Fabric

@@ -212,7 +212,7 @@ class Callbacks:
         except IbnueError as problem:
             self._put(note, room, escape_control(str(problem)))
             return FAILED
-        except Exception as problem:  # OpenSM logs the text of the note, whereas a traceback would be lost.
+        except Exception as problem:  # OpenSM logs the text in ``note``, whereas a traceback would be lost.
             self._put(note, room, escape_control(f"{type(problem).__name__} in the host: {problem}"))
             return FAILED
         return TOKEN

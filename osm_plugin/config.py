@@ -133,8 +133,10 @@ class PluginConfig:
 
     @property
     def files(self) -> dict[tuple[str, ...], Path]:
-        """Return the input files that the configuration names.  Their keys are ``("bundle",)``, or ``("engine", NAME,
-        KEY)`` for a file in a table.
+        """Return the input files that the configuration names.
+
+        The keys of the result are the keys that lead to the file's name in the configuration: ``("bundle",)``,
+        ``("policies",)``, ``("engine", NAME, KEY)`` or ``("classes", NAME, KEY)``.
         """
         keys = [(key, getattr(self, key)) for key in ("bundle", "policies")]
         found: dict[tuple[str, ...], Path] = {(key,): Path(value) for key, value in keys if value is not None}

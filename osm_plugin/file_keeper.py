@@ -141,8 +141,8 @@ class FileKeeper:
         self._send()
 
     def _send(self) -> None:
-        """Send queued requests, up to :data:`MOST_SENT` without an answer.  So a request for one file does not wait for
-        another file.
+        """Send queued requests, as long as fewer than :data:`MOST_SENT` sent requests have no answer yet.  Requests are
+        sent before earlier ones are answered, so that a request for one file does not wait for another file.
         """
         while self._tasks and len(self._sent) < MOST_SENT:
             task = self._tasks.popleft()

@@ -132,7 +132,9 @@ def _conf_lines(engine: str, config: str | Path | None) -> tuple[str, ...]:
 
 
 def _packaged(library: Path, prefix: str | Path | None, lines: tuple[str, ...]) -> InstalledPlugin | None:
-    """Return the library as installed if a Debian package has put it there, else None.
+    """Describe ``library`` as an installed plugin if it belongs to a Debian package; otherwise return None.
+
+    ``prefix`` is the folder below which OpenSM is installed, and ``lines`` are the lines for opensm.conf.
 
     Raises
     ------
@@ -175,7 +177,10 @@ def _include(root: Path) -> Path:
 
 
 def _other_packages(root: Path) -> list[str]:
-    """Return the Debian packages of what else is missing to build and load the plugin."""
+    """Return the Debian packages that are missing to build and load the plugin: OpenSM, the compiler, Python's headers.
+
+    ``root`` is the folder below which OpenSM is installed.
+    """
     missing = [] if opensm_program(root) else ["opensm"]
     if not shutil.which("cc"):
         missing += ["gcc", "libc6-dev"]

@@ -25,7 +25,8 @@ static osm_switch_t *switch_of_row(const struct growth *growth, int32_t row)
     return osm_get_switch_by_guid(&growth->plugin->osm->subn, cl_hton64(growth->service->guid[row]));
 }
 
-/* Add a port to a switch's multicast entry of the group.  Return 0, or -1 after a line in the log. */
+/* Add a port to a switch's multicast entry of the group.  If this is not possible, log the reason and return -1;
+ * otherwise return 0. */
 static int set_port(const struct growth *growth, int32_t row, uint8_t port)
 {
     osm_switch_t *sw = switch_of_row(growth, row);
@@ -39,8 +40,8 @@ static int set_port(const struct growth *growth, int32_t row, uint8_t port)
     return 0;
 }
 
-/* Mark the switch of a member, and add the switch port that leads to the member.  Return 0; -1 if the tables
- * do not have the switch. */
+/* Mark the switch of a member of the group, and add the switch port that leads to the member to the switch's multicast
+ * entry.  Return 0, or -1 if the port cannot be added or the tables do not have the switch. */
 static int add_member(const struct growth *growth, const osm_port_t *port)
 {
     const osm_physp_t *physp = port->p_physp;
@@ -87,8 +88,8 @@ static void cut_above(const struct growth *growth, int32_t root)
     }
 }
 
-/* Add the ports at both ends of every edge of the group's tree.  Return 0, or another value if a switch or port
- * failed. */
+/* Add the ports at both ends of every edge of the group's tree to the multicast entries of their switches.  Return 0,
+ * or another value if one of the ports could not be added. */
 static int set_ports(const struct growth *growth)
 {
     const struct ibnue_service *service = growth->service;
@@ -104,7 +105,8 @@ static int set_ports(const struct growth *growth)
     return failed;
 }
 
-/* Build the tree of the group.  Return 0, or another value if a switch or port failed. */
+/* Build the tree of the group for a list of members.  Return 0, or another value if a port could not be added to a
+ * switch's multicast entry. */
 static int grow(const struct growth *growth, cl_qlist_t *members)
 {
     int failed = 0;

@@ -92,7 +92,7 @@ Take = Callable[[str, AcceptedOptions], None]
 class Option:
     """How the plugin handles one option of opensm.conf.
 
-    If engines declare the option (:class:`routing.engines.base.Offers`), it applies only to them.
+    If some engines declare the option (:class:`routing.engines.base.Offers`), it applies only to these engines.
 
     Attributes
     ----------

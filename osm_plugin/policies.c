@@ -45,7 +45,7 @@ struct tally {
      * a value that is not requested again.  failed: ports to which the request could not be sent. */
     unsigned covered, correct, written, verified, skipped, failed;
     osm_physp_t *first;  /* the first port that did not accept the requested value, NULL: none */
-    uint8_t first_asked; /* vl_stall_life that was requested of this port */
+    uint8_t first_asked; /* vl_stall_life that was requested of the port `first` */
 };
 
 void ibnue_policies_drop(struct ibnue_plugin *plugin)
@@ -149,7 +149,7 @@ static int read_answer(struct ibnue_plugin *plugin, char *why)
         before = row_of(old, made->guid[row]);
         for (unsigned port = 0; port < PORTS; port++, want++) {
             struct demand *demand = made->demand + (size_t)row * PORTS + port;
-            /* The value is read only once, because the worker can change it at any time. */
+            /* Each value in the shared memory is read only once, because the worker can change it at any time. */
             uint16_t bits = *(const volatile uint16_t *)want;
             uint8_t mask = (uint8_t)(bits >> 8), value = (uint8_t)(bits & mask);
             if (before >= 0)
@@ -260,7 +260,8 @@ static void request_port(struct ibnue_plugin *plugin, osm_physp_t *physp, struct
     demand->sent = 1;
 }
 
-/* Compare the value of a port with the request.  The answers have arrived by now, and OpenSM has stored the values. */
+/* Compare the vl_stall_life that OpenSM has stored for a port with the requested value, after the answers to all
+ * requests have arrived.  Count the result in `tally` and `demand`. */
 static void check_port(osm_physp_t *physp, struct demand *demand, struct tally *tally)
 {
     uint8_t now = physp->port_info.vl_stall_life;

@@ -168,8 +168,8 @@ static void find_used(const struct ibnue_service *service, const char *sl2vl, un
     }
 }
 
-/* Return the value of an option for this kind of port if the option is set.  Otherwise return the option for all ports,
- * or else OpenSM's default. */
+/* Return the first of three values that is set: `own`, the option for one kind of port; `all`, the option for all
+ * ports; `usual`, OpenSM's default. */
 static const char *chosen(const char *own, const char *all, const char *usual)
 {
     return own ? own : all ? all : usual;

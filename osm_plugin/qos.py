@@ -174,8 +174,8 @@ class _Assignment:
         own_layer = np.array([layers.index(value) if value in layers else 0 for value in self.row.tolist()])
         hints = np.arange(SLS)
         sl_for = np.where(layer_of[:, None] == own_layer[None, :], hints[:, None], sl[class_of][:, own_layer])
-        # The tables get the SLs of the first class instead of the engine's SLs.  So the columns are indexed by the new
-        # SLs.
+        # The tables get the SLs of the first class instead of the engine's SLs.  So the columns of ``by_label`` are
+        # indexed by the new SLs.
         label = sl[0][own_layer]
         by_label = np.where(layer_of[:, None] == layer_of[None, :], hints[:, None], sl[class_of][:, layer_of])
         assert (by_label[:, label] == sl_for).all()

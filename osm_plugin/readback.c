@@ -275,7 +275,7 @@ static int is_complete(const struct ibnue_plugin *plugin)
 }
 
 /* Read the unknown blocks of all switches.  An engine calls this function when it begins to route, in OpenSM's sweeper,
- * with the exclusive lock held and `rows` set.
+ * with the exclusive lock held and the plugin's `rows` set.
  *
  * The lock is released while the switches answer, because the thread that processes the answers needs it.  OpenSM
  * itself also releases the lock between the steps of a sweep.  `rows` stay valid, because only the sweeper creates and

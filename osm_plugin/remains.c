@@ -22,7 +22,7 @@ struct cut {
     /* [switches of the current subnet], scratch: rows of the switches on the path that is being followed */
     uint32_t *path;
     const struct ibnue_answer *before; /* head of the worker's answer that contains the old tables */
-    const uint8_t *bytes;              /* the old request, followed by the parts of that answer */
+    const uint8_t *bytes;              /* the old request, followed by the parts of the answer `before` */
 };
 
 /* Match old devices from `from` to `to` with current devices from `now_from` to `now_to` by GUID and kind.  Both

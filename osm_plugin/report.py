@@ -118,7 +118,8 @@ class Reporter:
                 self.send({"sequence": answer.sequence, "all_to_all": share})
             except Exception:  # A figure that cannot be computed must not end the worker.
                 traceback.print_exc()
-            # The thread may wait long for the next answer, so the memory of this large answer is freed before the wait.
+            # The thread may wait long for the next answer, so it first frees the memory of the processed answer, which
+            # is large.
             del answer
 
 

@@ -74,7 +74,8 @@ class RequestHandler:
         self._state = State()
         self._changes = SwitchChanges(self._state)
         self._saver, self._unsaved = Desk("ibnue-last-good"), ""
-        # The method ``remark`` is passed instead of ``remarks.append``, because take_remarks() replaces the list.
+        # The historian gets the method ``remark`` instead of ``remarks.append``, because take_remarks() replaces the
+        # list.
         self._historian = Historian(self._state.remark)
         self._policies = PolicyDesk()
         self._earlier: deque[Snapshot] = deque(maxlen=REMEMBERED)
@@ -104,7 +105,7 @@ class RequestHandler:
             return
         try:
             self._precomputed = precompute(last, self._state.baseline_of(last))
-        except Exception:  # The re-route itself will compute the data again.
+        except Exception:  # Without the data, the re-route computes them itself.
             traceback.print_exc()
 
     def finish_publication(self) -> Change | None:

@@ -52,7 +52,7 @@ void ibnue_rounds_begin(struct ibnue_engine *engine, const struct ibnue_answer *
     for (uint32_t i = 0; i < rounds->count; i++) {
         struct ibnue_deferred *entry = rounds->entry + i;
         uint8_t *place = plugin->rows.row[entry->row]->new_lft + entry->lid, port = entry->port;
-        entry->port = *place; /* Store the port that the round of the entry has to write. */
+        entry->port = *place; /* From now on, `port` in the list is the port that the entry gets in its round. */
         /* If an entry is removed before its round, the list has two writes for it.  Only the second one is counted. */
         rounds->left += entry->port != OSM_NO_PATH;
         *place = again ? OSM_NO_PATH : port;
@@ -112,8 +112,8 @@ static uint32_t write_round(struct ibnue_plugin *plugin, unsigned number)
     return written;
 }
 
-/* Log that switches have not acknowledged a round.  Request a heavy sweep, unless the previous update has stopped as
- * well. */
+/* Log that `missing` switches have not acknowledged the round after the first `done` rounds.  Request a heavy sweep,
+ * unless the previous update has stopped as well. */
 static void stop(struct ibnue_plugin *plugin, unsigned done, uint32_t missing)
 {
     struct ibnue_rounds *rounds = &plugin->rounds;
@@ -128,7 +128,8 @@ static void stop(struct ibnue_plugin *plugin, unsigned done, uint32_t missing)
     plugin->stopped = 1;
 }
 
-/* Log a completed round, and report to the worker how many rounds all switches have acknowledged. */
+/* Report to the worker that all switches have acknowledged the first `done` rounds.  If the report fails, log the
+ * reason. */
 static void log_round(struct ibnue_plugin *plugin, unsigned done)
 {
     char note[IBNUE_WHY] = "";

@@ -35,9 +35,10 @@ class Plan:
     how
         How the tables were computed, in a few words for the log.
     figures
-        "entries_broken" and "entries_changed": numbers of LFT entries relative to the previous tables.
-        The shares of the previous rates that are left, see :meth:`routing.reroute.CapacityKept.as_dict`.  Unknown
-        figures are missing.  Empty if there were no previous tables.
+        "entries_broken" and "entries_changed": numbers of LFT entries, compared with the previous tables.  The mapping
+        also has the shares of the previous rates that the new tables keep, with the keys of
+        :meth:`routing.reroute.CapacityKept.as_dict`.  Unknown figures are missing.  The mapping is empty if there were
+        no previous tables.
     """
 
     tables: VerifiedTables

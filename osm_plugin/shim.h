@@ -41,7 +41,7 @@ struct ibnue_memory {
 struct ibnue_rows {
     uint32_t switches;  /* number of switches */
     osm_switch_t **row; /* [switches], OpenSM's switches by row */
-    size_t room;        /* unused member: the array `row` grows together with ibnue_seen.node */
+    size_t room;        /* not used: ibnue_seen.room is the length of the array `row` as well */
 };
 
 /* Number of LFT blocks, of 64 LIDs each, up to the highest unicast LID. */
@@ -87,7 +87,8 @@ struct ibnue_entry {
 struct ibnue_walk {
     struct ibnue_place *place;        /* [devices], switches by GUID, then all others by GUID */
     struct ibnue_entry *entry;        /* [mask + 1], hash table of the nodes, keyed by address */
-    uint32_t switches, devices, mask; /* `mask` + 1 is the number of hash table slots, a power of 2 */
+    uint32_t switches, devices, mask; /* numbers of switches and of all nodes; `mask` + 1 is the number of hash table
+                                       * slots, a power of 2 */
     size_t endports;                  /* upper bound of the number of end ports */
     const osm_subn_opt_t *opt;        /* OpenSM's options */
     size_t room;                      /* upper bound of the size of a request, in bytes */
@@ -96,8 +97,9 @@ struct ibnue_walk {
 /* The tables from which the callbacks path_sl and update_sl2vl answer: a private copy, which is not changed once
  * OpenSM can use it. */
 struct ibnue_service {
-    /* sl_kind: index of `sl`, as enum ibnue_sl_kind.  sl2vl_ports: number of ports of a switch in `sl2vl`; 0: one row
-     * for all switches. */
+    /* switches, lids: lengths of the arrays below.  vls: number of data VLs that the tables use.  sl_kind: index of
+     * `sl`, as enum ibnue_sl_kind.  sl2vl_ports: number of ports of a switch in `sl2vl`; 0: one row for all
+     * switches. */
     uint32_t switches, lids, vls, sl_kind, sl2vl_ports;
     uint64_t *guid;     /* [switches], GUIDs of the switches, ascending, in host order */
     int32_t *switch_of; /* [lids], row of the switch to which the port with the LID is cabled, or -1 */
@@ -105,9 +107,9 @@ struct ibnue_service {
     uint8_t *sl2vl;     /* [16] or [switches][sl2vl_ports][sl2vl_ports][16], VL by switch, in port, out port and SL */
     struct ibnue_classes classes;  /* SLs and VLs of the traffic classes */
     int32_t *parent;               /* [switches], the multicast tree: next switch towards the root, or -1 */
-    uint8_t *up_port;              /* [switches], port that leads to the switch's parent */
+    uint8_t *up_port;              /* [switches], port that leads to the switch's parent in the multicast tree */
     uint8_t *down_port;            /* [switches], port of the parent that leads to this switch, in the multicast tree */
-    struct ibnue_service *retired; /* next one in the list of replaced copies that a reader may still use */
+    struct ibnue_service *retired; /* next element in the list of replaced copies that a reader may still use */
 };
 
 /* LFT entries that later rounds of this sweep still have to write. */
@@ -146,7 +148,7 @@ struct ibnue_asked {
 
 /* The entries of the last proven tables that are still valid after the subnet has changed. */
 struct ibnue_remains {
-    uint8_t *bytes;             /* arrays of the answer that contained these tables, NULL: there is no such answer */
+    uint8_t *bytes;             /* arrays of `answer`, NULL: there is no answer */
     struct ibnue_answer answer; /* the answer; its offsets refer to `bytes` */
     uint32_t dropped;           /* number of entries that are no longer valid */
     uint32_t moved;             /* number of end ports that are new or at another switch port than before */
@@ -164,7 +166,7 @@ struct ibnue_status {
     uint64_t sweep; /* number of heavy sweeps that have begun */
     struct {
         char name[IBNUE_CODE]; /* error code, ends with 0 */
-        uint64_t count;        /* number of lines in the log */
+        uint64_t count;        /* number of log lines with this error code */
     } code[IBNUE_CODES]; /* [IBNUE_CODES], the error codes and their counts; the first `codes` elements are in use */
     unsigned codes;      /* number of entries of `code` in use */
     char error[2 * IBNUE_WHY + 512]; /* text of the last error line in OpenSM's log */
@@ -202,7 +204,7 @@ struct ibnue_unsettled {
 /* The thread that waits for a worker between two sweeps. */
 struct ibnue_watch {
     pthread_t thread;      /* handle of the thread that waits for the worker */
-    pthread_mutex_t lock;  /* protects the fields below as stated */
+    pthread_mutex_t lock;  /* protects the members whose comments name `lock` */
     pthread_cond_t change; /* signalled when `wanted` or `ending` is set */
     int runs;              /* whether the thread was started */
     int wanted;            /* whether the thread has to wait for the worker; protected by `lock` */

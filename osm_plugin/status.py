@@ -155,7 +155,7 @@ class Status:
     def take_rounds(self, written: int) -> None:
         """Record how many rounds of the update schedule all switches have acknowledged.
 
-        ``written`` has the number of the update schedule and the number of completed rounds.
+        ``written`` is this number.
         """
         self._rounds_written = written
 

@@ -46,7 +46,8 @@ class TransitionChecker:
                     change = self._changes.get_nowait()
             if (line := check_transition(change)) is not None:
                 self._send(line)
-            # The thread may wait long for the next change, so the memory of this large change is freed before the wait.
+            # The thread may wait long for the next change, so it first frees the memory of the examined change, which
+            # is large.
             del change
 
 

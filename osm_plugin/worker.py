@@ -60,7 +60,7 @@ def warm(engines: Mapping[str, Engine]) -> None:
             continue
         except Exception:
             print(f"{engine.name} does not route the small ring that is routed at the start", file=sys.stderr)  # noqa: T201
-    # Modules and engines stay until the end, so no collection has to visit them.
+    # Modules and engines stay until the process ends, so no garbage collection has to visit them.
     gc.freeze()
 
 

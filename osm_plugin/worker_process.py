@@ -97,7 +97,7 @@ class WorkerProcess:
         self.owner, self.started = os.getpid(), time.monotonic()
         self.hello: dict[str, Any] | None = None
         self._used: int | None = None  # CPU time in the last sample, in clock ticks; None: there was no sample
-        self._moved = self.started  # time of the last sample that showed a change (time.monotonic())
+        self._moved = self.started  # time of the last sample in which the CPU time had changed (time.monotonic())
         self._reading = threading.Lock()
         self._log_path = None if log is None else Path(log.name)
         self._log_start = 0 if log is None else log.seek(0, os.SEEK_END)

@@ -188,7 +188,7 @@ def stdout_has_reader() -> bool:
     """
     try:
         folder = sys.stdout.fileno()
-    except (OSError, ValueError):  # Standard output without a file descriptor is not a pipe, so it counts as read.
+    except (OSError, ValueError):  # Standard output without a file descriptor is not a pipe, so it may have a reader.
         return True
     watched = select.poll()
     watched.register(folder, 0)
@@ -359,7 +359,7 @@ class CommandGroup(click.Group):
             except BrokenPipeError:
                 discard_stdout()
                 status = OUTPUT_CLOSED
-            except OSError:  # Standard output takes no more.  The error has been printed on standard error.
+            except OSError:  # Standard output can no longer be written.  The error has been printed on standard error.
                 discard_stdout()
                 status = WRONG_USE
         sys.exit(status if isinstance(status, int) else 0)

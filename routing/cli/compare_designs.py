@@ -83,7 +83,9 @@ def compare_designs(
 
 
 def check_ports(text: str, most: int, ports: int | None) -> None:
-    """Check that no switch of a design has more than ``ports`` ports.
+    """Check that no switch of a design has more than ``ports`` ports (None: any number).
+
+    ``text`` is the design, and ``most`` the largest number of ports of its switches.
 
     Raises
     ------

@@ -170,7 +170,7 @@ def sweep(
     from routing.sweep.summary import compare, lines
 
     if given["spec"] is None and not given["fabric_names"]:
-        # Refusing depends only on the command line, so all MPI ranks refuse the same options.
+        # Which options are refused depends only on the command line, so all MPI ranks refuse the same options.
         refuse_running_options()
     with ExitStack() as stack:
         ranks = stack.enter_context(mpi_ranks()) if executor == "mpi" else None
@@ -306,7 +306,7 @@ def run(
     """
     from routing.sweep.run import Run
 
-    if not plan.tasks:  # A shard without cases creates a ledger too, so that the ledgers of all shards can be merged.
+    if not plan.tasks:  # An empty part of the sweep (--shard) gets a ledger too, so that all ledgers can be merged.
         ledger.begin(f"0 of 0 tasks, {executor}")
     done = ledger.done(without=again)
     todo = [task for task in plan.tasks if task.id not in done]

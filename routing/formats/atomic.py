@@ -161,13 +161,16 @@ def _refuse_foreign(target: Path, marker: str, known: Collection[str]) -> None:
 
 
 def _exchange(part: Path, target: Path) -> None:
-    """Exchange two folders, so that ``part`` becomes the name of the old one."""
+    """Exchange the names of two folders: ``target`` becomes the name of the new one, and ``part`` that of the old
+    one.
+    """
     libc = ctypes.CDLL(None, use_errno=True)
     swap = getattr(libc, "renameat2", None)
     names = os.fsencode(part), os.fsencode(target)
     if swap is not None and swap(_AT_FDCWD, names[0], _AT_FDCWD, names[1], _RENAME_EXCHANGE) == 0:
         return
-    # Not every system can exchange two names at once. With the two renames below, no folder has this name for a moment.
+    # Not every system can exchange two names at once. Between the two renames below, no folder has the name ``target``
+    # for a moment.
     aside = part.with_name(part.name + ".old")
     target.rename(aside)
     try:

@@ -103,7 +103,7 @@ def write_bundle(
 
     Notes
     -----
-    O(S L), mostly for the compression at about 6 ns per byte.
+    Cost: O(S L), mostly for the compression at about 6 ns per byte.
     """
     with atomic_write(path) as file:
         save_bundle(file, fabric, routing, proof, more=more)

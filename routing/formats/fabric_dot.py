@@ -85,11 +85,12 @@ class _Tokens:
     text, graph
         Content of the file, and the graph that is being read.
     place, reached
-        Position behind the present token, and its line.
+        Position in the text behind the present token, and the line of this position.
     line
         Line in which the present token begins.
     kind, value
-        Present token: "word" for an id, the sign itself for a sign, "" at the end of the file; text of an id.
+        Kind of the present token: "word" for an id, the sign itself for a sign, "" at the end of the file.  For an id,
+        ``value`` is its text.
     bare
         Whether the present id is written without quotes, so that it may be a keyword.
     """
@@ -220,7 +221,10 @@ def parse_dot(text: str, path: str | Path, *, lmc: int = 0) -> Fabric:
 
 
 def _read_block(tokens: _Tokens, scope: _Scope, depth: int) -> dict[str, str]:
-    """Read ``{ statements }``, and return the ids of the nodes in it, each with its port or an empty text."""
+    """Read ``{ statements }``, and return the ids of the nodes in it, each with its port or an empty text.
+
+    ``scope`` has the default attributes, and ``depth`` is the number of subgraphs around the block.
+    """
     if depth > _MAX_DEPTH:
         raise tokens.error("too many nested subgraphs", f"at most {_MAX_DEPTH}")
     tokens.needs("{")
@@ -289,7 +293,7 @@ def _read_end(tokens: _Tokens, scope: _Scope, depth: int) -> dict[str, str]:
 
 
 def _read_node(tokens: _Tokens, scope: _Scope, own: str, location: Location) -> dict[str, str]:
-    """Read the port behind the id of a node, and return the id with the port or an empty text."""
+    """Read the port behind ``own``, the id of a node, and return the id with the port or an empty text."""
     port = ""
     while tokens.takes(":"):
         text = tokens.identifier()

@@ -60,7 +60,7 @@ def write(
 
     Notes
     -----
-    28 bytes of text per entry.
+    The file has 28 bytes of text per entry.
     """
     last = (fabric.lids.endport >= 0).astype(np.int64)
     with atomic_write(path) as file:

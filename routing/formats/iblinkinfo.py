@@ -78,7 +78,9 @@ def parse_iblinkinfo(text: str, path: str | Path, *, lmc: int = 0) -> Fabric:
 
 @dataclass
 class _Reader:
-    """Reads all lines.  Unless the output is one of ``-l``, the fields describe the device whose ports follow."""
+    """Reads all lines.  If the output was made without the option ``-l``, the fields describe the device whose ports
+    follow.
+    """
 
     path: str | Path
     device: int = 0
@@ -133,7 +135,7 @@ class _Reader:
         return _Port(port, int(far[2]) if far else 0, int(far[3]) if far else 0)
 
     def rate(self, state: re.Match[str], number: int) -> tuple[int, float]:
-        """Return the rate of a link as width and speed.  The speed is 0 if iblinkinfo did not know it."""
+        """Return the rate of a link as width and speed.  The speed is 0 if iblinkinfo did not know the speed."""
         name = speed_name(float(state[2])) if state[2] else ""
         if int(state[1]) not in WIDTHS or name is None:
             shown = f"{state[1]}X {state[2] or ''}"

@@ -19,7 +19,8 @@ from routing.rates import SPEED_OF, WIDTHS, parse_rate
 
 _KIND = {"Switch": NodeKind.SWITCH, "Ca": NodeKind.CA, "Rt": NodeKind.ROUTER}
 _EXT = r"(?:\[ext \d+\])?"
-# The gap consists of tabs. An editor or a terminal may have replaced the tabs by blanks or removed them.
+# ibnetdiscover prints tabs between the parts of a line. An editor or a terminal may have replaced the tabs by blanks or
+# removed them.
 _GAP = r"[ \t]*"
 _HEADER = re.compile(
     rf'(Switch|Ca|Rt){_GAP}(\d{{1,3}}) "[SHR]-([0-9a-fA-F]{{16}})"{_GAP}# "(.*)"'

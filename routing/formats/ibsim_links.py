@@ -1,6 +1,6 @@
 """Derive the links of a fabric from the port statements of an ibsim net file, by the rules of ibsim.
 
-Both ends must state the same link.  It runs at the best width and the best speed that both ports support.
+Both ends must state the same link.  The link has the best width and the best speed that both ports support.
 """
 
 from __future__ import annotations

@@ -208,6 +208,9 @@ class _Reader:
     def _expand(self, base: str) -> tuple[str, int, str]:
         """Resolve a name in quotes: a node of this module, a node of another module, or an alias of a port.
 
+        A module is a part of a net file that begins with a line ``module=``, which sets a prefix for the node ids in
+        it.
+
         Returns
         -------
         node_id : str

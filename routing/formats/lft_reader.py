@@ -154,7 +154,7 @@ class _Reader:
         """Raise ParseError if the section of the last switch is incomplete.
 
         A section without its last line is incomplete.  In formats without a last line, a section is incomplete if its
-        highest LID differs from the sections before.
+        highest LID differs from the highest LID of earlier sections.
         """
         if not self._open_since:
             return

@@ -64,7 +64,8 @@ def write(
 
     Notes
     -----
-    O(S L) bytes are copied.  All switches share the text of their lines, in which only the ports differ.
+    Cost: O(S L) bytes are copied.  The lines of all switches have equal texts apart from the ports, so these texts are
+    made only once.
     """
     template = _Template(fabric, lft, named)
     with atomic_write(path) as file:

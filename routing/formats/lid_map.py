@@ -40,7 +40,7 @@ def old_columns(old_owner: npt.NDArray[np.uint64], new_owner: npt.NDArray[np.uin
 
     Notes
     -----
-    O(L log L).
+    Cost: O(L log L).
     """
     column = np.full(len(new_owner), -1, np.int64)
     guids = np.unique(np.concatenate([old_owner, new_owner]))

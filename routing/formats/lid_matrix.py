@@ -65,7 +65,7 @@ def of_routing(fabric: Fabric, lft: npt.NDArray[np.uint8], hops: npt.NDArray[np.
 
     Notes
     -----
-    O(S L) time, S S P bytes of memory.
+    Cost: O(S L) time, and S S P bytes of memory.
     """
     lid = np.sort(fabric.switch_lid[fabric.switch_lid > 0].astype(np.int64))
     matrix = np.full((fabric.switches, len(lid), 1 + int(fabric.switch_ports.max(initial=0))), NO_HOPS, np.uint8)
@@ -89,7 +89,7 @@ def shortest(fabric: Fabric) -> LidMatrix:
 
     Notes
     -----
-    O(S C) time for S switches and C channels, and S S P bytes of memory for P ports.
+    Cost: O(S C) time for S switches and C channels, and S S P bytes of memory for P ports.
     """
     by_lid = np.argsort(fabric.switch_lid, kind="stable")
     by_lid = by_lid[fabric.switch_lid[by_lid] > 0]
@@ -126,7 +126,7 @@ def write(path: str | Path, fabric: Fabric, matrix: LidMatrix) -> None:
 
     Notes
     -----
-    33 bytes of text per switch and LID, and 3 more per port.
+    The file has 33 bytes of text per switch and LID, and 3 more per port.
     """
     owner = lid_owner(fabric)[matrix.lid]
     head = np.frombuffer(b"".join(b"0x%04x:" % lid for lid in matrix.lid.tolist()), np.uint8).reshape(-1, 7)

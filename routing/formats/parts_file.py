@@ -89,7 +89,7 @@ def read_parts(path: str | Path, fabric: Fabric) -> tuple[FabricPart, ...]:
 
 
 def _fitting(fabric: Fabric, pattern: str) -> npt.NDArray[np.bool_]:
-    """Return bool[S], the switches whose name or GUID fits."""
+    """Return the switches whose name or GUID fits ``pattern``, bool[S]."""
     if pattern.lower().startswith("0x"):
         try:
             return np.asarray(fabric.switch_guid == np.uint64(int(pattern, 16)))

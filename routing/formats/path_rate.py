@@ -49,7 +49,7 @@ def path_step(fabric: Fabric, lft: npt.NDArray[np.uint8], hops: npt.NDArray[np.u
 
     Notes
     -----
-    O(S L) for each number of hops that occurs.
+    Cost: O(S L) for each number of hops that occurs.
     """
     step, fastest = link_step(fabric), len(_CODES) - 1
     by_port = np.full((fabric.switches, 256), fastest, np.int16)

@@ -53,7 +53,8 @@ def write_psl(path: str | Path, fabric: Fabric, sl: npt.NDArray[np.uint8]) -> No
 
     Notes
     -----
-    About 25 bytes per pair of node and LID.  For a CA with two ports, the SLs of its first port are written.
+    The file has about 25 bytes per pair of node and LID.  For a CA with two ports, the SLs of its first port are
+    written.
     """
     lids = np.flatnonzero(lid_owner(fabric)).tolist()
     first = np.unique(fabric.endport_terminal, return_index=True)[1].tolist() if fabric.endports else []
@@ -103,7 +104,7 @@ def write_path_records(
 
     Notes
     -----
-    25 bytes per pair of port and LID.
+    The file has 25 bytes per pair of port and LID.
     """
     lids = np.flatnonzero(lid_owner(fabric))
     step, own_step = path_step(fabric, lft, hops)[:, lids], endport_step(fabric)
@@ -214,7 +215,7 @@ def read(path: str | Path, fabric: Fabric) -> npt.NDArray[np.uint8]:
 
     Notes
     -----
-    A few million lines per second.
+    The function reads a few million lines per second.
     """
     return smallest_form(fabric, read_stated(path, fabric))
 

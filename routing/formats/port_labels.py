@@ -60,8 +60,8 @@ def _number(parts: list[int]) -> int | None:
     if len(parts) == 1:
         return parts[0]
     if len(parts) == 2:
-        # On a switch without split ports, IB1/21 is port 21.  The rule also gives the right numbers for the two halves
-        # of a split port 1.
+        # On a switch without split ports, IB1/21 is port 21.  If port 1 is split, the labels 1/1 and 1/2 of its halves
+        # get the right numbers 1 and 2, too.
         return parts[1] if parts[0] == 1 else _counted(parts[0], parts[1])
     if parts[0] != 1:  # Labels of a second ASIC are not understood.
         return None

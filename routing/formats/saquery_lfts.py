@@ -125,7 +125,9 @@ class _Reader:
         return take_columns(table, column, NO_PORT)
 
     def _refuse_one_packet(self, problem: str) -> None:
-        """Raise ParseError if the file ends with the first packet of an answer, which its number of records shows."""
+        """Raise ParseError if the file has only the first packet of an answer, which the number of its records
+        shows.
+        """
         if sum(map(len, self._blocks.values())) == _PACKET:
             problem = f"{problem}; the file has {_PACKET} records, the first packet of an answer"
             raise ParseError(problem, path=self._path, remedy=_CUT)

@@ -59,7 +59,7 @@ def write(
 
     Notes
     -----
-    58 bytes of text per pair of ports of a switch.
+    The file has 58 bytes of text per pair of ports of a switch.
     """
     guid = np.concatenate([fabric.switch_guid, fabric.endport_guid])
     cabled = cabled_ports(fabric)
@@ -115,7 +115,7 @@ def write_slvl(path: str | Path, fabric: Fabric, sl2vl: npt.NDArray[np.uint8]) -
 
     Notes
     -----
-    About 62 bytes of text per pair of ports of a switch.
+    The file has about 62 bytes of text per pair of ports of a switch.
     """
     cabled = cabled_ports(fabric)
     with atomic_write(path) as file:
@@ -191,7 +191,9 @@ class _Reader:
             )  # fmt: skip
 
     def _decimal(self, text: str, number: int) -> bytes:
-        """Return the VLs in a row of text.  Each distinct text is decoded only once, because most tables are equal."""
+        """Return the VLs in a row of text, whose line number is ``number``.  Each distinct text is decoded only once,
+        because most tables are equal.
+        """
         known = self._vls_of.get(text)
         if known is None:
             vls = [int(vl) for vl in text.split()]

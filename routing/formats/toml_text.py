@@ -137,7 +137,7 @@ def _statements(text: str) -> Iterator[tuple[int, str]]:
 
     Notes
     -----
-    One pass over the text.
+    Cost: one pass over the text.
     """
     begin, first, line, depth = 0, 1, 1, 0
     for token in _TOKEN.finditer(text):

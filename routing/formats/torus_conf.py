@@ -21,7 +21,7 @@ _IGNORED = ("portgroup_max_ports", "port_order", "max_changes")
 
 @dataclass(frozen=True)
 class SeedLink:
-    """Line of a seed: the two switches by GUID, and the line number."""
+    """Link of a seed: the GUIDs of its two switches, and the number of the line that states the link."""
 
     start: int
     end: int
@@ -30,14 +30,15 @@ class SeedLink:
 
 @dataclass(frozen=True)
 class TorusSeed:
-    """Seed: links from one switch that define the directions, and the datelines relative to this switch.
+    """Seed: a switch, those of its links that define the directions, and the positions of the datelines.
 
     Attributes
     ----------
     links
         Link in each direction, by dimension (0 to 2) and step (1 or -1).
     datelines
-        By how much the origin is moved in each dimension, relative to the switch of the seed.
+        By dimension: number of steps from the switch of the seed to the origin, which is the switch behind the
+        dateline.
     """
 
     links: dict[tuple[int, int], SeedLink] = field(default_factory=dict)
