@@ -162,7 +162,7 @@ def run_all(names: Sequence[str], repeat: int = 1) -> dict[str, records.Record]:
             # that contains the package ``benchmarks``.
             command = ["-m", f"benchmarks.{name}", *benchmark.arguments, *files]
             record = records.run(command, f"docs/{benchmark.page}", ROOT, repeat)
-            # The folder has another name in each run.
+            # The temporary folder has another name in each run, so the record leaves it out.
             found[name] = replace(record, command=record.command.replace(f"{folder}/", ""))
     return found
 

@@ -26,7 +26,11 @@ Results = Sequence[Mapping[str, Any]]
 
 
 def write_page(ledger: Ledger, reference: Sequence[str], page: Path) -> None:
-    """Replace the tables in a documentation page, between the comments that mark their begin and end."""
+    """Replace the tables in a documentation page by the tables of a ledger's results.
+
+    Two comments in the page mark the begin and the end of the tables.  ``reference`` are the names of the reference
+    fabrics.
+    """
     before, _, rest = page.read_text().partition(BEGIN)
     _, _, after = rest.partition(END)
     page.write_text(before + BEGIN + "\n".join(tables(ledger, reference)) + "\n" + END + after)

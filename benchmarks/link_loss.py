@@ -113,7 +113,10 @@ def lost(before: Published, less: Fabric, engine: str, stability: Stability, ahe
 
 
 def forced(before: Published, less: Fabric) -> float:
-    """Return the share of the all-to-all rate that any tables lose on the fabric ``less``, by the cut bound."""
+    """Return the share of the all-to-all rate that any tables lose on the fabric ``less``, by the cut bound.
+
+    The share is relative to the rate of the tables ``before`` on the fabric with all links.
+    """
     numbering = BaseNumbering.of(less, [before.fabric])
     bound = cut_bound(numbering.repair_fabric)
     return max(0.0, 1 - peak_in(numbering, fullest(before.fabric.channels, before.load)) / max(1, bound))

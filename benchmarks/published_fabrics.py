@@ -44,7 +44,10 @@ def _tsubame() -> Fabric:
 
 
 def _inside(chips: int) -> Iterator[tuple[int, int]]:
-    """Yield the links inside the directors: two from each leaf chip to each spine chip of its director."""
+    """Yield the links inside the directors: two from each leaf chip to each spine chip of its director.
+
+    ``chips`` is the number of chips in a director.
+    """
     for director in range(DIRECTORS):
         for leaf in range(LEAVES):
             for spine in range(SPINES):
@@ -54,7 +57,8 @@ def _inside(chips: int) -> Iterator[tuple[int, int]]:
 def _uplinks(chips: int, first_edge: int) -> Iterator[tuple[int, int]]:
     """Yield the links from edge switches to directors.
 
-    Consecutive links go to different directors (round robin), and within a director to different leaf chips.
+    Consecutive links go to different directors (round robin), and within a director to different leaf chips.  ``chips``
+    is the number of chips in a director, and ``first_edge`` the number of the first edge switch.
     """
     dealt = [0] * DIRECTORS
     for edge in range(EDGES):

@@ -173,7 +173,11 @@ def _ranges(text: str, row: int, runs: Sequence[dict[str, list[tuple[str, str]]]
 
 
 def _is_noise(before: Sequence[float], after: Sequence[float]) -> bool:
-    """Return whether the difference between two groups of times may come from the machine alone."""
+    """Return whether the difference between two groups of times may come from the machine alone.
+
+    This is the case if the ranges of the groups overlap.  If a group has one time only, the first times of both groups
+    must differ by less than a factor of :data:`NOISE`.
+    """
     if len(before) > 1 and len(after) > 1:
         return min(before) <= max(after) and min(after) <= max(before)
     low, high = sorted((before[0], after[0]))

@@ -80,7 +80,10 @@ class Tree:
 
 
 def distances(switches: int, ends: Ints) -> Ints:
-    """Return the hops between switches: int64[S, S]; ``FAR`` or more if there is no path."""
+    """Return the hops between switches: int64[S, S]; ``FAR`` or more if there is no path.
+
+    ``ends`` has the switches at the ends of the cables.
+    """
     hops = np.full((switches, switches), FAR, np.int64)
     np.fill_diagonal(hops, 0)
     hops[ends[:, 0], ends[:, 1]] = hops[ends[:, 1], ends[:, 0]] = 1

@@ -144,7 +144,9 @@ class Callbacks:
         return PENDING if code == TOKEN and not named[0] else code
 
     def written(self, plan: int, rounds: int, note: Any, room: int) -> int:
-        """Record how many rounds of an update schedule the switches have (``ibnue_host_written``)."""
+        """Record that the switches have the first ``rounds`` rounds of the update schedule with the number ``plan``
+        (``ibnue_host_written``).
+        """
 
         def action() -> str:
             self._host.written(int(plan), int(rounds))

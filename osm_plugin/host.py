@@ -221,7 +221,8 @@ class Host:
     def written(self, plan: int, rounds: int) -> None:
         """Inform the worker how many rounds of an update schedule all switches have acknowledged.
 
-        The next request repeats this number, because the worker may be replaced before that request.
+        ``plan`` is the number of the schedule, and ``rounds`` the number of rounds.  The next request repeats both,
+        because the worker may be replaced before that request.
         """
         self._written = {"plan": plan, "rounds": rounds}
         self._status.put(self._output_files(), lambda status: status.take_rounds(rounds))
@@ -265,7 +266,8 @@ class Host:
     def shadow(self, in_force: str) -> list[tuple[int, int]]:
         """Return the memory that the shadow engine's worker shares with OpenSM.  The worker is started if necessary.
 
-        A shadow engine computes tables only to compare them with the tables in force.
+        A shadow engine computes tables only to compare them with the tables in force.  ``in_force`` is the engine whose
+        tables OpenSM uses.
 
         Returns
         -------

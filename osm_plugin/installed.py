@@ -92,9 +92,9 @@ def debian_package(path: Path) -> str | None:
 
 
 def running(name: str, proc: Path = Path("/proc")) -> list[RunningOpensm]:
-    """Return the OpenSM processes that have loaded a library of this name.
+    """Return the OpenSM processes that have loaded a library with the file name ``name``.
 
-    Processes of other users may not be readable, and are then left out.
+    Processes of other users may not be readable, and are then left out.  ``proc`` is the kernel's folder of processes.
     """
     found = []
     for folder in sorted(path for path in proc.iterdir() if path.name.isdigit()):

@@ -40,7 +40,7 @@ def read_saved(path: Path) -> PluginConfig | None:
     try:
         table = json.loads(position.read_text(encoding="utf-8"))
         return config_from_table(table, position) if isinstance(table, dict) else None
-    except (OSError, ValueError, TypeError):  # ValueError includes InputError.
+    except (OSError, ValueError, TypeError):  # The clause also catches InputError, which is a ValueError.
         return None
 
 

@@ -98,7 +98,8 @@ static void follow_switches(struct ibnue_plugin *plugin)
  * an SM moves ports to later states. */
 static int may_have_restarted(const osm_switch_t *sw)
 {
-    if (sw->need_update == 2) /* OpenSM has just created the object. */
+    if (sw->need_update == 2) /* OpenSM has just created its object of the switch, and may know nothing about the
+                               * switch's LFT. */
         return 1;
     for (uint32_t p = 1; p < osm_node_get_num_physp(sw->p_node); p++) {
         const osm_physp_t *port = osm_node_get_physp_ptr(sw->p_node, p);

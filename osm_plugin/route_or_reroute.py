@@ -147,7 +147,9 @@ def _rebalanced(engine: Engine, options: EngineOptions, before: Published, start
 
 
 def _plan(made: Rerouted, before: Published, start: Start) -> Plan:
-    """Return the plan for re-routed or rebalanced tables, with the shares of the previous rates that they leave."""
+    """Return the plan for the re-routed or rebalanced tables ``made``, with the shares of the rates of the tables
+    ``before`` that they keep.
+    """
     kept = kept_by_reroute(before, made)
     figures = {"entries_broken": made.broken, "entries_changed": made.changed, **kept.as_dict()}
     known = {name: value for name, value in figures.items() if value is not None}

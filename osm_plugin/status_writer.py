@@ -107,7 +107,7 @@ class StatusWriter:
         self._thread.join(LAST_WRITE_SECONDS)
 
     def _run(self) -> None:
-        with suppress(OSError, ValueError):  # Signals for OpenSM must reach OpenSM's own threads.
+        with suppress(OSError, ValueError):  # This thread blocks all signals, so that OpenSM's own threads get them.
             signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         poll = select.poll()
         poll.register(self._ours, select.POLLIN)

@@ -114,7 +114,11 @@ def summary(
     chain: Mapping[str, Any] | None = None,
     groups: MulticastVerdict | None = None,
 ) -> list[tuple[str, str]]:
-    """Return the verdict on tables as rows of a name and a text."""
+    """Return the verdict on tables as rows of a name and a text.
+
+    The other arguments are the results of :func:`carried_certificate`, :func:`chain_of` and :func:`multicast_verdict`;
+    None stands for a result that does not exist.
+    """
     rows = [("fabric", proof_report.fabric_line(fabric)), *proof_report.verdict_rows(verdict)]
     if chain is not None:
         rows.append(("message types", chain_text(chain)))
@@ -146,7 +150,7 @@ def status_of(verdict: Verdict, require: str, carried: str | None, chain: Mappin
     """Return the exit status of ``ibnue check``.
 
     A finding gives status 1, even if another question is undecided.  Without a finding, an undecided question gives
-    status 3.
+    status 3.  ``carried`` and ``chain`` are the results of :func:`carried_certificate` and :func:`chain_of`.
     """
     wrong = not verdict.proof.complete or verdict.loops == "yes" or carried not in (None, STORED_CERTIFICATE)
     wrong |= verdict.loops == "none" and require == "reversible" and verdict.proof.strength != "reversible"

@@ -166,7 +166,7 @@ def show(found: Sequence[Design], prices: Prices) -> None:
 
 
 def cells(number: int, figures: dict[str, Any]) -> list[str]:
-    """Return the row of a design in the printed table; "-" for a figure that is not known."""
+    """Return the row of design ``number`` in the printed table; "-" for a figure that is not known."""
 
     def shown(name: str, form: str) -> str:
         value = figures[name]

@@ -75,7 +75,9 @@ def draw(
 
 
 def report_of(whole: Fabric, left: Fabric, routing: Routing | None, threads: int = 2) -> tuple[Report, Picture]:
-    """Return the report on a fabric after faults (``left``) and its tables, with a picture of the fabric."""
+    """Return the report on a fabric after faults (``left``) and its tables, with a picture of the fabric.  ``whole`` is
+    the fabric before the faults.
+    """
     from routing.advise import describe_kind
     from routing.deadlock.verdict import decide
     from routing.draw.fabric_report import busiest_channel
@@ -99,7 +101,9 @@ def report_of(whole: Fabric, left: Fabric, routing: Routing | None, threads: int
 
 
 def write(report: Report, picture: Picture, output: Path, size: int) -> None:
-    """Write a picture in the format that the suffix of the file names."""
+    """Write a picture in the format that the suffix of the file names.  ``size`` is the largest size of a page in
+    MB.
+    """
     from routing.draw import dot_text, svg_text
     from routing.formats.atomic import write_text_atomically
 

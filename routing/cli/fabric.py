@@ -94,7 +94,10 @@ def fabric(
 
 
 def source_text(source: str, arguments: Sequence[str], given: Mapping[str, Any]) -> str:
-    """Return a generator with its arguments and options as one word, such as "torus:4x4,cas=2"; or the file's name."""
+    """Return a generator with its arguments and options as one word, such as "torus:4x4,cas=2".
+
+    ``given`` are the options by name.  If ``source`` is the name of a file, it is returned.
+    """
     made = fabric_argument.generator_of(source)
     if made is None:
         return source
@@ -106,6 +109,9 @@ def source_text(source: str, arguments: Sequence[str], given: Mapping[str, Any])
 
 def load(source: str, arguments: list[str], chosen: dict[str, Any], lmc: int, guid2lid: Path | None) -> Fabric:
     """Return the fabric that a generator makes, or that a file contains.
+
+    ``source`` is the generator or the file.  ``arguments`` and ``chosen`` are further arguments and the options of the
+    generator.
 
     Raises
     ------

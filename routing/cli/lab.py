@@ -171,7 +171,11 @@ def refuse_unused_options() -> None:
 def live(
     fabric: Fabric, engine: str, opensm_engine: str | None, wanted: Iterator[str], policies: Path | None
 ) -> Iterator[LabState]:
-    """Start OpenSM on the simulated fabric, and yield the state of the lab at the start and after each action."""
+    """Start OpenSM on the simulated fabric, and yield the state of the lab at the start and after each action.
+
+    OpenSM routes with ``engine`` of the plugin, or with its own engine ``opensm_engine`` if that is not None.
+    ``wanted`` are the actions.
+    """
     import numpy as np
 
     from ibsim_fixtures.lab import Lab

@@ -86,8 +86,9 @@ def inspect_lab(
 ) -> LabState:
     """Read the tables of a running lab from its switches, prove them, and compare them with the previous state.
 
-    The fabric that is discovered gets the name and the rules for classes of end ports of ``subnet``.  ``fresh`` is a
-    function that computes tables from scratch, which are measured beside those of the lab.
+    ``before`` is the previous state, and ``sweep`` OpenSM's sweep after ``action``.  The fabric that is discovered gets
+    the name and the rules for classes of end ports of ``subnet``.  ``fresh`` is a function that computes tables from
+    scratch, which are measured beside those of the lab.
     """
     found = lab.fabric()
     fabric = replace(found, name=subnet.name, port_classes=found.port_classes.with_rules_of(subnet.port_classes))

@@ -36,8 +36,9 @@ With ``rebalance = 0`` the tables do not change between events.  So the effect o
 def opensm_settings(
     folder: Path, fabric: Fabric, engine: str, opensm_engine: str | None, policies: Path | None = None
 ) -> dict[str, Any]:
-    """Write the fabric and build the plugin in a folder, and return the arguments for
-    :class:`ibsim_fixtures.lab.Lab`.
+    """Write the fabric and build the plugin in a folder, and return the arguments for :class:`ibsim_fixtures.lab.Lab`.
+
+    OpenSM routes with ``engine`` of the plugin, or with its own engine ``opensm_engine`` if that is not None.
     """
     net = folder / "fabric.net"
     write_net(fabric, net)

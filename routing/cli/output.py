@@ -24,7 +24,8 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 def echo_lines(*lines: str, err: bool = False) -> None:
     """Print lines of text.  Characters that are not printable, such as a newline in a name, are escaped.
 
-    On a terminal long lines are broken between words.
+    On a terminal, long lines are broken between words.  With ``err``, the lines go to standard error, and are not
+    broken.
     """
     width = None if err else terminal_width()
     for line in map(escape_control, lines or ("",)):

@@ -42,7 +42,7 @@ def report_options(command: Command) -> Command:
 
 
 def write_reports(make: Callable[[], Report]) -> None:
-    """Write the files of ``--html`` and ``--csv`` of the running command, if there are any."""
+    """Write the report that ``make`` returns into the files that ``--html`` and ``--csv`` name, if there are any."""
     wanted: list[Path] = click.get_current_context().meta.get(_FILES, [])
     if not wanted:
         return

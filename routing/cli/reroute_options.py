@@ -105,9 +105,9 @@ def options_for(
 ) -> EngineOptions:
     """Return the engine options for a re-route.  Some of them come from the earlier tables.
 
-    Options that the user gave take precedence.  Without ``--first-vl``, the VLs below the first VL of the earlier
-    tables stay unused.  Without ``--root`` and ``--root-guid-file``, the roots of the earlier tables are kept, if
-    ``fabric`` has them.
+    Options that the user gave (for which ``is_given`` returns True) take precedence.  Without ``--first-vl``, the VLs
+    below the first VL of the earlier tables stay unused.  Without ``--root`` and ``--root-guid-file``, the roots of the
+    earlier tables are kept, if ``fabric`` has them.
     """
     if not is_given("first_vl"):
         options = replace(options, first_vl=_first_vl(routing))

@@ -190,8 +190,8 @@ def inner(value: Any) -> str:
 
 
 def part(found: Any, wanted: Any) -> Any:
-    """Return the part of a figure for which the scenario states an expectation.  If the figure is a mapping, only its
-    expected keys are returned, otherwise the whole figure.
+    """Return the part of the figure ``found`` for which the scenario states an expectation (``wanted``).  If the figure
+    is a mapping, only its expected keys are returned, otherwise the whole figure.
     """
     if isinstance(found, Mapping) and isinstance(wanted, Mapping):
         return {name: part(value, wanted[name]) for name, value in found.items() if name in wanted}

@@ -295,7 +295,11 @@ def block(given: Mapping[str, Any]) -> Block:
 def run(
     stack: ExitStack, ledger: Ledger, plan: Plan, *, again: Sequence[str], executor: str, crew: Callable[[], Workers]
 ) -> tuple[int, float]:
-    """Run the cases that have no result in the ledger (file of results), and those whose outcome is in ``again``.
+    """Run the cases of ``plan`` that have no result in the ledger (file of results), or a result with an outcome in
+    ``again``.
+
+    ``crew`` is a function that starts the worker processes, and ``executor`` the name of their kind.  ``stack`` removes
+    the temporary folder of the plugin when it is closed.
 
     Returns
     -------

@@ -60,7 +60,7 @@ def run(fabric: Fabric, tasks: Sequence[Task], settings: Mapping[str, str]) -> l
 
 
 def live(fabric: Fabric, net: Path, task: Task, settings: Mapping[str, str]) -> Result:
-    """Run one case with its own OpenSM and ibsim, and return its result.
+    """Run one case with its own OpenSM and ibsim, and return its result.  ``net`` is the net file of the fabric.
 
     Raises
     ------

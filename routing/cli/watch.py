@@ -181,7 +181,11 @@ def run(command: Sequence[str]) -> str:
 
 
 def show(fabric: Fabric, number: int, watched: int, added: CounterDeltas, suspects: SuspectTurns) -> None:
-    """Print the suspected channels of one round, and the credit loops that contain these channels."""
+    """Print the suspected channels of one round, and the credit loops that contain these channels.
+
+    ``number`` is the number of the round, ``watched`` the number of watched channels, and ``added`` the increments of
+    their counters.
+    """
     if number == 1:
         print_rows([("fabric", proof_report.fabric_line(fabric)), ("watched", count_noun(watched, "channel"))])
     echo_lines(f"round {number}: {count_noun(len(added.suspected), 'channel')} suspected")

@@ -167,7 +167,10 @@ def whatif(
 
 
 def check_company(chosen: Mapping[str, Any], together: bool, as_json: bool) -> None:
-    """Raise OptionError if an option has no effect because another option is missing."""
+    """Raise OptionError if an option has no effect because another option is missing or excludes it.
+
+    ``chosen`` are the options that choose faults and tables, and ``together`` is the value of ``--together``.
+    """
     source = click.get_current_context().get_parameter_source
     if chosen["tables"] is None and fabric_argument.has_sl_files():
         raise OptionError("--sl and --sl2vl have no effect without --tables", remedy="add --tables, or leave them out")

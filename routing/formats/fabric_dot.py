@@ -280,7 +280,10 @@ def _port(end: str, number: str) -> dict[str, str]:
 
 
 def _read_end(tokens: _Tokens, scope: _Scope, depth: int) -> dict[str, str]:
-    """Read a node or a subgraph, and return the ids of the nodes, each with its port or an empty text."""
+    """Read a node or a subgraph, and return the ids of the nodes, each with its port or an empty text.
+
+    ``scope`` has the default attributes, and ``depth`` is the number of subgraphs around the node or subgraph.
+    """
     word = tokens.keyword()
     if word == "subgraph" or tokens.kind == "{":
         if word:

@@ -92,7 +92,8 @@ class _Reader:
         return ParseError(f"{spot}: {problem}", path=self.path, remedy=f"see the schema {SCHEMA}")
 
     def take(self, row: Any, spot: str, key: str, kind: type, default: Any = None) -> Any:
-        """Return a member of a JSON object after a check of its type.
+        """Return the member ``key`` of the JSON object ``row``, after a check that its type is ``kind``.  If there is
+        no such member, check and return ``default``.
 
         ``spot`` is the position of the object, for the error message.
 

@@ -70,7 +70,7 @@ class GraphFile:
     edges: list[Element] = field(default_factory=list)
 
     def error(self, problem: str, remedy: str, location: Location) -> ParseError:
-        """Return an error at a place in the file."""
+        """Return an error with the text ``problem`` and a remedy, at a place in the file."""
         return ParseError(problem, path=self.path, line=location.line, remedy=remedy)
 
     def number(self, element: Element, key: str, default: int | None = None) -> int:

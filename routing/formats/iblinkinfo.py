@@ -104,7 +104,9 @@ class _Reader:
         return ports
 
     def port(self, words: re.Match[str], number: int, line: str) -> _Port:
-        """Return the port of a line.
+        """Return the port that a line describes.
+
+        ``words`` are the parts of the line, ``number`` its line number, and ``line`` its text.
 
         Raises
         ------

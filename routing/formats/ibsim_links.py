@@ -80,11 +80,13 @@ class Links:
     _offered: dict[tuple[int, int], Enabled] = field(default_factory=dict)
 
     def state(self, statement: Statement) -> None:
-        """Record a port line that names the remote node."""
+        """Record a port line that names the node at the other end of the cable."""
         self._stated[statement.device, statement.port] = statement
 
     def offer(self, device: int, port: int, enabled: Enabled) -> None:
-        """Record a port that has an alias.  The line of the other end states the cable, and refers to this alias."""
+        """Record the widths and speeds that a port with an alias supports.  The line of the port at the other end
+        states the cable, and refers to this alias.
+        """
         self._offered[device, port] = enabled
 
     def at_once(
@@ -92,7 +94,8 @@ class Links:
     ) -> None:
         """Connect two ports (device, port) immediately, as the console command ``do Link`` does.
 
-        A port without a line of its own supports the widths and speeds in ``default``.
+        A port without a line of its own supports the widths and speeds in ``default``, which has one element for
+        ``near`` and one for ``far``.
         """
         self._cable(near, far, (self._enabled(near, default[0]), self._enabled(far, default[1])), location)
 
@@ -101,7 +104,8 @@ class Links:
         return self._offered.get(end, default) if stated is None else stated.enabled
 
     def connect(self, handle_of: Mapping[str, int]) -> None:
-        """Add the cables of all recorded port lines to the builder.
+        """Add the cables of all recorded port lines to the builder.  ``handle_of`` has the number of each node by its
+        id.
 
         Raises
         ------

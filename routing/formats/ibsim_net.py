@@ -234,7 +234,7 @@ class _Reader:
         """Return the widths and speeds that a port supports.
 
         The node's defaults come first.  Options ``w=``, ``s=`` and ``e=`` override them, and a rate in the comment
-        overrides both.
+        overrides both.  ``rest`` is the part of the port line with options and comment.
         """
         if not rest or rest.isspace():
             return node.enabled

@@ -272,8 +272,8 @@ def _from_bundle(path: Path, fabric: Fabric, given: SlFiles) -> Routing:
 
 
 def _refuse_incomplete(folder: Path, manifest: Manifest | None) -> None:
-    """Raise NotCollected if a snapshot lacks LFTs or devices.  Without them, a loop may exist that the snapshot does
-    not show.
+    """Raise NotCollected if a snapshot lacks LFTs or devices.  Without LFTs or devices, a credit loop may exist that
+    the snapshot does not show.
     """
     parts: tuple[tuple[Part, str], ...] = (("topology", "the topology may be incomplete"), ("LFT", "LFTs are missing"))
     for part, problem in parts:

@@ -79,8 +79,8 @@ class Toml:
         return next((self.lines[part] for part in known if part in self.lines), None)
 
     def error(self, problem: str, *where: str | int, remedy: str | None = None) -> ParseError:
-        """Return an error about a value.  The error states the line of the value.  ``where`` is the path to
-        the value.
+        """Return an error about a value, with the text ``problem`` and the line of the value.  ``where`` is the path to
+        the value, as keys and indices.
         """
         return ParseError(problem, path=self.path, line=self.line(*where), remedy=remedy)
 
