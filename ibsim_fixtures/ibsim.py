@@ -1,4 +1,5 @@
-"""Run a real ibsim that simulates the fabric of a file.  It is a context manager with methods that change the fabric.
+"""Run a real ibsim that simulates the fabric of a file.  :class:`Ibsim` is a context manager with methods that change
+the fabric.
 
 Several instances can run at once, because each has its own socket name.  A diagnostic tool is connected by
 :meth:`Ibsim.run`.  Other programs, such as OpenSM, are started with the environment from :meth:`Ibsim.environment`.

@@ -1,8 +1,9 @@
 /* OpenSM plugin that dumps the SL of every path to opensm-path-records.dump, each time the subnet is up.
  *
- * It asks the routing engine in use for the SLs.  If the engine has no SLs, all SLs are 0, as the SA answers without
- * QoS policies.  The file is in the folder of OpenSM's other dumps.  It belongs to the latest sweep, or does not exist.
- */
+ * The plugin asks the routing engine in use for the SLs.  If the engine has no SLs, all SLs are 0, as the SA answers
+ * without QoS policies.  The file is in the folder of OpenSM's other dumps.  It belongs to the latest sweep, or does
+ * not exist.
+ * */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>

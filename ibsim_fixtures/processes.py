@@ -125,8 +125,8 @@ def tail(path: Path, lines: int = 20, size: int = 16384) -> str:
 def kill_with_parent(command: Sequence[str | Path]) -> list[str]:
     """Return a command line whose process the kernel kills when the thread that started it ends.
 
-    A test runner that is killed cannot clean up.  Then an ibsim without a console would use a whole core.  A program
-    that has sent a query to an ended ibsim would wait forever.
+    A test runner that is killed cannot end its programs.  Without the kernel's kill, an ibsim that has lost its console
+    would use a whole core, and a program that has sent a query to an ended ibsim would wait forever.
     """
     setpriv = shutil.which("setpriv")
     # setpriv asks the kernel for a signal when the parent ends.  The parent may have ended before that, so the shell

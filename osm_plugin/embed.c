@@ -1,5 +1,5 @@
-/* Start the Python interpreter inside OpenSM.  It manages the worker processes.  Callbacks that threads of OpenSM's SA
- * use never call Python. */
+/* Start inside OpenSM the Python interpreter, which manages the worker processes.  Callbacks that threads of OpenSM's
+ * SA use never call Python. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 

@@ -1,8 +1,8 @@
 """Read and write files in a separate process, so that routing continues while a file system does not answer.
 
 A process that waits for a network mount is blocked, and sometimes not even SIGKILL ends it.  So the worker does not
-open state files itself.  It sends requests to this process, which copies files to and from memory, and polls for the
-answers.  The process runs this source file with only the standard library.
+open state files itself.  The worker sends requests to this process, and polls for the answers.  The process copies
+files to and from memory.  It runs this source file with only the standard library.
 """
 
 from __future__ import annotations

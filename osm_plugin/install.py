@@ -155,7 +155,9 @@ def _packaged(library: Path, prefix: str | Path | None, lines: tuple[str, ...]) 
 
 
 def second_engine(engine: str) -> str:
-    """Return the engine that OpenSM shall try if another engine fails.  It routes any fabric, and needs one VL."""
+    """Return the engine that OpenSM shall try if ``engine`` fails.  The returned engine routes any fabric, and needs
+    one VL.
+    """
     return SECOND if engine != SECOND else "nue"
 
 

@@ -63,8 +63,8 @@ struct ibnue_endport {
     uint8_t lmc; /* LMC of the port */
 };
 
-/* A cable.  Each cable occurs once.  Its first end is the one with the smaller device, or the smaller port of one
- * device. */
+/* A cable.  Each cable occurs once.  Its first end is the one with the smaller device index or, if both ends are at one
+ * device, with the smaller port. */
 struct ibnue_cable {
     uint32_t device[2]; /* indexes of the devices at both ends */
     uint8_t port[2]; /* port numbers at both ends */

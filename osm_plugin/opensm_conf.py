@@ -150,7 +150,7 @@ def take_over(conf: OpensmConf, engine: str, own: Mapping[str, Any]) -> tuple[Ac
     engine
         Name of the engine, without the prefix "ibnue-".
     own
-        Options of the engine in the plugin's own configuration.  They take precedence.
+        Options of the engine in the plugin's own configuration, which take precedence over opensm.conf.
 
     Returns
     -------

@@ -175,9 +175,10 @@ static const char *chosen(const char *own, const char *all, const char *usual)
     return own ? own : all ? all : usual;
 }
 
-/* Add entries for VLs that can carry data but have no entry in either table of the administrator.  A port never serves
- * a VL without an entry.  Each VL gets the weight of the VL that carries the first layer of its traffic class.  It gets
- * this weight in the table in which that other VL has its entry.  That is the high-priority table if `high` is set. */
+/* Add entries for VLs that can carry data but have no entry in either table of the administrator, because a port never
+ * serves a VL without an entry.  Each such VL gets the weight of another VL, the one that carries the first layer of
+ * its traffic class.  An entry is added only if `block` belongs to the table in which that other VL has its entry.  If
+ * `high` is set, `block` belongs to the high-priority table, otherwise to the low-priority table. */
 static void complete(struct ibnue_engine *engine, const struct ibnue_service *service, osm_physp_t *port,
                      uint8_t number, ib_vl_arb_table_t *block, unsigned length, int high)
 {

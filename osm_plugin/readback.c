@@ -2,8 +2,8 @@
  *
  * OpenSM keeps a copy of each switch's LFT (`lft`), which every acknowledged block updates.  The copy can differ
  * from the LFT in the switch: after OpenSM's start, after another SM was the master, for a switch that came back or
- * lost power, and in blocks that were not acknowledged.  These blocks are read from the switches before tables are
- * computed. */
+ * lost power, and in blocks that were not acknowledged.  Blocks that may differ are read from the switches before
+ * tables are computed. */
 #include "shim.h"
 
 #include <stdlib.h>

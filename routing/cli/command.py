@@ -1,5 +1,5 @@
-"""Define the command group, which imports the module of a command only when the command is called.  It also turns
-results into exit statuses.
+"""Define the command group, which imports the module of a command only when the command is called.  The group also
+turns results into exit statuses.
 
 A command returns its exit status: 0 or None if all is well, or 1 for a finding.  The group turns an exception in a
 command into one line on standard error and an exit status.  So commands need no error handling.

@@ -1,5 +1,5 @@
-"""Read topology files of IBDM (``.topo``), which ibdiagnet and UFM write.  They list systems, and the cables at their
-ports.
+"""Read topology files of IBDM (``.topo``), which ibdiagnet and UFM write.  These files list systems, and the cables at
+the ports of the systems.
 
 The file contains no GUIDs and no LIDs.  Links inside a chassis are in another file, the IBNL file of its type.
 """

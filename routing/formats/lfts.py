@@ -1,8 +1,8 @@
 """Read and write forwarding tables as text: ``opensm-lfts.dump``, output of ``dump_fts`` or ``ibroute``, OpenSM's
 ``-U``.
 
-Each file has one section per switch.  It begins with a line that has the GUID of the switch.  Then there is a line
-``0xLLLL PPP`` for each LID, with the LID in hex and the out-port in decimal.  The rest of the line is a comment.  One
+Each file has one section per switch.  A section begins with a line that has the GUID of the switch.  A line ``0xLLLL
+PPP`` for each LID follows, with the LID in hex and the out-port in decimal.  The rest of the line is a comment.  One
 part of the comment has an effect: from `` portguid 0x...``  OpenSM's ``file`` engine finds the current LID of the port.
 """
 
