@@ -334,7 +334,7 @@ static uint32_t who_served(const struct ibnue_plugin *plugin)
     return IBNUE_SERVED_OTHER;
 }
 
-/* Return an upper bound in bytes of the size that ibnue_copies_write appends. */
+/* Return an upper bound of the number of bytes that ibnue_copies_write appends. */
 size_t ibnue_copies_room(const struct ibnue_plugin *plugin)
 {
     return plugin->rows.switches * (size_t)(lids_of(plugin) + IBNUE_BLOCKS + sizeof(uint16_t)) + 64;

@@ -133,7 +133,7 @@ struct ibnue_tables {
     int unfinished;                    /* whether some rounds of these tables may not have been written yet */
     uint64_t missing;                  /* number of pairs of a switch and an end port's LID that have no path */
     const struct ibnue_engine *engine; /* engine that computed the tables */
-    struct ibnue_answer answer;        /* the answer; its offsets refer to `bytes` */
+    struct ibnue_answer answer;        /* head of the answer; its offsets refer to `bytes` */
 };
 
 /* The last request to the worker. */
@@ -149,7 +149,7 @@ struct ibnue_asked {
 /* The entries of the last proven tables that are still valid after the subnet has changed. */
 struct ibnue_remains {
     uint8_t *bytes;             /* arrays of `answer`, NULL: there is no answer */
-    struct ibnue_answer answer; /* the answer; its offsets refer to `bytes` */
+    struct ibnue_answer answer; /* head of the answer with these entries; its offsets refer to `bytes` */
     uint32_t dropped;           /* number of entries that are no longer valid */
     uint32_t moved;             /* number of end ports that are new or at another switch port than before */
     /* number of subtrees that are cut off from the multicast tree, including new switches */
@@ -196,7 +196,7 @@ enum ibnue_source { IBNUE_FROM_TAKEN, IBNUE_FROM_LAST, IBNUE_FROM_REMAINS };
 /* Tables that OpenSM has received, with work that has to wait until the switches have acknowledged the LFTs. */
 struct ibnue_unsettled {
     struct ibnue_engine *engine; /* engine of the tables, NULL: no work has to wait */
-    struct ibnue_answer answer;  /* the answer; its offsets refer to the buffer that `source` names */
+    struct ibnue_answer answer;  /* head of the answer with the tables; its offsets refer to the buffer that `source` names */
     enum ibnue_source source;    /* buffer that contains the tables */
     int rounds_open;             /* whether the switches do not have all rounds of these tables yet */
 };

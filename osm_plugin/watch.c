@@ -65,7 +65,7 @@ static void *run(void *argument)
         code = ibnue_host_awaited(note, IBNUE_WHY);
         pthread_mutex_lock(&watch->lock);
         if (watch->orders != orders)
-            continue; /* The answer is about a worker for which the thread no longer waits. */
+            continue; /* A sweep has set new orders meanwhile, so the host's answer may be outdated. */
         if (code == IBNUE_PENDING)
             sleep_for(watch, SLICE_MS);
         else if (code == IBNUE_TOKEN)

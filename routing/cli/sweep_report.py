@@ -28,7 +28,7 @@ class Report:
     records
         Result of each case that the user asked for.
     lines
-        Summary of the results, one line for each engine and mode.
+        Summary of the results, one line for each engine and mode (method to compute tables after a fault).
     compared
         Comparison with an earlier ledger (file of results), or None.
     ran, seconds
@@ -148,7 +148,9 @@ def show(report: Report, *, by_fabric: bool) -> None:
 
 
 def page_of(report: Report) -> Page:
-    """Return the report with a table of all cases, and a table of the summary by engine and mode."""
+    """Return the report with a table of all cases, and a table of the summary by engine and mode (method to compute
+    tables after a fault).
+    """
     from routing.draw.report import Report as Page
     from routing.formats.csv_table import Table
 

@@ -352,7 +352,7 @@ def _ports_in_use(graph: GraphFile) -> dict[str, set[int]]:
 
 
 def _give_guids(graph: GraphFile) -> None:
-    """Give each node without a GUID the next free one of its kind.  The port GUIDs of a CA follow its node GUID."""
+    """Give each node without a GUID the next free GUID of its kind.  The port GUIDs of a CA follow its node GUID."""
     taken = {graph.number(element, "guid") for element in graph.nodes.values() if "guid" in element.values}
     following = dict(_FIRST_GUID)
     for element in graph.nodes.values():

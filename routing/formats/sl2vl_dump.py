@@ -90,7 +90,7 @@ def cabled_ports(fabric: Fabric) -> npt.NDArray[np.bool_]:
 
 
 def _own_row(vls: npt.NDArray[np.uint8]) -> bytes:
-    """Return the row of a CA or router; nothing if its table is unknown."""
+    """Return the text of the row of a CA or router; an empty text if its table is unknown."""
     if vls.max() >= SLS:
         return b""
     return b"0   0   :" + b"".join(b" %-2d" % vl for vl in vls.tolist()) + b"\n"
