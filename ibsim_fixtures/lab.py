@@ -41,7 +41,7 @@ class Lab:
     sm_host
         Device on which OpenSM and all queries run.  None: a default that ibsim chooses.
     timeout
-        Time limit in seconds for every state to wait for.
+        Time limit in seconds of each wait for a state.
 
     Attributes
     ----------

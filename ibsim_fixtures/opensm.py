@@ -74,7 +74,7 @@ class OpenSM:
     wait
         Whether to wait for SUBNET UP before the body of the ``with`` statement begins.
     timeout
-        Time limit in seconds for every state to wait for.
+        Time limit in seconds of each wait for a state.
 
     Attributes
     ----------

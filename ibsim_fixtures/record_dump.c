@@ -60,7 +60,7 @@ static void fill_sls(const osm_opensm_t *osm, const uint16_t *lid, uint32_t coun
     struct osm_routing_engine *engine = osm->routing_engine_used;
 
     if (!engine || !engine->path_sl)
-        return; /* All SLs are 0, as the SA answers without QoS policies. */
+        return; /* The engine has no SLs.  So all SLs are 0, which is what the SA answers without QoS policies. */
     for (uint32_t from = 0; from < count; from++)
         for (uint32_t to = 0; to < count; to++)
             sl[(size_t)from * count + to] =

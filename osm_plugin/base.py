@@ -50,7 +50,8 @@ class Base:
     changed
         Number of known entries in the switches that differ from the new tables.
     sls
-        Source from which the SLs in use are known.
+        How the SLs in use are known: "published", if they are those of tables that this process has published; "state",
+        if they are those of other remembered tables; or "unknown".
     cdg
         A channel dependency graph with all dependencies of packets that follow the old entries.  None means that the
         dependencies are unknown until the tables are traced.

@@ -71,8 +71,8 @@ class Callbacks:
     def wait(self, sequence: int, milliseconds: int, note: Any, room: int) -> int:
         """Wait for the worker's answer (``ibnue_host_wait``).
 
-        The result is TOKEN when the answer has arrived (``note`` is then its line for the log), PENDING before, LATE
-        after the deadline if the worker still computes, or FAILED.
+        Return TOKEN if the answer has arrived, and store its line for the log in ``note``.  Return PENDING if there is
+        no answer yet, or LATE if the deadline has passed and the worker still computes.  Otherwise return FAILED.
 
         ``sequence`` is the number of the request.  The method waits for at most ``milliseconds``.
         """

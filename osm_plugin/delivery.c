@@ -70,7 +70,7 @@ static int check_row(const struct tables *tables, uint32_t row)
     return 1;
 }
 
-/* Check the hop counts of an answer.  Return 0 if all hop counts are right.  Then the LFTs have no forwarding loop.
+/* Check the hop counts of an answer.  Return 0 if all hop counts are right, so that the LFTs have no forwarding loop.
  * Return 1 if a hop count is wrong, or -1 if memory allocation fails. */
 int ibnue_delivery_check(const struct view *view, const struct ibnue_answer *answer, const uint8_t *bytes)
 {

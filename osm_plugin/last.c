@@ -55,7 +55,8 @@ uint8_t *ibnue_subnet_now(struct ibnue_plugin *plugin)
     return now;
 }
 
-/* Return whether OpenSM's list has another engine to try after this engine. */
+/* Return whether OpenSM has another engine to try after this engine: the next one of its list, or its fallback
+ * engine. */
 static int another_follows(const struct ibnue_engine *engine)
 {
     const osm_opensm_t *osm = engine->plugin->osm;

@@ -194,8 +194,9 @@ int ibnue_row_of_guid(const struct ibnue_service *service, uint64_t guid)
     return low < service->switches && service->guid[low] == guid ? (int)low : -1;
 }
 
-/* Fill the SL-to-VL table of a switch for an in-port and an out-port, or the table of a CA or router.  If the tables
- * differ by switch, they contain none for CAs and routers.  Then SL n uses VL n modulo the number of VLs. */
+/* Fill the SL-to-VL table of a switch for an in-port and an out-port, or the table of a CA or router.  If the tables in
+ * `service` differ by switch, they contain no table for CAs and routers.  In this case a CA or router maps SL n to VL n
+ * modulo the number of VLs. */
 static void set_sl2vl(const struct ibnue_service *service, const osm_node_t *node, uint8_t in_port, uint8_t out_port,
                       ib_slvl_table_t *table)
 {

@@ -243,8 +243,8 @@ def _fabric(
 
 
 def _without_avoided(fabric: Fabric, cable: npt.NDArray[np.void]) -> Fabric:
-    """Return the fabric without sick cables.  Throttled cables are left out too, unless the fabric would lose its
-    connection.
+    """Return the fabric without sick cables.  Throttled cables are left out too, unless the switches would then no
+    longer be connected.
     """
     sick = cable["sick"] != 0
     if sick.any():
@@ -269,7 +269,7 @@ def fabric_from_arrays(
         :data:`ENDPORT` [E], in any order.
     cable
         :data:`CABLE` [K], sorted by device and port of the first end.  The first end is the one with the smaller device
-        or port number.
+        number or, if both ends are at one device, with the smaller port number.
     switches
         Number of switches S.
 

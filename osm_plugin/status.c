@@ -1,5 +1,5 @@
 /* Report facts about a sweep that only the C part of the plugin knows: which engine gave which tables to OpenSM, and
- * which errors were logged.  The status file contains them.
+ * which errors were logged.  The status file contains these facts.
  *
  * The code of this file writes no file.  A thread of the Python part (the host) writes files, so that a file system
  * that does not respond blocks neither a sweep nor OpenSM. */

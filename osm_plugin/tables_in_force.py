@@ -217,7 +217,7 @@ def _is_extended(baseline: Fabric, fabric: Fabric) -> bool:
     """Return whether a fabric has grown since ``baseline``.
 
     A fabric has grown if it has all switches, end ports and cables between switches of ``baseline``, and at least one
-    more.
+    more switch, end port or cable.
     """
     if baseline.digest == fabric.digest:
         return False

@@ -99,8 +99,8 @@ void ibnue_watch_begin(struct ibnue_plugin *plugin)
     pthread_mutex_unlock(&plugin->watch.lock);
 }
 
-/* Stop waiting for the worker, because an engine has tables.  If the worker has more entries to rebalance, wait
- * instead for the end of its pause. */
+/* Stop waiting for the worker, because an engine has tables.  If the worker has more entries to rebalance, wait instead
+ * for the end of the pause before the next rebalancing. */
 void ibnue_watch_calm(struct ibnue_plugin *plugin)
 {
     char note[IBNUE_WHY];

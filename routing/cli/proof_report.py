@@ -65,7 +65,9 @@ def vl_note(*tables: Routing) -> str | None:
 
 
 def assumed(note: str | None) -> list[str]:
-    """Return the note of :func:`vl_note` as the value of the key ``assumed`` for ``--json``: no or one text."""
+    """Return the note of :func:`vl_note` as the value of the key ``assumed`` for ``--json``: a list with at most one
+    text.
+    """
     return [] if note is None else [note]
 
 

@@ -70,7 +70,9 @@ def _number(parts: list[int]) -> int | None:
 
 
 def _counted(group: int, member: int) -> int | None:
-    """Return the number of the first or second member (1 or 2) of a group, counted over all groups of two members.
+    """Return the number of a member (1 or 2) of a group, counted over all groups, which have two members each.
+
+    For example, the first member of the second group has the number 3.
 
     The result is None for any other member.
     """

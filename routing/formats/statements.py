@@ -36,7 +36,8 @@ class PortStatements:
     stated: dict[tuple[int, int], tuple[int, int, int, float, int]] = field(default_factory=dict)
 
     def add(self, near: tuple[int, int], far: tuple[int, int], rate: tuple[int, float], line: int) -> None:
-        """Record that port ``near`` (node GUID, port number) is cabled to ``far``.
+        """Record that port ``near`` (node GUID, port number) is cabled to ``far``, by a link with a width and speed
+        (``rate``).
 
         Raises
         ------
