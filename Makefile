@@ -29,7 +29,7 @@ test: packages $(BIN)/tox ## lint, docs, tests on this Python and 3.13, tests wi
 	@if command -v pyenv >/dev/null; then \
 	    PYENV_VERSION=$$(pyenv versions --bare | grep -E '^3\.1[0-3]\.[0-9]+$$' | sort -rV | paste -sd:); \
 	    if [ -n "$$PYENV_VERSION" ]; then export PYENV_VERSION; fi; fi; \
-	$(BIN)/tox run </dev/null 2>&1 | tee .tox/run.log && ok=0 || ok=$$?; \
+	$(BIN)/tox run-parallel --parallel auto --parallel-no-spinner </dev/null 2>&1 | tee .tox/run.log && ok=0 || ok=$$?; \
 	echo; grep -E '^=+ .*(passed|failed|error|no tests ran).* in ' .tox/run.log || true; exit $$ok
 
 bench: packages $(BIN)/tox ## everything that is timed

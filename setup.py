@@ -1,9 +1,12 @@
 """Build of the C kernels.  The file pyproject.toml describes everything else about the distribution."""
 
+import fcntl
 import os
 import runpy
 import shlex
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -50,13 +53,25 @@ class BuildWithAllCores(build_ext):
 # The flag keeps the path of the build folder out of debug information, so that equal sources give equal bytes anywhere.
 PREFIX_MAP = shlex.quote(f"-ffile-prefix-map={Path.cwd()}=.")
 os.environ["CFLAGS"] = f"{os.environ.get('CFLAGS', '')} {PREFIX_MAP}".strip()
-tag = KERNEL_BUILD["wheel_tag"]()
-others = are_of_other_flags()
-# Several environments may install these sources as editable, one after the other. The kernels fit any Python, so the
-# environments can share them.
-keep = os.environ.get("IBNUE_KERNELS") == "keep" and are_built() and not others
-setup(
-    cmdclass={"build_ext": BuildWithAllCores},
-    cffi_modules=[] if keep else ["routing/_kernels/build.py:ffibuilder"],
-    options={"build_ext": {"force": others}, "bdist_wheel": {"py_limited_api": tag} if tag else {}},
-)
+
+
+@contextmanager
+def one_build_at_a_time() -> Iterator[None]:
+    """Wait until no other process builds from these sources, and let no other process start before the end."""
+    Path("build").mkdir(exist_ok=True)
+    with Path("build/lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+with one_build_at_a_time():
+    tag = KERNEL_BUILD["wheel_tag"]()
+    others = are_of_other_flags()
+    # Several environments may install these sources as editable. The kernels fit any Python, so the environments can
+    # share them.
+    keep = os.environ.get("IBNUE_KERNELS") == "keep" and are_built() and not others
+    setup(
+        cmdclass={"build_ext": BuildWithAllCores},
+        cffi_modules=[] if keep else ["routing/_kernels/build.py:ffibuilder"],
+        options={"build_ext": {"force": others}, "bdist_wheel": {"py_limited_api": tag} if tag else {}},
+    )
