@@ -37,7 +37,7 @@ def test_every_link_is_what_no_packet_has_to_ask_for():
 def test_choices_come_one_after_the_other(tmp_path):
     faults = tmp_path / "faults.txt"
     faults.write_text("sw0.1\ngroup card: sw0.0/1-2\n")
-    choice = ["--links", 2, "--switches", "all", "--cas", 1, "--random", "2:3", "--random", "1:50%"]
+    choice = ["-e", "nue", "--links", 2, "--switches", "all", "--cas", 1, "--random", "2:3", "--random", "1:50%"]
     status, reported = records("torus:3x3", *choice, "--kinds", "link", "--fault", "sw0.0/2", "--list", faults)
     assert status == 0
     kinds = [record["kind"] for record in reported]
@@ -46,7 +46,7 @@ def test_choices_come_one_after_the_other(tmp_path):
 
 
 def test_processes_and_runs_print_the_same_bytes():
-    words = ["whatif", "torus:3x3", "--links", "all", "--random", "5:2", "--effort", 0.05, "--json"]
+    words = ["whatif", "torus:3x3", "-e", "nue", "--links", "all", "--random", "5:2", "--effort", 0.05, "--json"]
     one, two, again = (run(*words, "-j", jobs).stdout for jobs in (1, 2, 2))
     assert one == two == again
     assert len(json.loads(one)["scenarios"]) == 23
@@ -103,7 +103,7 @@ def test_losses_stand_beside_those_of_a_fresh_run():
 
 
 def test_long_lists_of_names_are_cut():
-    words = ["torus:4x4", "--random", "2:50%", "--random", "2:25", "--max-loss", 0.0]
+    words = ["torus:4x4", "-e", "nue", "--random", "2:50%", "--random", "2:25", "--max-loss", 0.0]
     _, reported = records(*words)
     text = run("whatif", *words, "-j", 1).stdout
     assert [len(record["faults"]) for record in reported] == [16, 16, 25, 25]
@@ -189,7 +189,7 @@ def test_tables_with_holes_are_refused(tmp_path):
 
 def test_a_share_is_at_least_one_thing():
     """Also on a fabric of which one percent is nothing; the same things as in a sweep."""
-    _, reported = records("torus:3x3", "--random", "3:1%", "--random", "2:0.5%", "--kinds", "switch,link")
+    _, reported = records("torus:3x3", "-e", "nue", "--random", "3:1%", "--random", "2:0.5%", "--kinds", "switch,link")
     assert [len(record["faults"]) for record in reported] == [1] * 5
     fabric = generate("torus", ["3x3"])
     for number in range(3):
@@ -303,7 +303,7 @@ def test_interrupted_it_leaves_nothing_behind(ending):
 
 def test_progress_shows_on_a_terminal_alone():
     terminal, ours = pty.openpty()
-    process = start("torus:3x3", "-j", "1", stdout=subprocess.PIPE, stderr=ours)
+    process = start("torus:3x3", "-e", "nue", "-j", "1", stdout=subprocess.PIPE, stderr=ours)
     os.close(ours)
     seen = b""
     try:
