@@ -4,6 +4,7 @@ The experiment is that of PARX (J. Domke et al., SC 2019).  Each CA sends one me
 messages go to the partners' base LIDs, or all go to their second LIDs.  The pattern determines the partners:
 
 - neighbours: all CAs of a switch send to the CAs of the next switch in its row.
+- groups: all CAs of a switch send to the CAs of the switch at its place in the next group (for a dragonfly).
 - switches: all CAs of a switch send to the CAs of another switch, which is drawn at random.
 - CAs: each CA sends to a random other CA.
 
@@ -33,7 +34,7 @@ from routing.simulate.state import StopReason
 from routing.simulate.traffic import Flow, Traffic, base_lids, senders
 from routing.tables import Routing
 
-PATTERNS = ("neighbours", "switches", "CAs")
+PATTERNS = ("neighbours", "groups", "switches", "CAs")
 LIMIT = 10**9
 
 
@@ -51,8 +52,8 @@ def partners(fabric: Fabric, pattern: str, seed: int) -> list[int]:
         to = np.empty(len(rows), np.int64)
         to[order] = np.roll(order, 1)
         return to.tolist()
-    if pattern == "neighbours":
-        row = [name.rpartition(".")[0] for name in fabric.switch_name]
+    if pattern in ("neighbours", "groups"):
+        row = [name.rpartition(".")[0 if pattern == "neighbours" else 2] for name in fabric.switch_name]
         ends = [[s for s in range(fabric.switches) if row[s] == row[own]] for own in range(fabric.switches)]
         other = np.array([ends[s][(ends[s].index(s) + 1) % len(ends[s])] for s in range(fabric.switches)])
     else:
@@ -107,6 +108,7 @@ def parsed(words: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("fabric", nargs="?", default="hyperx:12x8,cas=7,lmc=1")
     parser.add_argument("--engines", type=listed, default=["hyperx", "dfsssp"], help="with commas")
     parser.add_argument("--sizes", type=listed, default=["64", "2048", "65536", "1048576"], help="bytes, with commas")
+    parser.add_argument("--patterns", type=listed, default=["neighbours", "switches", "CAs"], help="with commas")
     parser.add_argument("--seed", type=int, default=1)
     return parser.parse_args(words)
 
@@ -123,7 +125,7 @@ def main(words: Sequence[str] | None = None) -> int:
             raise RuntimeError(f"the tables of {engine} have a credit loop")
         for offset, name in ((0, "base"), (1, "second")):
             share = f"{all_to_all(fabric, routing, offset):.3f}"
-            for pattern in PATTERNS:
+            for pattern in arguments.patterns:
                 to = partners(fabric, pattern, arguments.seed)
                 times = [f"{exchange(fabric, routing, to, offset, int(size)):.2f}" for size in arguments.sizes]
                 print(line([engine, name, str(routing.vls_needed), share, pattern, *times]), flush=True)

@@ -148,7 +148,9 @@ def _engines(fabric: Fabric, options: EngineOptions) -> list[Engine]:
     for name, longest in limits.items():
         if name in left_out or seconds > longest:
             continue
-        engine: Engine = import_module(f"{__package__}.{module_of(name)}").ENGINE
+        module = import_module(f"{__package__}.{module_of(name)}")
+        # With an LMC, paths over an intermediate group lower the all-to-all share, by which auto chooses.
+        engine: Engine = module.SHORTEST if name == "dragonfly" else module.ENGINE
         with contextlib.suppress(OptionError):
             refuse_unsupported(engine, options)
             found.append(engine)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -52,6 +53,23 @@ class Destinations:
             lmc_group_first=np.concatenate([starts, np.arange(len(own), len(lid) + 1)]).astype(np.int32),
             share=np.concatenate([share, np.zeros(len(switches))]),
         )
+
+    @cached_property
+    def port(self) -> npt.NDArray[np.int64]:
+        """Number of the port that owns each LID, int64[D]."""
+        sizes = np.diff(self.lmc_group_first)
+        return np.repeat(np.arange(len(sizes)), sizes)
+
+    @property
+    def offset(self) -> npt.NDArray[np.int64]:
+        """Offset of each LID from the base LID of its port, int64[D]."""
+        return np.arange(len(self.lid)) - self.lmc_group_first[self.port]
+
+    def base(self) -> Destinations:
+        """Return the base LIDs alone, each with all the flow towards its port."""
+        first = self.lmc_group_first[:-1]
+        share = np.asarray(np.bincount(self.port, self.share, len(first)), np.float64)
+        return Destinations(self.lid[first], self.root[first], np.arange(len(first) + 1, dtype=np.int32), share)
 
     def targets(self, layer: npt.NDArray[np.int32] | None = None) -> Targets:
         """Return the destinations as input of the kernel.  ``layer`` (int32[D]) is the layer of each destination; None:

@@ -10,7 +10,9 @@ import numpy.typing as npt
 
 from routing.engines.base import EngineOptions, Objective, Offers, Promise, refuse_unsupported
 from routing.engines.destinations import Destinations
+from routing.engines.dragonfly_detours import allows_detours, detour_routing
 from routing.engines.dragonfly_groups import groups_of
+from routing.engines.dragonfly_middles import Middles
 from routing.engines.dragonfly_paths import over_one_link
 from routing.engines.hop_classes import HopClasses, fallback, hop_routing
 from routing.engines.path_selection import PathSelector, PathSet
@@ -26,6 +28,11 @@ LONGEST = 3
 class Dragonfly:
     """Balanced shortest paths of a dragonfly, with a second VL for the hops after a link between groups.
 
+    Parameters
+    ----------
+    detours
+        Whether further LIDs have paths over an intermediate group, where the number of VLs allows it.
+
     Notes
     -----
     After J. Kim, W. J. Dally, S. Scott, D. Abts, "Technology-driven, highly-scalable dragonfly topology", ISCA 2008,
@@ -39,12 +46,19 @@ class Dragonfly:
     - Paths of other forms occur where links are missing, or where they balance the load.  Such a path keeps one VL, on
       which its dependencies close no cycle.  If too many links are missing, all paths keep one VL, as in LASH.
     - More VLs than needed serve as further pairs of VLs.
+    - The paper chooses between minimal and non-minimal paths for each packet.  Here a sender chooses by the LID: with
+      an LMC, further LIDs of a port have paths over an intermediate group, on three VLs.
     """
 
     name = "dragonfly"
-    summary = "balanced shortest paths on dragonflies, on two virtual lanes; replies are safe"
+    summary = (
+        "minimal paths on dragonflies, and non-minimal ones for further LIDs, on 2 or 3 virtual lanes; replies are safe"
+    )
     promise = Promise.DEADLOCK_FREE
     offers = Offers(options=("reversible", "objective"), needs_vls=True)
+
+    def __init__(self, *, detours: bool = True) -> None:
+        self.detours = detours
 
     @without_uncounted
     def route(self, fabric: Fabric, options: EngineOptions) -> Routing:
@@ -64,7 +78,13 @@ class Dragonfly:
         group = groups_of(fabric)
         destinations, channels = Destinations.of(fabric), fabric.channels
         between = group[channels.src] != group[channels.dst]
-        selector, facts = PathSelector(fabric, destinations, options), {"groups": int(group.max()) + 1}
+        facts = {"groups": int(group.max()) + 1}
+        if self.detours and allows_detours(destinations, options):
+            middles = Middles(fabric, group, options.seed)
+            for base in _candidates(PathSelector(fabric, destinations.base(), options), group, between):
+                with contextlib.suppress(NotEnoughVLs):
+                    return detour_routing(self, middles, options, base, start, rule=base.name, **facts)
+        selector = PathSelector(fabric, destinations, options)
         for trees in _candidates(selector, group, between):
             paths = HopClasses(fabric, destinations, trees.next_channel, between)
             with contextlib.suppress(NotEnoughVLs):
@@ -73,6 +93,8 @@ class Dragonfly:
 
 
 ENGINE = Dragonfly()
+SHORTEST = Dragonfly(detours=False)
+"""The engine without paths over an intermediate group, for the highest all-to-all share over all LIDs."""
 
 
 def _candidates(selector: PathSelector, group: npt.NDArray[np.int64], between: npt.NDArray[np.bool_]) -> list[PathSet]:

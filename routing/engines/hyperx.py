@@ -10,17 +10,15 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from routing._kernels.balance import Balanced, Targets, balance
+from routing._kernels.balance import Targets, balance
 from routing._kernels.symmetric_paths import LinkBundles
 from routing.engines.base import EngineOptions, Offers, Promise, refuse_unsupported
-from routing.engines.destinations import Destinations, forwarding_tables, inverse_capacity
-from routing.engines.dor import VISITS
+from routing.engines.class_tables import ClassedPaths
+from routing.engines.destinations import Destinations, inverse_capacity
 from routing.engines.effort import refinement_passes
 from routing.engines.grid_tables import channels_of_bundles, tree_flow
-from routing.engines.hop_classes import SLS, PairGroups, fallback
-from routing.engines.provenance import provenance
+from routing.engines.hop_classes import fallback
 from routing.engines.uncounted import without_uncounted
-from routing.engines.vl_assignment import VlTables, round_robin_sls, vls_allowed
 from routing.errors import NotEnoughVLs
 from routing.fabric import Fabric
 from routing.grids.cliques import clique_trees
@@ -28,7 +26,7 @@ from routing.grids.coordinates import Coordinates, Grid, Kind, NotAGrid, find_co
 from routing.grids.detours import add_detours, count_hops
 from routing.grids.miscabled import facts
 from routing.grids.paths import dimension_order
-from routing.tables import DATA_VLS, Routing, identity_sl2vl
+from routing.tables import Routing
 
 NO_AXIS = -1
 NONE = 255
@@ -75,26 +73,23 @@ class HyperX:
         """
         refuse_unsupported(self, options)
         start = time.perf_counter()
-        vls = vls_allowed(options) if options.vls != "min" else DATA_VLS - options.first_vl
         paths = CliquePaths.of(fabric, options)
         base = 2 if paths.has_two_hops_in_a_dimension() else 1
-        if base > vls:
-            raise NotEnoughVLs(base, vls)
-        lft = forwarding_tables(fabric, paths.destinations, Balanced(paths.next_channel, np.zeros(0), np.zeros(0)))
+        classed = ClassedPaths(
+            fabric,
+            paths.destinations,
+            paths.next_channel,
+            paths.irregular,
+            pattern=np.zeros((fabric.switches, fabric.switches), np.int64),
+            hop_class=paths.hop_class(),
+            classes=base,
+        )
+        if base > classed.most_vls(options):
+            raise NotEnoughVLs(base, classed.most_vls(options))
         try:
-            groups, vl = _assign(paths, lft, min(vls - base, SLS - options.first_vl - 1))
+            return classed.routing(self, options, start, **facts(fabric, paths.coordinates))
         except NotEnoughVLs:
             return fallback(self, fabric, options)
-        spare = 1 + int(vl.max(initial=-1))
-        copies = 1 if options.vls == "min" else (vls - spare) // base
-        return Routing(
-            lft=lft,
-            **_vl_tables(paths, groups, vl, base=base, copies=copies, first=options.first_vl),
-            vls_needed=base + spare,
-            provenance=provenance(
-                self.name, fabric, options, {"route": time.perf_counter() - start}, **paths.facts(len(vl))
-            ),
-        )
 
 
 ENGINE = HyperX()
@@ -137,13 +132,12 @@ class CliquePaths:
         bundles = LinkBundles.between_switches(fabric.channels, inverse_capacity(fabric, options.link_weights))
         orders = [dimension_order(grid, fabric, bundles) for grid in coordinates.grids]
         axis, rank = _axes(fabric, coordinates, orders)
-        sizes = np.diff(destinations.lmc_group_first).astype(np.int64)
-        offset = np.arange(len(destinations.lid)) - np.repeat(destinations.lmc_group_first[:-1], sizes)
+        offset = destinations.offset
         trees = np.full((len(offset), fabric.switches), NONE, np.uint8)
         base, further = np.flatnonzero(offset == 0), np.flatnonzero(offset > 0)
         trees[base] = _minimal_trees(fabric, options, destinations, base, rank)
         if len(further):
-            port = np.repeat(np.arange(len(sizes)), sizes)[further]
+            port = destinations.port[further]
             hop = np.full((len(further), fabric.switches), NONE, np.uint8)
             roots = destinations.root[further].astype(np.int64)
             for grid, order in zip(coordinates.grids, orders, strict=True):
@@ -198,9 +192,16 @@ class CliquePaths:
         irregular, twice = self._shape
         return bool((twice & ~irregular).any())
 
-    def facts(self, pairs: int) -> dict[str, object]:
-        """Return what the provenance records; ``pairs`` is the number of pairs of switches with a detour."""
-        return facts(self.fabric, self.coordinates) | {"irregular_pairs": pairs}
+    def hop_class(self) -> npt.NDArray[np.uint8]:
+        """Return the class of each hop, uint8[1, S, P, P], by switch, in-port and out-port: 1 if both ports lie in one
+        dimension, 0 otherwise.
+        """
+        fabric, channels = self.fabric, self.fabric.channels
+        ports = 1 + int(fabric.switch_ports.max(initial=0))
+        into, out = np.full((fabric.switches, ports), NO_AXIS), np.full((fabric.switches, ports), NO_AXIS - 1)
+        into[channels.dst, channels.dst_port] = out[channels.src, channels.port] = self.axis
+        out[out == NO_AXIS] = NO_AXIS - 1
+        return np.asarray((into[:, :, None] == out[:, None, :])[None], np.uint8)
 
 
 def _check_rows(grid: Grid) -> None:
@@ -268,49 +269,3 @@ def _minimal_trees(
         rank=rank,
     )
     return found.next_channel
-
-
-def _assign(paths: CliquePaths, lft: npt.NDArray[np.uint8], spare: int) -> tuple[PairGroups, npt.NDArray[np.int64]]:
-    """Return the pairs of switches with detours, and the VL of each pair among ``spare`` VLs, int64[G].
-
-    Raises
-    ------
-    NotEnoughVLs
-        The pairs do not fit into these VLs.
-    """
-    groups = PairGroups.of(paths.fabric, paths.destinations, paths.irregular)
-    return groups, groups.on_spare_vls(paths.fabric, lft, spare, visits=VISITS)
-
-
-def _vl_tables(
-    paths: CliquePaths, groups: PairGroups, vl: npt.NDArray[np.int64], *, base: int, copies: int, first: int
-) -> VlTables:
-    """Return the SLs and the SL2VL tables.
-
-    The ``copies`` SLs from SL ``first`` on are for regular paths: each uses ``base`` VLs (1 or 2).  The SLs after these
-    are for detours: each uses one VL.  ``vl`` is the VL of each pair in ``groups``, from 0 on.
-    """
-    fabric, destinations, channels = paths.fabric, paths.destinations, paths.fabric.channels
-    by_lid = round_robin_sls(destinations, len(fabric.lids), copies) + np.uint8(first)
-    spare = 1 + int(vl.max(initial=-1))
-    sl = by_lid
-    if spare:
-        sl = np.tile(by_lid, (fabric.switches, 1))
-        extra = np.zeros((fabric.switches, fabric.switches), np.uint8)
-        extra[groups.high, groups.low] = extra[groups.low, groups.high] = vl + copies + first
-        of_lid = extra[:, destinations.root]
-        sl[:, destinations.lid] = np.where(of_lid > 0, of_lid, sl[:, destinations.lid])
-    vls = first + base * copies + spare
-    if base == 1:
-        return {"sl": sl, "sl2vl": identity_sl2vl(vls), "vls": vls}
-    row = (np.arange(SLS) % vls).astype(np.uint8)
-    row[first : first + copies] = first + base * np.arange(copies)
-    row[first + copies : first + copies + spare] = first + base * copies + np.arange(spare)
-    second = row.copy()
-    second[first : first + copies] += 1
-    ports = 1 + int(fabric.switch_ports.max(initial=0))
-    into, out = np.full((fabric.switches, ports), NO_AXIS), np.full((fabric.switches, ports), NO_AXIS - 1)
-    into[channels.dst, channels.dst_port] = out[channels.src, channels.port] = paths.axis
-    out[out == NO_AXIS] = NO_AXIS - 1
-    table = np.where((into[:, :, None] == out[:, None, :])[..., None], second, row)
-    return {"sl": sl, "sl2vl": table.astype(np.uint8), "vls": vls}

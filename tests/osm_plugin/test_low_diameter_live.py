@@ -34,10 +34,13 @@ def switches_and_engine_agree(lab, engine):
     return held
 
 
-@pytest.mark.parametrize(("engine", "size"), [("dragonfly", ["4", "1", "1"]), ("slimfly", ["3"])])
-def test_a_cable_is_pulled_and_back(live, nets, engine, size):
+@pytest.mark.parametrize(
+    ("engine", "size", "lmc"),
+    [("dragonfly", ["4", "1", "1"], 0), ("dragonfly", ["4", "1", "1"], 1), ("slimfly", ["3"], 0)],
+)
+def test_a_cable_is_pulled_and_back(live, nets, engine, size, lmc):
     net = nets(engine, *size, cas=1)
-    with live(net, f"ibnue-{engine},no_fallback", toml="stability = 'fresh'", config=QOS) as lab:
+    with live(net, f"ibnue-{engine},no_fallback", toml="stability = 'fresh'", config={**QOS, "lmc": lmc}) as lab:
         assert lab.sweep is not None and lab.sweep.engine == f"ibnue-{engine}"
         before = switches_and_engine_agree(lab, engine)
         assert len(set(before.values())) > 1

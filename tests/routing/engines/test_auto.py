@@ -88,3 +88,10 @@ def warned(engine, fabric, recwarn):
     with contextlib.suppress(RoutingError):
         engine.route(fabric, EngineOptions(effort=0.02, threads=1))
     return any(issubclass(warning.category, InputWarning) for warning in recwarn)
+
+
+def test_auto_takes_short_paths_of_a_dragonfly_to_all_lids():
+    fabric = generate("dragonfly", ["4", "2", "2"], lmc=1)
+    routing = ENGINES["auto"].route(fabric, EngineOptions())
+    assert routing.provenance.options["chosen"] == "dragonfly"
+    assert all_to_all_share(fabric, channel_loads(fabric, routing)) > 1.04

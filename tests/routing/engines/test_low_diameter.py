@@ -1,6 +1,9 @@
 """Engines of dragonflies and Slim Flies: the VL by hop class, certified with and without faults."""
 
+import collections
 import random
+import re
+from itertools import pairwise
 
 import networkx as nx
 import numpy as np
@@ -92,7 +95,8 @@ def test_lmc_and_first_vl(engine, name, size):
     used = routing.sl[:, fabric.lids.switch >= 0]
     assert used.min() >= 3
     assert routing.sl2vl[..., np.unique(used)].min() >= 3
-    assert routing.vls == 15
+    # The dragonfly needs seven SLs for each set of VLs, so the SLs from 3 on are enough for one set.
+    assert routing.vls == {"dragonfly": 3 + 3 + 4, "slimfly": 15}[engine]
 
 
 def test_too_many_faults_fall_back_to_layers():
@@ -143,3 +147,93 @@ def test_a_fabric_without_links_needs_one_vl(vls):
     fabric = generate("full-mesh", ["1"], cas=3)
     routing = ENGINES["slimfly"].route(fabric, EngineOptions(vls=vls))
     assert prove(fabric, routing).complete and routing.vls_needed == 1
+
+
+@pytest.mark.parametrize("size", [["4", "2", "2"], ["6", "3", "3", "10"], ["4", "1", "1"]], ids="-".join)
+def test_further_lids_of_a_dragonfly_lead_over_a_third_group(size):
+    fabric = generate("dragonfly", size, cas=2, lmc=1)
+    routing = ENGINES["dragonfly"].route(fabric, EngineOptions(vls=3))
+    assert (routing.vls_needed, routing.vls) == (3, 3)
+    proof = prove(fabric, routing)
+    assert proof.complete and (proof.strength, proof.scope) == ("reversible", "all")
+    group = [name.split(".")[0] for name in fabric.switch_name]
+    longer = total = 0
+    for source, lid, seen, vls in walks(fabric, routing):
+        links = "".join("l" if group[a] == group[b] else "g" for a, b in pairwise(seen))
+        over_middle = links.count("g") == 2
+        assert re.fullmatch("l?gl?gl?" if over_middle else "l?g?l?", links)
+        assert vls == sorted(vls)
+        if over_middle:
+            first, second = links.index("g"), links.rindex("g")
+            assert vls == [0] * (first + 1) + [1] * (second - first) + [2] * (len(links) - second - 1)
+            assert len({group[switch] for switch in seen}) == 3
+        if is_further(fabric, lid) and group[source] != group[seen[-1]]:
+            longer, total = longer + over_middle, total + 1
+        else:
+            assert not over_middle
+    # Of each group's G - 1 other groups, at most two are middles of a LID and keep their short paths.
+    groups = len(set(group))
+    assert longer >= total * (groups - 3) / (groups - 1)
+
+
+def walks(fabric, routing):
+    """(source, LID, switches, VLs) of every path."""
+    channels, lids = fabric.channels, fabric.lids
+    for source in range(fabric.switches):
+        for lid in np.flatnonzero(lids.switch >= 0).tolist():
+            at, entry, seen, vls = source, 0, [source], []
+            while at != lids.switch[lid]:
+                out = routing.lft[at, lid]
+                channel = channels.at_port[at, out]
+                vls.append(int(routing.sl2vl[at, entry, out, routing.sl[source, lid]]))
+                at, entry = int(channels.dst[channel]), channels.dst_port[channel]
+                seen.append(at)
+            yield source, lid, seen, vls
+
+
+def is_further(fabric, lid):
+    owner = fabric.lids.endport
+    return owner[lid] >= 0 and owner[lid - 1] == owner[lid]
+
+
+@pytest.mark.parametrize("step", [1, 2, 4])
+def test_groups_that_send_to_the_next_group_share_less_over_further_lids(step):
+    fabric = generate("dragonfly", ["4", "2", "2"], lmc=2)
+    routing = ENGINES["dragonfly"].route(fabric, EngineOptions())
+    group = [int(name.split(".")[0].removeprefix("sw")) for name in fabric.switch_name]
+    place = [name.split(".")[1] for name in fabric.switch_name]
+    load = [collections.Counter(), collections.Counter()]
+    for source, lid, seen, _ in walks(fabric, routing):
+        to = seen[-1]
+        if fabric.lids.endport[lid] >= 0 and group[to] == (group[source] + step) % 9 and place[to] == place[source]:
+            further = int(is_further(fabric, lid))
+            load[further].update(dict.fromkeys(pairwise(seen), 1 / 3 if further else 1))
+    # All 8 CAs of a group share one link to the next group.  Over further LIDs they share the links to several groups.
+    assert max(load[0].values()) == 8
+    assert max(load[1].values()) <= 4.5
+
+
+@pytest.mark.parametrize("share", [0.01, 0.03, 0.05])
+def test_detours_around_faults_are_certified_as_the_slow_checker_says(share):
+    longer = 0
+    for seed in range(5):
+        fabric = without(generate("dragonfly", ["4", "1", "1"], cas=1, lmc=1), share, seed)
+        routing = ENGINES["dragonfly"].route(fabric, EngineOptions(effort=0.1))
+        proof = prove(fabric, routing)
+        assert proof.complete and proof.strength == "reversible"
+        slow = prove_slowly(fabric, routing)
+        assert slow.counts["undelivered"] == slow.dropped == 0
+        assert nx.is_directed_acyclic_graph(slow.both["endports"])
+        group = groups_of(fabric)
+        longer += sum(
+            sum(group[a] != group[b] for a, b in pairwise(seen)) == 2 for *_, seen, _ in walks(fabric, routing)
+        )
+    assert longer > 0
+
+
+@pytest.mark.parametrize("vls", ["min", 2])
+def test_two_vls_leave_short_paths_to_all_lids_of_a_dragonfly(vls):
+    fabric = generate("dragonfly", ["4", "2", "2"], cas=1, lmc=1)
+    routing = ENGINES["dragonfly"].route(fabric, EngineOptions(vls=vls))
+    assert routing.vls_needed == routing.vls == 2
+    assert max(len(seen) for *_, seen, _ in walks(fabric, routing)) == 4

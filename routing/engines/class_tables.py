@@ -1,0 +1,118 @@
+"""Tables of paths whose VL depends on the class of each hop: SL2VL finds the class from in-port, out-port and SL."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from routing._kernels.balance import Balanced
+from routing.engines.base import Engine, EngineOptions
+from routing.engines.destinations import Destinations, forwarding_tables
+from routing.engines.dor import VISITS
+from routing.engines.hop_classes import SLS, PairGroups
+from routing.engines.provenance import provenance
+from routing.engines.vl_assignment import VlTables, round_robin_sls, vls_allowed
+from routing.errors import NotEnoughVLs
+from routing.fabric import Fabric
+from routing.tables import DATA_VLS, Routing, identity_sl2vl
+
+
+@dataclass(frozen=True, eq=False)
+class ClassedPaths:
+    """Trees, and the class of each hop.
+
+    Attributes
+    ----------
+    fabric, destinations
+        The fabric, and the destinations of the trees.
+    next_channel
+        uint8[D, S], index of the next channel among the channels of the switch, 255 for none.
+    irregular
+        bool[S, S], symmetric: pairs of switches with a path whose classes may close a cycle.  The packets of such a
+        pair keep one VL, which no regular path uses.
+    pattern
+        int64[S, S], symmetric: pattern of each pair of switches, below K.  SLs of different patterns map equal hops to
+        different classes.
+    hop_class
+        uint8[K, S, P, P], class of each hop by pattern, switch, in-port and out-port.
+    classes
+        Number of classes: VLs that the regular paths need.
+    """
+
+    fabric: Fabric
+    destinations: Destinations
+    next_channel: npt.NDArray[np.uint8]
+    irregular: npt.NDArray[np.bool_]
+    pattern: npt.NDArray[np.int64]
+    hop_class: npt.NDArray[np.uint8]
+    classes: int
+
+    @staticmethod
+    def most_vls(options: EngineOptions) -> int:
+        """Return the number of VLs that the paths may use."""
+        return vls_allowed(options) if options.vls != "min" else DATA_VLS - options.first_vl
+
+    def routing(self, engine: Engine, options: EngineOptions, start: float, **facts: object) -> Routing:
+        """Return the tables of an engine.
+
+        Parameters
+        ----------
+        engine, options
+            The engine, and the options of the run.
+        start
+            Start of the run, by ``time.perf_counter``.
+        facts
+            Further results for the provenance.
+
+        Raises
+        ------
+        NotEnoughVLs
+            The classes and the irregular paths do not fit into the allowed VLs.
+        """
+        fabric, vls, patterns = self.fabric, self.most_vls(options), len(self.hop_class)
+        lft = forwarding_tables(fabric, self.destinations, Balanced(self.next_channel, np.zeros(0), np.zeros(0)))
+        groups = PairGroups.of(fabric, self.destinations, self.irregular)
+        most = min(vls - self.classes, SLS - options.first_vl - patterns)
+        if most < 0:
+            raise NotEnoughVLs(self.classes, vls)
+        vl = groups.on_spare_vls(fabric, lft, most, visits=VISITS)
+        spare = 1 + int(vl.max(initial=-1))
+        copies = min((vls - spare) // self.classes, (SLS - options.first_vl - spare) // patterns)
+        seconds = {"route": time.perf_counter() - start}
+        return Routing(
+            lft=lft,
+            **self._vl_tables(groups, vl, copies=1 if options.vls == "min" else copies, first=options.first_vl),
+            vls_needed=self.classes + spare,
+            provenance=provenance(engine.name, fabric, options, seconds, **facts, irregular_pairs=len(vl)),
+        )
+
+    def _vl_tables(self, groups: PairGroups, vl: npt.NDArray[np.int64], *, copies: int, first: int) -> VlTables:
+        """Return the SLs and the SL2VL tables.
+
+        The first SLs from SL ``first`` on are for regular paths: ``copies`` times one SL for each pattern.  The SLs
+        after these are for irregular paths: each uses one VL.  ``vl`` is the VL of each pair in ``groups``, from 0 on.
+        """
+        fabric, destinations, patterns = self.fabric, self.destinations, len(self.hop_class)
+        by_lid = round_robin_sls(destinations, len(fabric.lids), copies) * np.uint8(patterns) + np.uint8(first)
+        spare, regular = 1 + int(vl.max(initial=-1)), copies * patterns
+        sl = by_lid
+        if spare or patterns > 1:
+            sl = np.tile(by_lid, (fabric.switches, 1))
+            sl[:, destinations.lid] += self.pattern[:, destinations.root].astype(np.uint8)
+            extra = np.zeros((fabric.switches, fabric.switches), np.uint8)
+            extra[groups.high, groups.low] = extra[groups.low, groups.high] = vl + regular + first
+            of_lid = extra[:, destinations.root]
+            sl[:, destinations.lid] = np.where(of_lid > 0, of_lid, sl[:, destinations.lid])
+        vls = first + self.classes * copies + spare
+        if self.classes == 1:
+            return {"sl": sl, "sl2vl": identity_sl2vl(vls), "vls": vls}
+        row = (np.arange(SLS) % vls).astype(np.uint8)
+        row[first + regular : first + regular + spare] = first + self.classes * copies + np.arange(spare)
+        table = np.tile(row, (*self.hop_class.shape[1:], 1))
+        for number in range(regular):
+            copy, pattern = divmod(number, patterns)
+            table[..., first + number] = self.hop_class[pattern] + np.uint8(first + self.classes * copy)
+        return {"sl": sl, "sl2vl": table, "vls": vls}

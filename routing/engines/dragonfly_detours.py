@@ -1,0 +1,168 @@
+"""Tables of a dragonfly with paths over intermediate groups to further LIDs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from routing._kernels.symmetric_paths import LinkBundles
+from routing.engines.base import Engine, EngineOptions
+from routing.engines.class_tables import ClassedPaths
+from routing.engines.destinations import Destinations, inverse_capacity
+from routing.engines.dragonfly_middles import CLASSES, Flags, Ints, Middles
+from routing.engines.grid_tables import channels_of_bundles, tree_flow
+from routing.engines.path_selection import PathSet
+from routing.engines.vl_assignment import vls_allowed
+from routing.grids.detours import next_switches
+from routing.tables import Routing
+
+NONE = 255
+MIDDLES = 2
+"""Maximum number of middles of one LID.  Two are enough: each pattern of pairs with a group has one of them."""
+
+
+def allows_detours(destinations: Destinations, options: EngineOptions) -> bool:
+    """Return whether there are further LIDs, and enough VLs for paths over a middle."""
+    return options.vls != "min" and bool(destinations.offset.any()) and vls_allowed(options) >= CLASSES
+
+
+def detour_routing(
+    engine: Engine, middles: Middles, options: EngineOptions, base: PathSet, start: float, **facts: object
+) -> Routing:
+    """Return tables with the given paths to base LIDs, and with paths over middles to further LIDs.
+
+    Parameters
+    ----------
+    engine, options
+        The engine, and the options of the run.
+    middles
+        The fabric, and the middles of each pattern.
+    base
+        Paths to the base LIDs.
+    start
+        Start of the run, by ``time.perf_counter``.
+    facts
+        Further results for the provenance.
+
+    Raises
+    ------
+    NotEnoughVLs
+        The paths do not fit into the allowed VLs.
+    """
+    fabric, channels, group = middles.fabric, middles.fabric.channels, middles.group
+    destinations = Destinations.of(fabric)
+    roots, further = destinations.root.astype(np.int64), np.flatnonzero(destinations.offset)
+    bundles = LinkBundles.between_switches(channels, inverse_capacity(fabric, options.link_weights))
+    trees = base.next_channel[destinations.port]
+    index = np.append(bundles.of - bundles.first[channels.src], NONE)
+    hop = index[np.where(trees == NONE, len(channels), channels.first[:-1] + trees.astype(np.int64))].astype(np.uint8)
+    longer = _over_middles(middles, bundles, roots[further], hop[further])
+    regular = middles.are_regular(next_switches(bundles, longer, roots[further]), roots[further])
+    # Missing links can spoil the path of a switch over a middle. Its group then keeps its paths to this LID.
+    spoiled = np.zeros((len(further), int(group.max(initial=-1)) + 1), bool)
+    np.logical_or.at(spoiled.T, group, ~regular.T)
+    hop[further] = np.where(spoiled[:, group], hop[further], longer)
+    trees[further] = channels_of_bundles(
+        fabric,
+        options,
+        bundles,
+        hop[further],
+        lambda: tree_flow(fabric, bundles, hop[further], roots[further]) * destinations.share[further, None],
+    )
+    irregular = np.zeros((fabric.switches, fabric.switches), bool)
+    np.logical_or.at(irregular, roots, ~middles.are_regular(next_switches(bundles, hop, roots), roots))
+    paths = ClassedPaths(
+        fabric,
+        destinations,
+        trees,
+        irregular | irregular.T,
+        pattern=middles.of_switches,
+        hop_class=middles.hop_class(),
+        classes=CLASSES,
+    )
+    return paths.routing(engine, options, start, **facts)
+
+
+def _over_middles(
+    middles: Middles, bundles: LinkBundles, roots: Ints, hop: npt.NDArray[np.uint8]
+) -> npt.NDArray[np.uint8]:
+    """Return next hops, of which those in other groups than the destination's lead to a middle.
+
+    ``roots`` is int64[R], the switch of each destination, and ``hop`` uint8[R, S] the bundle by which each switch sends
+    on a path without a middle.
+    """
+    group, links = middles.group, _Links.of(middles, bundles)
+    target, turn = np.full(hop.shape, -1), np.zeros(len(roots), np.int64)
+    for number in range(int(group.max(initial=-1)) + 1):
+        own = np.flatnonzero(group[roots] == number)
+        turn[own] = np.arange(len(own))
+        target[own] = _targets(middles, links, number, len(own))[:, group]
+    row, switch = np.nonzero(target >= 0)
+    middle, found = target[row, switch], hop.copy()
+    found[row, switch] = links.bundle[switch, middle, turn[row] % links.count[switch, middle]]
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class _Links:
+    """Bundles of links towards other groups.
+
+    Attributes
+    ----------
+    bundle, count
+        uint8[S, G, N] and int64[S, G]: the bundles by which a switch can send to each group, and their number.  They
+        lead to the group, or if the switch has no such bundle, to a switch of its own group that has one.
+    complete
+        bool[G, G], whether all switches of a group have a bundle towards the other group.
+    """
+
+    bundle: npt.NDArray[np.uint8]
+    count: Ints
+    complete: Flags
+
+    @classmethod
+    def of(cls, middles: Middles, bundles: LinkBundles) -> _Links:
+        """Return the bundles of links of the fabric."""
+        group, switches = middles.group, middles.fabric.switches
+        groups = int(group.max(initial=-1)) + 1
+        src, dst = np.repeat(np.arange(switches), np.diff(bundles.first)), bundles.dst
+        between = group[src] != group[dst]
+        leads, own = np.zeros((len(src), groups), bool), np.zeros((switches, groups), bool)
+        leads[between, group[dst[between]]] = own[src[between], group[dst[between]]] = True
+        leads[~between] = own[dst[~between]] & ~own[src[~between]]
+        number, to = np.nonzero(leads)
+        at = src[number]
+        by_group = np.lexsort((number, to, at))
+        number, at, to = number[by_group], at[by_group], to[by_group]
+        count = np.zeros((switches, groups), np.int64)
+        np.add.at(count, (at, to), 1)
+        rank = np.arange(len(at)) - np.searchsorted(at * groups + to, at * groups + to)
+        bundle = np.full((switches, groups, int(count.max(initial=0))), NONE, np.uint8)
+        bundle[at, to, rank] = number - bundles.first[at]
+        complete = np.ones((groups, groups), bool)
+        np.logical_and.at(complete, group, count > 0)
+        return cls(bundle, count, complete)
+
+
+def _targets(middles: Middles, links: _Links, group: int, count: int) -> Ints:
+    """Return int64[N, G], the middle by which each group sends to each of N LIDs of ``group``, -1 for none.
+
+    Each group uses all middles of its pattern about equally often.
+    """
+    # The mask has the shape [G, G], by source group and middle.
+    usable = middles.is_middle[middles.of_groups[group]] & links.complete & links.complete[:, group]
+    usable[group] = usable[:, group] = False
+    found, use = np.full((count, len(usable)), -1), np.zeros(usable.shape)
+    for row in found:
+        left = usable.copy()
+        for _ in range(MIDDLES):
+            times = (use * left).sum(axis=0) / np.maximum(left.sum(axis=0), 1) + use.mean(axis=0)
+            middle = int(np.where(left.any(axis=0), times, np.inf).argmin())
+            row[left[:, middle]] = middle
+            # A middle keeps its own paths.
+            row[middle] = -1
+            left[(row >= 0) | (np.arange(len(left)) == middle)] = False
+        use[row >= 0, row[row >= 0]] += 1
+    return found
