@@ -26,7 +26,7 @@ USERS, UPSTREAM = 24, 8
 """Limits of the list of moves: the LIDs for each channel, and the switches in each subtree.  The LIDs and the switches
 with the most flow are taken.
 """
-CUTS, EDGES_FOR_CUTS = 150, 1_500_000
+CUTS, EDGES_FOR_CUTS = 150, 9_000_000
 """Largest number of minimum cuts, and largest number of CDG edges in the graphs of all cuts together."""
 SMALL_CUT = 5
 """Number of entries that is added to the size of each cut.  So a cut of one entry and a cut of two entries count as

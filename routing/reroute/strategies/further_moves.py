@@ -38,7 +38,7 @@ from routing.reroute.rebalance import (
 from routing.reroute.statistics import RerouteStatistics
 from routing.reroute.strategies.balance import goal_of
 from routing.reroute.strategies.columns import Progress
-from routing.reroute.strategies.fewer_entries import change_fewer, changes_too_many
+from routing.reroute.strategies.fewer_entries import MOST_CHANGES, change_fewer, changes_too_many
 from routing.reroute.strategies.quiet import LARGEST_LOSS, released
 from routing.reroute.strategies.return_to_baseline import is_safe_change
 from routing.reroute.strategies.search_state import State, peak_of
@@ -54,6 +54,12 @@ FEW_ENTRIES = 64
 """Number of entries that each search may move, or 1 % of the table if 1 % is less.  A search may always move half as
 many entries as the fault broke.
 """
+FEW_MISSING = 1024
+"""Number of missing entries up to which entries move even if tables from scratch are not better."""
+MUCH = 0.03
+"""Fraction by which the highest utilisation must exceed the goal, so that entries move even if tables from scratch are
+not better.
+"""
 
 
 def move_further(context: RerouteContext, repaired: Candidate) -> Candidate:
@@ -61,55 +67,72 @@ def move_further(context: RerouteContext, repaired: Candidate) -> Candidate:
     and change little, return them.
 
     The highest utilisation of tables from scratch shows how much loss the fault makes necessary.  Such tables are
-    computed if the utilisation of the repaired tables is more than 2 % above the goal of the search for balance.  The
-    higher one of this goal and the utilisation from scratch is the new goal.  If the repaired tables are more than 2 %
-    above the new goal, entries move in several searches, until the utilisation is 1 % above the new goal.  If more than
-    3.5 entries have changed for each missing one, a further search changes fewer.
+    computed if the utilisation of the repaired tables is more than 2 % above the goal of the search for balance.  If
+    the repaired tables are more than 2 % above the higher one of this goal and the utilisation from scratch, or 3 %
+    above the goal, entries move in several searches, until the utilisation is 1 % above the goal.  If too many entries
+    change on the way to the goal, the searches end at the utilisation from scratch instead.  If more than 3.5 entries
+    have changed for each missing one, a further search changes fewer.
 
     Notes
     -----
     Cost: O(S L) if the loss is small and few entries have changed.  If the loss is not small, a route from scratch.  If
-    entries move, there are up to :data:`SEARCHES` searches, each with a trace of the tables and at most four million
-    hops.  Each search may try :data:`TRIALS` sets of dependencies, with two further traces and searches for each set.
+    entries move, there are up to twice :data:`SEARCHES` searches, each with a trace of the tables and at most four
+    million hops.  Each search may try :data:`TRIALS` sets of dependencies, with two further traces and searches for
+    each set.
     """
     request, found = context.request, repaired.found
     numbering, threads = BaseNumbering.of(request.fabric, [request.fabric]), request.options.threads
     load = flow_towards(request.fabric, found.routing, threads=threads)
     goal, peak = goal_of(context, numbering), peak_of(load, numbering)
+    best_known = goal
     if peak > goal * (1 + ENOUGH[1]):
         fresh, fresh_peak = _from_scratch(request, numbering)
         was = peak_in(numbering, fullest(request.before.fabric.channels, request.before.load))
         found = replace(found, fresh_kept=was / fresh_peak if fresh_peak else None, fresh=fresh)
-        repaired, goal = replace(repaired, found=found), max(goal, fresh_peak)
+        repaired, best_known = replace(repaired, found=found), max(goal, fresh_peak)
     most = max(found.broken // 2, min(FEW_ENTRIES, found.routing.lft.size // MOST_OF_TABLE))
-    start = State(_progress(context, repaired, numbering), load, goal, most)
-    for end, beside in _better(context, start, repaired):
+    start = State(_progress(context, repaired, numbering), load, best_known, most)
+    for end, beside in _better(context, start, repaired, goal):
         outcome = _accepted(context, repaired, start, end, beside)
         if outcome is not None:
             return outcome
     return repaired
 
 
-def _better(context: RerouteContext, start: State, repaired: Candidate) -> Iterator[tuple[State, Routing | None]]:
+def _better(
+    context: RerouteContext, start: State, repaired: Candidate, goal: int
+) -> Iterator[tuple[State, Routing | None]]:
     """Yield states that are better than that of the repaired tables, and the best one first.
+
+    The first state is sought towards ``goal``, and the others towards the goal of ``start``, which tables from scratch
+    may have raised.  The first state counts only if at most 3.5 entries have changed for each missing one.
 
     The caller takes the first state that is safe to write.  Tables beside a state are those with more changed entries:
     the state counts only if it is not harder to write than these tables.
     """
     missing = max(repaired.found.broken, repaired.missing)
 
+    def changed(state: State) -> int:
+        return count_changed(state.progress.tables.lft, context.request.translated.earlier) - repaired.restored
+
     def fewer(state: State, *, retrace: bool) -> Iterator[tuple[State, Routing | None]]:
-        changed = count_changed(state.progress.tables.lft, context.request.translated.earlier)
-        if changes_too_many(changed - repaired.restored, missing):
+        if changes_too_many(changed(state), missing):
             less = change_fewer(context, state, missing, retrace=retrace)
-            if count_changed(less.progress.tables.lft, context.request.translated.earlier) < changed:
+            if changed(less) < changed(state):
                 yield less, state.progress.tables
 
-    if start.peak > start.goal * (1 + ENOUGH[1]):
-        end = _searched(context, start)
-        if end.peak < start.peak:
-            yield from fewer(end, retrace=True)
-            yield end, None
+    exceeds = start.peak > start.goal * (1 + ENOUGH[1])
+    is_far = start.goal > goal and start.peak > goal * (1 + MUCH) and missing <= FEW_MISSING
+    if is_far and (exceeds or not changes_too_many(changed(start), missing)):
+        best = _searched(context, replace(start, goal=goal))[-1]
+        if MOST_CHANGES * missing < changed(best) <= 2 * MOST_CHANGES * missing:
+            best = change_fewer(context, best, missing, retrace=True)
+        reaches = best.peak <= start.goal * (1 + FURTHER_TOLERANCE) and best.peak < start.peak
+        if reaches and not changes_too_many(changed(best), missing):
+            yield best, None
+    if exceeds and len(ends := _searched(context, start)) > 1:
+        yield from fewer(ends[-1], retrace=True)
+        yield from ((end, None) for end in ends[:0:-1])
     yield from fewer(start, retrace=False)
 
 
@@ -164,8 +187,12 @@ def _from_scratch(request: Request, numbering: BaseNumbering) -> tuple[Routing |
     return routing, peak_of(flow_towards(request.fabric, routing, threads=request.options.threads), numbering)
 
 
-def _searched(context: RerouteContext, state: State) -> State:
-    """Move entries in several searches, each of which respects only the dependencies of the tables before it."""
+def _searched(context: RerouteContext, state: State) -> list[State]:
+    """Move entries in several searches, each of which respects only the dependencies of the tables before it.
+
+    Returns the state ``state``, and the state after each search.
+    """
+    states = [state]
     for _ in range(SEARCHES):
         in_use = released(context, state.progress)
         if in_use is None or state.peak <= state.goal * (1 + FURTHER_TOLERANCE):
@@ -179,7 +206,8 @@ def _searched(context: RerouteContext, state: State) -> State:
         if after is None:
             break
         state = after
-    return state
+        states.append(state)
+    return states
 
 
 def _vacated(context: RerouteContext, state: State) -> State | None:

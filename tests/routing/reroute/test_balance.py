@@ -171,6 +171,27 @@ def test_further_entries_move_where_a_repair_alone_costs_much(size, link):
     assert np.array_equal(back.routing.lft, before.routing.lft)
 
 
+@pytest.mark.parametrize(
+    ("topology", "words", "sizes", "link", "most"),
+    [
+        ("torus", ["4x4x4"], {"cas": 4}, 286, 0.02),  # tables from scratch lose 0.073
+        ("kautz", ["5", "3"], {"cas": 7, "redundancy": 2}, 496, 0.01),  # only the 26th cut or a later one helps
+    ],
+)
+def test_entries_move_on_where_tables_from_scratch_are_no_better(topology, words, sizes, link, most):
+    fabric, engine, options = generate(topology, words, **sizes), ENGINES["updn"], EngineOptions(threads=1)
+    before, less = published(fabric, "updn", options), fabric.without_links([link])
+    found = reroute(engine, options, before, less, baseline=before)
+    assert 1 - found.kept <= most
+    assert found.changed <= 3.5 * found.broken
+    assert found.kept == pytest.approx(
+        fullest_by_walking(fabric, before.routing.lft) / fullest_by_walking(less, found.routing.lft)
+    )
+    check_certificate(less, found.routing, found.proof.certificate, threads=1)
+    change = installed(before.routing, fabric, found.routing, less)
+    assert find_schedule(less, change.old, change.new, replies=found.proof.strength == "reversible") is not None
+
+
 def test_no_further_entries_move_if_only_the_repair_has_safe_rounds(monkeypatch):
     fabric, engine = generate("torus", ["4x4"]), ENGINES["updn"]
     before, less = published(fabric, "updn"), fabric.without_links([14])
