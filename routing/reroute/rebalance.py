@@ -25,9 +25,10 @@ FURTHER_CHANGES = 6
 """Limit of changed entries per missing entry in the third and last search, which runs only if the loss of capacity is
 still high after the second one.
 """
-MOST_OF_TABLE = 100
-"""Entries may move up to 1 / MOST_OF_TABLE of all entries, or up to :data:`FEW_ENTRIES` if that is more."""
-FEW_ENTRIES = 256
+MOST_OF_TABLE, FEW_ENTRIES, MOST_MOVES = 100, 256, 1.5
+"""Limit of the entries that one search may move: 1 / MOST_OF_TABLE of all entries, FEW_ENTRIES entries, or MOST_MOVES
+entries for each missing one.  The largest of these numbers is the limit.
+"""
 TOLERANCE = 0.0075
 """Fraction by which the highest utilisation may exceed its goal.  A smaller excess is not worth a change of entries.
 """
@@ -186,7 +187,7 @@ def balance_repaired(
     """
     size, missing = translated.lft.size, repaired.missing
     work = max(LEAST_WORK, size, min(WORK_FOR_ENTRY * missing, MOST_WORK))
-    most = max(size // MOST_OF_TABLE, FEW_ENTRIES)
+    most = max(size // MOST_OF_TABLE, FEW_ENTRIES, int(MOST_MOVES * missing))
     tables, found = move_entries(
         frame,
         traffic,

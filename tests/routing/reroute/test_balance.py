@@ -192,6 +192,16 @@ def test_entries_move_on_where_tables_from_scratch_are_no_better(topology, words
     assert find_schedule(less, change.old, change.new, replies=found.proof.strength == "reversible") is not None
 
 
+def test_more_than_one_percent_of_the_table_may_move_after_many_faults():
+    fabric, engine = generate("kautz", ["5", "3"], cas=7), ENGINES["dfsssp"]
+    before, links = published(fabric, "dfsssp"), np.unique(fabric.channels.link)
+    less = fabric.without_links(links[:: len(links) // 22].tolist())
+    found = reroute(engine, OPTIONS, before, less, baseline=before)
+    assert found.broken > found.routing.lft.size // 100
+    assert found.statistics.moved_for_balance > found.routing.lft.size // 100
+    assert found.changed <= 3 * found.broken
+
+
 def test_no_further_entries_move_if_only_the_repair_has_safe_rounds(monkeypatch):
     fabric, engine = generate("torus", ["4x4"]), ENGINES["updn"]
     before, less = published(fabric, "updn"), fabric.without_links([14])
