@@ -66,7 +66,11 @@ class DimensionOrder:
         routes = GridRoutes.of(fabric, options)
         warn_of_miscabled(routes)
         found = time.perf_counter()
-        sl, needed = self._service_levels(routes, vls)
+        sl, needed = np.zeros(len(fabric.lids), np.uint8), 0
+        for choice in (routes.balanced() if vls > 1 else None, routes):
+            if choice is not None and needed == 0:
+                routes = choice
+                sl, needed = self._service_levels(routes, vls)
         trees = Balanced(routes.next_channel, np.zeros(0), np.zeros(0))
         facts = routes.facts()
         if needed == 0:
@@ -89,6 +93,8 @@ class DimensionOrder:
             return round_robin_sls(routes.destinations, lids, vls), 1
         every = np.ones(paths.hop.shape, bool)
         placed = place(routes, every, paths.crossing, vls, visits=VISITS)
+        if placed.failed:  # With one common start, paths spread less over the VLs, and more of them fit.
+            placed = place(routes, every, np.zeros_like(paths.crossing), vls, visits=VISITS)
         if placed.failed:
             return np.zeros(lids, np.uint8), 0
         if placed.used <= 1:

@@ -12,7 +12,8 @@ from routing.engines.base import Engine, EngineOptions
 from routing.engines.class_tables import ClassedPaths
 from routing.engines.destinations import Destinations, inverse_capacity
 from routing.engines.dragonfly_middles import CLASSES, Flags, Ints, Middles
-from routing.engines.grid_tables import channels_of_bundles, tree_flow
+from routing.engines.grid_flow import tree_flow
+from routing.engines.grid_tables import channels_of_bundles
 from routing.engines.path_selection import PathSet
 from routing.engines.vl_assignment import vls_allowed
 from routing.grids.detours import next_switches

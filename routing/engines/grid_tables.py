@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -13,10 +13,11 @@ from routing._kernels.assign_vls import NO_VL, PathGroups, assign_vls
 from routing._kernels.symmetric_paths import LinkBundles
 from routing.engines.base import EngineOptions
 from routing.engines.destinations import Destinations, inverse_capacity
+from routing.engines.grid_balance import VISITS, balance_detours, lacks_links
+from routing.engines.grid_flow import tree_flow
 from routing.fabric import NO_PORT, Fabric
 from routing.formats.torus_conf import read_torus_conf
 from routing.grids.coordinates import Coordinates, find_coordinates
-from routing.grids.detours import count_hops, next_switches
 from routing.grids.miscabled import facts
 from routing.grids.paths import NONE, GridPaths, grid_paths
 from routing.grids.seeded import seeded
@@ -73,6 +74,16 @@ class GridRoutes:
         if not options.reversible:
             side = _alternate(destinations)
         return cls(fabric, options, coordinates, destinations, bundles, paths, side)
+
+    def balanced(self) -> GridRoutes | None:
+        """Return routes with balanced paths around missing links, or None if no link is missing."""
+        destinations = self.destinations
+        if not lacks_links(self.fabric, self.coordinates, self.bundles):
+            return None
+        weight = np.zeros((2, self.fabric.switches))
+        np.add.at(weight, (self.side, destinations.root), destinations.share)
+        visits = round(VISITS * self.options.effort)
+        return replace(self, paths=balance_detours(self.fabric, self.bundles, self.paths, weight, visits=visits))
 
     @cached_property
     def next_channel(self) -> npt.NDArray[np.uint8]:
@@ -151,26 +162,6 @@ def _parallel_links(
         rows = np.flatnonzero(bundle == one)
         turn[rows] = _by_rate(flow[rows], inverse[first[one] : first[one] + size[one]])
     return turn
-
-
-def tree_flow(fabric: Fabric, bundles: LinkBundles, hop: npt.NDArray[np.uint8], roots: Rows) -> npt.NDArray[np.float64]:
-    """Return float64[D, S], the traffic of all end ports that passes each switch towards each destination.
-
-    ``hop`` is uint8[D, S], the bundle by which each switch sends, and ``roots`` int64[D], the switches of the
-    destinations.
-    """
-    switches = fabric.switches
-    flow = np.tile(fabric.source_weight_at.astype(np.float64), (len(roots), 1))
-    following = next_switches(bundles, hop, roots)
-    hops = count_hops(following, roots)
-    by_hops = np.argsort(-hops, axis=None, kind="stable")
-    trees, rows = np.divmod(by_hops, switches)
-    distance = hops.ravel()[by_hops]
-    for level in range(int(hops.max(initial=0)), 0, -1):
-        low, high = np.searchsorted(-distance, [-level, -level + 1])
-        tree, row = trees[low:high], rows[low:high]
-        np.add.at(flow, (tree, following[tree, row]), flow[tree, row])
-    return flow
 
 
 def _deal_out(bundle: Rows, flow: npt.NDArray[np.float64], size: Rows) -> Rows:

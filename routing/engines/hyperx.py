@@ -16,7 +16,8 @@ from routing.engines.base import EngineOptions, Offers, Promise, refuse_unsuppor
 from routing.engines.class_tables import ClassedPaths
 from routing.engines.destinations import Destinations, inverse_capacity
 from routing.engines.effort import refinement_passes
-from routing.engines.grid_tables import channels_of_bundles, tree_flow
+from routing.engines.grid_flow import tree_flow
+from routing.engines.grid_tables import channels_of_bundles
 from routing.engines.hop_classes import fallback
 from routing.engines.uncounted import without_uncounted
 from routing.errors import NotEnoughVLs

@@ -79,7 +79,14 @@ class TorusTwoQos:
             raise NotEnoughVLs(base, vls)
         if options.first_vl + datelines > SLS:
             raise RoutingError(f"{routes.paths.rings} dimensions with rings need {datelines} SLs, there are too few")
-        code, spare = self._codes(routes, datelines, base, vls)
+        # Moved paths change their SLs. So paths are moved only if some paths need other SLs anyway.
+        balanced = None if options.vls == "min" or routes.paths.regular.all() else routes.balanced()
+        try:
+            code, spare = self._codes(balanced or routes, datelines, base, vls)
+            routes = balanced or routes
+        except NotEnoughVLs:
+            # Balanced paths can need more VLs.
+            code, spare = self._codes(routes, datelines, base, vls)
         trees = Balanced(routes.next_channel, np.zeros(0), np.zeros(0))
         used = base + spare
         tables = vl_tables(routes.by_lid(code), used, options)

@@ -1,5 +1,8 @@
 """dor and torus-2qos: dimension order, datelines, detours around faults."""
 
+import collections
+import random
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -7,6 +10,7 @@ from slow_proof import prove_slowly
 
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
+from routing.engines.grid_tables import GridRoutes
 from routing.errors import InputWarning, NotEnoughVLs
 from routing.faults.choose import between_switches
 from routing.faults.model import apply_faults
@@ -128,3 +132,55 @@ def test_a_swapped_cable_is_a_warning_and_other_fabrics_an_error(engine):
     assert proof.certified and len(named) == len(routing.provenance.options["miscabled"]) == 2
     with pytest.raises(NotAGrid):
         routed(engine, generate("dragonfly", ["4", "2", "2"]))
+
+
+@pytest.mark.parametrize("engine", ["dor", "torus-2qos"])
+@pytest.mark.parametrize(
+    ("name", "size", "share", "least"),
+    [("torus", "4x4x4", 0.05, 0.41), ("torus", "4x4x4", 0.1, 0.37), ("mesh", "8x8", 0.05, 0.092)],
+)
+def test_detours_are_balanced(engine, name, size, share, least):
+    whole = generate(name, [size], cas=4)
+    links = between_switches(whole).tolist()
+    fabric = whole.without_links(sorted(random.Random(3).sample(links, round(share * len(links)))))
+    routing, proof = routed(engine, fabric)
+    # Strict dimension order carries half of this, because one side of a broken ring carries all traffic.
+    assert proof.certified and routing.vls_needed <= 6
+    assert all_to_all_share(fabric, channel_loads(fabric, routing)) >= least
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_moved_paths_end_at_their_destinations_and_lower_the_highest_load(seed):
+    whole = generate("torus", ["5x4", "3x3x3"][seed % 2 : seed % 2 + 1], cas=2)
+    links = between_switches(whole).tolist()
+    fabric = whole.without_links(sorted(random.Random(seed).sample(links, 4)))
+    routes = GridRoutes.of(fabric, EngineOptions())
+    balanced = routes.balanced()
+    assert highest_load(balanced) < highest_load(routes)
+    changed = balanced.paths.hop != routes.paths.hop
+    assert changed.any() and not (changed & balanced.paths.regular).any()
+
+
+def highest_load(routes):
+    """Highest load of a bundle, from every single path; each path ends at its destination."""
+    fabric, bundles = routes.fabric, routes.bundles
+    load = collections.Counter()
+    for side, root, share in zip(
+        routes.side, routes.destinations.root.tolist(), routes.destinations.share, strict=True
+    ):
+        for source in range(fabric.switches):
+            at, hops = source, 0
+            while at != root:
+                bundle = int(bundles.first[at]) + int(routes.paths.hop[side, root, at])
+                load[bundle] += share * fabric.source_weight_at[source]
+                at, hops = int(bundles.dst[bundle]), hops + 1
+                assert hops < fabric.switches
+    return max(load.values())
+
+
+@pytest.mark.parametrize(("name", "size"), [("torus", "5x4x3"), ("mesh", "4x3"), ("hyperx", "4x3"), ("hypercube", "4")])
+def test_paths_move_only_if_links_are_missing(name, size):
+    whole = generate(name, [size], cas=1)
+    assert GridRoutes.of(whole, EngineOptions()).balanced() is None
+    for link in between_switches(whole).tolist()[::7]:
+        assert GridRoutes.of(whole.without_links([link]), EngineOptions()).balanced() is not None
