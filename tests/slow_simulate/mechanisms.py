@@ -315,79 +315,182 @@ class Retransmission(Mechanism):
 
 
 class Replies(Mechanism):
+    """Endpoints with queues: `into` by (CA, type), `out` by (CA, queue), each message as (type, request, LID)."""
+
     def __init__(self, sim, index, numbers):
         super().__init__(sim, index, numbers)
-        self.requests, self.bytes, self.sl, self.in_room, self.out_room, self.most = numbers[:6]
-        self.lids, self.outstanding, self.answered = numbers[6:], [0] * numbers[0], 0
-        self.into, self.out = defaultdict(list), defaultdict(list)
-        self.of_ca = {int(sim.net.src[flow.channel]): flow for flow in sim.flows[self.requests :]}
-        self.serving = set()
+        self.requests, self.bytes, self.in_room, self.out_room, self.most = numbers[:5]
+        self.chain, self.backoff, self.detect, self.step = numbers[5:9]
+        rest = numbers[9:]
+        self.lids, rest = rest[: self.requests], rest[self.requests :]
+        self.outstanding = [0] * self.requests
+        self.answered = self.backed_off = self.rescued = 0
+        self.into, self.out, self.again = defaultdict(list), defaultdict(list), defaultdict(list)
+        self.since, self.offered, self.checked, self.wanting = {}, defaultdict(int), set(), set()
+        self.serving, self.outlets, self.lid_of = set(), defaultdict(list), {}
+        for n, flow in enumerate(sim.flows[self.requests :]):
+            ca = int(sim.net.src[flow.channel])
+            flow.queue, flow.reply_sl, self.lid_of[ca] = rest[3 * n : 3 * n + 3]
+            self.outlets[ca].append(flow)
+        self.cas = list(self.lid_of)
+        self.token = (0, self.cas[0])
 
     def gate(self, flow):
         return not self.most or flow.f >= self.requests or self.outstanding[flow.f] < self.most
 
     def made(self, packet):
-        packet.request = packet.flow.f
+        packet.message = (0, packet.flow.f)
         if packet.flow.f < self.requests:
             self.outstanding[packet.flow.f] += 1
 
+    def full(self, ca, queue):
+        return len(self.out[ca, queue]) + self.offered[ca, queue] >= (1 if queue == 2 else self.out_room)
+
+    def follows(self, kind):
+        return 0 if kind == 0 and self.chain else 1
+
+    def stuck(self, ca, kind):
+        return self.into[ca, kind] and self.full(ca, self.follows(kind))
+
+    def third(self, home, request):
+        at = self.cas.index(home)
+        after = [self.lid_of[ca] for ca in self.cas[at + 1 :] + self.cas[:at]]
+        return next(lid for lid in after if lid != self.lids[request])
+
+    def answer(self, ca, kind, request):
+        if self.follows(kind) == 0:
+            return (1, request, self.third(ca, request))
+        return (2, request, self.lids[request])
+
+    def store(self, ca, kind, request):
+        self.into[ca, kind].append(request)
+        if len(self.into[ca, kind]) == 1:
+            self.since[ca, kind] = self.sim.now
+
+    def take(self, ca, kind):
+        self.since[ca, kind] = self.sim.now
+        return self.into[ca, kind].pop(0)
+
+    def takes(self, ca, packet):
+        kind = packet.message[0]
+        return kind >= 2 or self.is_rescue(packet) or len(self.into[ca, kind]) < self.in_room
+
+    def is_rescue(self, packet):
+        return packet.flow.f >= self.requests and packet.flow.queue == 2
+
     def arrives(self, packet):
-        ca, reply = int(self.sim.net.dst[packet.channel]), packet.flow.f >= self.requests
-        if not self.sim.hidden[packet.vc] and (reply or len(self.into[ca]) < self.in_room):
+        ca = int(self.sim.net.dst[packet.channel])
+        if not self.sim.hidden[packet.vc] and self.takes(ca, packet):
             return True
         self.sim.hidden[packet.vc].append(packet)
         return False
 
     def delivered(self, packet):
-        ca = int(self.sim.net.dst[packet.channel])
-        if packet.flow.f < self.requests:
-            self.into[ca].append(packet.request)
-        else:
+        ca, (kind, request) = int(self.sim.net.dst[packet.channel]), packet.message
+        if kind == 2:
             self.answered += 1
-            self.timer_at(self.sim.now + 1, packet.request)
+            self.timer_at(self.sim.now + 1, request, 0)
+            if self.is_rescue(packet):
+                self.token = (self.sim.now, ca)
+                for one in self.wanting:
+                    self.await_token(one)
+        elif kind == 3:
+            home = int(self.sim.net.src[packet.flow.channel])
+            self.again[ca].append((1, request, self.third(home, request)))
+        elif self.is_rescue(packet):
+            self.out[ca, 2].append(self.answer(ca, kind, request))
+        else:
+            self.store(ca, kind, request)
         self.serve(ca)
 
     def sent(self, packet):
         if packet.flow.f >= self.requests:
             ca = int(self.sim.net.src[packet.flow.channel])
             if not packet.again:
-                self.out[ca].pop(0)
+                self.offered[ca, packet.flow.queue] -= 1
             self.serve(ca)
 
-    def timer(self, f, value):
-        self.outstanding[f] -= 1
-        self.sim.prepare(self.sim.flows[f])
+    def await_token(self, ca):
+        free, place = self.token
+        due = free + (self.cas.index(ca) - self.cas.index(place)) % len(self.cas) * self.step
+        while due <= self.sim.now:
+            due += len(self.cas) * self.step
+        self.timer_at(due, ca, 2)
+
+    def overdue(self, ca, wait):
+        return [kind for kind in (1, 0) if self.stuck(ca, kind) and self.since[ca, kind] + wait <= self.sim.now]
+
+    def timer(self, subject, value):
+        if value == 0:
+            self.outstanding[subject] -= 1
+            if self.sim.flows[subject].gated:
+                self.sim.prepare(self.sim.flows[subject])
+            return
+        if value == 1:
+            self.checked.discard(subject)
+            if self.backoff:
+                if 0 in self.overdue(subject, self.backoff) and not self.full(subject, 1):
+                    request = self.take(subject, 0)
+                    self.out[subject, 1].append((3, request, self.lids[request]))
+                    self.backed_off += 1
+            elif subject not in self.wanting and self.overdue(subject, self.detect):
+                self.wanting.add(subject)
+                if self.token:
+                    self.await_token(subject)
+        elif subject in self.wanting and self.token and self.is_here(subject):
+            self.wanting.discard(subject)
+            for kind in self.overdue(subject, self.detect)[:1]:
+                self.token = None
+                self.rescued += 1
+                self.out[subject, 2].append(self.answer(subject, kind, self.take(subject, kind)))
+        self.serve(subject)
+
+    def is_here(self, ca):
+        free, place = self.token
+        elapsed, laps = self.sim.now - free, len(self.cas)
+        stop = self.cas[(self.cas.index(place) + elapsed // self.step) % laps]
+        first = free + (self.cas.index(ca) - self.cas.index(place)) % laps * self.step
+        return elapsed % self.step == 0 and stop == ca and self.sim.now >= first
 
     def serve(self, ca):
         if ca in self.serving:
             return
         self.serving.add(ca)
         while True:
-            while self.into[ca] and len(self.out[ca]) < self.out_room:
-                self.out[ca].append(self.into[ca].pop(0))
-            self.offer(ca)
+            while self.again[ca] and not self.full(ca, 0):
+                self.out[ca, 0].append(self.again[ca].pop(0))
+            for kind in (1, 0):
+                while self.into[ca, kind] and not self.stuck(ca, kind):
+                    self.out[ca, self.follows(kind)].append(self.answer(ca, kind, self.take(ca, kind)))
+            for flow in self.outlets[ca]:
+                self.offer(ca, flow)
             fits = [
                 vc for vc, hidden in enumerate(self.sim.hidden)
-                if hidden and self.sim.net.dst[vc // self.sim.vls] == ca
-                and (hidden[0].flow.f >= self.requests or len(self.into[ca]) < self.in_room)
+                if hidden and self.sim.net.dst[vc // self.sim.vls] == ca and self.takes(ca, hidden[0])
             ]  # fmt: skip
             if not fits:
                 break
             self.sim.take_packet(self.sim.hidden[fits[0]].popleft())
         self.serving.remove(ca)
+        wait = self.backoff + self.detect
+        dues = [self.since[ca, kind] + wait for kind in (0, 1) if wait and self.stuck(ca, kind)]
+        if dues and ca not in self.checked:
+            self.checked.add(ca)
+            self.timer_at(max(min(dues), self.sim.now + 1), ca, 1)
 
-    def offer(self, ca):
-        flow = self.of_ca.get(ca)
-        if self.out[ca] and not flow.head:
-            flow.head, request = True, self.out[ca][0]
+    def offer(self, ca, flow):
+        if self.out[ca, flow.queue] and not flow.head:
+            kind, request, lid = self.out[ca, flow.queue].pop(0)
+            self.offered[ca, flow.queue] += 1
+            flow.head = True
             packet = SimpleNamespace(
                 bytes=self.bytes, blocks=-(-self.bytes // 64), last=True, born=self.sim.now, ready=self.sim.now,
-                tail=self.sim.now, entered=self.sim.now, flow=flow, channel=None, vc=None, lid=self.lids[request],
-                sl=self.sl, again=False,
+                tail=self.sim.now, entered=self.sim.now, flow=flow, channel=None, vc=None, lid=lid,
+                sl=flow.reply_sl, again=False,
             )  # fmt: skip
             self.sim.call("made", packet)
-            packet.request = request
-            self.sim.enqueue(packet, flow.channel, int(self.sim.net.ca_sl2vl[self.sl]), flow.index)
+            packet.message = (kind, request)
+            self.sim.enqueue(packet, flow.channel, int(self.sim.net.ca_sl2vl[flow.reply_sl]), flow.index)
 
 
 KNOWN = {

@@ -1,9 +1,11 @@
-"""Simulate endpoints that answer each request with a reply, from queues of limited size.
+"""Simulate endpoints that answer each request with a reply, directly or by way of a third CA, from limited queues.
 
-Source: T. M. Pinkston, "Deadlock characterization and resolution in interconnection networks", section 13.3.2.  With
-replies on a VL of their own (avoidance in the strict sense) requests cannot block them.  With replies on the VL of the
-requests a message-dependent deadlock can occur, although the tables have no credit loop.  Differences: a CA takes a
-reply at once, and every packet of a flow is a request.
+Source: T. M. Pinkston, "Deadlock characterization and resolution in interconnection networks", section 13.3.2.  If
+message types share a VL, a message-dependent deadlock can occur, although the tables have no credit loop.  Remedies are
+a VL for each type (strict), a shared VL beside these (wide), the back-off of the SGI Origin 2000, and mDisha.
+Differences: a CA takes a reply at once, and every packet of a flow is a request.  The third CA is the next one in the
+order of the fabric.  A CA sends the messages of a type on either VL, but switches do not change the VL.  With mDisha,
+the rescued messages use a VL of their own instead of one spare buffer in each switch.
 """
 
 from __future__ import annotations
@@ -13,16 +15,19 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from routing.errors import OptionError
-from routing.simulate.bounds import is_int_in
+from routing.simulate.bounds import LONGEST, is_int_in
 from routing.simulate.mechanisms.base import CaseMechanism
 from routing.simulate.network import Network
-from routing.simulate.scenario_key import INTEGER, Key
+from routing.simulate.scenario_key import INTEGER, TIME, Key
 from routing.simulate.traffic import FOREVER, Flow, Process, Traffic, senders
 
 if TYPE_CHECKING:
     from routing.simulate.run import Simulation
 
 MOST_MESSAGES = 1 << 20
+USUAL_TIMES = {"detect": 100.0, "step": 1.0}
+"""Times in packet times, if a case does not state them."""
+_SL = Key(INTEGER, least=0, most=15)
 
 
 @dataclass(frozen=True)
@@ -35,20 +40,35 @@ class Replies(CaseMechanism):
     ----------
     sl
         SL of replies.
+    forward_sl
+        SL on which a CA forwards a request to a third CA, which then sends the reply.  None: the CA itself replies.
+    shared_sl
+        Further SL on which CAs send forwarded requests and replies.  None: no further SL.
     input, output
-        Size of a CA's input queue in requests, and of its output queue in replies.
+        Size of each input queue of a CA, for requests and for forwarded requests.  Size of each output queue, for
+        forwarded requests and for replies.  All sizes are numbers of messages.
     outstanding
         Largest number of requests of a flow without a reply.  None: no limit.
     bytes
-        Bytes of a reply.
+        Bytes of a reply, and of a forwarded request.
+    backoff
+        Ticks after which a request that cannot be forwarded is sent back to its CA, which then sends it to the third
+        CA.  None: never.
+    rescue_sl
+        SL of messages that a CA with the token rescues.  None: no message is rescued.
+    detect
+        Ticks after which a message that waits for room in an output queue may be rescued.
+    step
+        Ticks that the token takes from one CA to the next.
     """
 
     name: ClassVar[str] = "replies"
     table: ClassVar[str] = "replies"
     keys: ClassVar[Mapping[str, Key]] = {
-        "sl": Key(INTEGER, least=0, most=15), "input": Key(INTEGER, least=1, most=MOST_MESSAGES),
-        "output": Key(INTEGER, least=1, most=MOST_MESSAGES), "outstanding": Key(INTEGER, least=1, most=2**30),
-        "bytes": Key(INTEGER, least=1, most=0xFFFF),
+        "sl": _SL, "forward_sl": _SL, "shared_sl": _SL, "rescue_sl": _SL,
+        "input": Key(INTEGER, least=1, most=MOST_MESSAGES), "output": Key(INTEGER, least=1, most=MOST_MESSAGES),
+        "outstanding": Key(INTEGER, least=1, most=2**30), "bytes": Key(INTEGER, least=1, most=0xFFFF),
+        "backoff": TIME, "detect": TIME, "step": TIME,
     }  # fmt: skip
 
     sl: int = 0
@@ -56,49 +76,103 @@ class Replies(CaseMechanism):
     output: int = 4
     outstanding: int | None = None
     bytes: int = 2048
+    forward_sl: int | None = None
+    shared_sl: int | None = None
+    backoff: int | None = None
+    rescue_sl: int | None = None
+    detect: int = 3200
+    step: int = 32
 
     @classmethod
     def from_table(cls, table: Mapping[str, Any], packet: int) -> Replies:
-        """Return replies with the settings of a table."""
-        return cls(**table)
+        """Return replies with the settings of a table, whose times are in packet times."""
+        times = {**USUAL_TIMES, **{key: table[key] for key in ("backoff", "detect", "step") if key in table}}
+        return cls(**{**table, **{key: max(1, round(float(time) * packet)) for key, time in times.items()}})
+
+    def _outlets(self) -> list[tuple[int, int]]:
+        """Return queue and SL of each flow by which a CA sends messages that are no requests.
+
+        The kernel reports the VL of the last flow of a queue as the one for which the queue waits.
+        """
+        shared = [] if self.shared_sl is None else [self.shared_sl]
+        forwards = [] if self.forward_sl is None else [(0, sl) for sl in (*shared, self.forward_sl)]
+        rescued = [] if self.rescue_sl is None else [(2, self.rescue_sl)]
+        return [*forwards, *((1, sl) for sl in (*shared, self.sl)), *rescued]
 
     def extended_traffic(self, network: Network, traffic: Traffic) -> Traffic:
-        """Return the flows with a further flow for the replies of each CA, which begins no message of its own."""
+        """Return the flows with further flows for the messages of each CA, which begin no messages of their own."""
         fabric = network.fabric
         rows = senders(fabric)
         lids = tuple(int(fabric.endport_lid[row]) for row in rows)
-        sources = {flow.source for flow in traffic.flows}
-        to = tuple(int(fabric.endport_lid[row]) for row in sorted(sources))
-        targets = {lid for flow in traffic.flows for lid in (*flow.destinations, *flow.hot)}
-        answering = [row for row, lid in zip(rows, lids, strict=True) if lid in targets]
-        more = tuple(Flow(row, to, stop=0) for row in answering if set(to) - {int(fabric.endport_lid[row])})
+        if self.forward_sl is None and self.rescue_sl is None:
+            sources = {flow.source for flow in traffic.flows}
+            to = tuple(int(fabric.endport_lid[row]) for row in sorted(sources))
+            targets = {lid for flow in traffic.flows for lid in (*flow.destinations, *flow.hot)}
+            rows = [row for row, lid in zip(rows, lids, strict=True) if lid in targets]
+        else:
+            to = lids
+        answering = [row for row in rows if set(to) - {int(fabric.endport_lid[row])}]
+        more = tuple(Flow(row, to, stop=0) for row in answering for _ in self._outlets())
         return replace(traffic, flows=traffic.flows + more)
 
     def numbers(self, network: Network, traffic: Traffic) -> Sequence[int]:
-        """Return the settings in the order of the kernel, and the LID of each flow of requests.
+        """Return the settings in the order of the kernel, the LID of each flow of requests, and queue, SL and LID of
+        each flow of other messages.
 
         Raises
         ------
         OptionError
-            A setting is out of range, a message has several packets, or the flows of replies are missing.
+            A setting is out of range, a message has several packets, or the flows of other messages are missing.
         """
-        for key, most in (("input", MOST_MESSAGES), ("output", MOST_MESSAGES), ("bytes", traffic.mtu)):
-            if not is_int_in(getattr(self, key), 1, most):
-                raise OptionError(f"{key} is {getattr(self, key)!r}", remedy=f"use a whole number from 1 to {most}")
-        if not is_int_in(self.sl, 0, 15):
-            raise OptionError(f"sl is {self.sl!r}", remedy="use 0 to 15")
-        if int(network.routing.sl2vl[..., self.sl].max()) >= network.vls:
-            raise OptionError(f"sl {self.sl} has no VL among the {network.vls} of the network", remedy="use more VLs")
+        self._check(network, traffic)
+        fabric = network.fabric
+        lids = [int(fabric.endport_lid[flow.source]) for flow in traffic.flows]
+        requests = sum(1 for flow in traffic.flows if flow.stop)
+        outlets = self._outlets()
+        rest = [(*outlets[n % len(outlets)], lid) for n, lid in enumerate(lids[requests:])]
+        detect = 0 if self.rescue_sl is None else self.detect
+        return [
+            requests, self.bytes, self.input, self.output, min(self.outstanding or 0, FOREVER),
+            int(self.forward_sl is not None), self.backoff or 0, detect, self.step,
+            *lids[:requests], *(number for one in rest for number in one),
+        ]  # fmt: skip
+
+    def _check(self, network: Network, traffic: Traffic) -> None:
+        """Raise OptionError if a setting is out of range, or does not fit the traffic."""
+        for key, most in (
+            ("input", MOST_MESSAGES), ("output", MOST_MESSAGES), ("bytes", traffic.mtu), ("detect", LONGEST),
+            ("step", LONGEST), ("backoff", LONGEST),
+        ):  # fmt: skip
+            value = getattr(self, key)
+            if not is_int_in(value, 1, most) and (key, value) != ("backoff", None):
+                raise OptionError(f"{key} is {value!r}", remedy=f"use a whole number from 1 to {most}")
+        for key in ("sl", "forward_sl", "shared_sl", "rescue_sl"):
+            sl = getattr(self, key)
+            if sl is not None and not is_int_in(sl, 0, 15):
+                raise OptionError(f"{key} is {sl!r}", remedy="use 0 to 15")
+            if sl is not None and int(network.routing.sl2vl[..., sl].max()) >= network.vls:
+                raise OptionError(f"sl {sl} has no VL among the {network.vls} of the network", remedy="use more VLs")
         requests = [flow for flow in traffic.flows if flow.stop]
         if any(flow.bytes > traffic.mtu or flow.process is Process.TRACE for flow in requests):
             raise OptionError("a request has several packets", remedy=f"use messages of up to {traffic.mtu} bytes")
         if len(requests) == len(traffic.flows):
             raise OptionError("no flow carries replies", remedy="use the traffic of extended_traffic")
-        lids = [int(network.fabric.endport_lid[flow.source]) for flow in requests]
-        return [
-            len(requests), self.bytes, self.sl, self.input, self.output, min(self.outstanding or 0, FOREVER), *lids
-        ]  # fmt: skip
+        if self.backoff and (self.forward_sl is None or not self.outstanding or self.rescue_sl is not None):
+            raise OptionError(
+                "a back-off is for forwarded requests of limited number",
+                remedy="set forward_sl and outstanding, but not rescue_sl",
+            )
+        if self.backoff and (self.outstanding or 0) * len(requests) > MOST_MESSAGES:
+            raise OptionError(f"outstanding is {self.outstanding}", remedy="use a smaller number with a back-off")
+        if self.forward_sl is not None and len({flow.source for flow in traffic.flows}) < 3:
+            raise OptionError("there is no third CA to which requests are forwarded", remedy="use three CAs or more")
 
     def figures(self, simulation: Simulation) -> dict[str, Any]:
-        """Return the number of replies received."""
-        return {"replies": int(simulation.results_of(self)[0])}
+        """Return the numbers of replies received, and of back-offs and rescues if these are in use."""
+        answered, backed_off, rescued = simulation.results_of(self).tolist()
+        figures = {"replies": answered}
+        if self.backoff:
+            figures["backoffs"] = backed_off
+        if self.rescue_sl is not None:
+            figures["rescues"] = rescued
+        return figures

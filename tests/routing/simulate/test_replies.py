@@ -4,7 +4,7 @@ import random
 
 import pytest
 from examples import examples
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from sim_cases import cycles
 from sim_random import any_behaviour, any_flow, any_network
@@ -23,6 +23,7 @@ from routing.simulate.traffic import Flow, Process, Traffic
 
 
 @examples(8)
+@example(182)  # a flow with a full window went on in the tick of a delivery
 @given(st.integers(0, 1 << 30))
 def test_any_replies_beside_the_slow_twin(seed):
     rng = random.Random(seed)
@@ -30,9 +31,26 @@ def test_any_replies_beside_the_slow_twin(seed):
     network = any_network(rng, blocks)
     flows = [any_flow(rng, network.fabric) for _ in range(rng.randint(3, 8))]
     flows = [flow for flow in flows if flow.process is not Process.TRACE and flow.bytes <= 64 * blocks and flow.stop]
+    sls = range(network.vls)
+    remedy = rng.choice([
+        {}, {"backoff": rng.randint(1, 60), "outstanding": rng.randint(1, 4)},
+        {"rescue_sl": rng.choice(sls), "detect": rng.randint(1, 60), "step": rng.randint(1, 5)},
+    ])  # fmt: skip
+    if len({flow.source for flow in flows}) > 2:
+        remedy["forward_sl"] = rng.choice([None, *sls]) if "backoff" not in remedy else rng.choice(sls)
+    elif "backoff" in remedy:
+        remedy = {}
     replies = Replies(
-        rng.choice([0, network.vls - 1]), rng.randint(1, 3), rng.randint(1, 3), rng.choice([None, 1, 3]), 64 * blocks
-    )  # fmt: skip
+        **{
+            "sl": rng.choice(sls),
+            "input": rng.randint(1, 3),
+            "output": rng.randint(1, 3),
+            "bytes": 64 * blocks,
+            "outstanding": rng.choice([None, 1, 3]),
+            "shared_sl": rng.choice([None, *sls]),
+            **remedy,
+        }
+    )
     traffic = replies.extended_traffic(network, Traffic(tuple(flows), 64 * blocks))
     if len(traffic.flows) == len(flows):
         return
@@ -45,7 +63,8 @@ def test_any_replies_beside_the_slow_twin(seed):
         fast.run(stop)
         slow.run(fast.now)
         assert_equal(fast, slow)
-        assert fast.results_of(replies)[0] == slow.attached[0].answered
+        twin = slow.attached[0]
+        assert fast.results_of(replies).tolist() == [twin.answered, twin.backed_off, twin.rescued]
         fast.check()
 
 
@@ -59,6 +78,78 @@ def two_nodes(vls, input=2, **how):  # noqa: A002
     replies = Replies(sl=1, input=input, output=2, bytes=64, **how)
     traffic = replies.extended_traffic(network, Traffic(flows, 64))
     return simulate(network, traffic, mechanisms=[replies]), replies
+
+
+def star(cas, flows, vls, **how):
+    """CAs around one switch that send requests to each other in turn, and their endpoints."""
+    names = "abcd"[:cas]
+    leaves = list(names.upper())
+    fabric = literal_fabric(
+        "star", [*leaves, "Z"], [(leaf, "Z") for leaf in leaves], dict(zip(names, leaves, strict=True))
+    )
+    paths = [(a, a.upper(), "Z", b.upper(), b) for a in names for b in names if a != b]
+    network = build_network(fabric, tables_from_paths(fabric, paths, vls=vls), cycles(4), vls=vls)
+    lids = {name: lid_of(fabric, name) for name in names}
+    flows = [
+        Flow(endport_of(fabric, a), tuple(lids[b] for b in names if b != a), bytes=64, messages=200)
+        for a in names for _ in range(flows)
+    ]  # fmt: skip
+    replies = Replies(**{"input": 2, "output": 2, "bytes": 64, **how})
+    return network, replies.extended_traffic(network, Traffic(tuple(flows), 64)), replies
+
+
+@examples(12)
+@given(st.integers(0, 1 << 30))
+def test_chains_and_their_remedies_beside_the_slow_twin(seed):
+    rng = random.Random(seed)
+    vls = rng.randint(1, 4)
+    how = {
+        "sl": rng.randrange(vls), "forward_sl": rng.randrange(vls), "shared_sl": rng.choice([None, rng.randrange(vls)]),
+        "input": rng.randint(1, 3), "output": rng.randint(1, 3),
+        **rng.choice([
+            {}, {"backoff": rng.randint(1, 40), "outstanding": rng.randint(1, 6)},
+            {"rescue_sl": rng.randrange(vls), "detect": rng.randint(1, 60), "step": rng.randint(1, 5)},
+        ]),
+    }  # fmt: skip
+    network, traffic, replies = star(rng.randint(3, 4), rng.randint(1, 4), vls, **how)
+    switching, _ = any_behaviour(rng, 1)
+    remedies = Remedies(Remedy(hoq=rng.choice([0, 30]), stall_count=0))
+    mechanisms = [replies, Retransmission(20)][: rng.randint(1, 2)]
+    fast = Simulation(network, traffic, switching, remedies, mechanisms)
+    slow = slow_twin(network, traffic, switching, remedies, mechanisms)
+    for stop in (100, 250, 400):
+        fast.run(stop)
+        slow.run(fast.now)
+        assert_equal(fast, slow)
+        twin = slow.attached[0]
+        assert fast.results_of(replies).tolist() == [twin.answered, twin.backed_off, twin.rescued]
+        fast.check()
+
+
+@pytest.mark.parametrize(
+    ("vls", "how", "locks"),
+    [
+        (1, {"sl": 0, "forward_sl": 0}, True),
+        (2, {"sl": 1, "forward_sl": 0}, True),
+        (2, {"sl": 0, "forward_sl": 1}, True),
+        (3, {"sl": 2, "forward_sl": 1}, False),
+        (3, {"sl": 2, "forward_sl": 1, "shared_sl": 0}, False),
+        (2, {"sl": 1, "forward_sl": 0, "outstanding": 8}, True),
+        (2, {"sl": 1, "forward_sl": 0, "outstanding": 8, "backoff": 50}, False),
+        (2, {"sl": 0, "forward_sl": 0, "rescue_sl": 1, "detect": 200, "step": 2}, False),
+    ],
+)
+def test_three_types_lock_where_two_share_a_vl_without_a_remedy(vls, how, locks):
+    # Section 13.3.2: the queues of the types and their VLs form a cycle unless each type has a VL or a remedy acts.
+    network, traffic, replies = star(3, 3, vls, **how)
+    simulation = simulate(network, traffic, mechanisms=[replies])
+    reason = simulation.run(10**6, stop_at_standstill=True).reason
+    assert reason is (StopReason.STANDSTILL if locks else StopReason.FINISHED)
+    assert bool(simulation.wait_graph().deadlocks) is locks
+    answered, backed_off, rescued = simulation.results_of(replies).tolist()
+    assert (answered == 1800) is not locks
+    assert bool(backed_off) is ("backoff" in how)
+    assert bool(rescued) is ("rescue_sl" in how)
 
 
 def test_replies_behind_requests_lock_and_replies_on_a_vl_of_their_own_do_not():
@@ -86,6 +177,10 @@ def test_wrong_uses_are_refused():
         Replies(bytes=32).numbers(network, Traffic(traffic.flows, 32))
     with pytest.raises(OptionError, match="no flow carries replies"):
         replies.numbers(network, Traffic(traffic.flows[:6], 64))
-    for setting in ({"input": 0}, {"output": 0}, {"bytes": 65}, {"sl": 16}):
+    with pytest.raises(OptionError, match="third CA"):
+        Replies(bytes=64, forward_sl=0).numbers(network, traffic)
+    with pytest.raises(OptionError, match="back-off"):
+        Replies(bytes=64, backoff=1).numbers(network, traffic)
+    for setting in ({"input": 0}, {"output": 0}, {"bytes": 65}, {"sl": 16}, {"rescue_sl": 16}, {"step": 0}):
         with pytest.raises(OptionError, match=next(iter(setting))):
             Replies(**{"bytes": 64, **setting}).numbers(network, traffic)
