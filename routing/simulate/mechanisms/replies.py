@@ -1,4 +1,4 @@
-"""Simulate endpoints that answer each request with a reply, directly or by way of a third CA, from limited queues.
+"""Simulate endpoints that answer each request with a reply, directly or through a third CA, from limited queues.
 
 Source: T. M. Pinkston, "Deadlock characterization and resolution in interconnection networks", section 13.3.2.  If
 message types share a VL, a message-dependent deadlock can occur, although the tables have no credit loop.  Remedies are
@@ -90,7 +90,7 @@ class Replies(CaseMechanism):
         return cls(**{**table, **{key: max(1, round(float(time) * packet)) for key, time in times.items()}})
 
     def _outlets(self) -> list[tuple[int, int]]:
-        """Return queue and SL of each flow by which a CA sends messages that are no requests.
+        """Return queue and SL of each flow of a CA that sends forwarded requests or replies.
 
         The kernel reports the VL of the last flow of a queue as the one for which the queue waits.
         """

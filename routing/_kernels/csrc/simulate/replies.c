@@ -1,4 +1,4 @@
-/* Endpoints that answer each request with a reply, directly or by way of a third CA, from queues of limited size.
+/* Endpoints that answer each request with a reply, directly or through a third CA, from queues of limited size.
  *
  * A CA has an input queue for requests and one for forwarded requests, and an output queue for each type of message
  * that it sends.  It takes a message from an input queue when the output queue has room for the message that follows.
@@ -78,9 +78,9 @@ static int follows(const replies *state, int in)
 }
 
 /* Return the LID of the third CA for a request that a CA has received: the next CA that has not sent the request. */
-static int32_t third_lid(const replies *state, const endpoint *home, int32_t request)
+static int32_t third_lid(const replies *state, const endpoint *forwarder, int32_t request)
 {
-    int32_t n = (home->order + 1) % state->cas;
+    int32_t n = (forwarder->order + 1) % state->cas;
     return state->ca_lid[state->ca_lid[n] == state->lid[request] ? (n + 1) % state->cas : n];
 }
 
@@ -328,8 +328,8 @@ static void delivered(ibn_sim *sim, ibn_attached *self, int32_t p)
         if (rescued)
             release_token(sim, self, device);
     } else if (type == BACKOFF) {
-        const endpoint *home = &state->endpoint[sim->channel[sim->flow[f].channel].src];
-        ibn_message order = {request | FORWARD << TYPE_BITS, third_lid(state, home, request)};
+        const endpoint *forwarder = &state->endpoint[sim->channel[sim->flow[f].channel].src];
+        ibn_message order = {request | FORWARD << TYPE_BITS, third_lid(state, forwarder, request)};
         ibn_message_push(sim, &one->again, order);
     } else if (rescued) {
         ibn_message_push(sim, &one->out[RESCUED], next_message(state, one, type, got));
