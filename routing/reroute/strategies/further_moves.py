@@ -7,7 +7,7 @@ contradict the previous ones.  They are accepted only if rounds exist in which t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -124,8 +124,9 @@ def _better(
     exceeds = start.peak > start.goal * (1 + ENOUGH[1])
     is_far = start.goal > goal and start.peak > goal * (1 + MUCH) and missing <= FEW_MISSING
     if is_far and (exceeds or not changes_too_many(changed(start), missing)):
-        best = _searched(context, replace(start, goal=goal))[-1]
-        if MOST_CHANGES * missing < changed(best) <= 2 * MOST_CHANGES * missing:
+        too_many = 2 * MOST_CHANGES * missing
+        best = _searched(context, replace(start, goal=goal), until=lambda state: changed(state) > too_many)[-1]
+        if MOST_CHANGES * missing < changed(best) <= too_many:
             best = change_fewer(context, best, missing, retrace=True)
         reaches = best.peak <= start.goal * (1 + FURTHER_TOLERANCE) and best.peak < start.peak
         if reaches and not changes_too_many(changed(best), missing):
@@ -187,15 +188,16 @@ def _from_scratch(request: Request, numbering: BaseNumbering) -> tuple[Routing |
     return routing, peak_of(flow_towards(request.fabric, routing, threads=request.options.threads), numbering)
 
 
-def _searched(context: RerouteContext, state: State) -> list[State]:
+def _searched(context: RerouteContext, state: State, until: Callable[[State], bool] = lambda _: False) -> list[State]:
     """Move entries in several searches, each of which respects only the dependencies of the tables before it.
 
-    Returns the state ``state``, and the state after each search.
+    Returns the state ``state``, and the state after each search.  The search after which ``until`` returns True is the
+    last one.
     """
     states = [state]
     for _ in range(SEARCHES):
         in_use = released(context, state.progress)
-        if in_use is None or state.peak <= state.goal * (1 + FURTHER_TOLERANCE):
+        if in_use is None or state.peak <= state.goal * (1 + FURTHER_TOLERANCE) or until(state):
             break
         state = replace(state, progress=in_use)
         tables, found = state.moved(context, budget=state.most, tolerance=FURTHER_TOLERANCE)
