@@ -67,6 +67,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     ),
     "degraded_trees": Benchmark("engines.md#how-the-fat-tree-engine-works", unrecorded=LONG),
     "instructions": Benchmark("../CONTRIBUTING.md#benchmarks"),
+    "least_full": Benchmark("reroute.md#measured", date="2026-11-28", unrecorded="it needs the package scipy"),
     "link_loss": Benchmark("reroute.md#measured", ("torus:4x4x4,cas=4",)),
     "message_sizes": Benchmark("engines.md#how-hyperx-works", quick=True),
     "nue_curve": Benchmark("nue.md#measured", quick=True, date="2026-11-20"),
