@@ -295,7 +295,8 @@ def _paths(
         Number of those pairs whose path uses a changed LFT entry.
     """
     channel = np.take_along_axis(fabric.channels.at_port, routing.lft.astype(np.intp), axis=1)[:, columns]
-    # A switch without a channel towards the LID has channel -1, which selects the appended last element.
+    # A switch without a channel towards the LID has channel -1.  It selects the last element of `towards`, which is not
+    # used.
     towards = np.append(fabric.channels.dst, 0)
     following = np.where(channel >= 0, towards[channel], np.arange(fabric.switches)[:, None])
     own = differs[:, columns]

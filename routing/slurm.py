@@ -138,7 +138,7 @@ def _tree(
     Names of pods begin with ``prefix``, and differ from those of all switches.
     """
     switches = [Switch(labels[row], nodes=tuple(names)) for row, names in leaves.items()]
-    top = {row: labels[row] for row in leaves}  # Name of the highest switch so far above each leaf.
+    top = {row: labels[row] for row in leaves}  # By leaf: name of the highest pod above it so far, else its own.
     for height, pods in enumerate(_pods(fabric, level), 1):
         groups: dict[int, list[int]] = {}
         for row in leaves:

@@ -20,7 +20,7 @@ class Prices:
     Attributes
     ----------
     switch
-        Price of a switch.  The default states all prices as multiples of one percent of a switch.
+        Price of a switch.  By default it is 100, so that the other prices are in percent of the price of a switch.
     cable
         Price of a cable between switches.
     ca_cable

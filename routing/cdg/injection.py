@@ -119,7 +119,7 @@ def injected_traffic(
     columns
         int64[K], the K LIDs to which packets are sent.
     switch_pairs
-        Whether switch-to-switch traffic is included.  If not, all LIDs must be those of switches.
+        Whether switch-to-switch traffic is included.  If not, all LIDs of ``columns`` must be those of switches.
 
     Returns
     -------

@@ -70,7 +70,8 @@ def acyclic_union(
 
     Notes
     -----
-    Cost: O(S L) time, 6 to 10 ns for each LFT entry and core; a sixteenth of it if the sample has a cycle.
+    Cost: O(S L) time, 6 to 10 ns for each LFT entry and core; a sixteenth of it if the LIDs of every
+    sixteenth switch, which are tried first, have a cycle.
     """
     if routing.lft.size < LARGE:
         return None

@@ -9,7 +9,8 @@ here reproduces both of its tables, entry by entry, and does not depend on the o
 
 - Stage 1 computes fair rates at the bottlenecks.  It processes all bottlenecks of a round at once, from the rates
   before the round.  Every iteration begins with the offered rates.
-- After stage 1 the rate of a flow never rises downstream, so stage 2 ends with every flow at the rate of its last link.
+- After stage 1 the rate of a flow never rises downstream.  So after stage 2, which computes the pauses, every flow has
+  the rate of its last link.
 - The probability that link k pauses for link i is 1 - (sum of the flows' last rates) / (sum of their stage-1 rates on
   k).  Every link that feeds i gets the largest of these probabilities (the draft names i there, but means k).
 - Probabilities compound: stage 3 multiplies the remaining capacity of a link by (1 - probability).

@@ -113,7 +113,7 @@ class Auto:
         started = time.perf_counter()
         tried, refused = [], list[RoutingError]()
         for engine in _engines(fabric, options):
-            # Both engines for grids search for the same coordinates.
+            # Both engines for grids search for the same coordinates.  So if one finds none, the other is left out.
             if engine.name in GRIDS_ONLY and any(isinstance(refusal, NotAGrid) for refusal in refused):
                 continue
             try:

@@ -77,7 +77,10 @@ class Chain:
             return self._combined(fabric, options, vls, 2 * crossing, start)
 
     def _combined(self, fabric: Fabric, options: EngineOptions, vls: int, crossing: int, start: float) -> Routing:
-        """Return the tables if ``crossing`` of the VLs are kept for traffic between parts."""
+        """Return the tables if ``crossing`` of the ``vls`` allowed VLs are kept for traffic between parts.
+
+        ``start`` is the time at which the run began, in seconds.
+        """
         assert options.parts is not None
         own = replace(options, parts=None, vls="min" if options.vls == "min" else "auto",
                       port_vls=options.first_vl + vls - crossing)  # fmt: skip

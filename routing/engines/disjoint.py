@@ -46,8 +46,8 @@ class Disjoint:
     All end ports of a switch have the same trees, one for each LID offset.  The end ports use parallel links in turn.
     The tree of offset 0 has balanced shortest paths.
 
-    Every other tree keeps some branches of the tree of offset 0.  All other switches join these branches, if possible
-    over links that no earlier tree uses for their paths.  A local search changes next hops until most pairs have the
+    Every other tree keeps some branches of the tree of offset 0.  The switches outside of these branches join them, if
+    possible over links that no earlier tree uses for the paths of these switches.  A local search changes next hops until most pairs have the
     wanted number of link-disjoint paths.  A path is at most :data:`DETOUR` hops longer than the diameter wherever trees
     allow it.
 

@@ -186,7 +186,7 @@ def _served(
     to which it also gives a rich choice of paths.
 
     ``offer`` holds the paths that the order allows.  The choice is rich if paths can leave the source, and enter the
-    destination, by ``wanted`` different channels.  ``counted`` marks the pairs that matter.
+    destination, by ``wanted`` different channels.  Only pairs that ``counted`` marks are in the results.
     """
     short = counted & (offer.hops == distance)
     return short, short & (np.minimum(offer.degree, offer.degree.T) >= wanted)

@@ -109,7 +109,7 @@ ENGINE = DimensionOrder()
 
 
 def warn_of_miscabled(routes: GridRoutes) -> None:
-    """Issue a warning for each link that fits no coordinates, or that others lack."""
+    """Issue a warning for each link that may be miscabled: it fits no coordinates, or may fit them only by chance."""
     fabric, coordinates = routes.fabric, routes.coordinates
     for name in link_names(fabric, coordinates.miscabled):
         warnings.warn(f"link {name} fits no coordinates: it may be miscabled", InputWarning, stacklevel=3)

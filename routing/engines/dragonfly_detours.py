@@ -25,14 +25,15 @@ MIDDLES = 2
 
 
 def allows_detours(destinations: Destinations, options: EngineOptions) -> bool:
-    """Return whether there are further LIDs, and enough VLs for paths over a middle."""
+    """Return whether ports have several LIDs, and there are enough VLs for paths over a middle (intermediate group)."""
     return options.vls != "min" and bool(destinations.offset.any()) and vls_allowed(options) >= CLASSES
 
 
 def detour_routing(
     engine: Engine, middles: Middles, options: EngineOptions, base: PathSet, start: float, **facts: object
 ) -> Routing:
-    """Return tables with the given paths to base LIDs, and with paths over middles to further LIDs.
+    """Return tables with the given paths to base LIDs, and with paths over middles (intermediate groups) to all other
+    LIDs.
 
     Parameters
     ----------
@@ -61,7 +62,8 @@ def detour_routing(
     hop = index[np.where(trees == NONE, len(channels), channels.first[:-1] + trees.astype(np.int64))].astype(np.uint8)
     longer = _over_middles(middles, bundles, roots[further], hop[further])
     regular = middles.are_regular(next_switches(bundles, longer, roots[further]), roots[further])
-    # Missing links can spoil the path of a switch over a middle. Its group then keeps its paths to this LID.
+    # Missing links can make the path of a switch over a middle irregular. Then all switches of the group keep their
+    # paths without a middle to this LID.
     spoiled = np.zeros((len(further), int(group.max(initial=-1)) + 1), bool)
     np.logical_or.at(spoiled.T, group, ~regular.T)
     hop[further] = np.where(spoiled[:, group], hop[further], longer)
@@ -89,7 +91,8 @@ def detour_routing(
 def _over_middles(
     middles: Middles, bundles: LinkBundles, roots: Ints, hop: npt.NDArray[np.uint8]
 ) -> npt.NDArray[np.uint8]:
-    """Return next hops, of which those in other groups than the destination's lead to a middle.
+    """Return the next hops of paths over middles (intermediate groups): outside of the destination's group, a next hop
+    leads to a middle.
 
     ``roots`` is int64[R], the switch of each destination, and ``hop`` uint8[R, S] the bundle by which each switch sends
     on a path without a middle.
@@ -148,9 +151,10 @@ class _Links:
 
 
 def _targets(middles: Middles, links: _Links, group: int, count: int) -> Ints:
-    """Return int64[N, G], the middle by which each group sends to each of N LIDs of ``group``, -1 for none.
+    """Return int64[N, G], the middle (intermediate group) over which each group sends to each of N LIDs of ``group``.
+    It is -1 for a group that sends over no middle.
 
-    Each group uses all middles of its pattern about equally often.
+    Each group uses all of its possible middles about equally often.
     """
     # The mask has the shape [G, G], by source group and middle.
     usable = middles.is_middle[middles.of_groups[group]] & links.complete & links.complete[:, group]
@@ -162,7 +166,7 @@ def _targets(middles: Middles, links: _Links, group: int, count: int) -> Ints:
             times = (use * left).sum(axis=0) / np.maximum(left.sum(axis=0), 1) + use.mean(axis=0)
             middle = int(np.where(left.any(axis=0), times, np.inf).argmin())
             row[left[:, middle]] = middle
-            # A middle keeps its own paths.
+            # The switches of a middle send without a middle.
             row[middle] = -1
             left[(row >= 0) | (np.arange(len(left)) == middle)] = False
         use[row >= 0, row[row >= 0]] += 1

@@ -48,7 +48,8 @@ class Middles:
     group
         int64[S], group of each switch.
     seed
-        Seed by which groups get their points.
+        Random seed by which each group gets one of 7 points.  The points determine of which patterns a group is a
+        middle.
     """
 
     fabric: Fabric
@@ -57,13 +58,16 @@ class Middles:
 
     @cached_property
     def _on_line(self) -> Flags:
-        """Return bool[7, G], whether the point of each group is on each line."""
+        """Return bool[7, G], whether the point of each group is on each of the 7 lines of a projective plane.
+
+        Each group has a random point, and each pattern has a line.
+        """
         points = np.random.default_rng(self.seed).permutation(int(self.group.max(initial=-1)) + 1)
         return np.isin((points - np.arange(PATTERNS)[:, None]) % PATTERNS, LINE)
 
     @property
     def is_middle(self) -> Flags:
-        """Middles of each pattern, bool[7, G]."""
+        """Whether each group is a middle (intermediate group) of each pattern, bool[7, G]."""
         return np.asarray(~self._on_line)
 
     @cached_property

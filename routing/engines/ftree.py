@@ -144,8 +144,7 @@ def better_by_descent(
     ceiling = channel_ceilings(fabric, destinations, level, options)
     utilisation = load * inverse_rate
     given = np.maximum(utilisation / ceiling - 1.0, 0.0)
-    # No tables have a lower highest utilisation than the highest ceiling, which is that of the leaf with the fewest
-    # links.
+    # With any tables, the highest utilisation is at least the highest ceiling, that of the leaf with the fewest links.
     least_peak = ceiling.max(initial=0.0) if _has_equal_leaves(fabric) else 0.0
     if given.max(initial=0.0) <= TOLERANCE or utilisation.max() <= (1.0 + TOLERANCE) * least_peak:
         return None

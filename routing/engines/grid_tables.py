@@ -237,7 +237,7 @@ def place(
     wanted
         bool[2, S, S] by set of paths, destination and source: the paths to place.
     start
-        uint8[2, S, S]: VL that each path tries first.  Paths with fewer detours are placed first.
+        uint8[2, S, S]: VL that each path tries first.  Paths without a detour are placed before paths with one.
     vls
         Number of VLs.
     visits

@@ -243,7 +243,8 @@ class LayerSearch:
     def _is_enough(self, paths: PathSet, minimal: bool) -> bool:
         """Return whether the search can end, given the latest candidate ``paths``.
 
-        With ``minimal``, the number of layers must be satisfactory, too.
+        Some paths that were found must have a fair balance.  With ``minimal``, they must also need one layer only, or
+        the utilisation of ``paths`` must be close to its lower bound.
         """
         fair = [found for found in self.found if self._is_fair(found)]
         if not fair or not minimal:
@@ -359,7 +360,8 @@ class LayerSearch:
             if self.options.vls == "min":
                 return self._fewest_of(tried, have)
             found = self._as_with_min(have)
-            # Fallback paths of that search are not spread over all VLs, so such paths are computed again for all VLs.
+            # Fallback paths of a search for the fewest layers are not spread over all VLs.  So they are computed again,
+            # for all VLs.
             return self._simple_paths(have, have) or found if found.fallback else found
         except NotEnoughVLs as problem:
             found = None if self.ended_early else self._simple_paths(have, spread)

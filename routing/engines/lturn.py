@@ -68,8 +68,8 @@ class LTurn:
     def route(self, fabric: Fabric, options: EngineOptions) -> Routing:
         """Compute the tables (see :class:`routing.engines.base.Engine`).
 
-        Cost: O(L S radix log C) per pass.  The cycle searches that release forbidden turns visit a limited number of
-        channels.
+        Cost: O(L S radix log C) per pass.  The cycle searches that find out which forbidden turns can be allowed again
+        visit a limited number of channels.
         """
         refuse_unsupported(self, options)
         named = named_roots(fabric, options)

@@ -201,8 +201,8 @@ def _mirrored(
 
 
 def _layers(fabric: Fabric, destinations: Destinations, layers: int, options: EngineOptions) -> npt.NDArray[np.int32]:
-    """Return int32[D], the layer of each destination.  It is the region of the destination's switch; without regions,
-    destinations are assigned round robin.
+    """Return int32[D], the layer of each destination: the region of the destination's switch, if METIS partitions the
+    switches into regions.  Otherwise switches are assigned to layers round robin.
     """
     if options.partition == "none":
         turn = np.argsort(np.argsort(fabric.senders_at == 0, kind="stable"))
@@ -211,8 +211,8 @@ def _layers(fabric: Fabric, destinations: Destinations, layers: int, options: En
 
 
 def _wholly_escaped(fabric: Fabric, destinations: Destinations, trees: NueTrees) -> npt.NDArray[np.bool_]:
-    """Return bool[D], whether all switches use the escape tree towards a destination (except the switch that delivers
-    it).
+    """Return bool[D], whether all switches use the escape tree towards a destination, except the switch that delivers
+    the destination.
     """
     part_size = np.bincount(fabric.component, minlength=1)[fabric.component]
     others = part_size[destinations.root] - 1

@@ -111,7 +111,11 @@ class _Rows:
         return linked
 
     def _replace_missing_links(self, found: Hops, goal: Ints, rank: Ints) -> None:
-        """Fill in next hops (uint8[D, N]) where the link is missing: to switches that have a link to the goal."""
+        """Set the next hops of switches without a link to the goal: they send to a switch that has such a link.
+
+        ``found`` (uint8[D, N]) has the next hops.  ``goal`` (int64[D]) is the coordinate of each destination along the dimension, and ``rank`` (int64[D]) a number
+        by which destinations use such switches in turn.
+        """
         linked = self._has_link()
         missing = (self.there[self.row] >= 0) & (self.link == NONE)
         missing[np.arange(len(self.own)), self.own] = False
@@ -127,7 +131,8 @@ class _Rows:
 
         A middle has a link to the destination's coordinate.  Each switch of the row has a link to the middle or to the
         destination's coordinate, so no path has more than two hops.  Destinations take the middles in turn, by rank.
-        Destinations that are not ``wanted`` have no middles.
+        Destinations that are not ``wanted`` have no middles.  ``goal`` (int64[D]) is the coordinate of each destination
+        along the dimension.
         """
         linked, present = self._has_link(), self.there >= 0
         lacks = present[:, :, None] & ~linked

@@ -99,8 +99,10 @@ def frames(near: Neighbours, component: Sequence[int], most: int, volume: float)
 
 
 def _spans_square(near: Neighbours, origin: int, a: int, b: int) -> bool:
-    """Return whether two neighbours of a switch are corners of a square with the switch, or are parallel to two corners
-    of such a square.
+    """Return whether two neighbours (``a``, ``b``) of a switch lie in different dimensions, as squares show.
+
+    Either both are corners of a square with the switch, or the next switches in the direction of a third neighbour are
+    corners of a square.
     """
     if len(near[a] & near[b]) > 1:
         return True
@@ -113,10 +115,10 @@ def _spans_square(near: Neighbours, origin: int, a: int, b: int) -> bool:
 
 
 def _is_linked_elsewhere(near: Neighbours, origin: int, a: int, b: int) -> bool:
-    """Return whether two neighbours of a switch lie in one dimension because parallel switches do.  The switches
-    parallel to the two neighbours must be linked to each other at least twice.
+    """Return whether two neighbours (``a``, ``b``) of a switch lie in one dimension although no link joins them.
 
-    With such parallel switches, the link between the two neighbours themselves may be missing.
+    For at least two other neighbours ``c`` of the switch, a link must join the two switches that are the next ones to
+    ``a`` and ``b`` in the direction of ``c``.
     """
     if len(near[a] & near[b]) > 1:
         return False

@@ -125,7 +125,8 @@ def surplus_links(fabric: Fabric, coordinates: Coordinates) -> Ints:
 
 
 def _bundles(fabric: Fabric, grid: Grid, row: Ints) -> tuple[Ints, Ints, Ints, Ints]:
-    """Return the links that fit a grid, the dimension and the bundle of each link, and the number of links in it.
+    """Return the links that fit a grid, with three numbers for each link: its dimension, its bundle, and the number of
+    links in this bundle.
 
     ``row`` is the row of each switch in the grid, -1 for a switch outside of the grid.
     """

@@ -17,9 +17,9 @@ RING_OF_FOUR = 4
 def seeded(coordinates: Coordinates, conf: TorusConf, fabric: Fabric) -> Coordinates:
     """Return coordinates whose dimensions and datelines are those of a torus-2QoS.conf.
 
-    The grid that contains the first usable seed is changed: its dimensions are in the order x, y, z, and the origin of
-    each ring is where the file puts it.  The dateline is between the last and the first position.  Links of the seed
-    may be missing, but not its switches.
+    A seed of the file is a switch with some of its links, which define the directions.  The grid that contains the
+    first seed whose switches are all present is changed.  Its dimensions are in the order x, y, z, and the origin of
+    each ring is where the file puts it.  The dateline is between the last and the first position.
 
     Raises
     ------

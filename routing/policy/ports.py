@@ -147,7 +147,7 @@ def _check_conflict(
     setting: tuple[int, Property],
     positions: npt.NDArray[np.int64],
 ) -> None:
-    """Raise OptionError if an earlier rule has set the property to another value at some of these ports.
+    """Raise OptionError if an earlier rule has set a property to another value at some of the ports ``positions``.
 
     ``earlier`` is the index of the rule that has set the property so far at each port, -1 for none.  ``setting`` is the
     index of the new rule and the property.
@@ -177,7 +177,7 @@ def _check_lifetimes(found: PortPolicies, fabric: Fabric, facts: PortFacts) -> N
     At each port with a deadlock breaker, the head-of-queue lifetime must be longer than the breaker's detection time.
     """
     breakers = [dict(rule.values).get("breaker") for rule in found.policy.rules]
-    # The index -1, for ports whose breaker no rule sets, selects the last element.
+    # Ports whose breaker no rule sets have the index -1.  It selects the last element of `detect`, which is 0.
     detect = np.array([b.detect_time if isinstance(b, Breaker) else 0.0 for b in breakers] + [0.0])
     attempts = np.array([hoq_seconds(code) for code in range(HOQ_MOST + 1)])
     life = attempts[np.where(found.hoq_life < 0, facts.opensm_hoq, found.hoq_life)]

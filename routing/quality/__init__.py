@@ -41,7 +41,7 @@ class TierLoad:
     channels
         Number of channels.
     load_mean, load_max, load_deviation
-        Flows on a channel.
+        Mean, maximum and standard deviation of the number of flows on a channel.
     """
 
     level: int

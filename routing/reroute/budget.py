@@ -19,8 +19,8 @@ class Budget:
     Attributes
     ----------
     changes
-        Changed entries for each missing entry.  If a strategy changes more, further strategies are tried.  Moves for
-        better balance may change entries as far as the repair stayed below this limit.
+        Limit of changed entries for each missing entry.  If a strategy changes more, further strategies are tried.
+        Moves for better balance may change as many entries as the repair has left below this limit.
     rebuilt_lids
         Number of LIDs whose columns may be rebuilt; for more LIDs, it is faster to route from scratch.
     missing_entries

@@ -40,7 +40,7 @@ class Choice:
     splits: bool = False
 
     def after(self, outcome: Candidate | Refusal) -> Choice:
-        """Return the choice after one more strategy.  Of two proven sets of tables, the better one is kept."""
+        """Return the result after one more strategy, which gave ``outcome``.  The better proven tables are kept."""
         if isinstance(outcome, Refusal):
             return replace(self, refusal=self.refusal or outcome, splits=self.splits or outcome.splits)
         best = outcome if self.best is None else self.best.better_of(outcome)
@@ -65,7 +65,7 @@ class Search:
     when: When
 
     def apply(self, context: RerouteContext, choice: Choice, budget: Budget) -> Choice:
-        """Return the choice after this strategy was tried."""
+        """Try this strategy, and return the result of the strategies so far.  ``choice`` is the result before."""
         return choice.after(self.strategy(context, budget))
 
 
@@ -77,7 +77,7 @@ class Improvement:
     when: When
 
     def apply(self, context: RerouteContext, choice: Choice, _: Budget) -> Choice:
-        """Return the choice after this strategy was tried.  If there are no tables yet, the choice stays as it is."""
+        """Improve the best tables of ``choice``, and return the result.  Without tables, ``choice`` is returned."""
         return choice if choice.best is None else replace(choice, best=self.strategy(context, choice.best))
 
 

@@ -70,7 +70,7 @@ class ColumnTree:
         return found
 
     def upstream(self, most: int) -> Iterator[tuple[int, int]]:
-        """Yield up to ``most`` switches with flow, the nearest to the root first, and the flow of each."""
+        """Yield up to ``most`` switches of ``order`` that have flow, in this order, each with its flow."""
         return islice(((switch, self.flow[switch]) for switch in self.order if self.flow[switch] > 0), most)
 
     def next_after(self, channel: int) -> int:

@@ -123,7 +123,7 @@ class _VlSearch:
 
         The paths in ``first`` are assigned first, and start their search at the emptiest VL.  The other evicted paths
         follow; each returns to its previous VL only if no other VL admits it.  The changed paths that are not in
-        ``first`` come last, and start at their present VL.
+        ``first`` come last, and start at their present VL.  ``visits`` limits the channels that searches may visit.
 
         Returns
         -------

@@ -120,7 +120,7 @@ def _in_place(routing: Routing, old_fabric: Fabric, fabric: Fabric, snapshot: Sn
     255.
     """
     nowhere = np.flatnonzero(fabric.lids.switch < 0)
-    # In these two cases entries of all rows may be invalid.
+    # If the fabric is split, or entries lead to lost LIDs, entries of all rows may be invalid.
     if fabric.component.max(initial=0) > 0 or (routing.lft[:, nowhere] != NO_PORT).any():
         snapshot = None
     valid = routing.lft.copy() if snapshot is None else shared_copy(snapshot)

@@ -141,7 +141,7 @@ def _grouped_ports(network: Network) -> tuple[npt.NDArray[np.int32], npt.NDArray
     Raises
     ------
     OptionError
-        The SL depends on the sender's LID, or the tables do not use the VLs by one SL2VL table.
+        The SL depends on the sender's LID, or the SL2VL tables differ between ports.
     RoutingError
         The tables have a credit loop.
     """

@@ -108,7 +108,11 @@ class _Builder:
         self.crossbars: list[_Crossbar] = []
 
     def switch(self, by_path: bool, unit: int) -> _Crossbar:
-        """Add one switch: a crossbar with its output queues."""
+        """Add one switch: a crossbar with its output queues.
+
+        ``by_path`` is whether the switch spreads packets over paths.  ``unit`` is the divisor in the rule of its routes
+        (see :class:`_Crossbar`).
+        """
         number, radix = len(self.crossbars), self.radix
         crossbar = self.fabric.add_device(NodeKind.SWITCH, CROSSBAR_GUID + number, f"s{number}", 2 * radix)
         outputs = []
@@ -215,9 +219,9 @@ def _tables(fabric: Fabric, builder: _Builder, first_lid: Ints, paths: int) -> R
 def _with_timing(network: Network, radix: int, timing: ClosTiming) -> Network:
     """Give the channels of a network their rates, delays and buffers."""
     arrays, fabric = network.arrays, network.fabric
-    wide = np.zeros(arrays.devices, bool)  # crossbars; output queues have a point in their names
+    wide = np.zeros(arrays.devices, bool)  # Marks crossbars.  Only names of output queues have a point.
     wide[: fabric.switches] = ["." not in name for name in fabric.labels[: fabric.switches]]
-    inner = wide[arrays.src] & (arrays.src_port > radix)  # from a crossbar to an output queue
+    inner = wide[arrays.src] & (arrays.src_port > radix)  # Marks channels from a crossbar to an output queue.
     back = inner[arrays.reverse]
     internal = inner | back
     to_crossbar, to_adapter = wide[arrays.dst] & ~internal, arrays.dst >= fabric.switches

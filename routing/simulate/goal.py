@@ -62,16 +62,17 @@ class _Operation:
 
 @dataclass(frozen=True)
 class _Start:
-    """Start of an operation: not before ``at``, and after the arrival of messages, by number, and a delay each.
+    """Condition for the start of an operation, with times in nanoseconds.
 
-    Times are in nanoseconds.
+    The operation starts not before the time ``at``.  For each message number in ``after``, it starts not before the
+    arrival of this message plus the given delay.
     """
 
     at: int
     after: dict[int, int]
 
     def later(self, nanoseconds: int) -> _Start:
-        """Return this start, moved by some time."""
+        """Return this condition with all times later by a number of nanoseconds."""
         return _Start(self.at + nanoseconds, {number: delay + nanoseconds for number, delay in self.after.items()})
 
 
@@ -151,7 +152,7 @@ class _Block:
 
 
 def _operations(path: Path, most: int) -> list[_Operation]:
-    """Return the operations of all ranks, of which there may be ``most``."""
+    """Return the operations of all ranks.  A file may have at most ``most`` ranks."""
     found, count = list[_Operation](), 0
     block: _Block | None = None
     text = _COMMENT.sub(lambda match: "\n" * match[0].count("\n"), read_text(path))
@@ -201,7 +202,7 @@ def _match(path: Path, operations: list[_Operation]) -> list[int]:
 
 
 def _starts(path: Path, operations: list[_Operation]) -> list[_Start]:
-    """Return the start of each operation."""
+    """Return the condition for the start of each operation."""
     waits = [len(one.requires) for one in operations]
     followers = defaultdict[int, list[int]](list)
     for number, one in enumerate(operations):
@@ -229,7 +230,7 @@ def _starts(path: Path, operations: list[_Operation]) -> list[_Start]:
 
 
 def _completion(operation: _Operation, start: _Start) -> _Start:
-    """Return the completion of an operation, in the form of a start."""
+    """Return the condition for the completion of an operation, in the form of the condition for its start."""
     if operation.peer is None:
         return start.later(operation.nanoseconds)
     if operation.peer[0] == "recv":
@@ -238,7 +239,7 @@ def _completion(operation: _Operation, start: _Start) -> _Start:
 
 
 def _latest(starts: list[_Start]) -> _Start:
-    """Return the start after all of the given ones."""
+    """Return the condition that is met when all of the given conditions are met."""
     after: dict[int, int] = {}
     for start in starts:
         for number, delay in start.after.items():

@@ -32,8 +32,8 @@ def _demand(scenario: Scenario, fabric: Fabric, flow: Mapping[str, Any]) -> Dema
 def run_pauses(scenario: Scenario, case: Case) -> CaseOutput:
     """Analyse flows along their paths as fluids on links with pauses (:mod:`routing.deadlock.pause`).
 
-    Each iteration of the analysis has two stages.  The figures have the names of the tables in the source of the
-    method, and are listed by number of the iteration:
+    The figures have one value for each iteration of the analysis.  Stage 1 of an iteration computes fair rates, and
+    stage 2 computes pauses:
 
     - ``fair``: rates of each flow on its links after stage 1.
     - ``rates``: rate of each flow after stage 2.

@@ -34,7 +34,7 @@ def _next_switch(network: Network, lids: npt.NDArray[np.int64]) -> npt.NDArray[n
 def check_routes(network: Network, traffic: Traffic) -> None:
     """Check that the tables have a path from the source of every flow to each of its destination LIDs.
 
-    The flows themselves must have passed their checks before.
+    The values of the flows must have been checked before.
 
     Raises
     ------

@@ -69,7 +69,7 @@ def _changed(context: RerouteContext, state: State) -> int:
 
 
 def _searched(context: RerouteContext, state: State, goal: int, budget: int, retrace: bool) -> State:
-    """Move at most ``budget`` further entries to reach the utilisation ``goal``, and return needless moves.
+    """Move at most ``budget`` further entries to reach the utilisation ``goal``, and undo needless moves.
 
     With the budget 0, entries only return to their previous value, unless the utilisation exceeds the goal.
     """

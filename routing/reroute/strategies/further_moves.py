@@ -102,13 +102,15 @@ def move_further(context: RerouteContext, repaired: Candidate) -> Candidate:
 def _better(
     context: RerouteContext, start: State, repaired: Candidate, goal: int
 ) -> Iterator[tuple[State, Routing | None]]:
-    """Yield states that are better than that of the repaired tables, and the best one first.
+    """Yield states that are better than ``start``, the state of the repaired tables.  The best state comes first, and
+    the caller takes the first state that is safe to write.
 
-    The first state is sought towards ``goal``, and the others towards the goal of ``start``, which tables from scratch
-    may have raised.  The first state counts only if at most 3.5 entries have changed for each missing one.
+    The first state results from moves towards the utilisation ``goal``.  It is left out if more than 3.5 entries have
+    changed for each missing entry.  The other states result from moves towards the goal of ``start``, which is higher
+    than ``goal`` if even tables from scratch have a higher utilisation.
 
-    The caller takes the first state that is safe to write.  Tables beside a state are those with more changed entries:
-    the state counts only if it is not harder to write than these tables.
+    Each state comes with tables, or None.  These are tables with more changed entries.  The caller takes the state only
+    if it is not harder to write than these tables.
     """
     missing = max(repaired.found.broken, repaired.missing)
 

@@ -76,7 +76,8 @@ class RequestGrant(Mechanism):
     reserve
         Whether a grant reserves space in the buffer of the last switch.
     in_band
-        Whether control data takes bandwidth.  If not, it takes ``control_delay`` ticks, and nothing is unsolicited.
+        Whether control data takes bandwidth.  If not, it takes ``control_delay`` ticks, and no segment is sent without
+        a grant.
     segment, control
         Bytes of the largest segment, and of a segment without data.
     grant
@@ -90,7 +91,7 @@ class RequestGrant(Mechanism):
     burst
         Mean number of packets of a burst.  All packets of a burst have one destination and follow each other directly.
     blocked, block_from, block_until
-        Adapters to which nothing departs from the last switch in some time, and the ticks at which it begins and ends.
+        Adapters to which the last switch sends nothing for some time, and the ticks at which this time begins and ends.
     """
 
     name: ClassVar[str] = "request-grant"
