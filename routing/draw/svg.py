@@ -277,7 +277,7 @@ class _Drawing:
             return
         for row, (x, y) in enumerate(self.picture.layout.xy.tolist()):
             text = _line(system_name(fabric.switch_name[row]) or fabric.labels[row])
-            shown = text if len(text) <= NAME else "…" + text[1 - NAME :]  # A long name keeps its end, where names differ.
+            shown = text if len(text) <= NAME else "…" + text[1 - NAME :]  # Names often differ at their ends.
             near = np.abs(drawn - (x, y)) < (LETTER * len(shown), 12)
             if not near.all(axis=1).any():
                 drawn = np.vstack([drawn, (x, y)])

@@ -47,9 +47,9 @@ class Disjoint:
     The tree of offset 0 has balanced shortest paths.
 
     Every other tree keeps some branches of the tree of offset 0.  The switches outside of these branches join them, if
-    possible over links that no earlier tree uses for the paths of these switches.  A local search changes next hops until most pairs have the
-    wanted number of link-disjoint paths.  A path is at most :data:`DETOUR` hops longer than the diameter wherever trees
-    allow it.
+    possible over links that no earlier tree uses for the paths of these switches.  A local search changes next hops
+    until most pairs have the wanted number of link-disjoint paths.  A path is at most :data:`DETOUR` hops longer than
+    the diameter wherever trees allow it.
 
     Each VL has an order of the switches, and its paths lead up and then down (:mod:`routing.engines.disjoint_orders`).
     If a path is allowed, its reverse is allowed too.  The search keeps for each pair and offset a VL that allows the

@@ -113,8 +113,8 @@ class _Rows:
     def _replace_missing_links(self, found: Hops, goal: Ints, rank: Ints) -> None:
         """Set the next hops of switches without a link to the goal: they send to a switch that has such a link.
 
-        ``found`` (uint8[D, N]) has the next hops.  ``goal`` (int64[D]) is the coordinate of each destination along the dimension, and ``rank`` (int64[D]) a number
-        by which destinations use such switches in turn.
+        ``found`` (uint8[D, N]) has the next hops.  ``goal`` (int64[D]) is the coordinate of each destination along the
+        dimension, and ``rank`` (int64[D]) a number by which destinations use such switches in turn.
         """
         linked = self._has_link()
         missing = (self.there[self.row] >= 0) & (self.link == NONE)
