@@ -388,8 +388,9 @@ class MixedGraphs:
     def _part(self, replies: bool, switches: bool, switch_pairs: bool) -> npt.NDArray[Any]:
         """Return the VLs on which each CDG edge is used by packets to LIDs whose LFT columns change.
 
-        If ``switches``, the packets to LIDs of switches are traced, else the packets to all other LIDs.  The result has
-        the shape of :meth:`_dep`.
+        If ``switches``, the packets to LIDs of switches are traced, else the packets to all other LIDs.  ``replies``
+        and ``switch_pairs`` are whether replies and switch-to-switch traffic are included.  The result has the shape of
+        :meth:`_dep`.
         """
         key = replies, switches, switch_pairs
         if key not in self._parts:

@@ -225,7 +225,10 @@ def lids_of_dependency(
 def _lids_by_ports(
     fabric: Fabric, routing: Routing, here: tuple[int, int], following: tuple[int, int], *, endports: int
 ) -> list[int]:
-    """Return the LIDs whose LFT entries lead from the channel of ``here`` to that of ``following``."""
+    """Return the LIDs whose LFT entries lead from the channel of ``here`` to that of ``following``.
+
+    If ``endports`` is 2, only LIDs of CAs and routers are returned.
+    """
     channels, lids = fabric.channels, fabric.lids
     first, second = here[0], following[0]
     rows = channels.src[first], channels.src[second]

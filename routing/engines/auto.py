@@ -69,8 +69,8 @@ class Tried:
     bisection: float
 
     def throughput(self, others: Sequence[Tried]) -> float:
-        """Return the product of all-to-all share and bisection bandwidth, each relative to the largest value of all
-        candidates.
+        """Return the product of all-to-all share and bisection bandwidth, each divided by the largest value of all
+        candidates (``others``).
         """
         pairs = ((self.all_to_all, [o.all_to_all for o in others]), (self.bisection, [o.bisection for o in others]))
         return math.prod(own / max(every) if max(every) else 1.0 for own, every in pairs)

@@ -177,7 +177,10 @@ def _assign(
 def _crossing(
     fabric: Fabric, destinations: Destinations, groups: PairGroups, vl: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.int64]:
-    """Return int64[S, L], the VL for traffic between parts, by source switch and LID; -1 for traffic within a part."""
+    """Return int64[S, L], the VL for traffic between parts, by source switch and LID; -1 for traffic within a part.
+
+    ``groups`` holds the pairs of switches, and ``vl`` the VL of each pair (see :func:`_assign`).
+    """
     pairs = np.full((fabric.switches, fabric.switches), -1, np.int64)
     pairs[groups.high, groups.low] = pairs[groups.low, groups.high] = vl
     found = np.full((fabric.switches, len(fabric.lids)), -1, np.int64)

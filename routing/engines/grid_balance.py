@@ -120,13 +120,13 @@ class _Trees:
         return np.asarray(self.load * self.bundles.inverse_capacity)
 
     def over(self, channel: int) -> Ints:
-        """Return the trees with traffic over a bundle, those with the most traffic first."""
+        """Return the trees with traffic over the bundle number ``channel``, those with the most traffic first."""
         start = int(self.src[channel])
         trees = np.flatnonzero((self.hop[:, start] == channel - self.bundles.first[start]) & (self.flow[:, start] > 0))
         return trees[np.argsort(-np.round(self.flow[trees, start], 9), kind="stable")]
 
     def unload(self, channel: int, trees: Ints) -> bool:
-        """Move the paths of one switch away from a bundle, in one of the given trees.
+        """Move the paths of one switch away from the bundle number ``channel``, in one of the given trees.
 
         Returns
         -------
@@ -141,7 +141,7 @@ class _Trees:
         while (moving := np.flatnonzero(at != self.roots[tree])).size:
             onward = self._bundle(tree[moving], at[moving])
             utilisation = (self.load[onward] + flow[moving]) * self.bundles.inverse_capacity[onward]
-            # A path that returns to the bundle or to the switch does not lead around it.
+            # A switch cannot move to a neighbour whose path leads over the bundle or through the switch.
             utilisation[(onward == channel) | (at[moving] == switch[moving])] = np.inf
             worst[moving] = np.maximum(worst[moving], utilisation)
             at[moving] = np.where(np.isfinite(utilisation), self.bundles.dst[onward], self.roots[tree[moving]])
@@ -166,7 +166,9 @@ class _Trees:
         return found
 
     def _moves(self, channel: int, trees: Ints) -> tuple[Ints, Ints, Ints]:
-        """Return possible moves as trees, switches, and the bundles by which the switches would send, int64[M] each."""
+        """Return the moves away from a bundle: trees, switches, and the bundles by which these would send, int64[M]
+        each.
+        """
         first, dst = self.bundles.first.astype(np.int64), self.bundles.dst
         start = int(self.src[channel])
         row, switch = np.nonzero(self._through(trees, start) & (self.flow[trees] > 0))

@@ -80,7 +80,7 @@ def connect_inner_switches(
 def _on_one_vl(job: Inner, counted: Cdg) -> Routing | None:
     """Return the tables with all paths between inner switches on one SL; None if no SL admits them.
 
-    ``counted`` is the CDG of all other paths.
+    ``job`` holds the tables without these paths, and ``counted`` the CDG of all other paths.
     """
     for sl in np.unique(job.routing.sl).tolist():
         columns = columns_of(job, np.flatnonzero(job.inner), of_vls(counted, 1 << int(job.routing.sl2vl[sl])))
@@ -90,9 +90,10 @@ def _on_one_vl(job: Inner, counted: Cdg) -> Routing | None:
 
 
 def _by_pair(job: Inner, counted: Cdg, *, replies: bool) -> Routing | None:
-    """Return the tables with a suitable SL for each path between inner switches; None if some path fits on no SL.
+    """Return the tables with an SL for each path between inner switches, on whose VL the path closes no cycle.  None if
+    some path fits on no SL.
 
-    ``counted`` is the CDG of all other paths.
+    ``job`` holds the tables without these paths, and ``counted`` the CDG of all other paths.
 
     With ``replies``, the paths of a pair in both directions have the same SL.  The paths are placed one after the
     other, in several sequences.

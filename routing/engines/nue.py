@@ -246,7 +246,7 @@ class _Job:
     def best(self) -> tuple[NueTrees, Seeds]:
         """Return the best trees and the seeds from which they were computed.
 
-        The search ends with the first seeds whose balance is good enough.
+        The search ends with the first seeds whose trees have a highest utilisation close to the mean utilisation.
         """
         outcomes = []
         good_enough = GOOD_ENOUGH if self.layers > 1 else GOOD_ENOUGH_ON_ONE_VL

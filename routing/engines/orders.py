@@ -260,8 +260,11 @@ class OrderSearch:
         )
 
     def _try(self, position: npt.NDArray[np.int32], targets: Targets, passes: int = 0) -> tuple[int, float]:
-        """Compute the trees in an order of the switches, and rate them.  The result is a tuple; the smaller tuple is
-        better.
+        """Compute the trees to ``targets`` in an order of the switches, and rate them.  The result is a tuple; the
+        smaller tuple is better.
+
+        ``position`` (int32[S] or int32[layers, S]) is the position of each switch in the order, and ``passes`` the
+        number of refinement passes.
 
         Returns
         -------

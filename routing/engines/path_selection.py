@@ -53,8 +53,8 @@ class PathSet:
         Highest utilisation of a channel (load over capacity).
     bound
         Lower bound of ``max_utilisation`` for any shortest paths: the mean utilisation of all channels, since all
-        shortest paths have the same total number of hops.  In grids and tori this is true for each direction; the
-        largest bound counts (an estimate if links are missing).
+        shortest paths have equally many hops in total.  In grids and tori, they have equally many hops in each
+        direction.  So the bound is the highest mean utilisation of a direction (an estimate if links are missing).
     """
 
     name: str

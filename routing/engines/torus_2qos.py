@@ -137,8 +137,9 @@ ENGINE = TorusTwoQos()
 def _sl2vl(routes: GridRoutes, datelines: int, spare: int) -> npt.NDArray[np.uint8]:
     """Return uint8[S, P, P, 16], the VL by switch, in-port, out-port and SL.
 
-    For an SL of datelines, the VL towards another switch is the bit of the dimension in which the out-port leads.  Each
-    SL for detours has one VL.
+    The first ``datelines`` SLs state which datelines a path crosses, one bit for each dimension.  On such an SL, the VL
+    towards another switch is the bit of the dimension in which the out-port leads.  Each of the next SLs, which are for
+    detours, has one VL.  ``spare`` is the number of VLs for detours.
     """
     fabric, first = routes.fabric, routes.options.first_vl
     channels, ports = fabric.channels, 1 + int(fabric.switch_ports.max(initial=0))

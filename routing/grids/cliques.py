@@ -94,7 +94,10 @@ class _Rows:
         self.link[a[along], self.own[b[along]]] = (inside - bundles.first[src[inside]])[along]
 
     def next_bundle(self, root: Ints, port: Ints, offset: Ints) -> Hops:
-        """Return uint8[D, N], the bundle by which each switch sends along this dimension towards each destination."""
+        """Return uint8[D, N], the bundle by which each switch sends along this dimension towards each destination.
+
+        ``root``, ``port`` and ``offset`` are those of :func:`clique_trees`.
+        """
         goal = self.own[root]
         rank = _rank_of(port, goal) + offset
         found = self.link.T[goal]

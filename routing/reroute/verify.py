@@ -68,6 +68,9 @@ def verify_minimal_change(
 ) -> Candidate | Refusal:
     """Prove the tables with the fewest changes.  They are refused if their certificate is weaker, or covers less
     traffic, than that of the previous tables.
+
+    ``order`` is a topological order of their dependencies (int32[V, C]), and ``missing`` the number of entries that
+    were missing.
     """
     certificate, weaker_tables = context.certificate, "the tables with the fewest changes are not as safe as before"
     if certificate is None:

@@ -95,7 +95,10 @@ def _clos_of(table: Mapping[str, Any]) -> Clos:
 
 
 def _between(early: AdapterCounts, late: AdapterCounts, rows: Sequence[int], ticks: int) -> tuple[float | None, float]:
-    """Return mean delay in times of a small packet, and throughput, of some adapters between two readings."""
+    """Return the mean delay, in times of a small packet, and the throughput of the adapters ``rows``.
+
+    The period is that between two readings of the counters, ``early`` and ``late``, which lasts ``ticks``.
+    """
     departed = int((late.departed - early.departed)[rows].sum())
     delay = int((late.delay - early.delay)[rows].sum())
     share = int((late.departed_bytes - early.departed_bytes)[rows].sum()) / max(ticks, 1) / max(len(rows), 1)
@@ -134,7 +137,11 @@ def _series(
     occupied: Sequence[npt.NDArray[np.int64]],
     hot: int,
 ) -> Series:
-    """Return the time series of a simulation: grants held, the fullest output queue, and throughputs."""
+    """Return the time series of a simulation: grants held, the fullest output queue, and throughputs.
+
+    ``read`` has the counters at each of ``ticks``, and ``occupied`` the blocks in the queues.  The first ``hot``
+    adapters are hotspots.
+    """
     cold, blocks = list(range(hot, len(adapters.clos.first_lid))), -(-adapters.segment // 64)
     pairs = list(pairwise(ticks))
     shares = {"other outputs": cold} | ({"hotspots": list(range(hot))} if hot else {})

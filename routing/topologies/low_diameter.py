@@ -127,8 +127,9 @@ def slimfly(q: int, options: TopologyOptions = DEFAULTS) -> Fabric:
 def _slimfly_steps(field: GaloisField, delta: int) -> tuple[frozenset[int], frozenset[int]]:
     """Return the generator sets of the two halves of a Slim Fly.
 
-    Two switches of a column of a half are linked if their difference in the finite field is in the half's set.  Each
-    set is closed under negation, so the order of the two does not matter.
+    ``delta`` is d in q = 4 w + d (see :func:`slimfly`).  Two switches in a column of a half are linked if their
+    difference in the finite field is in the set of this half.  Each set contains -x for each x, so the order of the two
+    switches does not matter.
     """
     q = field.order
     if delta == -1:

@@ -178,9 +178,10 @@ class RequestGrant(Mechanism):
 
 
 def hotspot_loads(adapters: int, hot: Sequence[int], over: float, load: float) -> npt.NDArray[np.float64]:
-    """Return loads by which hotspots get ``over`` times the rate of a line, and other outputs ``load`` times.
+    """Return float64[N, N], loads by which each hotspot gets ``over`` times the rate of a line, and each other output
+    ``load`` times this rate.
 
-    Every input sends equal loads to all hotspots, and equal loads to all other outputs.
+    ``adapters`` is the number of adapters, and ``hot`` lists the hotspots.  An output gets equal loads from all inputs.
     """
     by_output = np.full(adapters, load)
     by_output[list(hot)] = over
