@@ -135,7 +135,8 @@ def _tree(
 ) -> tuple[Switch, ...]:
     """Return the tree of one connected part of the fabric: its leaves, its pods, and its root.
 
-    Names of pods begin with ``prefix``, and differ from those of all switches.
+    ``leaves`` has the names of the nodes at each leaf (row), and ``labels`` the name of each switch.  Names of pods
+    begin with ``prefix``, and differ from those of all switches.
     """
     switches = [Switch(labels[row], nodes=tuple(names)) for row, names in leaves.items()]
     top = {row: labels[row] for row in leaves}  # By leaf: name of the highest pod above it so far, else its own.

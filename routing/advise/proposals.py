@@ -170,7 +170,10 @@ def _joined(numbers: Iterator[int] | tuple[int, ...]) -> str:
 
 
 def _two_levels(hosts: int, ports: int) -> Iterator[Shape]:
-    """Yield trees of two levels, leaves and spines.  Every leaf has equally many cables to every spine."""
+    """Yield trees of two levels (leaves and spines) for ``hosts`` CAs, with switches of ``ports`` ports.
+
+    Every leaf has equally many cables to every spine.
+    """
     for down in range(1, ports):
         leaves = math.ceil(hosts / down)
         own = math.ceil(hosts / leaves)
@@ -183,7 +186,10 @@ def _two_levels(hosts: int, ports: int) -> Iterator[Shape]:
 
 
 def _deep_trees(hosts: int, ports: int, levels: int) -> Iterator[Shape]:
-    """Yield trees of ``levels`` levels, three or more, in which only the leaves are oversubscribed."""
+    """Yield trees of ``levels`` levels (at least three) for ``hosts`` CAs, with switches of ``ports`` ports.
+
+    Only the leaves are oversubscribed.
+    """
     for target in TARGETS:
         down = int(ports / (1 + target))
         up = min(ports - down, down)
@@ -217,8 +223,9 @@ def _grids(dimensions: int, smallest: int, most: int) -> Iterator[tuple[int, ...
 
 
 def _hyperx(hosts: int, ports: int, dimensions: int) -> Iterator[Shape]:
-    """Yield HyperX fabrics with equally many parallel cables in all dimensions.
+    """Yield HyperX fabrics for ``hosts`` CAs, with switches of ``ports`` ports.
 
+    All dimensions have equally many parallel cables.
     The bisection follows J. Ahn et al., SC 2009.  It is half the number of switches of the narrowest dimension, times
     the number of parallel cables, divided by the number of CAs at a switch.
     """
@@ -234,9 +241,10 @@ def _hyperx(hosts: int, ports: int, dimensions: int) -> Iterator[Shape]:
 
 
 def _tori(hosts: int, ports: int, dimensions: int) -> Iterator[Shape]:
-    """Yield tori with equally many parallel cables in all dimensions.
+    """Yield tori for ``hosts`` CAs, with switches of ``ports`` ports.
 
-    The bisection is that of a cut through the middle of the longest dimension.
+    All dimensions have equally many parallel cables.  The bisection is that of a cut through the middle of the longest
+    dimension.
     """
     for sizes in _grids(dimensions, 3, hosts):
         switches = math.prod(sizes)
@@ -248,9 +256,10 @@ def _tori(hosts: int, ports: int, dimensions: int) -> Iterator[Shape]:
 
 
 def _dragonflies(hosts: int, ports: int) -> Iterator[Shape]:
-    """Yield dragonflies, whose groups have twice as many switches as a switch has global links.
+    """Yield dragonflies for ``hosts`` CAs, with switches of ``ports`` ports.
 
-    A global link is a link to another group.  Source: Kim et al., ISCA 2008.
+    A group has twice as many switches as a switch has global links (links to other groups).  Source: Kim et al., ISCA
+    2008.
     """
     for links in range(1, ports // 3 + 1):
         size = 2 * links
@@ -268,7 +277,10 @@ def _dragonflies(hosts: int, ports: int) -> Iterator[Shape]:
 
 
 def _slimflies(hosts: int, ports: int) -> Iterator[Shape]:
-    """Yield Slim Flies.  Their bisection is estimated by that of a random graph with equally many links per switch."""
+    """Yield Slim Flies for ``hosts`` CAs, with switches of ``ports`` ports.
+
+    Their bisection is estimated by that of a random graph with equally many links per switch.
+    """
     for q in range(3, 128):
         degree = (3 * q - {0: 0, 1: 1, 3: -1}.get(q % 4, 0)) // 2
         switches = 2 * q * q

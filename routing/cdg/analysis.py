@@ -78,11 +78,17 @@ class Graphs(Protocol):
     """
 
     def order(self, *, replies: bool, switch_pairs: bool) -> npt.NDArray[np.int32] | None:
-        """Return int32[V, C], a topological order of the CDG for this traffic; None if it has a cycle."""
+        """Return int32[V, C], a topological order of the CDG; None if it has a cycle.
+
+        The arguments state whether the CDG includes replies, and switch-to-switch traffic.
+        """
         ...
 
     def cycle(self, *, replies: bool, switch_pairs: bool) -> Cycle:
-        """Return a shortest cycle of the CDG for this traffic; there must be one."""
+        """Return a shortest cycle of the CDG; there must be one.
+
+        The arguments state whether the CDG includes replies, and switch-to-switch traffic.
+        """
         ...
 
 
@@ -155,6 +161,8 @@ def judge(graphs: Graphs, explain: bool) -> tuple[Certificate | None, Cycle | No
 
     A certificate for requests and replies is tried before one for requests only.  Within each of these strengths, a
     certificate for all traffic is tried before one without switch-to-switch traffic.
+
+    Without ``explain``, the cycles that do not prevent a certificate are None.
     """
     cycles: dict[bool, Cycle] = {}
     for replies, strength in _STRENGTHS:
@@ -264,7 +272,7 @@ def _vls_used(fabric: Fabric, routing: Routing, vl_bit: npt.NDArray[np.uint16], 
 
 
 def _shortest_open(fabric: Fabric, masks: npt.NDArray[np.uint16], order: npt.NDArray[np.int32]) -> Cycle:
-    """Return a shortest cycle among the channels whose position in ``order`` is -1.
+    """Return a shortest cycle of the CDG ``masks`` among the channels whose position in ``order`` is -1.
 
     Channels with position -1 are on a cycle or downstream of a cycle.
     """
@@ -278,7 +286,8 @@ def _shortest_open(fabric: Fabric, masks: npt.NDArray[np.uint16], order: npt.NDA
 def _count_dropped(fabric: Fabric, routing: Routing, found: Trace, vl_bit: npt.NDArray[np.uint16]) -> int:
     """Count the pairs (switch, LID) whose packets are dropped because of their SL.
 
-    A switch that sends to its own LID does not count.
+    A switch that sends to its own LID does not count.  ``found`` is the trace of all routes, and ``vl_bit``
+    (uint16[16]) is 1 << VL of each SL, 0 for dropped SLs.
     """
     travels = (found.hops < 255) & ((found.hops > 0) | (fabric.lids.port != 0))
     lost = vl_bit[routing.sl] == 0

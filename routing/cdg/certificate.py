@@ -161,7 +161,7 @@ def _entries(fabric: Fabric, routing: Routing) -> Iterator[_Entry]:
 
 
 def _traffic(fabric: Fabric, routing: Routing, entry: _Entry, certificate: Certificate) -> npt.NDArray[np.uint16]:
-    """Return uint16[L], the SLs of packets that enter at a port towards each LID, as bits.
+    """Return uint16[L], the SLs of packets that enter at a port (``entry``) towards each LID, as bits.
 
     Packets that the certificate does not cover are left out.
     """

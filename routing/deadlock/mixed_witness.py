@@ -245,7 +245,7 @@ class _Finder:
         return found
 
     def _sls_between(self, sender: Sender, lid: int, *, reply: bool) -> list[int]:
-        """Return the SLs of a sender's packets to a LID: of its requests, or of its replies to the LID's owner."""
+        """Return the SLs of a sender's requests to a LID, or of its replies to the LID's owner if ``reply``."""
         if reply and not sender.lid:
             return []
         sls: set[int] = set()

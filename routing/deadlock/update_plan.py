@@ -173,7 +173,7 @@ class _Planner:
         return taken
 
     def _bisect(self, offered: Mask, lids: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Return LIDs whose entries can be written in one round, if VLs change along a path.
+        """Return LIDs of ``lids`` whose entries in ``offered`` can be written in one round, if VLs change along a path.
 
         The LIDs are found by bisection: a set of LIDs that closes a cycle is halved, and both halves are tried.
         """

@@ -51,8 +51,7 @@ class Frame:
 
 
 def frame_at(near: Neighbours, origin: int) -> Frame:
-    """Return the dimensions at a switch.
-
+    """Return the dimensions at the switch ``origin``.  ``near`` has the neighbours of each switch.
     Two neighbours lie in different dimensions if they have a second common neighbour, which is the fourth corner of a
     square.  If a link of this square is missing, parallel squares decide.  Neighbours that are linked to each other lie
     in one dimension.
@@ -127,10 +126,10 @@ def _is_linked_elsewhere(near: Neighbours, origin: int, a: int, b: int) -> bool:
 
 
 def _shifted(near: Neighbours, origin: int, pair: tuple[int, int], c: int) -> list[tuple[int, int]]:
-    """Return the corners that complete two squares over the origin and a third neighbour ``c`` of the origin.
+    """Return the fourth corners of two squares that both contain the switch ``origin`` and its neighbour ``c``.
 
-    One square has the first neighbour of ``pair`` as a corner, the other square the second one.  The result is empty
-    unless both corners are unique.
+    One square contains the first switch of ``pair``, the other square the second one.  Both are neighbours of
+    ``origin``.  The result is empty unless both fourth corners are unique.
     """
     one, other = (near[neighbour] & near[c] - {origin} for neighbour in pair)
     if len(one) != 1 or len(other) != 1:
@@ -139,8 +138,8 @@ def _shifted(near: Neighbours, origin: int, pair: tuple[int, int], c: int) -> li
 
 
 def _pair_up(partners: dict[int, list[int]]) -> tuple[tuple[int, int], ...]:
-    """Return pairs of opposite neighbours.  ``partners`` lists the possible partners of each; those with the fewest are
-    paired first.
+    """Return pairs of opposite neighbours.  ``partners`` lists the possible partners of each neighbour.  Neighbours
+    with the fewest possible partners are paired first.
     """
     rest = {one: set(others) for one, others in partners.items()}
     pairs: list[tuple[int, int]] = []

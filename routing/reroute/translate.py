@@ -187,7 +187,10 @@ def reindex(
 def _drop_lost_channels(
     valid: npt.NDArray[np.uint8], row: npt.NDArray[np.int32], old_fabric: Fabric, fabric: Fabric
 ) -> int:
-    """Set entries over lost or re-cabled channels to 255, and return the number of these entries."""
+    """Set entries in ``valid`` over lost or re-cabled channels to 255, and return the number of these entries.
+
+    ``row`` (int32[S]) is the row of each present switch in ``old_fabric``, -1 for a new switch.
+    """
     count, written = 0, np.zeros(len(valid), np.uint8)
     for switch, port in zip(*lost_ports(row, old_fabric, fabric), strict=True):
         entries = valid[switch]

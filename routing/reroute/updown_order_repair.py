@@ -125,7 +125,9 @@ def _inverted(
 ) -> npt.NDArray[np.intp]:
     """Return the cut-off switches (those without an upward path to the root) in their new Up*/Down* order.
 
-    Switch ``x`` comes first, then the cut-off switches on its upward path, then all others in their old order.
+    Switch ``x`` comes first, then the cut-off switches on its upward path, then all other cut-off switches in their old
+    order.  ``position`` (int32[S]) is the position of each switch in the old order, and ``is_cut_off`` marks the
+    cut-off switches.
     """
     path = [x]
     while True:
@@ -146,8 +148,9 @@ def _move_after(
     """Return a new Up*/Down* order of the switches, in which switch ``gate`` is above all switches without an upward
     path.
 
-    Switch ``gate`` comes right after the switches above it.  The switches without an upward path (``members``) come
-    right after ``gate``.
+    Switch ``gate`` comes right after the old position ``above[gate]``, which is that of the last switch above it that
+    is not cut off.  The switches without an upward path (``members``) come right after ``gate``.  ``position`` is the
+    old order.
     """
     key = position.astype(np.float64)
     key[gate] = above[gate] + 0.25
@@ -175,7 +178,8 @@ def _moved_within_order(
     """Return a new Up*/Down* order in which switch ``x`` is right above switch ``top``, which has no upward link so
     far.
 
-    Both switches are placed as late as possible, but before the other neighbours of ``top`` (``others``).
+    Both switches are placed as late as possible, but before the other neighbours of ``top`` (``others``).  ``position``
+    is the position of each switch in the old order.
     """
     key = position.astype(np.float64)
     key[top] = position[others].min(initial=len(position)) - 0.25

@@ -127,7 +127,10 @@ def pattern_traffic(
 
 
 def _timed(network: Network, flow: Flow, process: Process, load: float, burst: float) -> Flow:
-    """Return a flow whose messages become due by an arrival process.  Their mean load of the CA's link is given."""
+    """Return a flow whose messages become due by an arrival process.
+
+    ``load`` is the mean load of the sending CA's link, and ``burst`` the mean number of messages of a burst.
+    """
     interval = message_interval(network, flow.source, load, flow.bytes)
     busy = message_interval(network, flow.source, 1.0, flow.bytes)
     if process is Process.POISSON:

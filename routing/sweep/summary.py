@@ -104,8 +104,10 @@ def _mean(values: list[float]) -> float | None:
 
 
 def _over_fresh(group: Iterable[Record], fresh: Mapping[Case, float | None]) -> list[float]:
-    """Return how much more of the all-to-all rate is lost than with tables from scratch, for the cases with known
-    tables from scratch.
+    """Return how much more of the all-to-all rate each result in ``group`` loses than tables from scratch do.
+
+    ``fresh`` has the rate with tables from scratch by case, divided by the rate before the fault.  Results without
+    faults, and results without a known rate with tables from scratch, are left out.
     """
     found = []
     for record in group:

@@ -43,7 +43,8 @@ def hub_orders(
     """Yield orders of the switches, int32[S].  Each order begins with another leaf, its hub.
 
     Hubs with the most top switches above them come first.  Leaves that are torn in the first order
-    (:func:`torn_leaves`) are the hubs of further orders.
+    (:func:`torn_leaves`) are the hubs of further orders.  ``senders`` (float64[S]) is the weight of the senders at each
+    switch.
     """
     below = _below(fabric, level)
     hubs: list[list[int]] = []
@@ -108,7 +109,7 @@ def _order(
 
     Every switch needs a path up to one of these first switches.  If a switch has no such path, more switches are placed
     after the first ones.  These are the highest switch that has such a path and is linked to a switch without one, and
-    the switches above it, also from the bottom up.
+    the switches above it, also from the bottom up.  ``below`` is the result of :func:`_below`.
     """
     channels, switches = fabric.channels, fabric.switches
     placed: npt.NDArray[np.bool_] = np.zeros(switches, np.bool_)
