@@ -120,13 +120,15 @@ def _in_place(routing: Routing, old_fabric: Fabric, fabric: Fabric, snapshot: Sn
     255.
     """
     nowhere = np.flatnonzero(fabric.lids.switch < 0)
+    broken = int(np.count_nonzero(routing.lft[:, nowhere] != NO_PORT))
     # If the fabric is split, or entries lead to lost LIDs, entries of all rows may be invalid.
-    if fabric.component.max(initial=0) > 0 or (routing.lft[:, nowhere] != NO_PORT).any():
+    if fabric.component.max(initial=0) > 0 or broken:
         snapshot = None
     valid = routing.lft.copy() if snapshot is None else shared_copy(snapshot)
     row, column = np.arange(fabric.switches, dtype=np.int32), np.arange(len(fabric.lids))
-    broken = int(np.count_nonzero(valid[:, nowhere] != NO_PORT))
-    valid[:, nowhere] = NO_PORT
+    # A write to each row would copy a page of each row of a snapshot.
+    if broken:
+        valid[:, nowhere] = NO_PORT
     broken += invalidate_lost_entries(valid, old_fabric, fabric, column)
     return TranslatedTables(
         replace(routing, lft=valid), routing.lft, row, column, broken, in_place=True, nothing_new=True
