@@ -71,6 +71,7 @@ def check(
     the stored certificate is not valid, or no port has enough VLs for --message-types.  Exit status 3: unknown service
     levels or SL2VL tables decide the question.
     """
+    from routing.deadlock.offset_replies import replies_need_offset
     from routing.deadlock.verdict import decide
 
     with spinner(f"reading {fabric} and {tables}"):
@@ -78,6 +79,7 @@ def check(
         routing = fabric_argument.tables(tables, subnet)
     with spinner("proving"):
         verdict = decide(subnet, routing, threads=threads)
+        at_offset = verdict.loops == "none" and replies_need_offset(subnet, routing, verdict.proof)
         carried = carried_certificate(tables, subnet, routing, threads)
         groups = None if multicast is None else multicast_verdict(multicast, subnet, routing, verdict, multicast_sl)
     chain = None if types is None else chain_of(verdict, types)
@@ -85,9 +87,12 @@ def check(
     if groups is not None and not groups.good and status != FINDING:
         status = UNDECIDED if groups.loops == "unknown" and not groups.looping else FINDING
     rows = summary(subnet, verdict, carried, chain, groups)
+    if at_offset:
+        rows.append(proof_report.REPLIES_AT_OFFSET)
     write_reports(lambda: report_of(subnet, routing, verdict, rows, threads))
     if as_json:
         more = {
+            "replies_at_offset": at_offset,
             "bundle_certificate": carried,
             "required": require,
             "ok": status == 0,

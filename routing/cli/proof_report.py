@@ -29,6 +29,10 @@ _ALSO: Mapping[tuple[str | None, str | None], str] = {
 }
 
 
+REPLIES_AT_OFFSET = ("replies", "safe on the request's SL only if sent to the LID offset of the request")
+"""Row of a report on tables whose replies are safe at the LID offset of the request only."""
+
+
 def fabric_line(fabric: Fabric) -> str:
     """Describe a fabric in one line: its name and its numbers of devices and links."""
     parts = 1 + int(fabric.component.max(initial=0))

@@ -155,16 +155,10 @@ class Result:
 
     @property
     def replies_at_offset(self) -> bool:
-        """Whether replies are safe only if each reply goes to the same LID offset as its request.
+        """Whether replies are safe only if each reply goes to the same LID offset as its request."""
+        from routing.deadlock.offset_replies import replies_need_offset
 
-        The value can be true only with an LMC above 0, where an end port has several LIDs.
-        """
-        from routing.deadlock.offset_replies import replies_follow_requests
-
-        fabric, routing = self.tables.fabric, self.tables.routing
-        if self.tables.proof.strength != "forward" or not fabric.endport_lmc.any():
-            return False
-        return replies_follow_requests(fabric, routing)
+        return replies_need_offset(self.tables.fabric, self.tables.routing, self.tables.proof)
 
     def kept(self, rerouted: Rerouted) -> CapacityKept:
         """Return the rates after the re-route, and those of tables from scratch, divided by the rates before."""
@@ -218,7 +212,7 @@ def facts(result: Result) -> Iterator[tuple[str, str]]:
         yield "paths", f"{routing.provenance.options['fallback']}: other paths were not found with this number of VLs"
     yield from proof_report.facts(result.tables.proof)
     if result.replies_at_offset:
-        yield "replies", "safe on the request's SL only if sent to the LID offset of the request"
+        yield proof_report.REPLIES_AT_OFFSET
     yield "hops", f"{quality.hops_mean:.2f} mean, {quality.hops_max} most, between the switches of two CAs"
     yield "all-to-all", proof_report.percentage(quality.all_to_all)
     yield from parts_facts(quality)

@@ -6,11 +6,21 @@ from __future__ import annotations
 
 import numpy as np
 
+from routing.deadlock.proof import Proof
 from routing.endports import attached
 from routing.fabric import Fabric
 from routing.tables import Routing
 
 _PAIRS_AT_ONCE = 4_000_000
+
+
+def replies_need_offset(fabric: Fabric, routing: Routing, proof: Proof) -> bool:
+    """Return whether replies are safe only if each reply goes to the same LID offset as its request.
+
+    The result can be true only with an LMC above 0, where an end port has several LIDs.  ``proof`` is the proof of the
+    tables.
+    """
+    return proof.strength == "forward" and bool(fabric.endport_lmc.any()) and replies_follow_requests(fabric, routing)
 
 
 def replies_follow_requests(fabric: Fabric, routing: Routing) -> bool:

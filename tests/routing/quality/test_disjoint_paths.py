@@ -112,8 +112,14 @@ def test_a_mix_of_lmcs():
 
 def test_the_command_reports_the_shares(tmp_path):
     (tmp_path / "out").mkdir()
+    (tmp_path / "reversible").mkdir()
     made = run("route", "hyperx:3x3,cas=1,lmc=2", "-e", "disjoint", "-o", tmp_path / "out").stdout
-    assert "safe on the request's SL only if sent to the LID offset of the request" in made
+    at_offset = "safe on the request's SL only if sent to the LID offset of the request"
+    assert at_offset in made
+    assert at_offset in run("check", "hyperx:3x3,cas=1,lmc=2", tmp_path / "out").stdout
+    run("route", "hyperx:3x3,cas=1,lmc=2", "-e", "disjoint", "--reversible", "-o", tmp_path / "reversible")
+    checked = run("check", "hyperx:3x3,cas=1,lmc=2", tmp_path / "reversible", "--json").stdout
+    assert not json.loads(checked)["replies_at_offset"]
     text = run("quality", "hyperx:3x3,cas=1,lmc=2", tmp_path / "out").stdout
     assert "pairs by their least number of link-disjoint paths: 2: 100.0 %" in text
     measured = json.loads(run("quality", "hyperx:3x3,cas=1,lmc=2", tmp_path / "out", "--json").stdout)
