@@ -13,7 +13,7 @@ from routing.tables import Provenance, Routing
 MOST_DIMENSIONS = 4
 
 
-def _coordinates(fabric: Fabric) -> tuple[list[tuple[int, ...]], tuple[int, ...]]:
+def switch_positions(fabric: Fabric) -> tuple[list[tuple[int, ...]], tuple[int, ...]]:
     """Return the coordinates of all switches of a torus, which the names of the switches state.
 
     Returns
@@ -27,7 +27,7 @@ def _coordinates(fabric: Fabric) -> tuple[list[tuple[int, ...]], tuple[int, ...]
     positions = [tuple(map(int, found[1].split("."))) for found in names if found]
     sizes = tuple(1 + max(column) for column in zip(*positions, strict=True)) if positions else ()
     if len(positions) < len(names) or len(set(map(len, positions))) != 1 or len(set(positions)) != int(np.prod(sizes)):
-        raise OptionError("dimension order is for tori", remedy="use the generator's, or an engine")
+        raise OptionError("the switches have no coordinates", remedy="use a generated grid, or an engine")
     if len(sizes) > MOST_DIMENSIONS:
         raise OptionError(f"a torus of {len(sizes)} dimensions needs more SLs than there are")
     return positions, sizes
@@ -51,7 +51,7 @@ def dimension_order(fabric: Fabric) -> Routing:
     Dally and Seitz, Deadlock-free message routing in multiprocessor interconnection networks (1987).
     Cost: O(S L) steps of Python.
     """
-    (positions, sizes), channels, lids = _coordinates(fabric), fabric.channels, fabric.lids
+    (positions, sizes), channels, lids = switch_positions(fabric), fabric.channels, fabric.lids
     row = {position: switch for switch, position in enumerate(positions)}
     port: dict[tuple[int, int], int] = {}
     for near, far, number in zip(channels.src.tolist(), channels.dst.tolist(), channels.port.tolist(), strict=True):

@@ -25,10 +25,11 @@ from routing.simulate.dimension_order import dimension_order
 from routing.simulate.handmade import d_mod_k, literal_fabric, path_hops, tables_from_paths
 from routing.simulate.scenario import Case, Scenario
 from routing.simulate.scenario_schema import made_by
+from routing.simulate.turn_model import west_first
 from routing.tables import DATA_VLS, Routing
 from routing.topologies import from_words
 
-RULES = {"d-mod-k": d_mod_k, "dimension-order": dimension_order}
+RULES = {"d-mod-k": d_mod_k, "dimension-order": dimension_order, "west-first": west_first}
 WRITTEN = ("switches", "cables", "cas")
 """Keys of ``[fabric]`` that are required if the scenario lists the devices and cables itself."""
 _PLUG = re.compile(r"(.+)(?:/([0-9]{1,3})|\[([0-9]{1,3})\])", re.ASCII | re.DOTALL)

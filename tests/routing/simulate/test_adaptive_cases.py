@@ -50,7 +50,7 @@ def test_a_deadlock_is_reported(tmp_path):
         ("[0.2, 0.4]", "[0.2, 1.4]", "cannot be 1.4"),
         ("[0.2, 0.4]", "[]", "needs loads"),
         ("from = 100", "from = 400", "figures are taken from 800 to 800 ticks"),
-        ("torus:3x3,cas=1", "kary-ntree:2,2", "dimension order is for tori"),
+        ("torus:3x3,cas=1", "kary-ntree:2,2", "the switches have no coordinates"),
         ("deadlocked", "locked", "expects 'locked'"),
     ],
 )
