@@ -417,7 +417,7 @@ class Fabric:
         """
         state = hashlib.sha256(b"ibnue-fabric/1")
         guids = np.concatenate([self.switch_guid, self.terminal_guid])
-        # The array has the shape [K, 2, 2]: GUID and port for both ends of each cable.
+        # `ends` is uint64[K, 2, 2], by cable and end: GUID of the device, and port.
         ends = np.stack([guids[self.link_device], self.link_port.astype(np.uint64)], axis=2)
         swap = ends[:, 0, 0] > ends[:, 1, 0]
         swap |= (ends[:, 0, 0] == ends[:, 1, 0]) & (ends[:, 0, 1] > ends[:, 1, 1])

@@ -209,7 +209,7 @@ def packet(question: Query, transaction: int) -> bytes:
     )  # fmt: skip
     body = question.body
     if question.kind == DIRECTED:
-        # First the M_Key; then two permissive LIDs, because no part of the route is LID-routed.  The route begins at
-        # byte 128.
+        # The body begins with M_Key 0 and two permissive LIDs, because no part of the route is LID-routed.  The route
+        # begins at byte 128 of the MAD.
         body = struct.pack(">QHH", 0, PERMISSIVE_LID, PERMISSIVE_LID).ljust(104, b"\0") + b"\0" + question.route
     return (head + body).ljust(MAD, b"\0")

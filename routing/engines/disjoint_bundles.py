@@ -62,8 +62,8 @@ def _turn(
     of the given channel and by rank, the index of the channel that replaces it.
     """
     channels = fabric.channels
-    # The links of a bundle are numbered equally in both directions, so that paths in opposite directions share no link
-    # either.
+    # Parallel links have equal numbers in both directions.  So two paths that use different links in one direction also
+    # use different links in the other direction.
     bundle = bundle[np.argsort(channels.link[bundle], kind="stable")]
     rates = channels.capacity[bundle]
     ranks = np.arange(turned.shape[1])

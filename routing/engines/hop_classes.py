@@ -76,9 +76,9 @@ class HopClasses:
             return found
         for root, row in zip(self.destinations.root.tolist(), self.next_channel, strict=True):
             channel, to, first = _columns(channels, row)
-            fits_after = to == root  # A path may end after an advancing link.
+            fits_after = to == root  # A regular path may end after an advancing link.
             last = first & (to == root)
-            fits_after = fits_after | (first & last[to])  # One more link may follow the advancing link.
+            fits_after = fits_after | (first & last[to])  # Or it has one more link.
             own = self.advancing[channel] & first
             direct = own & fits_after | last
             fine = direct | (first & ~self.advancing[channel] & (own & fits_after)[to])
@@ -220,7 +220,7 @@ class PairGroups:
         lids = destinations.lid[by_root]
         count = np.bincount(destinations.root, minlength=fabric.switches)
         begin = np.cumsum(count) - count
-        # For a pair of switches (a, b), the array has the destinations of its two directions: b and a.
+        # For each pair of switches (low, high), `ends` has the destination switches of both directions: high, then low.
         ends = np.stack([high, low], axis=1).reshape(-1)
         starts = np.stack([low, high], axis=1).reshape(-1)
         size = count[ends]

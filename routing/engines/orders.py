@@ -132,7 +132,7 @@ def _distance_to_nearest(fabric: Fabric, switches: npt.NDArray[np.intp]) -> npt.
 def central_switch(fabric: Fabric) -> int:
     """Return the switch that is on the most shortest paths; in large fabrics, the switch with the most channels."""
     if fabric.switches * len(fabric.channels) <= BETWEENNESS_UP_TO:
-        # Values are rounded, because their last bits depend on the order of summation.
+        # Numbers of paths are rounded, because their last bits depend on the order of summation.
         return int(np.argmax(np.round(fabric.graph.betweenness(), 6)))
     return int(np.argmax(np.diff(fabric.channels.first)))
 

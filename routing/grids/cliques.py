@@ -102,7 +102,7 @@ class _Rows:
         rank = _rank_of(port, goal) + offset
         found = self.link.T[goal]
         self._replace_missing_links(found, goal, rank)
-        # The array (int64[D, N]) has the middle in the row of each switch, by destination and switch.
+        # `middle` is int64[D, N], by destination and switch: the coordinate of the middle in the row of the switch.
         middle = self._middles(goal, rank, offset > 0)[:, self.row]
         over = self.link[np.arange(len(self.own))[None, :], np.maximum(middle, 0)]
         return np.where((middle >= 0) & (middle != self.own) & (over != NONE), over, found)
@@ -141,8 +141,7 @@ class _Rows:
         lacks = present[:, :, None] & ~linked
         lacks[:, np.arange(self.size), np.arange(self.size)] = False
         neither = np.einsum("rxm,rxt->rmt", lacks.astype(np.float32), lacks.astype(np.float32)) > 0
-        # The mask has the shape [rows, size, size], by row, coordinate of the middle, and coordinate of the
-        # destination.
+        # `usable` is bool[rows, size, size], by row, coordinate of the middle, and coordinate of the destination.
         usable = linked & ~neither
         count = usable.sum(axis=1)
         in_turn = np.argsort(~usable, axis=1, kind="stable")

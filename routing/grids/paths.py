@@ -194,13 +194,14 @@ def _whole_paths(grid: Grid, order: Sequence[int], tables: Sequence[tuple[Hops, 
     """
     count, position = len(grid.switches), grid.position
     hop, crossing = np.full((2, count, count), NONE, np.uint8), np.zeros((2, count, count), np.uint8)
-    # The mask has, for each pair of switches, the parity of the sum of the coordinates in dimensions that the path uses
-    # later.
+    # `later` has for each pair of switches whether the sum of their coordinates is odd, over the dimensions that the
+    # path uses after the present one.
     later = np.zeros((count, count), bool)
     bit = sum(grid.kind[axis] is Kind.RING for axis in order)
     for axis, (nearest, farther) in reversed(list(zip(order, tables, strict=True))):
         size, own = grid.size[axis], position[:, axis]
-        # Both arrays hold coordinates. They span a matrix whose rows are goals and whose columns are starts.
+        # Coordinates of the start and of the goal of paths.  Together, both arrays give a matrix with a row for each
+        # goal.
         here, goal = np.arange(size)[None, :], np.arange(size)[:, None]
         moves, towards = (here != goal)[own][:, own], nearest.T[own]
         np.copyto(hop, towards, where=moves)

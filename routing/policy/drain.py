@@ -54,7 +54,7 @@ def drain_times(
     """
     lids, channels = fabric.lids, fabric.channels
     width = 1 + int(fabric.switch_ports.max(initial=0))
-    # The array marks the pairs of in-port and out-port that packets use, by switch, in-port and out-port.
+    # `turns` is indexed by switch, in-port and out-port, and marks the pairs of ports that packets use.
     turns = np.zeros((fabric.switches, width, width), bool)
     waits, bursts, packets = (np.zeros((fabric.switches, PORTS)) for _ in range(3))
     for lid in np.flatnonzero((lids.switch >= 0) & (lids.endport >= 0)).tolist():

@@ -216,8 +216,7 @@ def run_case(scenario: Scenario, case: Case) -> Result:
     except InputError as error:
         if error.line is not None:
             raise
-        # The error has no location in the file.  The cause is the case alone, or the case in combination with other
-        # parts of the file.
+        # The error has no location in the file, so it gets the location of the case.
         raise scenario.error(error.problem, *case.where, remedy=error.remedy) from None
     # A broken promise is a bug of a routing engine and not an error of the file, so it is not reported as such.
     except (BrokenPromise, FalseCertificate):

@@ -115,7 +115,7 @@ def route_tree(
         problem = problem or _unrelated(fabric, level)
     if best is not None and best[0] <= MOST_LONGER:
         return best[1], best[2]
-    assert problem is not None  # A problem is always recorded here, because each candidate that fails records one.
+    assert problem is not None  # Each candidate for the levels that fails sets `problem`.
     raise problem
 
 
