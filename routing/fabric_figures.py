@@ -111,8 +111,8 @@ def bisection_bound(fabric: Fabric) -> float | None:
     if not pairs:
         return None
     capacity = float(channels.capacity[half[channels.src] & ~half[channels.dst]].sum()) / pairs
-    # If a switch has at most half of all end ports, some two halves of the fabric have all of its end ports on one
-    # side. Traffic between these halves crosses the links of the switch.
+    # If a switch has at most half of all end ports, the fabric has two halves of which one has all end ports of this
+    # switch. Traffic between these halves crosses the links of the switch.
     alone = (endports > 0) & (2 * endports <= len(rows))
     out = np.bincount(channels.src, weights=channels.capacity, minlength=fabric.switches)
     capacity = float(min(capacity, np.min(out[alone] / endports[alone], initial=np.inf)))

@@ -187,8 +187,10 @@ def _has_circle(fabric: Fabric, used: npt.NDArray[np.bool_]) -> bool:
 
 
 def _describe(fabric: Fabric, cycle: Cycle, edges: Mapping[int, npt.NDArray[np.bool_]]) -> Iterator[str]:
-    """Yield lines that describe a cycle: a summary, then a line for each channel.  This line names the packets that
-    cause the dependency on the next channel.
+    """Yield lines that describe a cycle: a summary, then a line for each channel.  The line of a channel names the
+    packets that cause its dependency on the next channel.
+
+    ``edges`` has the CDG edges of each group (bool[edges]) by multicast LID.
     """
     channels = fabric.channels
     yield f"credit loop of {count_noun(len(cycle), 'channel')} on VL {cycle[0][1]}, closed by unicast and multicast:"

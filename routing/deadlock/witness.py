@@ -200,7 +200,8 @@ def _find_traffic(
 ) -> Traffic:
     """Find traffic that uses the virtual channel ``here`` and then ``following``.
 
-    Requests from CA to CA are tried first, then other requests, then replies.
+    Requests from CA to CA are tried first, then other requests, then replies.  ``replies`` and ``scope`` state whether
+    replies, and whether switch-to-switch traffic, may be found.
     """
     for reply in (False, True) if replies else (False,):
         for endports in (2, 0 if scope == "all" else 1):

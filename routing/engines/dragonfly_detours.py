@@ -128,7 +128,7 @@ class _Links:
 
     @classmethod
     def of(cls, middles: Middles, bundles: LinkBundles) -> _Links:
-        """Return the bundles of links of the fabric."""
+        """Return the bundles by which each switch of the fabric can send to each group."""
         group, switches = middles.group, middles.fabric.switches
         groups = int(group.max(initial=-1)) + 1
         src, dst = np.repeat(np.arange(switches), np.diff(bundles.first)), bundles.dst

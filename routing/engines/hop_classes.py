@@ -66,7 +66,8 @@ class HopClasses:
     def irregular(self) -> npt.NDArray[np.bool_]:
         """Pairs of switches with an irregular path in either direction, bool[S, S].
 
-        A path is irregular if it does not have the order of links that the module's docstring requires.
+        A path is regular if it has at most one link that is not advancing, then at most one advancing link, then at
+        most one link of any kind.
 
         Cost: O(D S) for D destination switches.
         """

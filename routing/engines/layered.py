@@ -104,7 +104,7 @@ class LayerSearch:
         Whether all paths between two switches, in both directions, use one layer.
     optional
         Whether the caller has other tables if nothing fits.  If so, the first attempt counts towards the limit of
-        visits, the limit is lower, and paths are not tried whatever their balance.
+        visits, the limit is lower, and the search does not end with paths of any balance (:meth:`_last_resort`).
     maker
         Computes the candidate paths.
     visits

@@ -214,7 +214,10 @@ def channel_ceilings(
 def _closed_form(
     fabric: Fabric, destinations: Destinations, inverse_rate: npt.NDArray[np.float64], threads: int
 ) -> _ClosedForm | None:
-    """Return the tables in closed form; None if the fabric is not a tree."""
+    """Return the tables in closed form; None if the fabric is not a tree.
+
+    ``inverse_rate`` (float64[C]) is the inverse capacity of each channel.
+    """
     leaves = Leaves(np.ones(fabric.endports, bool))
     try:
         tables, level = route_tree(fabric, leaves, inverse_rate, passes=CLOSED_FORM_PASSES, threads=threads)

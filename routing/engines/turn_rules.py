@@ -194,7 +194,7 @@ class TurnTrial:
         )
 
     def trees(self, turns: AllowedTurns, targets: Targets, passes: int) -> Balanced:
-        """Return balanced trees that take only allowed turns."""
+        """Return balanced trees to ``targets`` that take only allowed turns, after ``passes`` refinement passes."""
         return balance(
             self.fabric.channels,
             inverse_capacity(self.fabric, self.options.link_weights),

@@ -74,7 +74,7 @@ class _Rows:
     row
         int64[N], the row of each switch.
     there
-        int64[rows, size], the switch (row of the grid) at each coordinate, -1 if it is missing.
+        int64[rows, size], index in the grid of the switch at each coordinate, -1 if the switch is missing.
     """
 
     def __init__(self, grid: Grid, axis: int, bundles: LinkBundles, switches: int) -> None:

@@ -150,7 +150,10 @@ class _Change:
         )  # fmt: skip
 
     def plan(self, names: Sequence[str]) -> Plan:
-        """Return the run with the change of tables, by the method that the simulation case names."""
+        """Return the run with the change of tables, by the method that the simulation case names.
+
+        ``names`` are the names of the flows.
+        """
         plan = self._how(tuple(names))
         if np.array_equal(self._old.lft, self._new.lft):
             raise self._error("changes tables, and they stay as they are", remedy="give a flow another path with then")

@@ -60,7 +60,7 @@ def plan_table_change(scenario: Scenario, case: Case, flows: Sequence[Mapping[st
 
 
 def _times(scenario: Scenario, case: Case) -> tuple[int, int]:
-    """Return the tick at which a change begins, and its key ``every`` in ticks."""
+    """Return the tick at which a change begins, and the time between its steps (key ``every``) in ticks."""
     table, packet = case.table["change"], packet_ticks(scenario)
     return round(float(table["at"]) * packet), round(float(table.get("every", 0)) * packet)
 

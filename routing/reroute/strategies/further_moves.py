@@ -66,12 +66,14 @@ def move_further(context: RerouteContext, repaired: Candidate) -> Candidate:
     """Return tables that lose less capacity or change fewer entries than repaired tables.  If the repaired tables lose
     and change little, return them.
 
-    The highest utilisation of tables from scratch shows how much loss the fault makes necessary.  Such tables are
-    computed if the utilisation of the repaired tables is more than 2 % above the goal of the search for balance.  If
-    the repaired tables are more than 2 % above the higher one of this goal and the utilisation from scratch, or 3 %
-    above the goal, entries move in several searches, until the utilisation is 1 % above the goal.  If too many entries
-    change on the way to the goal, the searches end at the utilisation from scratch instead.  If more than 3.5 entries
-    have changed for each missing one, a further search changes fewer.
+    All limits here are for the highest utilisation.  The goal is that of the search for balance:
+
+    - If the repaired tables are more than 2 % above the goal, tables from scratch are computed.  Their utilisation
+      shows how much loss the fault makes necessary.
+    - Entries move if the repaired tables are more than 3 % above the goal, or more than 2 % above both the goal and the
+      tables from scratch.  Several searches move them, until the tables are 1 % above the goal.
+    - If too many entries change on the way to the goal, the searches end at the utilisation from scratch instead.
+    - If more than 3.5 entries have changed for each missing entry, a further search undoes some of the changes.
 
     Notes
     -----
@@ -171,7 +173,9 @@ def _progress(context: RerouteContext, repaired: Candidate, numbering: BaseNumbe
 
 
 def _reserved(request: Request, repaired: Rerouted) -> AcyclicCdg:
-    """Return the dependencies of the previous and the repaired tables, and those of the baseline tables if they fit."""
+    """Return the dependencies of the previous and the repaired tables.  Those of the baseline tables are added if they
+    close no cycle.
+    """
     dependencies, baseline = repaired.proof.cdg, request.baseline
     assert dependencies is not None
     if baseline is None or baseline.proof.cdg is None:

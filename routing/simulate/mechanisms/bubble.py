@@ -1,4 +1,4 @@
-"""Simulate bubble flow control: a packet enters a ring only if a packet's room stays free behind it.
+"""Simulate bubble flow control: a packet enters a ring only if room for one more packet stays free.
 
 Source: T. M. Pinkston, "Deadlock characterization and resolution in interconnection networks", section 13.3.1, on
 adaptive bubble routing and the local bubble of BlueGene/L.  The rule looks at the next buffer only.  Differences: the
