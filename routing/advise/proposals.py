@@ -226,6 +226,7 @@ def _hyperx(hosts: int, ports: int, dimensions: int) -> Iterator[Shape]:
     """Yield HyperX fabrics for ``hosts`` CAs, with switches of ``ports`` ports.
 
     All dimensions have equally many parallel cables.
+
     The bisection follows J. Ahn et al., SC 2009.  It is half the number of switches of the narrowest dimension, times
     the number of parallel cables, divided by the number of CAs at a switch.
     """

@@ -1,7 +1,8 @@
 """Port groups for adaptive routing, with a proof that packets which follow them cannot deadlock.
 
 A switch with adaptive routing may send a packet by any port of a group, which belongs to the packet's destination LID.
-A group has the port of the forwarding table, and further ports that lead nearer.  Two rules cover what switches do:
+A group has the port of the forwarding table, and further ports that lead nearer to the LID.  Two rules cover what
+switches do:
 
 - ``Rule.COMMIT``: the switch chooses a port once, and the packet may have to wait for this port.  There is no deadlock
   if the dependencies of all choices together are acyclic (W. J. Dally, C. L. Seitz, IEEE Trans. Computers C-36, 1987).

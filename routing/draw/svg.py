@@ -277,7 +277,8 @@ class _Drawing:
             return
         for row, (x, y) in enumerate(self.picture.layout.xy.tolist()):
             text = _line(system_name(fabric.switch_name[row]) or fabric.labels[row])
-            shown = text if len(text) <= NAME else "…" + text[1 - NAME :]  # Names often differ at their ends.
+            # A long name is cut at its beginning, because names often differ only at the end.
+            shown = text if len(text) <= NAME else "…" + text[1 - NAME :]
             near = np.abs(drawn - (x, y)) < (LETTER * len(shown), 12)
             if not near.all(axis=1).any():
                 drawn = np.vstack([drawn, (x, y)])

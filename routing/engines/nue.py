@@ -65,7 +65,7 @@ class Nue:
       most cycle searches.
     - The balance considers the load along the whole path, and each switch takes the flow of upstream switches into
       account.
-    - On trees, unless a partition is named, no dependencies are searched: all paths lead up and then down in one order
+    - On trees, unless a partition is named, no cycles are searched for: all paths lead up and then down in one order
       (:mod:`routing.engines.tree_paths`), which balances all-to-all traffic and bisections at once.
     - If a switch cannot reach a destination otherwise, only this switch uses the escape tree, not all switches.
 

@@ -52,7 +52,7 @@ class Uncounted:
             return None
         model_at = np.full(fabric.switches, -1, np.int64)
         heard = owned[fabric.counted[lids.endport[owned]]]
-        # A LID of an end port is preferred to the LID of the switch as the model.
+        # If possible, the routes of a LID of an end port are used, else those of the LID of the switch.
         for others in (np.flatnonzero(lids.port == 0), heard):
             model_at[lids.switch[others[::-1]]] = others[::-1]
         silent = silent[model_at[lids.switch[silent]] >= 0]

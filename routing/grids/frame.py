@@ -52,6 +52,7 @@ class Frame:
 
 def frame_at(near: Neighbours, origin: int) -> Frame:
     """Return the dimensions at the switch ``origin``.  ``near`` has the neighbours of each switch.
+
     Two neighbours lie in different dimensions if they have a second common neighbour, which is the fourth corner of a
     square.  If a link of this square is missing, parallel squares decide.  Neighbours that are linked to each other lie
     in one dimension.
