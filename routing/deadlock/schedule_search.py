@@ -118,7 +118,7 @@ def _followed(mixture: Mixture, *, replies: bool) -> npt.NDArray[np.int64]:
 
 
 def _with_other_sls(mixture: Mixture, *, replies: bool) -> npt.NDArray[np.int64]:
-    """Return the LIDs, int64, towards which packets change their SL."""
+    """Return the LIDs, int64, towards which packets change their SL; with ``replies``, replies are included."""
     if len(mixture.sl) == 1:
         return np.zeros(0, np.int64)
     there, (one, other) = mixture.fabric.lids.switch >= 0, mixture.sl

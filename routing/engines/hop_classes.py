@@ -79,7 +79,7 @@ class HopClasses:
             channel, to, first = _columns(channels, row)
             fits_after = to == root  # A regular path may end after an advancing link.
             last = first & (to == root)
-            fits_after = fits_after | (first & last[to])  # Or it has one more link.
+            fits_after = fits_after | (first & last[to])  # It may also go on by one more link.
             own = self.advancing[channel] & first
             direct = own & fits_after | last
             fine = direct | (first & ~self.advancing[channel] & (own & fits_after)[to])

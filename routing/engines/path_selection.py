@@ -121,7 +121,8 @@ class PathSelector:
     def by_rank(self, name: str, rank: npt.NDArray[np.int32], *, rank_from: int) -> PathSet:
         """Return shortest paths whose channels have ranks (int32[C]).
 
-        Switches ``rank_from`` hops or more before the end of a path use only channels of the lowest rank.
+        A switch that is at least ``rank_from`` hops before the end of a path uses only channels of the lowest rank, out
+        of the channels that lead nearer to the destination.
         """
         return self._balanced(name, rank, refinement_passes(self.fabric, self.options), rank_from)
 
