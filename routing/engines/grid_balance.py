@@ -10,7 +10,7 @@ import numpy.typing as npt
 from routing._kernels.symmetric_paths import LinkBundles
 from routing.engines.grid_flow import tree_flow
 from routing.fabric import Fabric
-from routing.grids.coordinates import Coordinates, Kind
+from routing.grids.coordinates import Coordinates, Kind, links_axis
 from routing.grids.detours import count_hops, next_switches
 from routing.grids.paths import NONE, GridPaths
 
@@ -27,18 +27,23 @@ Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
 
-def lacks_links(fabric: Fabric, coordinates: Coordinates, bundles: LinkBundles) -> bool:
-    """Return whether a link or a switch is missing in any grid."""
-    ends = np.repeat(np.arange(fabric.switches), np.diff(bundles.first))
+def missing_links(fabric: Fabric, coordinates: Coordinates, bundles: LinkBundles) -> int:
+    """Return the number of links and switches that grids lack.
+
+    All bundles of a dimension should have as many parallel links as the largest one.
+    """
+    src, size, missing = np.repeat(np.arange(fabric.switches), np.diff(bundles.first)), np.bincount(bundles.of), 0
     for grid in coordinates.grids:
-        count, inside = len(grid.switches), np.isin(ends, grid.switches) & np.isin(bundles.dst, grid.switches)
-        expected = 0
-        for size, kind in zip(grid.size, grid.kind, strict=True):
-            per_row = {Kind.LINE: 2 * (size - 1), Kind.RING: 2 * size, Kind.CLIQUE: size * (size - 1)}[kind]
-            expected += count * per_row // size
-        if count < np.prod(grid.size) or int(inside.sum()) < expected:
-            return True
-    return False
+        row = np.full(fabric.switches, -1)
+        row[grid.switches] = np.arange(len(grid.switches))
+        inside = np.flatnonzero((row[src] >= 0) & (row[bundles.dst] >= 0))
+        axis, _ = links_axis(grid, grid.position[row[src[inside]]], grid.position[row[bundles.dst[inside]]])
+        missing += int(np.prod(grid.size)) - len(grid.switches)
+        for one, (length, kind) in enumerate(zip(grid.size, grid.kind, strict=True)):
+            per_row = {Kind.LINE: length - 1, Kind.RING: length, Kind.CLIQUE: length * (length - 1) // 2}[kind]
+            own = size[inside[axis == one]]
+            missing += len(grid.switches) * per_row // length * int(own.max(initial=0)) - int(own.sum()) // 2
+    return missing
 
 
 def balance_detours(

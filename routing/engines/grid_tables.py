@@ -13,7 +13,7 @@ from routing._kernels.assign_vls import NO_VL, PathGroups, assign_vls
 from routing._kernels.symmetric_paths import LinkBundles
 from routing.engines.base import EngineOptions
 from routing.engines.destinations import Destinations, inverse_capacity
-from routing.engines.grid_balance import VISITS, balance_detours, lacks_links
+from routing.engines.grid_balance import VISITS, balance_detours, missing_links
 from routing.engines.grid_flow import tree_flow
 from routing.fabric import NO_PORT, Fabric
 from routing.formats.torus_conf import read_torus_conf
@@ -76,9 +76,9 @@ class GridRoutes:
         return cls(fabric, options, coordinates, destinations, bundles, paths, side)
 
     def balanced(self) -> GridRoutes | None:
-        """Return routes with balanced paths around missing links, or None if no link is missing."""
+        """Return routes with balanced paths around missing links; None if no link is missing."""
         destinations = self.destinations
-        if not lacks_links(self.fabric, self.coordinates, self.bundles):
+        if missing_links(self.fabric, self.coordinates, self.bundles) == 0:
             return None
         weight = np.zeros((2, self.fabric.switches))
         np.add.at(weight, (self.side, destinations.root), destinations.share)

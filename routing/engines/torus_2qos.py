@@ -79,7 +79,8 @@ class TorusTwoQos:
             raise NotEnoughVLs(base, vls)
         if options.first_vl + datelines > SLS:
             raise RoutingError(f"{routes.paths.rings} dimensions with rings need {datelines} SLs, there are too few")
-        # Moved paths change their SLs. So paths are moved only if some paths need other SLs anyway.
+        # Moved paths change their SLs, and replies to them need not be safe. So paths move only if some paths need
+        # other SLs anyway.
         balanced = None if options.vls == "min" or routes.paths.regular.all() else routes.balanced()
         try:
             code, spare = self._codes(balanced or routes, datelines, base, vls)

@@ -21,7 +21,9 @@ VISITS = 40_000
 """Number of links that may be visited while coordinates are spread from further switches, after the first few."""
 FEWEST_STARTS = 4
 AGREEING = 40
-"""Number of attempts with equal cost after which the search ends, if links do not fit."""
+"""Number of attempts with equal cost after which the search ends."""
+AGREEING_MISFITS = 100
+"""Value that replaces :data:`AGREEING` if more than two links do not fit, because better coordinates may exist."""
 FIRST_ATTEMPTS = 5
 """After at least this number of attempts, the search ends if no coordinates were found, or if too many links do not
 fit.
@@ -170,7 +172,8 @@ def _grid_of(near: Neighbours, component: Sequence[int]) -> Grid:
         if best is None or cost < best[0]:
             best = cost, grown
         seen = seen + 1 if cost == best[0] and best[1] is not grown else 1 if best[1] is grown else seen
-        if (cost[1] <= GOOD * links and not grown.misfits()) or (seen >= AGREEING and not cost[0]):
+        agreeing = AGREEING_MISFITS if len(best[1].misfits()) > 2 else AGREEING
+        if (cost[1] <= GOOD * links and not grown.misfits()) or (seen >= agreeing and not cost[0]):
             break
     if best is None or best[0][0]:
         raise NotAGrid(

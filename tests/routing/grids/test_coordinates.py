@@ -194,14 +194,22 @@ SWAPPED = {
 
 @pytest.mark.slow
 def test_two_thousand_random_cases():
-    """The search fails on one grid: a mesh without a tenth of its switches."""
-    failed = 0
+    failed = []
     for seed in range(2000):
         rng = random.Random(seed)
         fabric = broken(random_case(rng), rng.choice([0, 1, 2, 5, 10]), rng.choice(["links", "switches"]), rng)
         try:
             found = find_coordinates(fabric)
-            failed += not (len(found.miscabled) == 0 and links_fit(fabric, found))
+            fits = len(found.miscabled) == 0 and links_fit(fabric, found)
         except NotAGrid:
-            failed += 1
-    assert failed <= 1
+            fits = False
+        failed += [] if fits else [seed]
+    assert not failed
+
+
+def test_a_corner_behind_a_narrow_neck_gets_its_place():
+    """The first forty attempts agree on coordinates that three links do not fit."""
+    rng = random.Random(379)
+    fabric = broken(random_case(rng), rng.choice([0, 1, 2, 5, 10]), rng.choice(["links", "switches"]), rng)
+    found = find_coordinates(fabric)
+    assert len(found.miscabled) == 0 and links_fit(fabric, found)
