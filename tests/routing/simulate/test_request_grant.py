@@ -110,19 +110,19 @@ def test_the_bound_of_lemma_1_is_reached(difference):
 
 
 class Fluid:
-    """Five stages of 2x2 switches for 8 lines, with output buffers that never stop a sender, in steps of one unit.
+    """Five stages of k x k switches for k^3 lines, with output buffers that never stop a sender, in steps of one unit.
 
     A buffer is a list of parcels, one number for each destination.  It sends one unit in each step, in order.
     """
 
-    def __init__(self):
-        self.buffers = {}
+    def __init__(self, k):
+        self.k, self.lines, self.buffers = k, k**3, {}
 
     def send(self, stage, buffer, parcel):
         self.buffers.setdefault((stage, buffer), []).append(parcel)
 
     def served(self, stage, buffer):
-        room, sent, queue = 1.0, np.zeros(8), self.buffers.get((stage, buffer), [])
+        room, sent, queue = 1.0, np.zeros(self.lines), self.buffers.get((stage, buffer), [])
         while queue and room > 1e-12:
             part = min(1.0, room / queue[0].sum()) if queue[0].sum() else 1.0
             sent, room = sent + part * queue[0], room - part * queue[0].sum()
@@ -133,44 +133,44 @@ class Fluid:
 
     def step(self, injected):
         """Buffers by path: (a, b) are the paths chosen in the first and second stage, `d` is the destination."""
-        arrived, halves = np.zeros(8), np.arange(8)
-        for d in range(8):
+        k, arrived, lines = self.k, np.zeros(self.lines), np.arange(self.lines)
+        for d in lines:
             arrived += self.served(5, d)
         moved = {key: self.served(*key) for key in list(self.buffers) if key[0] < 5}
         for (stage, buffer), parcel in moved.items():
-            if stage == 1:  # buffer (switch of two inputs, a)
-                for b in range(2):
-                    self.send(2, (buffer[1], buffer[0] // 2, b), parcel / 2)
-            elif stage == 2:  # (a, switch of four inputs, b) leads to the middle switch (a, b)
-                for quarter in range(2):
-                    chosen = parcel * (halves // 4 == quarter)
-                    self.send(3, (buffer[0], buffer[2], quarter), chosen)
+            if stage == 1:  # buffer (switch of k inputs, a)
+                for b in range(k):
+                    self.send(2, (buffer[1], buffer[0] // k, b), parcel / k)
+            elif stage == 2:  # (a, switch of k^2 inputs, b) leads to the middle switch (a, b)
+                for third in range(k):
+                    chosen = parcel * (lines // k**2 == third)
+                    self.send(3, (buffer[0], buffer[2], third), chosen)
             elif stage == 3:
-                for half in range(2):
-                    self.send(4, (buffer[0], 2 * buffer[2] + half), parcel * (halves // 2 == 2 * buffer[2] + half))
+                for last in range(k * buffer[2], k * buffer[2] + k):
+                    self.send(4, (buffer[0], last), parcel * (lines // k == last))
             else:
-                for d in range(8):
-                    if d // 2 == buffer[1]:
-                        self.send(5, d, parcel * (halves == d))
-        for i in range(8):
-            for a in range(2):
-                self.send(1, (i // 2, a), injected[i] / 2)
+                for d in lines[lines // k == buffer[1]]:
+                    self.send(5, d, parcel * (lines == d))
+        for i in lines:
+            for a in range(k):
+                self.send(1, (i // k, a), injected[i] / k)
         return arrived
 
     def fullest(self):
         return max((sum(float(parcel.sum()) for parcel in queue) for queue in self.buffers.values()), default=0.0)
 
 
+@pytest.mark.parametrize("k", [2, 3])
 @examples(4)
 @given(st.integers(0, 1 << 30))
-def test_theorem_1_no_buffer_of_a_fluid_overflows(seed):
-    fullest = {}
+def test_theorem_1_no_buffer_of_a_fluid_overflows(k, seed):
+    fullest, lines = {}, k**3
     for bound in (6.0, 1e9):
-        rng, fluid, outstanding, fullest[bound] = np.random.default_rng(seed), Fluid(), np.zeros(8), 0.0
-        favourites = rng.random((8, 8)) ** 4 + rng.choice(2, 8, p=[0.7, 0.3])
-        favourites[:, rng.integers(8)] += 1
+        rng, fluid, outstanding, fullest[bound] = np.random.default_rng(seed), Fluid(k), np.zeros(lines), 0.0
+        favourites = rng.random((lines, lines)) ** 4 + rng.choice(2, lines, p=[0.7, 0.3])
+        favourites[:, rng.integers(lines)] += 1
         for _ in range(40):
-            wish = favourites * rng.random((8, 8))
+            wish = favourites * rng.random((lines, lines))
             wish /= np.maximum(wish.sum(axis=1, keepdims=True), 1.0)
             wish *= np.minimum(1.0, (bound - outstanding) / np.maximum(wish.sum(axis=0), 1e-12))
             outstanding += wish.sum(axis=0)
