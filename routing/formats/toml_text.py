@@ -21,12 +21,10 @@ else:  # pragma: no cover
 _AT = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)$")
 _OPEN, _CLOSED = ("[", "{"), ("]", "}")
 _TOKEN = re.compile(
-    r""""{3}(?:\\.|[^\\])*?"{3,5}|'{3}.*?'{3,5}|"(?:\\.|[^"\\])*"|'[^']*'|#[^\n]*|[][{}\n]""", re.DOTALL
+    r""""{3}(?:\\.|[^\\])*?"{3,5}|'{3}.*?'{3,5}|"(?:\\.|[^"\\])*"|'[^']*'|#[^\n]*|[][{},\n]|[^][{},\s"'#]+""",
+    re.DOTALL,
 )
-"""Pattern of the tokens of TOML at which the parser has to look: brackets and newlines.
-
-Strings and comments are tokens as well, because brackets and newlines inside of them have no meaning.
-"""
+"""Pattern of the tokens of TOML: brackets, commas, newlines, strings, comments and other words."""
 
 Where = tuple[str | int, ...]
 """Path to a value: keys, and indices from 0, as in ``("rule", 2, "ports")``."""
@@ -122,11 +120,47 @@ def _lines(text: str) -> dict[Where, int]:
         message = tomllib.loads(statement)
         if statement.lstrip().startswith("["):
             table_keys = _table_of(message, arrays)
-            positions = [table_keys[:end] for end in range(1, len(table_keys) + 1)]
-        else:
-            positions = [table_keys + where for where in _inside(message)]
-        for where in positions:
-            found.setdefault(where, number)
+            for end in range(1, len(table_keys) + 1):
+                found.setdefault(table_keys[:end], number)
+            continue
+        items, array = _item_lines(statement, number), _array_of(message)
+        for where in _inside(message):
+            indices = where[len(array) :] if where[: len(array)] == array else ()
+            known = (items[indices[:end]] for end in range(len(indices), 0, -1) if indices[:end] in items)
+            found.setdefault(table_keys + where, next(known, number))
+    return found
+
+
+def _array_of(message: Any) -> Where:
+    """Return the keys of the value of a parsed statement that sets one key, such as ``a.b = [1]``."""
+    where: Where = ()
+    while isinstance(message, dict) and len(message) == 1:
+        ((key, message),) = message.items()
+        where = (*where, key)
+    return where
+
+
+def _item_lines(statement: str, first: int) -> dict[Where, int]:
+    """Return the line of each item of an array, by the indices of the item.  ``first`` is the line of the statement.
+
+    Items of arrays inside of inline tables are left out: TOML has an inline table on one line.
+    """
+    found: dict[Where, int] = {}
+    line, tables, expected = first, 0, False
+    indices: list[int] = []
+    for token in _TOKEN.finditer(statement):
+        text = token[0]
+        if expected and not tables and text not in ("\n", "]") and not text.startswith("#"):
+            indices[-1] += 1
+            found[tuple(indices)] = line
+            expected = False
+        tables += (text == "{") - (text == "}")
+        if text == "[" and not tables:
+            indices.append(-1)
+        elif text == "]" and not tables:
+            indices.pop()
+        expected = (text in ("[", ",") and bool(indices) and not tables) or (expected and text != "]")
+        line += text.count("\n")
     return found
 
 
