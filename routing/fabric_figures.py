@@ -198,8 +198,10 @@ def _cut(fabric: Fabric, endports: npt.NDArray[np.int64], side: npt.NDArray[np.b
 
 
 def _path_bound(fabric: Fabric, endports: npt.NDArray[np.int64]) -> Iterator[Bound]:
-    """Yield the bound that follows from path lengths: the shortest paths of all pairs take a certain part of the total
-    capacity.
+    """Yield the bound that follows from path lengths: even shortest paths of all pairs use capacity on each hop, and
+    the channels have a certain capacity in total.
+
+    ``endports`` (int64[S]) is the number of end ports at each switch.
     """
     if fabric.switches > DISTANCES_UP_TO:
         return

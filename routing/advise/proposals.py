@@ -82,7 +82,8 @@ class Proposal:
 
 
 def propose(hosts: int, ports: int) -> list[Shape]:
-    """Return for each family and each share of :data:`TARGETS` the design with the fewest switches, then cables.
+    """Return a design for each family and each share of :data:`TARGETS`: the one with the fewest switches.  Of several
+    such designs, the one with the fewest cables is returned.
 
     Parameters
     ----------
@@ -201,8 +202,8 @@ def _deep_trees(hosts: int, ports: int, levels: int) -> Iterator[Shape]:
             own = math.ceil(hosts / leaves)
             children = (own, *inner, top)
             parents = (1, min(up, own), *inner)
-            # An XGFT has at each level as many switches as the product of two groups of numbers.  The first group is
-            # the children of each higher level.  The second group is the parents up to this level.
+            # The number of switches of a level is the product of the numbers of children of all higher levels, and of
+            # the numbers of parents of all levels up to this one.
             sizes = [math.prod(children[i + 1 :]) * math.prod(parents[: i + 1]) for i in range(levels)]
             cables = sum(size * up for size, up in zip(sizes, parents[1:], strict=False))
             word = _word("xgft", _joined(children), _joined(parents))

@@ -209,8 +209,9 @@ class _FixedVls:
         return AcyclicCdg(self._fabric, masks, certificate.order)
 
     def cycle(self, *, replies: bool, switch_pairs: bool) -> Cycle:
-        """Return a shortest cycle of the CDG for this traffic, found among the channels without a position in
-        :meth:`order`.
+        """Return a shortest cycle of the CDG for the traffic that the arguments select.
+
+        It is searched for among the channels to which :meth:`order` gives no position.
         """
         dep = self._dep[switch_pairs]
         with_replies, alone = (vl_masks(dep, replies=included) for included in (True, False))
@@ -240,7 +241,7 @@ class _ChangingVls:
         return self._found[replies]
 
     def vls(self, *, replies: bool) -> int:
-        """Return the highest VL in use + 1."""
+        """Return the highest VL in use + 1, with or without replies."""
         return max(1, self.trace(replies=replies).vls.bit_length())
 
     def order(self, *, replies: bool, switch_pairs: bool) -> npt.NDArray[np.int32] | None:

@@ -1,4 +1,4 @@
-"""Find two rounds for tables that have no credit loop alone, but whose dependencies together have a cycle.
+"""Find two rounds for old and new tables that each have no credit loop, but whose dependencies together have a cycle.
 
 Some old entries are removed in the first round, and all packets leave the fabric.  The remaining entries then use only
 dependencies that the new tables use as well, so all new entries can be written.  Such rounds always exist.  The search

@@ -230,7 +230,7 @@ class _ScheduleSearch:
         return self._schedule(rounds[columns.lids], dependencies=True)
 
     def _hops(self, lft: Bytes) -> Bytes:
-        """Return uint8[S, L], hops between switches by these LFTs, 255 where a packet is not delivered."""
+        """Return uint8[S, L], hops between switches by the LFTs ``lft``, 255 where a packet is not delivered."""
         waiting = self._waiting
         plain = waiting.mixture.plain()
         tables = Routing(lft, plain.sl, plain.sl2vl, 1, 1, plain.provenance)

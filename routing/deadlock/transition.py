@@ -185,8 +185,8 @@ def prove_transition(
     -----
     SLs and SL2VL tables are taken as mixed throughout: senders may use either SL in every round of a plan, and every
     switch may map it by either table.  Cost: a pass over the old tables, O(S K) for K LIDs that change (all, if SLs or
-    SL2VL tables do), and a topological order of the dependencies.  If there is a loop, each check of an order costs
-    that again.
+    SL2VL tables do), and a topological order of the dependencies.  If there is a loop, each check of an order has
+    these costs again.
     """
     start = time.perf_counter()
     mixture = Mixture.of(fabric, old, new, lost)

@@ -138,7 +138,7 @@ class _Planner:
         return np.asarray(self._state != self._mixture.after)
 
     def _removed(self, missing: Mask) -> Mask:
-        """Return bool[S, L], the entries that the new tables only remove."""
+        """Return bool[S, L], the entries in ``missing`` (bool[S, L]) that the new tables only remove."""
         switch, lid = np.nonzero(missing)
         which, removed = self._mixture.removed(switch, lid), np.zeros_like(missing)
         removed[switch[which], lid[which]] = True

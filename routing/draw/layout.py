@@ -227,7 +227,8 @@ def _component_points(fabric: Fabric, members: npt.NDArray[np.int64]) -> Points:
     pairs = np.unique(src[inside] * count + dst[inside])
     graph = igraph.Graph(n=count, edges=np.column_stack([pairs // count, pairs % count]))
     start = graph.layout_circle()
-    # igraph uses one random number generator for the whole process.  So a fixed one is set only during the layout.
+    # igraph uses one random number generator for the whole process.  So a generator with a fixed seed is set only
+    # during the layout.
     igraph.set_random_number_generator(random.Random(1))
     try:
         if count <= KAMADA_KAWAI_UP_TO:

@@ -166,7 +166,8 @@ def _assign(
     """Return uint8[G], the VL of each group; ``NO_VL`` for groups that fit on no VL.
 
     ``next_channel`` holds the trees, and ``start`` (uint8[G]) the VL that each group tries first.  Groups with a start
-    VL are assigned first.  Groups between switches without end ports are assigned last, with a work limit.
+    VL are assigned first.  Groups between switches without end ports are assigned last, with a work limit.  ``orders``
+    has the order of the switches of each VL.
     """
     channels = request.channels
     lft = _forwarding_rows(request, next_channel)

@@ -93,7 +93,8 @@ class DimensionOrder:
             return round_robin_sls(routes.destinations, lids, vls), 1
         every = np.ones(paths.hop.shape, bool)
         placed = place(routes, every, paths.crossing, vls, visits=VISITS)
-        if placed.failed:  # With one common start, paths spread less over the VLs, and more of them fit.
+        if placed.failed:
+            # If all paths try VL 0 first, they spread less over the VLs, and more of them fit.
             placed = place(routes, every, np.zeros_like(paths.crossing), vls, visits=VISITS)
         if placed.failed:
             return np.zeros(lids, np.uint8), 0

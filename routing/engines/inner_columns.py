@@ -1,5 +1,5 @@
-"""LFT columns of inner switches: switches without end ports that count in traffic patterns.  The paths in
-these columns use channels in the direction of a given order of the channels.
+"""LFT columns of inner switches: switches without end ports that count in traffic patterns.  Each path in these columns
+uses channels with ascending positions in a given order.
 """
 
 from __future__ import annotations

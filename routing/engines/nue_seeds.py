@@ -65,7 +65,10 @@ def by_region(
 
 
 def by_order(fabric: Fabric, position: npt.NDArray[np.int32]) -> Seeds:
-    """Return seeds that follow an order of the switches in each layer (int32[layers, S])."""
+    """Return seeds that follow an order of the switches in each layer.
+
+    ``position`` (int32[layers, S]) is the position of each switch in the order of each layer.
+    """
     src, dst = fabric.channels.src, fabric.channels.dst
     before, after = position[:, src].astype(np.float64), position[:, dst].astype(np.float64)
     rank = np.where(after < before, -before, fabric.switches + before)

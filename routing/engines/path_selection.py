@@ -154,7 +154,8 @@ class PathSelector:
         return self._path_set("mirrored", following, load)
 
     def first_found(self) -> PathSet:
-        """Return shortest paths as a breadth-first search finds them: each switch takes its first suitable neighbour.
+        """Return shortest paths as a breadth-first search finds them: each switch sends to the first of its neighbours
+        that are nearer to the destination.
 
         These are the paths of the published LASH.  They share far more CDG edges than balanced paths, so they need
         fewer layers.  Only parallel links share the load.

@@ -86,7 +86,7 @@ class TorusTwoQos:
             code, spare = self._codes(balanced or routes, datelines, base, vls)
             routes = balanced or routes
         except NotEnoughVLs:
-            # Balanced paths can need more VLs.
+            # The paths before balancing may need fewer VLs than the balanced ones.
             code, spare = self._codes(routes, datelines, base, vls)
         trees = Balanced(routes.next_channel, np.zeros(0), np.zeros(0))
         used = base + spare

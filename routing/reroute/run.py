@@ -112,8 +112,8 @@ def spread(
 
     Notes
     -----
-    Cost: a few searches, each of at most as many steps as the table has entries or twenty million, and a proof of the
-    tables for every search.
+    Cost: a few searches, and a proof of the tables for every search.  A search follows at most twenty million hops, or
+    as many hops as the table has entries if this is more.
     """
     tables = translate_tables(before.routing, before.fabric, before.fabric)
     request = Request(engine, options, before, before.fabric, Stability.BALANCED, baseline, tables)

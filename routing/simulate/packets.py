@@ -147,7 +147,8 @@ def _over_time(recorder: Recorder, start: float) -> Found:
     network, late = recorder.simulation.network, np.asarray(recorder.time) > start
     rooms, shares = np.asarray(recorder.taken, float)[late] / recorder.packet, recorder.shares()[late]
     fullest, pauses = rooms.max(axis=0, initial=0.0), recorder.simulation.virtual_channels().pauses.sum(axis=1)
-    most, message = dict[str, float](), dict[str, int]()  # Over all cables between two devices.
+    # One value for all cables between two devices.
+    most, message = dict[str, float](), dict[str, int]()
     for n, c in enumerate(recorder.channels):
         name = network.path_name(c)
         most[name] = max(most.get(name, 0.0), round(float(fullest[n]), 2))
