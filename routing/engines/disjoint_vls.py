@@ -207,7 +207,7 @@ def _forwarding_rows(request: TreeRequest, next_channel: npt.NDArray[np.uint8]) 
 
 
 def _by_pair(request: TreeRequest, groups: _Groups, vl: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-    """Return uint8[S, K, S], the VLs of G groups (uint8[G]) by destination, tree (of K) and source; 0: in no group."""
+    """Return uint8[S, K, S], the VLs of G groups (uint8[G]) by destination, tree (of K) and source; 0: without VL."""
     switches = len(request.weight)
     found = np.zeros((switches, request.trees, switches), np.uint8)
     known = np.where(vl == NO_VL, 0, vl).astype(np.uint8)
