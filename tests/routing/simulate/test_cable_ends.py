@@ -63,7 +63,7 @@ def test_a_cable_that_is_taken_out_names_its_port_too(tmp_path):
     (tmp_path / "mine.toml").write_text(path)
     scenario = read_scenario(tmp_path / "mine.toml")
     assert run_case(scenario, scenario.cases[0]).right
-    assert refusal(tmp_path, failed.replace("a/1", "a"), "there are 2 cables between a and b").line == 6
+    assert refusal(tmp_path, failed.replace("a/1", "a"), "there are 2 cables between a and b").line == 7
 
 
 def test_ports_of_one_ca_are_distinguished(tmp_path):

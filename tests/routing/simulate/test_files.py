@@ -223,7 +223,7 @@ def test_what_opensm_dumps(tmp_path, folder, lmc):
         ('generator = "ring:4"\nguid2lid = "lids"', "", "guid2lid does nothing without a file", 5),
         ('generator = "rang:4"', "", "no topology", 4),
         ('file = "fabric.net"\nfailed = [["sw0", "sw9"]]', "", "there is no device 'sw9'", 5),
-        ('file = "fabric.net"\nfaults = ["sw0/3",\n"sw9"]', "", "no device 'sw9'", 5),
+        ('file = "fabric.net"\nfaults = ["sw0/3",\n"sw9"]', "", "no device 'sw9'", 6),
         ('file = "fabric.net"', 'tables = "none"', "none: there is no such file or folder", 6),
         ('file = "fabric.net"', 'tables = "."', "has neither ibnue.npz nor opensm-lfts.dump", 6),
         ('generator = "ring:5,cas=2"', 'tables = "tables"', "the bundle is for another fabric", 6),
