@@ -303,6 +303,10 @@ class Host:
         message = {"in_force": in_force, "own_sls": own_sls, "sequence": sequence, "config": config}
         try:
             self._shadow.send(message)
+        except ConnectionError:
+            # The worker has closed its end of the connection, so it has ended since :meth:`shadow` looked, or is of no
+            # use any more.  The next call of that method reports how the worker ended, and starts another one.
+            self._shadow.process.kill()
         except OSError as problem:
             raise RoutingError(f"the shadow engine's worker accepts no message: {problem.strerror}") from None
 

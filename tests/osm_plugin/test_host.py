@@ -35,6 +35,19 @@ def test_a_worker_that_is_found_dead_when_it_is_needed_is_reported(host, tmp_pat
     assert host.check_worker() == ""
 
 
+def test_a_shadow_worker_that_dies_before_its_message_is_reported_once(host, tmp_path):
+    config = tmp_path / "ibnue.toml"
+    config.write_text("shadow = 'nue'\n")
+    host.start(f"--config {config}", str(tmp_path / "opensm.log"))
+    host.shadow("minhop")
+    os.kill(host._shadow.process.pid, signal.SIGKILL)
+    host._shadow._reaper.join()
+    host.shadow_send("minhop", False, 1)
+    host.check_worker()
+    host.shadow("minhop")
+    assert host.check_worker() == "the shadow engine's worker was killed by signal 9; another one is started"
+
+
 def test_a_worker_of_another_protocol_is_dead_once_it_is_refused(host, tmp_path, monkeypatch):
     monkeypatch.setattr("osm_plugin.worker_process.protocol", lambda: "another")
     for _ in range(3):
