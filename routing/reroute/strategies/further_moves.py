@@ -48,8 +48,12 @@ from routing.reroute.values import Rerouted, Stability
 from routing.reroute.verify import verify
 from routing.tables import Routing
 
-SEARCHES, TRIALS = 12, 16
-"""Largest number of searches, and of vacated sets of dependencies that each search tries."""
+SEARCHES, TRIALS, ENTRIES_FOR_TRIALS = 12, 16, 2_500_000
+"""Largest number of searches of a series, of vacated sets of dependencies that each search tries, and of table entries
+for all of these trials of a series.
+
+A sweep waits for the re-route, and steps in quiet sweeps can improve the balance later.
+"""
 FEW_ENTRIES = 64
 """Number of entries that each search may move, or 1 % of the table if 1 % is less.  A search may always move half as
 many entries as the fault broke.
@@ -80,7 +84,7 @@ def move_further(context: RerouteContext, repaired: Candidate) -> Candidate:
     Cost: O(S L) if the loss is small and few entries have changed.  If the loss is not small, a route from scratch.  If
     entries move, there are up to twice :data:`SEARCHES` searches, each with a trace of the tables and at most four
     million hops.  Each search may try :data:`TRIALS` sets of dependencies, with two further traces and searches for
-    each set.
+    each set.  On large tables, all searches together may try fewer sets.
     """
     request, found = context.request, repaired.found
     numbering, threads = BaseNumbering.of(request.fabric, [request.fabric]), request.options.threads
@@ -200,7 +204,7 @@ def _searched(context: RerouteContext, state: State, until: Callable[[State], bo
     Returns the state ``state``, and the state after each search.  The search after which ``until`` returns True is the
     last one.
     """
-    states = [state]
+    states, trials = [state], max(2, ENTRIES_FOR_TRIALS // state.progress.tables.lft.size)
     for _ in range(SEARCHES):
         in_use = released(context, state.progress)
         if in_use is None or state.peak <= state.goal * (1 + FURTHER_TOLERANCE) or until(state):
@@ -209,8 +213,11 @@ def _searched(context: RerouteContext, state: State, until: Callable[[State], bo
         tables, found = state.moved(context, budget=state.most, tolerance=FURTHER_TOLERANCE)
         if state.gains(found.load):
             after: State | None = state.after(tables, found.load)
+        elif trials:
+            after, tried = _vacated(context, state, min(TRIALS, trials))
+            trials -= tried
         else:
-            after = _vacated(context, state)
+            break
         if after is None:
             break
         state = after
@@ -218,16 +225,25 @@ def _searched(context: RerouteContext, state: State, until: Callable[[State], bo
     return states
 
 
-def _vacated(context: RerouteContext, state: State) -> State | None:
-    """Vacate dependencies that block moves, and make these moves.  Returns None if no set of dependencies leads to a
-    gain.
+def _vacated(context: RerouteContext, state: State, trials: int) -> tuple[State | None, int]:
+    """Vacate dependencies that block moves, and make these moves.
 
-    The first set that lowers the highest utilisation by 1 % is taken.  If there is none, the best set is taken.
+    At most ``trials`` sets of dependencies are tried.  The first set that lowers the highest utilisation by 1 % is
+    taken.  If there is none, the best set is taken.
+
+    Returns
+    -------
+    after : State or None
+        State after the moves.  None if no set of dependencies leads to a gain.
+    tried : int
+        Number of sets that were tried.
     """
     progress, best = state.progress, None
     rules = context.service_levels(progress.numbering, progress.certificate, progress.tables)
     before = TablesInUse(progress.numbering, rules, progress.tables, progress.dependencies, state.now)
-    for room in BlockedMoves.of(before).rooms(state.most // 2, TRIALS):
+    tried = 0
+    for room in BlockedMoves.of(before).rooms(state.most // 2, trials):
+        tried += 1
         made = vacate(before, vacated=room.vls, forbidden=room.vls, most=state.most)
         if made is None or peak_of(made[1], progress.numbering) > (1 + LARGEST_LOSS) * state.peak:
             continue
@@ -240,7 +256,7 @@ def _vacated(context: RerouteContext, state: State) -> State | None:
         best = after if best is None or after.peak < best.peak else best
         if best.peak < (1 - 2 * FURTHER_GAIN) * state.peak:
             break
-    return best if best is not None and state.gains(best.load) else None
+    return (best if best is not None and state.gains(best.load) else None), tried
 
 
 def _accepted(
