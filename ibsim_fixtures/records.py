@@ -128,7 +128,9 @@ def checked_records(lab: Lab) -> Records | None:
 
 
 def _sample_agrees(lab: Lab, records: Records) -> bool:
-    """Query the SA and the switches for a sample of paths and rows.  Return whether all answers equal the file."""
+    """Query the SA for a sample of paths, and the switches for a sample of SL2VL rows.  Return whether all answers
+    equal ``records``.
+    """
     rng = random.Random(records.sweeps)
     pairs = [divmod(position, len(records.lids)) for position in _some(rng, records.sl.size)]
     pairs = [(a, b) for a, b in pairs if a != b]

@@ -275,7 +275,7 @@ def _exchanged(planned: list[_Device], found: list[_Device], match: Mapping[int,
 
 
 def _findings(planned: list[_Device], found: list[_Device], match: Mapping[int, int]) -> Iterator[CableFinding]:
-    """Yield the cables that differ between matched devices, in groups of cables that share ends.
+    """Yield the cables that differ between matched devices.  Cables that end at a common port are in one group.
 
     ``match`` has the number of the real device by the number of the planned device.
     """

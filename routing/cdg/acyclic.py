@@ -22,7 +22,7 @@ class Cdg:
     Attributes
     ----------
     fabric
-        The fabric whose channels number the edges (:class:`~routing.edges.Edges`).
+        The fabric.  Its channels determine the numbers of the edges (:class:`~routing.edges.Edges`).
     masks
         uint16[edges], the VLs on which each edge is used: bit v stands for VL v.
     """

@@ -218,7 +218,7 @@ def _shift(
     fabric: Fabric, old: Routing, new: Routing, max_vls: int, gone: npt.NDArray[np.int64]
 ) -> dict[int, int] | None:
     """Choose a substitute for each SL of the old tables, among the SLs that neither the old nor the new tables use.
-    With the substitutes, packets to the second set of LIDs use separate VLs.
+    Packets with a substitute SL use VLs that no other packets use.
 
     ``gone`` (int64[K]) lists LIDs that no port has any more.  Returns None if there are not enough free SLs, or if
     their VLs exceed ``max_vls``.

@@ -319,7 +319,11 @@ def _pause(flows: Flows, fair: Sequence[Sequence[Fraction]], rates: Sequence[Fra
 
 
 def _cycle(flows: Flows, capacity: Sequence[Fraction]) -> tuple[int, ...]:
-    """Return a shortest cycle among the links whose capacity was reduced by pauses; empty if there is none."""
+    """Return a shortest cycle of dependencies among the links whose capacity was reduced by pauses, which receivers
+    send.  The result is empty if there is no cycle.
+
+    A link depends on the next link of a flow.
+    """
     regulated = [left < whole for left, whole in zip(capacity, flows.capacity, strict=True)]
     pairs = [(here, following) for here, following in flows.dependencies if regulated[here] and regulated[following]]
     ends = np.array(pairs, np.int64).reshape(-1, 2)

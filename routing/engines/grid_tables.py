@@ -209,9 +209,9 @@ class VlPlacement:
     Attributes
     ----------
     vl
-        uint8[2, S, S] by set of paths, destination and source; 255 for paths without a VL.
+        uint8[2, S, S] by set of paths (see :class:`GridPaths`), destination and source; 255 for paths without a VL.
     failed
-        Number of groups of paths that fit on no VL.
+        Number of groups that fit on no VL.  A group is one path, or with reversible paths, both paths of two switches.
     """
 
     vl: npt.NDArray[np.uint8]

@@ -237,7 +237,10 @@ class PairGroups:
         )
 
     def part(self, begin: int, end: int, start: npt.NDArray[np.uint8]) -> PathGroups:
-        """Return the groups from ``begin`` up to ``end`` as input of the kernel; ``start`` is uint8[G]."""
+        """Return the groups from ``begin`` up to ``end`` as input of the kernel.
+
+        ``start`` (uint8[G]) is the VL that each group tries first.
+        """
         low, high = int(self.first[begin]), int(self.first[end])
         return PathGroups(
             self.first[begin : end + 1] - np.int32(low), self.source[low:high], self.lid[low:high], start[begin:end]

@@ -66,7 +66,7 @@ class MultipleUpDown:
     def route(self, fabric: Fabric, options: EngineOptions) -> Routing:
         """Compute the tables (see :class:`routing.engines.base.Engine`).
 
-        Cost: O(L S radix hops) per pass, and O(V S^2 radix hops) for V virtual networks.
+        Cost: O(L S radix hops) per pass, and O(V S^2 radix hops) for V virtual networks (one for each root).
         """
         refuse_unsupported(self, options)
         start = time.perf_counter()

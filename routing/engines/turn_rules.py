@@ -68,7 +68,7 @@ class TurnGraph:
 
     @classmethod
     def of_fabric(cls, fabric: Fabric) -> TurnGraph:
-        """Return the bundles of a fabric.  Cost: O(C log C)."""
+        """Return the bundles of parallel channels of a fabric, and the turns between bundles.  Cost: O(C log C)."""
         bundles = LinkBundles.between_switches(fabric.channels, inverse_capacity(fabric))
         src = np.repeat(np.arange(fabric.switches, dtype=np.int32), np.diff(bundles.first))
         into_first, into = grouped(bundles.dst, fabric.switches)

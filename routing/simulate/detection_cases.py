@@ -67,9 +67,11 @@ class Detector:
         idle
             bool[N]: whether each virtual channel has made no progress for the timeout.
         stuck, freed
-            bool[N]: whether each virtual channel is stuck, and whether it was stuck at the last reading and is not now.
+            bool[N]: whether each virtual channel is part of a deadlock, and whether it was part of one at the last
+            reading and is not now.
         stuck_for
-            int64[N]: ticks since the reading at which the virtual channel was stuck first.
+            int64[N]: ticks since the reading from which on the virtual channel has been part of a deadlock without a
+            break.
         """
         risen = idle & ~self.suspected
         self.alarms += int(risen.sum())

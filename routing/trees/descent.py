@@ -148,8 +148,8 @@ def affordable_sweeps(fabric: Fabric, destinations: int, effort: float) -> int:
 def _meeting_weights(
     fabric: Fabric, lid: npt.NDArray[np.int32]
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Return the weights by which pairs of flows are counted: the mean weight of the senders at each switch
-    (float64[S]), and the weight of each LID's port (float64[D]).
+    """Return the two factors of a flow's weight, where flows that meet on a channel are counted: the mean weight of the
+    senders at each switch (float64[S]), and the weight of each LID's port (float64[D]).
     """
     rate = fabric.link_capacity[fabric.endport_link]
     weight = np.where(rate < SLOW * reference_rate(fabric), SLOW_WEIGHT, 1.0)
@@ -246,7 +246,8 @@ def tree_slots(fabric: Fabric, order: TreeOrder) -> TreeSlots:
 def _start(fabric: Fabric, order: TreeOrder, sweeps: int) -> TreeSlots:
     """Return the slots with which the first pass begins.
 
-    If links of the tree are missing, and there are enough passes, the first pass begins without slots.
+    If links of the tree are missing, and ``sweeps`` is at least :data:`FEW_SWEEPS`, the level of every switch in the
+    result is 0, and the first pass uses no slots.
     """
     tree = tree_slots(fabric, order)
     if sweeps < FEW_SWEEPS or is_whole(fabric, tree):

@@ -43,7 +43,8 @@ class Progress:
         Whether ``dependencies`` come from a trace of the tables.  If so, their topological order differs from that of
         the previous tables.
     leaves_baseline
-        Whether ``dependencies`` may contradict the dependencies of the baseline tables although the fabric has faults.
+        Whether the tables leave the baseline while the fabric has faults: ``dependencies`` may close cycles with the
+    dependencies of the baseline tables.
     statistics
         Statistics of all steps, including steps whose tables were rejected.
     """

@@ -70,12 +70,13 @@ class Bubbles(CaseMechanism):
         return cls()
 
     def numbers(self, network: Network, traffic: Traffic) -> Sequence[int]:
-        """Return the blocks of a packet, and the ring of each virtual channel.
+        """Return the size of a packet in blocks, and the number of the ring of each virtual channel, -1 without a ring.
 
         Raises
         ------
         OptionError
-            Packets have different sizes, a buffer of a ring has no room for two of them, or cycles are not rings.
+            Packets have different sizes, a buffer of a ring has no room for two of them, or two cycles of
+            dependencies share a virtual channel.
         """
         rings = rings_of(network, traffic)
         blocks = -(-traffic.mtu // BLOCK)

@@ -117,9 +117,9 @@ static void choose_kept(const disjoint_job *job, int32_t d, int32_t tree, const 
 {
     const disjoint_request *net = job->net;
     const int32_t degree = net->first[d + 1] - net->first[d], others = net->trees - 1;
-    /* `times` is 100 times the number of trees that keep each link.  If every pair of switches shall have as many
-     * link-disjoint paths as there are trees, `times` is 99.  A value below 100 makes sure that no two trees keep one
-     * link. */
+    /* `times` is the mean number of trees that choose a link, in percent.  If every pair of switches shall have as many
+     * link-disjoint paths as there are trees, no link may be chosen by two trees.  99 percent ensures this, because
+     * rounding cannot raise the number of chosen links above the number of links. */
     const int64_t times = net->wanted < net->trees ? 100 * (int64_t)(net->trees - net->wanted) : 99;
     int64_t from = (tree - 1) * degree * times / (100 * (int64_t)others);
     int64_t to = tree * degree * times / (100 * (int64_t)others);

@@ -63,8 +63,8 @@ struct all_to_all {
 
 /* Scratch memory of one slice: sums over the slice, and arrays for a block of LIDs and for the tree of one LID. */
 struct tree_memory {
-    /* load: [channels], flow on each channel, summed over the slice.
-     * hop_count: [switches], flow that uses 0, 1, 2, ... channels, summed over the slice.
+    /* load: [channels], flow on each channel, summed over the slice (the LIDs of one call).
+     * hop_count: [switches], flow that uses 0, 1, 2, ... channels, summed over the slice (the LIDs of one call).
      * flow: [switches], flow through each switch to one LID. */
     int64_t *load, *hop_count, *flow;
     int32_t *out; /* [BLOCK][switches] channel by which each switch sends towards each LID of the block, -1: none */

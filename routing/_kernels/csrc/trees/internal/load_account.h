@@ -10,11 +10,12 @@
 
 #define NO_CHANNEL 255
 
-/* Number of hops of a path whose present costs are added up whenever the cost of the path is needed.  For the rest of
- * the path, the cost is used that was stored last.
+/* Number of first hops of a path whose costs are computed anew whenever the cost of the path is needed.  For the rest of
+ * the path, the stored cost of the switch after these hops is used, which may be outdated.
  *
- * On a three-level tree, three hops reach the end of every path.  Measurements showed that outdated costs do harm
- * there.  On longer paths they did no harm, and following the whole paths would take half of the time. */
+ * On a three-level tree, three hops lead from the neighbour of a leaf to the end of every path.  Measurements showed
+ * that outdated costs do harm on such a tree.  On longer paths they did no harm, and without stored costs half of the
+ * engine's time would be spent on following paths. */
 #define WALKED 3
 
 typedef struct {
