@@ -10,7 +10,7 @@
 
 #define NO_CHANNEL 255
 
-/* Number of first hops of a path whose costs are computed anew whenever the cost of the path is needed.  For the rest of
+/* Number of first hops of a path whose costs are recomputed whenever the cost of the path is needed.  For the rest of
  * the path, the stored cost of the switch after these hops is used, which may be outdated.
  *
  * On a three-level tree, three hops lead from the neighbour of a leaf to the end of every path.  Measurements showed
