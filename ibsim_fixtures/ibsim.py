@@ -156,8 +156,11 @@ class Ibsim(Console):
         for number, client in clients_of(self.command("attached")):
             if is_alive(client.pid):
                 found.append(client)
-            else:
-                self._change(f"x {number}")
+                continue
+            answer = self.command(f"x {number}").strip()
+            # ibsim disconnects a client itself when a packet to this client cannot be delivered.
+            if answer and "bad clientid" not in answer:
+                raise OptionError(f"ibsim does not disconnect client {number}: {answer}")
         return found
 
     def _choose_host(self) -> str:

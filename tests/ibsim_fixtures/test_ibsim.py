@@ -4,7 +4,7 @@ import pytest
 from lab_nets import net_text, ring
 
 from ibsim_fixtures.ibsim import Ibsim
-from ibsim_fixtures.ibsim_text import Device, PortState
+from ibsim_fixtures.ibsim_text import Client, Device, PortState
 from ibsim_fixtures.processes import LabError, find_program, find_umad2sim, missing_packages
 from routing.errors import EnvironmentProblem, InputError, OptionError
 
@@ -98,6 +98,15 @@ def test_programs_run_where_they_are_put(ring4):
         assert f"0x{ibsim.device('h1').guid:016x}" in ibsim.run("smpquery", "-D", "nodeinfo", 0, host="h1")
         with pytest.raises(LabError, match="smpquery nodeinfo 77 ended with exit status"):
             ibsim.run("smpquery", "nodeinfo", 77)
+        assert ibsim.clients() == []
+
+
+@lab_test
+def test_a_client_that_ibsim_has_disconnected_meanwhile_is_no_error(ring4, monkeypatch):
+    with Ibsim(ring4) as ibsim:
+        ended = Client(pid=0, device="h0", is_sm=True)
+        monkeypatch.setattr("ibsim_fixtures.ibsim.clients_of", lambda _: [(0, ended)])
+        monkeypatch.setattr("ibsim_fixtures.ibsim.is_alive", lambda _: False)
         assert ibsim.clients() == []
 
 
