@@ -58,14 +58,14 @@ class Snapshot:
 
 
 class SharedCopy(np.ndarray[Any, np.dtype[np.uint8]]):
-    """LFT that shares memory with a snapshot, except for the rows that were written.
+    """LFT that shares memory with a copy (:class:`Snapshot`) of an LFT, except for the rows that were written.
 
     Attributes
     ----------
     snapshot
         The :class:`Snapshot`; None for results of NumPy operations, which are ordinary arrays.
     written
-        uint8[S], whether each row may differ from the snapshot.
+        uint8[S], whether each row may differ from that copy.
     """
 
     snapshot: Snapshot | None = None

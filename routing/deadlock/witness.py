@@ -226,9 +226,10 @@ def lids_of_dependency(
 def _lids_by_ports(
     fabric: Fabric, routing: Routing, here: tuple[int, int], following: tuple[int, int], *, endports: int
 ) -> list[int]:
-    """Return the LIDs whose LFT entries lead from the channel of ``here`` to that of ``following``.
+    """Return the LIDs whose LFT entries lead from one channel to the next one.
 
-    If ``endports`` is 2, only LIDs of CAs and routers are returned.
+    ``here`` and ``following`` are the two virtual channels, each as a channel and a VL.  If ``endports`` is 2, only
+    LIDs of CAs and routers are returned, otherwise LIDs of switches too.
     """
     channels, lids = fabric.channels, fabric.lids
     first, second = here[0], following[0]

@@ -68,11 +68,11 @@ class Tried:
     all_to_all: float
     bisection: float
 
-    def throughput(self, others: Sequence[Tried]) -> float:
-        """Return the product of all-to-all share and bisection bandwidth, each divided by the largest value of all
-        candidates (``others``).
+    def throughput(self, tried: Sequence[Tried]) -> float:
+        """Return the product of all-to-all share and bisection bandwidth, each divided by the largest value among all
+        candidates ``tried``, this one included.
         """
-        pairs = ((self.all_to_all, [o.all_to_all for o in others]), (self.bisection, [o.bisection for o in others]))
+        pairs = ((self.all_to_all, [o.all_to_all for o in tried]), (self.bisection, [o.bisection for o in tried]))
         return math.prod(own / max(every) if max(every) else 1.0 for own, every in pairs)
 
 

@@ -91,11 +91,11 @@ def detour_routing(
 def _over_middles(
     middles: Middles, bundles: LinkBundles, roots: Ints, hop: npt.NDArray[np.uint8]
 ) -> npt.NDArray[np.uint8]:
-    """Return the next hops of paths over middles (intermediate groups): outside of the destination's group, a next hop
-    leads to a middle.
+    """Return ``hop`` with paths over middles (intermediate groups) instead of paths without a middle.
 
-    ``roots`` is int64[R], the switch of each destination, and ``hop`` uint8[R, S] the bundle by which each switch sends
-    on a path without a middle.
+    ``roots`` is int64[R], the switch of each destination.  ``hop`` and the result are uint8[R, S]: the bundle by which
+    each switch sends.  They differ at switches of groups that send over a middle: not at switches of the destination's
+    group, and not at switches of the middles themselves.
     """
     group, links = middles.group, _Links.of(middles, bundles)
     target, turn = np.full(hop.shape, -1), np.zeros(len(roots), np.int64)

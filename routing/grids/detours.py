@@ -122,7 +122,8 @@ def _complete(
 
 
 def _reach(before: dict[int, list[int]], hops: dict[int, int], start: int) -> list[int]:
-    """Set the hops of all switches whose path leads through switch ``start``, and return these switches.
+    """Set the numbers of hops (``hops``) of all switches whose path to one destination leads through switch ``start``.
+    Return these switches.
 
     ``before`` lists, for each switch, the switches that send to it.  ``hops[start]`` is set already.
     """

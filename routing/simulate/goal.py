@@ -123,7 +123,7 @@ class _Block:
     requires: list[tuple[int, str, bool, str]] = field(default_factory=list)
 
     def add(self, line: int, words: str) -> None:
-        """Read one line of the block.  ``words`` is its text, and ``line`` its number in the file."""
+        """Parse one line of the block of a rank.  ``words`` is its text, and ``line`` its number in the file."""
         if match := _REQUIRES.fullmatch(words):
             self.requires.append((line, match[1], match[2] == "requires", match[3]))
             return
