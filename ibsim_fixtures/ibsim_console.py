@@ -14,8 +14,9 @@ import time
 from pathlib import Path
 
 from ibsim_fixtures.processes import Child, LabError, tail
+from routing.deferred_signals import DeferredSignals
 from routing.errors import InputError, OptionError
-from routing.processes import DeferredSignals, remove_folder
+from routing.processes import remove_folder
 
 _PROMPT = b"sim> "
 # ibsim prints this warning for every link whose line in the file states no LID and speed.  It then uses default values.

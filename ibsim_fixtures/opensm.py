@@ -15,7 +15,8 @@ from types import TracebackType
 from ibsim_fixtures.ibsim import Ibsim
 from ibsim_fixtures.opensm_log import Event, EventKind, LogReader, Sweep, finished_sweep, fruitless_sweeps, last_sweep
 from ibsim_fixtures.processes import TIMEOUT_SECONDS, Child, LabError, find_program, poll, tail
-from routing.processes import DeferredSignals, remove_folder
+from routing.deferred_signals import DeferredSignals
+from routing.processes import remove_folder
 
 Setting = str | int | float | bool | Path
 

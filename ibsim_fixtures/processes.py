@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
+from routing.deferred_signals import DeferredSignals
 from routing.errors import EnvironmentProblem
-from routing.processes import DeferredSignals
 
 POLL_SECONDS = 0.005
 """Number of seconds between two checks of a state to wait for."""

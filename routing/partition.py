@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-import pymetis
 
 from routing.fabric import Fabric
 
@@ -23,6 +22,8 @@ def regions(fabric: Fabric, count: int, *, seed: int) -> npt.NDArray[np.int32]:
     """
     if count == 1 or fabric.switches <= count:
         return (np.arange(fabric.switches) % count).astype(np.int32)
+    import pymetis  # noqa: PLC0415 - its import takes as long as NumPy's mathematics, and few VLs need no partition
+
     channels = fabric.channels
     pair = channels.src.astype(np.int64) * fabric.switches + channels.dst
     pairs, cables = np.unique(pair, return_counts=True)

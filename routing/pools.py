@@ -7,7 +7,7 @@ from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
 from queue import SimpleQueue
 from typing import Generic, ParamSpec, TypeVar
 
-from routing.processes import DeferredSignals
+from routing.deferred_signals import DeferredSignals
 
 AHEAD = 2
 """Number of work items submitted per worker process.  The second item keeps a worker busy while the first result is

@@ -10,12 +10,10 @@ import shutil
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from multiprocessing import forkserver
 from multiprocessing.context import ForkServerContext
 from pathlib import Path
-from types import FrameType, TracebackType
-from typing import Any
 
 REMOVE_SECONDS = 5.0
 """Maximum time in seconds for retries in :func:`remove_folder`, while processes still write into the folder."""
@@ -67,58 +65,6 @@ def exit_with_parent(tidy: Callable[[], None] | None = None) -> None:
 
     if parent is not None:
         threading.Thread(target=_follow, args=(wait,), daemon=True).start()
-
-
-class DeferredSignals:
-    """Context manager that defers signal handlers until :meth:`delivered` is entered or the context exits.
-
-    If a handler raises while :mod:`concurrent.futures` holds a lock, the lock stays taken and the pool's thread waits
-    for it for ever.  Only the main thread receives signals, so that in other threads this does nothing.
-    """
-
-    def __enter__(self) -> DeferredSignals:
-        self._handlers: dict[int, Callable[[int, FrameType | None], Any]] = {}
-        self._came: list[int] = []
-        self._open = False
-        if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-                handler = signal.getsignal(number)
-                if callable(handler):
-                    self._handlers[number] = handler
-                    signal.signal(number, self._come)
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        for number, handler in self._handlers.items():
-            # A handler that has just run may have installed another handler.
-            if signal.getsignal(number) == self._come:
-                signal.signal(number, handler)
-        if error is None:
-            self._deliver()
-
-    def _come(self, number: int, _: FrameType | None) -> None:
-        self._came.append(number)
-        if self._open:
-            self._deliver()
-
-    def _deliver(self) -> None:
-        while self._came:
-            number = self._came.pop(0)
-            self._handlers[number](number, None)
-
-    @contextlib.contextmanager
-    def delivered(self) -> Iterator[None]:
-        """Run signal handlers without delay inside this context.  Enter it only around code in which the thread does
-        nothing but wait.
-        """
-        self._open = True
-        try:
-            self._deliver()
-            yield
-        finally:
-            self._open = False
 
 
 def describe_exit(status: int) -> str:

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import json
 import math
+import os
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -138,11 +140,17 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, texts:
         click.echo(line)
 
 
+def error_is_terminal() -> bool:
+    """Return whether standard error is a terminal, or is to be treated as one.
+
+    The library rich is not asked, because loading it takes longer than many commands.
+    """
+    return sys.stderr.isatty() or bool(os.environ.get("FORCE_COLOR"))
+
+
 def hint(text: str) -> None:
     """Print a hint about a next step on standard error, if that is a terminal."""
-    from rich.console import Console
-
-    if Console(stderr=True).is_terminal:
+    if error_is_terminal():
         echo_lines(text, err=True)
 
 
@@ -151,13 +159,13 @@ def spinner(text: str) -> Iterator[None]:
     """Show on a terminal the current step (``text``) and its elapsed time.  If standard error is not a terminal, show
     nothing.
     """
+    if not error_is_terminal():
+        yield
+        return
     from rich.console import Console
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     console = Console(stderr=True)
-    if not console.is_terminal:
-        yield
-        return
     columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True) as progress:
         progress.add_task(escape_control(text), total=None)
@@ -170,6 +178,9 @@ def progress_bar(text: str, total: int) -> Iterator[Callable[[int], None]]:
 
     The context's value is a function.  Call it with the number of items completed since its last call.
     """
+    if not error_is_terminal():
+        yield lambda done: None
+        return
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -189,9 +200,6 @@ def progress_bar(text: str, total: int) -> Iterator[Callable[[int], None]]:
             return Text(f"{task.speed:.1f}/s" if task.speed else "")
 
     console = Console(stderr=True)
-    if not console.is_terminal:
-        yield lambda done: None
-        return
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), Rate(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task(text, total=total)

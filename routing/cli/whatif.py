@@ -15,7 +15,16 @@ import click
 
 from routing.cli import engine_options, fabric_argument, proof_report, reroute_options
 from routing.cli.command import FINDING
-from routing.cli.output import echo_lines, fabric_object, json_option, print_json, print_rows, print_table, spinner
+from routing.cli.output import (
+    echo_lines,
+    fabric_object,
+    json_option,
+    print_json,
+    print_rows,
+    print_table,
+    progress_bar,
+    spinner,
+)
 from routing.cli.param_types import Number
 from routing.cli.report_options import report_options, write_reports
 from routing.engines import ENGINES
@@ -250,19 +259,10 @@ def choose(
 
 def watched(effects: Iterable[Effect], count: int) -> Iterator[Effect]:
     """Yield the effects of the scenarios unchanged, and show a progress bar if standard error is a terminal."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield from effects
-        return
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True) as progress:
-        task = progress.add_task("breaking", total=count)
+    with progress_bar("breaking", total=count) as advance:
         for effect in effects:
             yield effect
-            progress.advance(task)
+            advance(1)
 
 
 def print_worst(effects: Sequence[Effect], worst: int, *, beside_fresh: bool) -> None:

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from routing.processes import DeferredSignals
+from routing.deferred_signals import DeferredSignals
 
 
 @pytest.fixture(autouse=True)

@@ -1,0 +1,62 @@
+"""Defer the handlers of signals while code runs that must not be interrupted."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from types import FrameType, TracebackType
+from typing import Any
+
+
+class DeferredSignals:
+    """Context manager that defers signal handlers until :meth:`delivered` is entered or the context exits.
+
+    If a handler raises while :mod:`concurrent.futures` holds a lock, the lock stays taken and the pool's thread waits
+    for it for ever.  Only the main thread receives signals, so that in other threads this does nothing.
+    """
+
+    def __enter__(self) -> DeferredSignals:
+        self._handlers: dict[int, Callable[[int, FrameType | None], Any]] = {}
+        self._came: list[int] = []
+        self._open = False
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+                handler = signal.getsignal(number)
+                if callable(handler):
+                    self._handlers[number] = handler
+                    signal.signal(number, self._come)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for number, handler in self._handlers.items():
+            # A handler that has just run may have installed another handler.
+            if signal.getsignal(number) == self._come:
+                signal.signal(number, handler)
+        if error is None:
+            self._deliver()
+
+    def _come(self, number: int, _: FrameType | None) -> None:
+        self._came.append(number)
+        if self._open:
+            self._deliver()
+
+    def _deliver(self) -> None:
+        while self._came:
+            number = self._came.pop(0)
+            self._handlers[number](number, None)
+
+    @contextlib.contextmanager
+    def delivered(self) -> Iterator[None]:
+        """Run signal handlers without delay inside this context.  Enter it only around code in which the thread does
+        nothing but wait.
+        """
+        self._open = True
+        try:
+            self._deliver()
+            yield
+        finally:
+            self._open = False
