@@ -42,7 +42,7 @@ SLOW, SLOW_WEIGHT = 0.6, 0.5
 """A flow is slow if its rate, relative to the reference rate, is below the first value.  The second value is the weight
 of a slow flow in pairs of flows that share channels.
 """
-VISITS_PER_SECOND = 300_000_000
+VISITS_PER_SECOND = 100_000_000
 """Approximate number of channels that passes compare with each other per second of CPU time."""
 LEAST_SWEEPS, MOST_SWEEPS = 3, 24
 """Least and largest number of passes.  On trees without missing links, the second pass changes nothing, and is the
