@@ -50,7 +50,11 @@ FABRICS = {
 }
 
 
-@pytest.mark.parametrize(("name", "engine"), [*product(FABRICS, sorted(ANY_FABRIC)), ("tree", "ftree")])
+SINGLE = sorted({*ANY_FABRIC} - {"auto"})
+"""The engine `auto` repairs as the engine that it has chosen, and takes as long as all of them."""
+
+
+@pytest.mark.parametrize(("name", "engine"), [*product(FABRICS, SINGLE), ("tree", "ftree")])
 def test_every_link_there_and_back(name, engine):
     fabric = FABRICS[name]()
     baseline = published(fabric, engine)
@@ -265,7 +269,7 @@ def test_a_lost_switch_is_proven_by_what_changes_and_a_new_one_as_a_whole(engine
         assert prove_changes(fabric, baseline.routing, before, translated, order) is None
 
 
-@pytest.mark.parametrize("engine", sorted(ANY_FABRIC))
+@pytest.mark.parametrize("engine", SINGLE)
 def test_every_switch_there_and_back(engine):
     fabric = FABRICS["torus"]()
     baseline = published(fabric, engine)
