@@ -15,20 +15,19 @@ from routing.engines.effort import VISITS_PER_SECOND, visits_per_pass
 from routing.engines.orders import top_switches
 from routing.engines.provenance import provenance
 from routing.engines.registry import module_of
-from routing.engines.torus_dimensions import directions
+from routing.engines.torus_dimensions import resembles_grid
 from routing.engines.vl_assignment import vls_allowed
 from routing.errors import InputWarning, OptionError, RoutingError
 from routing.fabric import Fabric
-from routing.grids.coordinates import NotAGrid
 from routing.quality import all_to_all_share, bisection_share, channel_loads
 from routing.tables import Routing
 
 ALWAYS, MOST, MODERATE, TINY = math.inf, 20.0, 0.1, 0.0001
 """Longest time of a refinement pass, in seconds, up to which a candidate is tried."""
 CANDIDATES = {
-    "ftree": ALWAYS, "updn": ALWAYS, "dfsssp": ALWAYS, "lash": MOST, "nue": MOST, "torus-2qos": MOST, "dragonfly": MOST,
-    "slimfly": MOST, "hyperx": MOST, "lash-tor": MOST, "disjoint": MODERATE, "mud": TINY, "smart": TINY,
-    "segment": TINY, "dnup": TINY, "lturn": TINY,
+    "ftree": ALWAYS, "updn": ALWAYS, "dfsssp": ALWAYS, "lash": MOST, "nue": MOST, "torus-2qos": MOST, "dor": MOST,
+    "dragonfly": MOST, "slimfly": MOST, "hyperx": MOST, "lash-tor": MOST, "disjoint": MODERATE, "mud": TINY,
+    "smart": TINY, "segment": TINY, "dnup": TINY, "lturn": TINY,
 }  # fmt: skip
 """Names of the engines that are tried, with the longest time of a refinement pass up to which each engine is tried.
 
@@ -42,11 +41,13 @@ With several VLs, their tables carry more than those of the other engines only o
 """
 ON_ONE_VL = {"mud": MODERATE, "smart": MODERATE}
 """Engines on allowed turns that often carry the most with one VL, with the longest times that apply then."""
-GRIDS_ONLY = ("torus-2qos", "hyperx")
-"""Engines that are tried on small fabrics, and where the links show directions, as in a mesh, torus or HyperX.
+GRIDS_ONLY = ("torus-2qos", "dor", "hyperx")
+"""Engines that are tried on small fabrics, and on fabrics that resemble a mesh, torus or HyperX.
 
 They refuse any other fabric, and the search for coordinates takes time.
 """
+LOOPS = "loop_free"
+"""Key in the provenance of tables that may have a credit loop, of engines that promise nothing."""
 COUNTED_ON_TREES = 1.0
 """Largest all-to-all share that counts on a tree.
 
@@ -83,8 +84,9 @@ class Auto:
     -----
     The throughput is the product of all-to-all share and bisection bandwidth, each relative to the best engine.  Among
     engines within half a percent of the best, the engine that needs the fewest VLs is taken.  Of several such engines,
-    the first in :data:`CANDIDATES` is taken.  The provenance names the chosen engine as ``chosen``.  An engine that
-    cannot route the fabric, or does not support an option, is left out.
+    the one with the highest throughput is taken, and of equal ones the first in :data:`CANDIDATES`.  The provenance
+    names the chosen engine as ``chosen``.  An engine that cannot route the fabric, or does not support an option, is
+    left out.  So are tables that may have a credit loop.
     """
 
     name = "auto"
@@ -113,19 +115,23 @@ class Auto:
         started = time.perf_counter()
         tried, refused = [], list[RoutingError]()
         for engine in _engines(fabric, options):
-            # Both engines for grids search for the same coordinates.  So if one finds none, the other is left out.
-            if engine.name in GRIDS_ONLY and any(isinstance(refusal, NotAGrid) for refusal in refused):
-                continue
             try:
                 tried.append(_measured(engine, fabric, options))
-            except RoutingError as refusal:
+            except RoutingError as refusal:  # noqa: PERF203
                 refused.append(refusal)
         if not tried:
             raise refused[-1]
         best = max(each.throughput(tried) for each in tried)
         equal = [each for each in tried if each.throughput(tried) >= (1 - EQUAL) * best]
         # Tables in which packets keep their VL are preferred, because a re-route can repair only such tables.
-        chosen = min(equal, key=lambda each: (not each.routing.sl_to_vl.uniform, each.routing.vls_needed))
+        chosen = min(
+            equal,
+            key=lambda each: (
+                not each.routing.sl_to_vl.uniform,
+                each.routing.vls_needed,
+                -round(each.throughput(tried), 3),
+            ),
+        )
         seconds = {"route": time.perf_counter() - started}
         found = {**chosen.routing.provenance.options, "chosen": chosen.engine}
         return replace(chosen.routing, provenance=provenance(self.name, fabric, options, seconds, **found))
@@ -139,7 +145,7 @@ def _engines(fabric: Fabric, options: EngineOptions) -> list[Engine]:
     seconds = visits_per_pass(fabric) / VISITS_PER_SECOND
     tree = bool(top_switches(fabric))
     left_out = set[str]()
-    if tree or (seconds > TINY and directions(fabric) is None):
+    if tree or (seconds > TINY and not resembles_grid(fabric)):
         left_out.update(GRIDS_ONLY)
     if tree:
         left_out.update(ON_TURNS)
@@ -166,6 +172,8 @@ def _measured(engine: Engine, fabric: Fabric, options: EngineOptions) -> Tried:
         if engine.name in GRIDS_ONLY:
             warnings.simplefilter("ignore", InputWarning)
         routing = engine.route(fabric, options)
+    if LOOPS in routing.provenance.options:
+        raise RoutingError(f"{engine.name} closes a credit loop on this fabric")
     loads = channel_loads(fabric, routing, threads=options.threads)
     share = min(all_to_all_share(fabric, loads), COUNTED_ON_TREES if top_switches(fabric) else INFINITE)
     bisection = bisection_share(fabric, routing, seed=options.seed, threads=options.threads)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import igraph
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +14,28 @@ Rows = npt.NDArray[np.int64]
 
 CORNERS_UP_TO = 4_000_000
 """Largest sum of squared switch degrees for which the fabric is searched for squares (cycles of four switches)."""
+
+
+FEWEST_OPPOSITE, MOST_OPPOSITE = 3, 0.5
+"""Number of links from which a set of opposite links is large, and largest share of all links that one such set has."""
+SQUARED = 0.6
+"""Least share of the links that are in large sets of opposite links if the fabric resembles a grid."""
+
+
+def resembles_grid(fabric: Fabric) -> bool:
+    """Return whether most links are sides of squares with several opposite links, as in a mesh, torus or HyperX.
+
+    In contrast to :func:`directions`, missing links and switches hardly matter.  So a fabric that resembles a grid may
+    have no directions, nor coordinates.  Cost: that of :func:`directions`.
+    """
+    bundles = _bundles(fabric)
+    if bundles is None:
+        return False
+    squares, links = _squares(*_corners(bundles, fabric.switches), fabric.switches), len(bundles) // 2
+    opposite = np.bincount(_opposite_links(bundles, squares, fabric.switches))
+    large = opposite[opposite >= FEWEST_OPPOSITE]
+    # In a random network with many links, a few squares with opposite links join nearly all links to one set.
+    return bool(large.sum() >= SQUARED * links and large.max(initial=0) <= MOST_OPPOSITE * links)
 
 
 def directions(fabric: Fabric) -> npt.NDArray[np.int32] | None:
@@ -30,18 +54,14 @@ def directions(fabric: Fabric) -> npt.NDArray[np.int32] | None:
     squares.  Cost: O(S degree^2 log S).
     """
     channels, switches = fabric.channels, fabric.switches
-    bundles = np.unique(channels.src.astype(np.int64) * max(switches, 1) + channels.dst)
-    if len(bundles) == 0 or int((np.bincount(bundles // switches) ** 2).sum()) > CORNERS_UP_TO:
+    bundles = _bundles(fabric)
+    if bundles is None:
         return None
     corners = _corners(bundles, switches)
-    links = bundles[bundles // switches < bundles % switches]
-
-    def link(a: Rows, b: Rows) -> Rows:
-        return np.searchsorted(links, np.minimum(a, b) * switches + np.maximum(a, b))
-
-    u, v, x, w = _squares(*corners, switches).T
-    opposite = np.concatenate([_pairs(link(u, v), link(w, x)), _pairs(link(u, w), link(v, x))])
-    slab = _joined(len(links), opposite)
+    squares = _squares(*corners, switches)
+    slab = _opposite_links(bundles, squares, switches)
+    link = _link_numbers(bundles, switches)
+    u, v, _, w = squares.T
     # At this point, the links along a ring have several directions. Two directions become one if their links meet at a
     # switch but span no square, because such links follow each other along a ring.
     middle, v_, w_ = corners
@@ -53,6 +73,34 @@ def directions(fabric: Fabric) -> npt.NDArray[np.int32] | None:
     if found.max() == 0:
         return None
     return found[link(channels.src.astype(np.int64), channels.dst.astype(np.int64))].astype(np.int32)
+
+
+def _bundles(fabric: Fabric) -> Rows | None:
+    """Return int64[N], the ordered pairs of linked switches (switch * S + neighbour), ascending.  The result is None if
+    there are none, or too many for a search for squares.
+    """
+    channels, switches = fabric.channels, fabric.switches
+    bundles = np.unique(channels.src.astype(np.int64) * max(switches, 1) + channels.dst)
+    if len(bundles) == 0 or int((np.bincount(bundles // switches) ** 2).sum()) > CORNERS_UP_TO:
+        return None
+    return bundles
+
+
+def _link_numbers(bundles: Rows, switches: int) -> Callable[[Rows, Rows], Rows]:
+    """Return a function that returns the numbers of the links between switches ``a`` and ``b``, int64[N] each."""
+    links = bundles[bundles // switches < bundles % switches]
+    return lambda a, b: np.searchsorted(links, np.minimum(a, b) * switches + np.maximum(a, b))
+
+
+def _opposite_links(bundles: Rows, squares: Rows, switches: int) -> Rows:
+    """Return int64[N], for each pair of linked switches the number of its set of links that are opposite each other in
+    squares.
+
+    ``bundles`` is the result of :func:`_bundles`, and ``squares`` that of :func:`_squares`.
+    """
+    link = _link_numbers(bundles, switches)
+    u, v, x, w = squares.T
+    return _joined(len(bundles) // 2, np.concatenate([_pairs(link(u, v), link(w, x)), _pairs(link(u, w), link(v, x))]))
 
 
 def _pairs(a: Rows, b: Rows) -> Rows:

@@ -43,6 +43,9 @@ MOST_MISFITS = 0.05
 LEAST_PRESENT = 0.7
 """Least share of switches, and of links between present switches, that a grid must have."""
 
+SEARCH = "coordinates"
+"""Key of the result in :attr:`Fabric.derived`: the coordinates, or the error."""
+
 Columns = npt.NDArray[np.int64]
 
 
@@ -129,8 +132,23 @@ def find_coordinates(fabric: Fabric) -> Coordinates:
     Squares (cycles of four switches) show which links are opposite, by the relation of D. Djokovic,
     "Distance-preserving subgraphs of hypercubes", J. Comb. Theory B 14, 1973.
     Cost:  O(S d^2 D) for S switches of degree d in D dimensions, for each switch from which
-    coordinates are spread.
+    coordinates are spread.  Further calls for the same fabric return the result of the first call.
     """
+    found = fabric.derived.get(SEARCH)
+    if found is None:
+        try:
+            found = _search(fabric)
+        except NotAGrid as refusal:
+            found = refusal
+        fabric.derived[SEARCH] = found
+    if isinstance(found, Coordinates):
+        return found
+    assert isinstance(found, NotAGrid)
+    raise found.with_traceback(None)
+
+
+def _search(fabric: Fabric) -> Coordinates:
+    """Search for coordinates (see :func:`find_coordinates`)."""
     channels = fabric.channels
     near = [
         frozenset(channels.dst[channels.first[switch] : channels.first[switch + 1]].tolist())

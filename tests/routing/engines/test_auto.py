@@ -6,12 +6,16 @@ import math
 import numpy as np
 import pytest
 
+from ibsim_fixtures.catalogue import FIXTURES
+from routing.deadlock.proof import prove
 from routing.engines import ENGINES
 from routing.engines import auto as module
 from routing.engines.base import EngineOptions
 from routing.engines.orders import top_switches
 from routing.errors import InputWarning, NotEnoughVLs, OptionError, RoutingError
 from routing.faults import apply_faults, parse_fault
+from routing.faults.choose import between_switches
+from routing.formats.fabric_files import read_fabric
 from routing.publish import verify
 from routing.quality import all_to_all_share, bisection_share, channel_loads
 from routing.topologies import generate
@@ -25,6 +29,11 @@ def shares(fabric, routing):
     return min(share, 1.0) if top_switches(fabric) else share, bisection_share(fabric, routing)
 
 
+def without_links(fabric, *numbers):
+    """Return the fabric without some of its links between switches, counted from 0."""
+    return fabric.without_links(between_switches(fabric)[list(numbers)])
+
+
 @pytest.mark.parametrize(("name", "arguments", "cas"), KINDS, ids=[kind[0] for kind in KINDS])
 def test_no_candidate_carries_more_than_half_a_percent_more(name, arguments, cas):
     fabric = generate(name, arguments, cas=cas)
@@ -35,12 +44,36 @@ def test_no_candidate_carries_more_than_half_a_percent_more(name, arguments, cas
         try:
             found[candidate] = shares(fabric, ENGINES[candidate].route(fabric, EngineOptions()))
         except RoutingError:  # noqa: PERF203
-            assert candidate in ("ftree", "torus-2qos", "dragonfly", "slimfly", "hyperx")
+            assert candidate in ("ftree", "torus-2qos", "dor", "dragonfly", "slimfly", "hyperx")
     most = [max(column) for column in zip(*found.values(), strict=True)]
     own = math.prod(share / best for share, best in zip(shares(fabric, routing), most, strict=True))
     others = [math.prod(share / best for share, best in zip(pair, most, strict=True)) for pair in found.values()]
     assert own >= 0.995 * max(others)
     assert routing.provenance.options["chosen"] in found
+
+
+def test_auto_takes_dimension_order_where_it_carries_the_most():
+    fabric = without_links(read_fabric(FIXTURES["ring-8-double"].path), 1, 14)
+    routing = AUTO.route(fabric, EngineOptions())
+    assert routing.provenance.options["chosen"] == "dor" and verify(fabric, routing, AUTO).proof.certified
+
+
+def test_engines_for_grids_are_tried_on_a_large_hyperx_that_lacks_links():
+    fabric = without_links(generate("hyperx", ["12x8"], cas=2), *range(0, 864, 100))
+    assert AUTO.route(fabric, EngineOptions()).provenance.options["chosen"] in ("torus-2qos", "dor")
+
+
+def test_tables_with_a_credit_loop_are_never_taken():
+    fabric, one = generate("torus", ["5x4"], cas=2), EngineOptions(vls=1)
+    routing = AUTO.route(fabric, one)
+    dor = ENGINES["dor"].route(fabric, one)
+    assert not prove(fabric, dor).certified and math.prod(shares(fabric, dor)) > math.prod(shares(fabric, routing))
+    assert verify(fabric, routing, AUTO).proof.certified
+
+
+def test_of_equal_engines_the_one_with_the_highest_throughput_is_taken():
+    fabric = without_links(read_fabric(FIXTURES["full-mesh-6"].path), 1)
+    assert AUTO.route(fabric, EngineOptions()).provenance.options["chosen"] == "lturn"
 
 
 def test_the_tables_are_those_of_the_chosen_engine():

@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 from strategies import random_fabric
 
-from routing.engines.torus_dimensions import directions
+from routing.engines.torus_dimensions import directions, resembles_grid
+from routing.faults.choose import between_switches
 from routing.topologies import generate
 
 
@@ -25,6 +26,47 @@ def test_fabrics_without_squares_have_no_directions():
     assert directions(random_fabric(1, switches=30, degree=4)) is None
     assert directions(random_fabric(1, switches=0, cas=0)) is None
     assert directions(random_fabric(1, switches=1, cas=0)) is None
+
+
+@pytest.mark.parametrize("missing", [0, 1, 10])
+@pytest.mark.parametrize(
+    ("name", "size"),
+    [
+        ("torus", "8x8"),
+        ("torus", "6x5x5"),
+        ("mesh", "12x12"),
+        ("hyperx", "12x8"),
+        ("hyperx", "6x6"),
+        ("hypercube", "6"),
+    ],
+)
+def test_grids_that_lack_links_resemble_grids(name, size, missing):
+    fabric = generate(name, [size], cas=1)
+    links = between_switches(fabric)
+    gone = np.random.default_rng(1).permutation(links)[: -(-missing * len(links) // 100)]
+    assert resembles_grid(fabric.without_links(gone.tolist()))
+
+
+@pytest.mark.parametrize(
+    ("name", "size"),
+    [
+        ("random-regular", ["60", "16"]),
+        ("random-regular", ["60", "4"]),
+        ("kautz", ["3", "3"]),
+        ("dragonfly", ["4", "2", "2"]),
+        ("dragonfly", ["8", "2", "4"]),
+        ("slimfly", ["5"]),
+        ("kary-ntree", ["4", "3"]),
+        ("ring", ["9"]),
+    ],
+)
+def test_networks_without_opposite_links_resemble_no_grid(name, size):
+    assert not resembles_grid(generate(name, size, cas=1))
+
+
+def test_fabrics_with_few_switches_resemble_no_grid():
+    assert not resembles_grid(random_fabric(1, switches=0, cas=0))
+    assert not resembles_grid(random_fabric(1, switches=1, cas=0))
 
 
 def test_parallel_and_opposite_channels_share_a_direction():
