@@ -12,7 +12,7 @@ from slow_numbers import key_of, number
 from slow_simulate.kinds import INJECT
 from slow_simulate.sources import Sources
 
-NONE, ESCAPE, TOKEN, BUBBLE, GROUPS, RELAY = range(6)
+NONE, ESCAPE, TOKEN, BUBBLE, GROUPS, RELAY, CONCURRENT, DEFLECT = range(8)
 
 
 class SlowAdaptive(Sources):
@@ -40,11 +40,24 @@ class SlowAdaptive(Sources):
         self.bytes, self.packets, self.saved = ([0] * len(self.channels) for _ in range(3))
         self.mark = [None for _ in self.channels]
         self.turn, self.sends = [0] * network.devices, [0] * network.devices
-        self.spare = [None] * network.switches
-        self.spare_state = ["free"] * network.switches
+        self.spare = {(k, s): None for k in (0, 1) for s in range(network.switches)}
+        self.spare_state = dict.fromkeys(self.spare, "free")
         self.holder = None
         self.totals = dict.fromkeys(
-            ("injected", "delivered", "hops", "escapes", "seized", "pings", "loops", "bubbles", "relayed"), 0
+            (
+                "injected",
+                "delivered",
+                "hops",
+                "escapes",
+                "seized",
+                "pings",
+                "loops",
+                "bubbles",
+                "relayed",
+                "diverted",
+                "deflected",
+            ),
+            0,
         )
         self.flows = [self.make_flow(f) for f in range(len(traffic.numbers))]
         for flow in self.flows:
@@ -55,9 +68,9 @@ class SlowAdaptive(Sources):
             self.later(0, (0, 0, 0), self.token, 0)
         if options.scheme == BUBBLE:
             self.later(0, (3, 0, 0), self.sample)
-        self.relays, self.marked_for_relay = defaultdict(deque), {}
-        if options.scheme == RELAY:
-            self.later(0, (3, 0, 0), self.mark_relays)
+        self.relays, self.suspects = defaultdict(deque), {}
+        if options.scheme in (RELAY, CONCURRENT, DEFLECT):
+            self.later(0, (3, 0, 0), self.mark_suspects)
 
     # Methods for events. The events of one tick are handled in random order, and after these the late events in sorted
     # order.
@@ -100,12 +113,12 @@ class SlowAdaptive(Sources):
         self.vc[vc].leaving = False
         self.vc[vc].since = self.now
 
-    def free_spare(self, switch):
-        self.spare_state[switch] = "free"
+    def free_spare(self, spare):
+        self.spare_state[spare] = "free"
 
     def arrive(self, packet):
         if packet.vc is None:
-            self.spare_state[self.dst[packet.channel]] = "ready"
+            self.spare_state[self.spare_with(packet)] = "ready"
             return
         vc = self.vc[packet.vc]
         vc.flying -= packet.blocks
@@ -161,7 +174,7 @@ class SlowAdaptive(Sources):
         mark = self.mark[channel]
         if mark is None or mark.until <= self.now:
             return None
-        waits = mark.packet is self.shown(mark.vc) or mark.packet is self.spare[self.src[channel]]
+        waits = mark.packet is self.shown(mark.vc) or mark.packet is self.spare[0, self.src[channel]]
         return mark if waits else None
 
     def kept(self, channel, packet):
@@ -211,19 +224,19 @@ class SlowAdaptive(Sources):
             if self.fits(at, packet):
                 return at, sl
         may_relay = self.opt.scheme == RELAY and self.destination_switch(packet) != switch
-        if may_relay and vc is not None and self.marked_for_relay.get(vc) is packet:
+        if may_relay and vc is not None and self.suspects.get(vc) is packet:
             for c in self.channels:
                 at = [at for at in self.vcs_of(c) if self.fits(at, packet)]
                 if self.src[c] == switch and self.dst[c] >= self.net.switches and at:
                     return max(at, key=lambda one: (self.vc[one].credits, -one)), None
         return None
 
-    def mark_relays(self):
+    def mark_suspects(self):
         for vc in range(len(self.vc)):
             c = vc // self.vls
             if max(self.src[c], self.dst[c]) < self.net.switches and self.stuck(vc):
-                self.marked_for_relay[vc] = self.shown(vc)
-        self.later(self.now + self.opt.sample, (3, 0, 0), self.mark_relays)
+                self.suspects[vc] = self.shown(vc)
+        self.later(self.now + self.opt.sample, (3, 0, 0), self.mark_suspects)
 
     def choose_saved(self, packet, switch):
         if self.destination_switch(packet) == switch:
@@ -231,7 +244,7 @@ class SlowAdaptive(Sources):
         else:
             candidate = self.paths(switch, packet)
             start = self.sends[switch] % len(candidate)
-            candidate = [c for c in candidate[start:] + candidate[:start] if self.spare_state[self.dst[c]] == "free"]
+            candidate = [c for c in candidate[start:] + candidate[:start] if self.spare_state[0, self.dst[c]] == "free"]
         return next((c for c in candidate if self.busy[c] <= self.now), None)
 
     # Methods that move packets.
@@ -252,8 +265,9 @@ class SlowAdaptive(Sources):
         if vl_in is not None:
             self.take(vl_in, end)
         elif switch < self.net.switches:
-            self.spare[switch], self.spare_state[switch] = None, "leaving"
-            self.soon[end + self.wire[channel]].append((self.free_spare, switch))
+            spare = self.spare_with(packet)
+            self.spare[spare], self.spare_state[spare] = None, "leaving"
+            self.soon[end + self.wire[channel]].append((self.free_spare, spare))
         elif packet.channel is None:
             packet.entered = self.now
             packet.flow.sent_packets += 1
@@ -271,7 +285,8 @@ class SlowAdaptive(Sources):
         else:
             self.saved[channel] += 1
             if self.dst[channel] < self.net.switches:
-                self.spare[self.dst[channel]], self.spare_state[self.dst[channel]] = packet, "taken"
+                spare = self.spare_after(channel)
+                self.spare[spare], self.spare_state[spare] = packet, "taken"
         packet.vc, packet.channel, packet.tail = vc, channel, end + self.wire[channel]
         self.soon[end].append((lambda: None,))
         if self.dst[channel] < self.net.switches:
@@ -293,7 +308,12 @@ class SlowAdaptive(Sources):
         if packet is self.holder:
             self.serve_holder(packet, vc, switch)
             return False
-        chosen = self.choose(packet, vc, switch)
+        recovering = self.opt.scheme == CONCURRENT and vc is None
+        chosen = None if recovering else self.choose(packet, vc, switch)
+        if chosen is None and self.opt.scheme == CONCURRENT:
+            return self.recover(packet, vc, switch)
+        if chosen is None and self.opt.scheme == DEFLECT:
+            chosen = self.deflect(packet, vc, switch)
         if chosen is None:
             return False
         at, sl = chosen
@@ -307,13 +327,16 @@ class SlowAdaptive(Sources):
         vcs = self.vcs_into(switch)
         while True:
             served, first = 0, None
-            if self.spare_state[switch] == "ready":
-                served += self.serve_packet(self.spare[switch], None, switch)
+            for spare in ((1, switch), (0, switch)):
+                if self.spare_state[spare] == "ready":
+                    served += self.serve_packet(self.spare[spare], None, switch)
             turned = vcs[self.turn[switch] :] + vcs[: self.turn[switch]]
             order = [at for at in (vcs if self.opt.by_arrival else turned) if self.shown(at) is not None]
             if self.opt.by_arrival:
                 order.sort(key=lambda at: self.vc[at].since)
             order.sort(key=lambda at: self.shown(at) is not self.holder)
+            if self.opt.scheme == DEFLECT:
+                order.sort(key=lambda at: self.suspects.get(at) is not self.shown(at))
             for at in order:
                 if self.serve_packet(self.shown(at), at, switch):
                     served += 1
@@ -423,7 +446,7 @@ class SlowAdaptive(Sources):
             ahead, mark = own[0]
             if vc != ping.closer:
                 self.mark_and_go(ping, ahead, vc, True)
-            elif mark.packet is ping.culprit and self.spare_state[switch] == "free":
+            elif mark.packet is ping.culprit and self.spare_state[0, switch] == "free":
                 self.shelter(vc, switch)
             return
 
@@ -432,8 +455,52 @@ class SlowAdaptive(Sources):
         end = self.now + max(packet.bytes * int(self.net.cost[vc // self.vls]) >> 20, 1)
         self.take(vc, max(end, packet.tail))
         packet.vc = None
-        self.spare[switch], self.spare_state[switch] = packet, "ready"
+        self.spare[0, switch], self.spare_state[0, switch] = packet, "ready"
         self.totals["bubbles"] += 1
+
+    # Methods for paths through spare buffers, and for deflection.
+
+    def spare_with(self, packet):
+        return next(spare for spare, held in self.spare.items() if held is packet)
+
+    def spare_after(self, channel):
+        source, target = self.src[channel], self.dst[channel]
+        later = self.opt.scheme == CONCURRENT and self.opt.recovery_rank[target] > self.opt.recovery_rank[source]
+        return int(later), target
+
+    def recovery_path(self, packet, vc, switch):
+        buffer = 0 if vc is not None else self.spare_with(packet)[0]
+        return int(self.opt.recovery_next[buffer, switch, self.destination_switch(packet)])
+
+    def recover(self, packet, vc, switch):
+        if self.destination_switch(packet) == switch:
+            channel = int(self.opt.lid_channel[packet.lid])
+            free = vc is None
+        else:
+            channel = self.recovery_path(packet, vc, switch)
+            free = self.spare_state[self.spare_after(channel)] == "free"
+            free = free and (vc is None or self.suspects.get(vc) is packet)
+        if not free or self.busy[channel] > self.now:
+            return False
+        self.totals["diverted"] += vc is not None
+        self.send(packet, vc, channel, None)
+        return True
+
+    def onward(self, switch):
+        return [c for c in self.channels if self.src[c] == switch and self.dst[c] < self.net.switches]
+
+    def deflect(self, packet, vc, switch):
+        if self.suspects.get(vc) is not packet or self.destination_switch(packet) == switch:
+            return None
+        leaving = [c for c in self.channels if self.src[c] == switch]
+        drawn = number(key_of(self.opt.seed, 9, switch), self.sends[switch]) >> 32
+        start = drawn * len(leaving) >> 32
+        for channel in leaving[start:] + leaving[:start]:
+            vcs = [at for at in self.vcs_of(channel, self.opt.adaptive_vls) if self.fits(at, packet)]
+            if vcs and channel in self.onward(switch):
+                self.totals["deflected"] += 1
+                return max(vcs, key=lambda at: (self.vc[at].credits, -at)), None
+        return None
 
     # Methods that return the counters in the form of the kernel.
 
@@ -452,23 +519,34 @@ class SlowAdaptive(Sources):
     def wait_graph(self):
         """Return the wait-for graph: pairs of vertex and virtual channel, and for each vertex whether it can move.
 
-        Vertices are the virtual channels, followed by the spare buffer of each switch.
+        Vertices are the virtual channels, followed by spare buffers 0, and by spare buffers 1.
         """
         pairs, moves = set(), []
         positions = [(vc, self.shown(vc), vc, self.dst[vc // self.vls]) for vc in range(len(self.vc))]
-        for s in range(self.net.switches):
-            ready = self.spare[s] if self.spare_state[s] == "ready" else None
-            positions.append((len(self.vc) + s, ready, None, s))
+        for index, spare in enumerate(self.spare):
+            ready = self.spare[spare] if self.spare_state[spare] == "ready" else None
+            positions.append((len(self.vc) + index, ready, None, spare[1]))
         for vertex, packet, vc, switch in positions:
             if packet is None or packet is self.holder or self.destination_switch(packet) == switch:
                 moves.append(True)
                 continue
-            stays = self.opt.stay and self.on_escape(vc)
+            recovering = self.opt.scheme == CONCURRENT and vc is None
+            stays = recovering or (self.opt.stay and self.on_escape(vc))
             candidate = [] if stays else self.paths(switch, packet)
             vcs = [at for c in candidate for at in self.vcs_for(c, packet, self.opt.adaptive_vls)]
             if self.opt.scheme == ESCAPE:
                 vcs.append(self.escape(packet, vc, switch)[0])
+            from_switch = vc is None or self.src[vc // self.vls] < self.net.switches
+            if self.opt.scheme == DEFLECT and from_switch:
+                vcs += [at for c in self.onward(switch) for at in self.vcs_of(c)]
             full = [at for at in vcs if self.vc[at].credits + self.vc[at].returning < packet.blocks]
+            can_move = len(full) < len(vcs)
+            if self.opt.scheme == CONCURRENT and from_switch:
+                spare = self.spare_after(self.recovery_path(packet, vc, switch))
+                if self.spare_state[spare] in ("taken", "ready"):
+                    full.append(len(self.vc) + list(self.spare).index(spare))
+                else:
+                    can_move = True
             pairs.update((vertex, at) for at in full)
-            moves.append(len(full) < len(vcs))
+            moves.append(can_move)
         return pairs, moves

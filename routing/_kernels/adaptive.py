@@ -12,6 +12,7 @@ from routing._kernels.simulation_handle import Fields, NetworkArrays, Simulation
 TOTALS = (
     "now", "injected", "delivered", "in_flight", "hops", "events", "last_move", "injected_bytes", "delivered_bytes",
     "broken_vcs", "moving", "escapes", "seized", "pings", "loops", "bubbles", "sheltered", "relayed",
+    "diverted", "deflected",
 )  # fmt: skip
 CHANNEL_COUNTERS = ("xmit_bytes", "xmit_pkts", "saved")
 VC_FIELDS = ("credits", "occupancy", "flying", "returning", "buffer")
@@ -26,7 +27,7 @@ class AdaptiveArrays:
     ----------
     scheme
         Handling of deadlock; 0: none, 1: escape VLs, 2: token, 3: pings and bubbles, 4: port groups, 5: CAs relay
-        packets.
+        packets, 6: concurrent recovery, 7: deflection.
     adaptive_vls
         Number A of adaptive VLs.  VLs 0 to A - 1 can be used on any shortest path; escape VL n is VL A + n.
     ca_vls
@@ -60,6 +61,10 @@ class AdaptiveArrays:
         has the index switch x columns + destination.
     lid_channel
         int32[L]: channel from the last switch to the end port that owns each LID, or -1.
+    recovery_next, recovery_rank
+        int32[2, S, S] and int32[S], empty without concurrent recovery: channel by which a packet in a spare buffer of a
+        switch continues to each last switch, or -1; and position of each switch in an order.  Channels to later
+        switches lead to spare buffers 1, and channels to earlier switches lead to spare buffers 0.
     """
 
     scheme: int
@@ -81,6 +86,8 @@ class AdaptiveArrays:
     choice_first: npt.NDArray[np.int32]
     choice: npt.NDArray[np.int32]
     lid_channel: npt.NDArray[np.int32]
+    recovery_next: npt.NDArray[np.int32]
+    recovery_rank: npt.NDArray[np.int32]
 
 
 class AdaptiveHandle(SimulationHandle):
@@ -95,6 +102,6 @@ class AdaptiveHandle(SimulationHandle):
 
     def _vertices(self) -> int:
         """Return the number of vertices of the wait-for graph.  It has one vertex for each virtual channel, and one for
-        the spare buffer of each switch.
+        each of the two spare buffers of each switch.
         """
-        return super()._vertices() + self._switches
+        return super()._vertices() + 2 * self._switches

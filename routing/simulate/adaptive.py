@@ -10,6 +10,9 @@ The *scheme* is the method that handles deadlock:
 - Port groups: a packet keeps its VL, and takes any port of a group that is proven free of deadlock
   (:mod:`routing.deadlock.port_groups`).
 - Relay (deflection by software, in-transit buffers): a CA takes a packet that waits for too long, and sends it again.
+- Concurrent (Disha Concurrent): packets that wait for too long move through spare buffers that have an order
+  (:mod:`routing.simulate.recovery_paths`).
+- Deflect: a packet that waits for too long takes any free channel, even away from its destination.
 - NONE: deadlock is not handled.
 
 Source: Pinkston, Deadlock characterization and resolution in interconnection networks, 13.3.1 B and D.
@@ -34,6 +37,7 @@ from routing.simulate.bounds import LONGEST, is_int_in
 from routing.simulate.escape import FAR, check_escape, injection_points
 from routing.simulate.network import Network, data_vls
 from routing.simulate.options import MOST_SEED, Arbitration
+from routing.simulate.recovery_paths import recovery_channels, switch_ranks
 from routing.simulate.simulation_base import SimulationBase
 from routing.simulate.traffic import Process, Traffic, traffic_arrays
 
@@ -56,6 +60,11 @@ class Scheme(enum.IntEnum):
     """Packets keep the VL of their SL, and take any port of the proven port groups of the network's tables."""
     RELAY = 5
     """All VLs are adaptive; a packet that has waited too long goes to a CA of its switch, which sends it again."""
+    CONCURRENT = 6
+    """All VLs are adaptive; packets that have waited too long move to their destinations through the switches' spare
+    buffers, all at the same time."""
+    DEFLECT = 7
+    """All VLs are adaptive; a packet that has waited too long takes any free channel to another switch."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +86,8 @@ class Adaptive:
         one has room.  ``stay`` is required if some escape paths are not shortest paths.
     detect
         Time at the head of a queue after which a packet takes the token (scheme TOKEN), sends a ping (scheme BUBBLE),
-        or goes to a CA of its switch (scheme RELAY).
+        goes to a CA of its switch (scheme RELAY), moves through spare buffers (scheme CONCURRENT), or takes any free
+        channel (scheme DEFLECT).
     repeat
         Time between two pings of the same queue.
     lasts
@@ -88,7 +98,7 @@ class Adaptive:
         The time must exceed the time that a bubble takes around the cycle.  It should not be much longer, because a
         locked mark stops other pings even if no bubble follows.
     sample
-        Time between two searches for packets that have waited too long (schemes BUBBLE and RELAY).
+        Time between two searches for packets that have waited too long (schemes BUBBLE, RELAY, CONCURRENT and DEFLECT).
     step
         Time of the token from one switch to the next.
     seed
@@ -219,6 +229,7 @@ def adaptive_arrays(network: Network, adaptive: Adaptive) -> AdaptiveArrays:
     if adaptive.scheme is Scheme.ESCAPE:
         check_escape(network, count, stay=adaptive.stay)
     enter_sl, enter_port = injection_points(network)
+    recovers = adaptive.scheme is Scheme.CONCURRENT
     if adaptive.scheme is Scheme.GROUPS:
         columns, column = len(network.fabric.lids), np.arange(len(network.fabric.lids), dtype=np.int32)
         first, choice = _grouped_ports(network)
@@ -245,6 +256,8 @@ def adaptive_arrays(network: Network, adaptive: Adaptive) -> AdaptiveArrays:
         choice_first=first,
         choice=choice,
         lid_channel=_lid_channels(network),
+        recovery_next=recovery_channels(network) if recovers else np.zeros(0, np.int32),
+        recovery_rank=switch_ranks(network) if recovers else np.zeros(0, np.int32),
     )
 
 
@@ -268,7 +281,7 @@ class AdaptiveCounters:
     xmit_bytes, xmit_pkts
         Bytes and packets sent.
     saved
-        Packets that were sent without credit to a spare buffer or to their CA, because they held the token.
+        Packets that were sent without credit to a spare buffer or to their CA (schemes TOKEN and CONCURRENT).
     """
 
     xmit_bytes: npt.NDArray[np.int64]
@@ -329,8 +342,9 @@ class AdaptiveSimulation(SimulationBase):
     def wait_graph(self) -> WaitFor:
         """Return the wait-for graph of the queues at the present tick.
 
-        Vertex channel x V + VL is the input queue of that virtual channel.  The spare buffers of the switches follow.
-        A queue waits for all virtual channels that its first packet may take.  Under schemes TOKEN and BUBBLE a knot (a
+        Vertex channel x V + VL is the input queue of that virtual channel.  Spare buffers 0 of all switches follow, and
+        then their spare buffers 1.  A queue waits for all virtual channels and spare buffers that its first packet may
+        take.  Under schemes TOKEN and BUBBLE a knot (a
         set of queues that wait only for one another) is temporary.  Under the other schemes a knot is a permanent
         deadlock.
         """

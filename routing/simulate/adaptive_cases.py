@@ -29,6 +29,8 @@ from routing.simulate.traffic import Traffic
 TABLES = "tables"
 """Name in scenario files for routing by fixed tables only, instead of a scheme of adaptive routing."""
 SCHEMES: Mapping[str, Scheme | None] = {TABLES: None, **{scheme.name.lower(): scheme for scheme in Scheme}}
+RECOVERED = {Scheme.RELAY: "relayed", Scheme.CONCURRENT: "diverted", Scheme.DEFLECT: "deflected"}
+"""Figure that counts recovered packets, by scheme."""
 DETECT, REPEAT, LASTS, HOLD, SAMPLE = 1.0, 1.0, 20.0, 64.0, 0.5
 
 
@@ -101,6 +103,8 @@ def run_adaptive(scenario: Scenario, case: Case) -> CaseOutput:
     - ``peak``: largest throughput by scheme.
     - ``deadlocked``: schemes that end in a permanent deadlock.
     - ``relayed``: how often CAs have relayed a packet, for each delivered packet (scheme ``relay``, last load)
+    - ``diverted``: packets that have moved through spare buffers, for each delivered packet (scheme ``concurrent``)
+    - ``deflected``: how often a packet was deflected, for each delivered packet (scheme ``deflect``)
     - ``bubble_over_...`` for every other scheme: throughput of ``bubble`` divided by the throughput of that scheme, at
       the last load.
     """
@@ -114,17 +118,18 @@ def run_adaptive(scenario: Scenario, case: Case) -> CaseOutput:
     if not 0 <= start < until:
         raise scenario.error(f"figures are taken from {start} to {until} ticks", *case.where)
     curves: dict[str, dict[str, float]] = {name: {} for name in names}
-    deadlocked, relayed = set(), None
+    deadlocked: set[str] = set()
+    recovered: dict[str, float | None] = dict.fromkeys(RECOVERED.values())
     for load in _loads(scenario, case):
         one = replace(case, table={**case.table, "load": load})
         traffic = traffic_of(scenario, one, network, flows_of(scenario, case))
         for name, scheme in schemes.items():
             simulation = _simulation(scenario, case, network, traffic, scheme)
             curves[name][f"{load:g}"] = round(_accepted(simulation, start, until), 4)
-            if scheme is Scheme.RELAY:
-                totals = simulation.totals()
-                relayed = round(totals["relayed"] / max(1, totals["delivered"]), 4)
-            if scheme in (None, Scheme.NONE, Scheme.ESCAPE, Scheme.GROUPS) and simulation.wait_graph().deadlocks:
+            if scheme in RECOVERED:
+                totals, figure = simulation.totals(), RECOVERED[scheme]
+                recovered[figure] = round(totals[figure] / max(1, totals["delivered"]), 4)
+            if scheme not in (Scheme.TOKEN, Scheme.BUBBLE, Scheme.RELAY) and simulation.wait_graph().deadlocks:
                 deadlocked.add(name)
     accepted = {name: list(curve.values())[-1] for name, curve in curves.items()}
     found: dict[str, Any] = {
@@ -132,7 +137,7 @@ def run_adaptive(scenario: Scenario, case: Case) -> CaseOutput:
         "curves": curves,
         "peak": {name: max(curve.values()) for name, curve in curves.items()},
         "deadlocked": sorted(deadlocked),
-        "relayed": relayed,
+        **recovered,
     }
     if "bubble" in accepted:
         found |= {

@@ -58,13 +58,13 @@ BREAKER_KEYS: Mapping[str, set[str]] = {
     "rounds": {"loop"},
 }
 SCHEME_KEYS: Mapping[str, set[str]] = {
-    "ca_vls": {"none", "escape", "token", "bubble", "relay"},
+    "ca_vls": {"none", "escape", "token", "bubble", "relay", "concurrent", "deflect"},
     "stay": {"escape"},
-    "detect": {"token", "bubble", "relay"},
+    "detect": {"token", "bubble", "relay", "concurrent", "deflect"},
     "repeat": {"bubble"},
     "lasts": {"bubble"},
     "hold": {"bubble"},
-    "sample": {"bubble", "relay"},
+    "sample": {"bubble", "relay", "concurrent", "deflect"},
     "step": {"token"},
 }
 WORKLOAD_KEYS: Mapping[str, set[str]] = {

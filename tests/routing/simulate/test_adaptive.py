@@ -67,6 +67,31 @@ def test_schemes_under_overload():
     assert 0.01 < token < 0.1
 
 
+def ring_of_six(scheme, seed):
+    fabric = generate("ring", ["6"], cas=2)
+    routing = ENGINES["updn"].route(fabric, EngineOptions(vls=1, threads=1))
+    network = build_network(fabric, routing, Timing(1.0, 1, 1, 1.0, BLOCKS), vls=1)
+    return overload(scheme, network=network, seed=seed, detect=20)
+
+
+@pytest.mark.parametrize("seed", range(1, 6))
+def test_ordered_spare_buffers_never_lock_and_deflection_needs_room(seed):
+    """With all buffers full no deflection is possible, and the packets wait for ever."""
+    concurrent, deflect = ring_of_six(Scheme.CONCURRENT, seed), ring_of_six(Scheme.DEFLECT, seed)
+    for stop in range(1000, 20_001, 1000):
+        concurrent.run(stop)
+        assert not concurrent.wait_graph().deadlocks
+    assert concurrent.totals()["diverted"] > 1000
+    deflect.run(20_000)
+    assert deflect.totals()["deflected"] > 0
+    assert deflect.wait_graph().deadlocks
+    assert deflect.totals()["last_move"] < 10_000
+
+
+def test_concurrent_recovery_sustains_more_than_one_token():
+    assert share(overload(Scheme.CONCURRENT)) > 5 * share(overload(Scheme.TOKEN))
+
+
 def test_few_packets_in_front_of_switches_do_not_lock():
     """What locks is injection that leaves transit no room."""
     for scheme in ON_ANY_VL:

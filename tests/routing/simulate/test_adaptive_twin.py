@@ -19,7 +19,8 @@ from routing.simulate.traffic import Flow, Pattern, Process, Traffic, shift, tra
 from routing.topologies import generate
 
 TOPOLOGIES = ("ring:3", "ring:5", "mesh:2x3", "torus:3x3", "torus:4x4", "kary-ntree:2,2", "hypercube:3")
-TOTALS = ("injected", "delivered", "hops", "escapes", "seized", "pings", "loops", "bubbles", "relayed")
+TOTALS = ("injected", "delivered", "hops", "escapes", "seized", "pings", "loops", "bubbles", "relayed", "diverted",
+    "deflected")  # fmt: skip
 FLOW_COLUMNS = (0, 1, 3, 4, 5, 6, 7)
 STOPS = (20, 21, 150, 500)
 
@@ -111,11 +112,13 @@ def test_loops_are_found_and_resolved(size):
             network, traffic, Adaptive(scheme, Arbitration.ARRIVAL, detect=20, repeat=20, lasts=60, hold=200),
             stops=(100, 1000),
         )
-        for scheme in (Scheme.NONE, Scheme.TOKEN, Scheme.BUBBLE, Scheme.RELAY)
+        for scheme in (Scheme.NONE, Scheme.TOKEN, Scheme.BUBBLE, Scheme.RELAY, Scheme.CONCURRENT, Scheme.DEFLECT)
     }  # fmt: skip
     assert found[Scheme.NONE].wait_graph().verdict == "deadlocked"
     assert found[Scheme.TOKEN].totals()["seized"] > 50
     assert found[Scheme.BUBBLE].totals()["bubbles"] >= 4
     assert found[Scheme.RELAY].totals()["relayed"] > 20
     assert found[Scheme.RELAY].totals()["delivered"] > 20
+    assert found[Scheme.CONCURRENT].totals()["diverted"] > 20
+    assert found[Scheme.CONCURRENT].totals()["delivered"] > 20
     assert found[Scheme.NONE].totals()["delivered"] == 0 < found[Scheme.BUBBLE].totals()["delivered"]

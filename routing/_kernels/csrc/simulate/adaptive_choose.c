@@ -8,7 +8,7 @@ int ibn_simulate_adaptive_marked(const ibn_adaptive *sim, int32_t c)
     const ibn_mark *mark = &sim->channel[c].mark;
     return mark->until > sim->now
            && (ibn_simulate_adaptive_serial(sim, ibn_simulate_adaptive_shown(sim, mark->from)) == mark->packet
-               || ibn_simulate_adaptive_serial(sim, sim->device[sim->channel[c].src].spare) == mark->packet);
+               || ibn_simulate_adaptive_serial(sim, sim->device[sim->channel[c].src].spare[0]) == mark->packet);
 }
 
 /* Return whether a mark reserves the next free room on channel c for a packet other than p. */
@@ -77,11 +77,11 @@ int ibn_simulate_adaptive_is_relayed(const ibn_adaptive *sim, int32_t p)
     return sim->options.scheme == SCHEME_RELAY && sim->lid_channel[sim->packet[p].lid] != sim->packet[p].channel;
 }
 
-/* Return a VC to a CA of switch s that can relay the head packet of VC `from` now, or IBN_NONE.  The packet must be one
- * that ibn_simulate_adaptive_mark_relays has allowed to go to a CA.  The first CA with a free channel is chosen. */
+/* Return a VC to a CA of switch s that can relay the head packet of VC `from` now, or IBN_NONE.  The packet must be a
+ * suspect (ibn_simulate_adaptive_mark_suspects).  The first CA with a free channel is chosen. */
 static int32_t to_relay(const ibn_adaptive *sim, int32_t p, int32_t from, int32_t s)
 {
-    if (from == IBN_NONE || sim->vc[from].relays != ibn_simulate_adaptive_serial(sim, p))
+    if (!ibn_simulate_adaptive_is_suspect(sim, p, from))
         return IBN_NONE;
     for (int32_t c = sim->out_first[s]; c < sim->out_first[s + 1]; c++) {
         int free = !sim->channel[c].to_switch && sim->channel[c].busy <= sim->now;
@@ -135,7 +135,7 @@ int32_t ibn_simulate_adaptive_choose_saved(const ibn_adaptive *sim, int32_t p, i
     int32_t start = (int32_t)(sim->device[s].sends % (uint32_t)count);
     for (int32_t i = 0; i < count; i++) {
         int32_t c = choice[(start + i) % count];
-        if (sim->channel[c].busy <= sim->now && sim->device[sim->channel[c].dst].spare_state == SPARE_FREE)
+        if (sim->channel[c].busy <= sim->now && sim->device[sim->channel[c].dst].spare_state[0] == SPARE_FREE)
             return c;
     }
     return IBN_NONE;

@@ -1,6 +1,9 @@
 /* Adaptive routing: move packets from their source CA through switches to their destination CA. */
 #include "simulate/internal/adaptive.h"
 
+/* Number by which the sort key of a suspect is smaller; it exceeds every tick and number of an input VC. */
+#define IBN_SUSPECTS_FIRST (INT64_C(1) << 60)
+
 /* Put packet p, whose head can be forwarded now, into the queue of its VC at the switch.  A packet without a VC is
  * already in the spare buffer, which becomes ready to send. */
 void ibn_simulate_adaptive_arrive(ibn_adaptive *sim, int32_t p)
@@ -9,7 +12,7 @@ void ibn_simulate_adaptive_arrive(ibn_adaptive *sim, int32_t p)
     int32_t s = sim->channel[packet->channel].dst;
     ibn_simulate_adaptive_touch(sim, s);
     if (packet->vc == IBN_NONE) {
-        sim->device[s].spare_state = SPARE_READY;
+        sim->device[s].spare_state[ibn_simulate_adaptive_spare_of(sim, s, p)] = SPARE_READY;
         return;
     }
     ibn_adaptive_vc *vc = &sim->vc[packet->vc];
@@ -69,11 +72,12 @@ static void leave(ibn_adaptive *sim, int32_t p, int32_t from, int32_t d, int64_t
     if (from != IBN_NONE) {
         ibn_simulate_adaptive_take(sim, from, end);
     } else if (d < sim->switches) {
-        sim->device[d].spare_state = SPARE_LEAVING;
-        sim->device[d].spare = IBN_NONE;
+        int k = ibn_simulate_adaptive_spare_of(sim, d, p);
+        sim->device[d].spare_state[k] = SPARE_LEAVING;
+        sim->device[d].spare[k] = IBN_NONE;
         /* The neighbours learn that the spare buffer is free after the packet has left and the cable delay has
          * passed. */
-        ibn_simulate_adaptive_at(sim, end + sim->channel[packet->channel].wire, AV_SPARE, d, 0);
+        ibn_simulate_adaptive_at(sim, end + sim->channel[packet->channel].wire, AV_SPARE, d, k);
     } else if (packet->channel == IBN_NONE) { /* else a relayed packet, which was counted before */
         sim->injected++;
         sim->injected_bytes += packet->bytes;
@@ -85,7 +89,7 @@ static void leave(ibn_adaptive *sim, int32_t p, int32_t from, int32_t d, int64_t
  *
  * If l is IBN_NONE, the packet is sent without credits, either to the spare buffer of the next switch or to the
  * packet's CA. */
-static void send(ibn_adaptive *sim, int32_t p, int32_t from, int32_t c, int32_t l)
+void ibn_simulate_adaptive_send(ibn_adaptive *sim, int32_t p, int32_t from, int32_t c, int32_t l)
 {
     ibn_adaptive_channel *channel = &sim->channel[c];
     ibn_packet *packet = &sim->packet[p];
@@ -105,8 +109,9 @@ static void send(ibn_adaptive *sim, int32_t p, int32_t from, int32_t c, int32_t 
     } else {
         channel->saved++;
         if (channel->to_switch) {
-            sim->device[channel->dst].spare_state = SPARE_TAKEN;
-            sim->device[channel->dst].spare = p;
+            int k = ibn_simulate_adaptive_spare_after(sim, c);
+            sim->device[channel->dst].spare_state[k] = SPARE_TAKEN;
+            sim->device[channel->dst].spare[k] = p;
         }
     }
     packet->vc = l;
@@ -126,7 +131,7 @@ static void serve_holder(ibn_adaptive *sim, int32_t s, int32_t p, int32_t from)
     int32_t c = ibn_simulate_adaptive_choose_saved(sim, p, s);
     if (c == IBN_NONE)
         return;
-    send(sim, p, from, c, IBN_NONE);
+    ibn_simulate_adaptive_send(sim, p, from, c, IBN_NONE);
     if (sim->channel[c].to_switch)
         return;
     sim->holder = IBN_NONE;
@@ -143,7 +148,12 @@ static int serve_packet(ibn_adaptive *sim, int32_t s, int32_t p, int32_t from)
         serve_holder(sim, s, p, from);
         return 0;
     }
-    int32_t l = ibn_simulate_adaptive_choose(sim, p, from);
+    int recovers = sim->options.scheme == SCHEME_CONCURRENT;
+    int32_t l = recovers && from == IBN_NONE ? IBN_NONE : ibn_simulate_adaptive_choose(sim, p, from);
+    if (l == IBN_NONE && recovers)
+        return ibn_simulate_adaptive_send_on_recovery(sim, s, p, from);
+    if (l == IBN_NONE && sim->options.scheme == SCHEME_DEFLECT)
+        l = ibn_simulate_adaptive_deflect(sim, p, from, s);
     if (l == IBN_NONE)
         return 0;
     const ibn_adaptive_vc *vc = &sim->vc[l];
@@ -153,21 +163,23 @@ static int serve_packet(ibn_adaptive *sim, int32_t s, int32_t p, int32_t from)
         sim->packet[p].sl = sl;
         sim->escapes++;
     }
-    send(sim, p, from, vc->channel, l);
+    ibn_simulate_adaptive_send(sim, p, from, vc->channel, l);
     return 1;
 }
 
 /* Return the sort key of an input VC for the order of service at a switch; smaller keys are served earlier.
  *
- * The packet that holds the token is served before all other packets.  All other packets are served in the order of
- * arrival or in round robin.  Round robin begins at input VC number `turn` of the `inputs` input VCs; `number` is the
- * number of VC l among them. */
+ * The packet that holds the token is served before all other packets, and with deflection, suspects are served before
+ * packets that are not suspects.  Otherwise packets are served in the order of arrival or in round robin.  Round robin
+ * begins at input VC number `turn` of the `inputs` input VCs; `number` is the number of VC l among them. */
 static int64_t rank_of(const ibn_adaptive *sim, int32_t l, int32_t turn, int32_t inputs, int32_t number)
 {
     int32_t p = ibn_simulate_adaptive_shown(sim, l), after = number < turn ? number - turn + inputs : number - turn;
     if (p == sim->holder)
         return -1;
-    return sim->options.by_arrival ? sim->vc[l].since : after;
+    int64_t rank = sim->options.by_arrival ? sim->vc[l].since : after;
+    int first = sim->options.scheme == SCHEME_DEFLECT && ibn_simulate_adaptive_is_suspect(sim, p, l);
+    return first ? rank - IBN_SUSPECTS_FIRST : rank;
 }
 
 /* Fill sim->order with the input VCs of switch s that have a head packet, in the order of service.  Return the number
@@ -199,14 +211,15 @@ static int32_t input_number(const ibn_adaptive *sim, int32_t l)
     return (channel->reverse - sim->out_first[channel->dst]) * sim->vls + sim->vc[l].vl;
 }
 
-/* Serve the spare buffer of switch s, and after it each queue of the switch once.  Return the number of packets
+/* Serve the spare buffers of switch s, and after them each queue of the switch once.  Return the number of packets
  * sent. */
 static int serve_once(ibn_adaptive *sim, int32_t s)
 {
     ibn_adaptive_device *device = &sim->device[s];
     int served = 0, turned = 0;
-    if (device->spare_state == SPARE_READY)
-        served += serve_packet(sim, s, device->spare, IBN_NONE);
+    for (int k = IBN_SPARES - 1; k >= 0; k--)
+        if (device->spare_state[k] == SPARE_READY)
+            served += serve_packet(sim, s, device->spare[k], IBN_NONE);
     int32_t count = in_order(sim, s), inputs = (sim->out_first[s + 1] - sim->out_first[s]) * sim->vls;
     for (int32_t i = 0; i < count; i++) {
         int32_t l = sim->order[i];
@@ -238,11 +251,11 @@ static void send_relayed(ibn_adaptive *sim, int32_t d)
     if (l == IBN_NONE)
         return;
     sim->device[d].relay.head = sim->packet[p].next;
-    send(sim, p, IBN_NONE, c, l);
+    ibn_simulate_adaptive_send(sim, p, IBN_NONE, c, l);
 }
 
-/* Send packets of CA d.  Packets that the CA relays come before all others.  The flows of the CA are served in round robin.  A packet takes the VL with the most credits
- * among the VLs on which CAs send. */
+/* Send packets of CA d.  Packets that the CA relays come before all others.  The flows of the CA are served in round
+ * robin.  A packet takes the VL with the most credits among the VLs on which CAs send. */
 static void serve_ca(ibn_adaptive *sim, int32_t d)
 {
     ibn_adaptive_device *device = &sim->device[d];
@@ -259,7 +272,7 @@ static void serve_ca(ibn_adaptive *sim, int32_t d)
         int32_t l = ibn_simulate_adaptive_better(sim, IBN_NONE, c, sim->options.ca_vls, p);
         if (l == IBN_NONE)
             continue;
-        send(sim, p, IBN_NONE, c, l);
+        ibn_simulate_adaptive_send(sim, p, IBN_NONE, c, l);
         device->turn = (number + 1) % device->flows;
         sim->flow[f].head = IBN_NONE;
         ibn_simulate_adaptive_prepare(sim, f);
@@ -290,7 +303,7 @@ static void relay(ibn_adaptive *sim, int32_t p)
     ibn_simulate_adaptive_touch(sim, d);
 }
 
-/* Deliver packet p, whose tail has reached its CA.  From now on, the credits of the packet are on their way back to its
+/* Deliver packet p, whose tail has reached its CA.  From now on, the credits of the packet are returning to its
  * sender. */
 void ibn_simulate_adaptive_deliver(ibn_adaptive *sim, int32_t p)
 {

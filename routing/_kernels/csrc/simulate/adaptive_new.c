@@ -28,6 +28,10 @@ static void copy_tables(ibn_adaptive *sim, const ibn_sim_network *network, const
     sim->lid_column = copy(sim, options->lid_column, 4LL * sim->lids);
     sim->choice_first = copy(sim, options->choice_first, 4 * (rows + 1));
     sim->choice = copy(sim, options->choice, 4LL * options->choice_first[rows]);
+    if (options->scheme == SCHEME_CONCURRENT) {
+        sim->recovery_next = copy(sim, options->recovery_next, 8LL * sim->switches * sim->switches);
+        sim->recovery_rank = copy(sim, options->recovery_rank, 4LL * sim->switches);
+    }
 }
 
 /* Allocate the arrays of a simulation, and copy the destination lists and traces of its traffic. */
@@ -67,7 +71,8 @@ static void set_channels(ibn_adaptive *sim, const ibn_sim_network *network)
     }
     for (int32_t d = 0; d < sim->devices; d++) {
         sim->out_first[d + 1] += sim->out_first[d];
-        sim->device[d].spare = IBN_NONE;
+        for (int k = 0; k < IBN_SPARES; k++)
+            sim->device[d].spare[k] = IBN_NONE;
         sim->device[d].relay.head = IBN_NONE;
     }
     for (int32_t l = 0; l < sim->vcs; l++) {
@@ -75,7 +80,7 @@ static void set_channels(ibn_adaptive *sim, const ibn_sim_network *network)
         vc->buffer = vc->credits = network->buffer[l];
         vc->channel = l / sim->vls;
         vc->vl = l % sim->vls;
-        vc->relays = -1;
+        vc->suspect = -1;
         vc->queue.head = IBN_NONE;
     }
 }
@@ -127,7 +132,8 @@ ibn_adaptive *ibn_simulate_adaptive_new(const ibn_sim_network *network, const ib
     }
     if (options->scheme == SCHEME_TOKEN && !sim->failed)
         ibn_simulate_adaptive_at(sim, 0, AV_TOKEN, 0, 0);
-    if ((options->scheme == SCHEME_BUBBLE || options->scheme == SCHEME_RELAY) && !sim->failed)
+    int searches = options->scheme == SCHEME_BUBBLE || options->scheme >= SCHEME_RELAY;
+    if (searches && !sim->failed)
         ibn_simulate_adaptive_at(sim, 0, AV_SAMPLE, 0, 0);
     if (sim->failed) {
         ibn_simulate_adaptive_free(sim);
@@ -144,6 +150,7 @@ void ibn_simulate_adaptive_free(ibn_adaptive *sim)
         sim->choice,    sim->lid_channel, sim->lid_column, sim->lid_switch, sim->flow,
         sim->by_device, sim->lists,       sim->trace,      sim->event,      sim->later,
         sim->touched,   sim->order,       sim->rank,       sim->packet,     sim->ping,
+        sim->recovery_next, sim->recovery_rank,
     };
     for (unsigned i = 0; i < sizeof parts / sizeof *parts; i++)
         free(parts[i]);

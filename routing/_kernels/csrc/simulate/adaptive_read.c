@@ -33,11 +33,13 @@ void ibn_simulate_adaptive_totals(const ibn_adaptive *sim, int64_t *totals)
 {
     int64_t sheltered = 0;
     for (int32_t s = 0; s < sim->switches; s++)
-        sheltered += sim->device[s].spare != IBN_NONE;
+        for (int k = 0; k < IBN_SPARES; k++)
+            sheltered += sim->device[s].spare[k] != IBN_NONE;
     const int64_t values[] = {
         sim->now,       sim->injected,       sim->delivered,       in_flight(sim),  sim->hops,   sim->handled,
         sim->last_move, sim->injected_bytes, sim->delivered_bytes, broken_vcs(sim), sim->moving, sim->escapes,
         sim->seized,    sim->pings,          sim->loops,           sim->bubbles,    sheltered,  sim->relayed,
+        sim->diverted,  sim->deflected,
     };
     memcpy(totals, values, sizeof values);
 }
@@ -84,44 +86,80 @@ typedef struct {
         *awaited;    /* [most] vertex where each edge ends: the vertex that is waited for */
 } wait_edges;
 
+static void add_edge(wait_edges *wait_edges, int32_t vertex, int32_t awaited)
+{
+    if (wait_edges->count < wait_edges->most) {
+        wait_edges->waiter[wait_edges->count] = vertex;
+        wait_edges->awaited[wait_edges->count] = awaited;
+    }
+    wait_edges->count++;
+}
+
 /* Return 1 if VC l will have room for packet p once all credits on the wire have arrived.  Otherwise, add to the
  * wait-for graph an edge from `vertex`, which stands for packet p, to VC l, and return 0. */
 static int may_enter(const ibn_adaptive *sim, wait_edges *wait_edges, int32_t vertex, int32_t p, int32_t l)
 {
     if (sim->vc[l].credits + sim->vc[l].returning >= sim->packet[p].blocks)
         return 1;
-    if (wait_edges->count < wait_edges->most) {
-        wait_edges->waiter[wait_edges->count] = vertex;
-        wait_edges->awaited[wait_edges->count] = l;
-    }
-    wait_edges->count++;
+    add_edge(wait_edges, vertex, l);
     return 0;
 }
 
-/* Add to the wait-for graph an edge from `vertex`, which stands for packet p at a switch, to every VC for which the
- * packet waits.  `from` is the VC whose queue holds the packet.  Return whether the packet can leave on some VC. */
+/* Return 1 if the next spare buffer on the recovery path of packet p is free or will become free.  Otherwise, add to the
+ * wait-for graph an edge from `vertex` to this spare buffer, and return 0. */
+static int may_recover(const ibn_adaptive *sim, wait_edges *wait_edges, int32_t vertex, int32_t p, int32_t s, int32_t k)
+{
+    int32_t c = ibn_simulate_adaptive_recovery_ahead(sim, p, s, k), next = sim->channel[c].dst;
+    int after = ibn_simulate_adaptive_spare_after(sim, c), state = sim->device[next].spare_state[after];
+    if (state == SPARE_FREE || state == SPARE_LEAVING)
+        return 1;
+    add_edge(wait_edges, vertex, (int32_t)sim->vcs + after * sim->switches + next);
+    return 0;
+}
+
+/* Add to the wait-for graph an edge from `vertex`, which stands for suspect p at switch s, to every VC that the suspect
+ * can take away from its destination.  Return whether the suspect can leave on some VC. */
+static int may_deflect(const ibn_adaptive *sim, wait_edges *wait_edges, int32_t vertex, int32_t p, int32_t s)
+{
+    int goes = 0;
+    for (int32_t c = sim->out_first[s]; c < sim->out_first[s + 1]; c++)
+        for (int vl = 0; vl < sim->vls && sim->channel[c].to_switch; vl++)
+            goes |= may_enter(sim, wait_edges, vertex, p, c * sim->vls + vl);
+    return goes;
+}
+
+/* Add to the wait-for graph an edge from `vertex`, which stands for packet p at a switch, to every VC and spare buffer
+ * for which the packet waits.  `from` is the VC whose queue holds the packet.  Return whether the packet can leave. */
 static int may_continue(const ibn_adaptive *sim, wait_edges *wait_edges, int32_t vertex, int32_t p, int32_t from)
 {
     int32_t s = sim->channel[sim->packet[p].channel].dst, count, goes = 0;
+    int scheme = sim->options.scheme;
     if (sim->lid_switch[sim->packet[p].lid] == s || p == sim->holder)
         return 1;
+    if (scheme == SCHEME_CONCURRENT && from == IBN_NONE)
+        return may_recover(sim, wait_edges, vertex, p, s, ibn_simulate_adaptive_spare_of(sim, s, p));
     const int32_t *choice = ibn_simulate_adaptive_choices(sim, s, p, &count);
     int first = ibn_simulate_adaptive_first_vl(sim, p),
-        end = sim->options.scheme == SCHEME_GROUPS ? first + 1 : sim->options.adaptive_vls;
+        end = scheme == SCHEME_GROUPS ? first + 1 : sim->options.adaptive_vls;
     end = ibn_simulate_adaptive_only_escape(sim, from) ? 0 : end;
     for (int32_t i = 0; i < count; i++)
         for (int vl = first; vl < end; vl++)
             goes |= may_enter(sim, wait_edges, vertex, p, choice[i] * sim->vls + vl);
     uint8_t sl;
-    if (sim->options.scheme == SCHEME_ESCAPE)
+    if (scheme == SCHEME_ESCAPE)
         goes |= may_enter(sim, wait_edges, vertex, p, ibn_simulate_adaptive_escape(sim, p, from, s, &sl));
+    int may_be_suspect = from != IBN_NONE && sim->channel[sim->vc[from].channel].from_switch;
+    if (scheme == SCHEME_CONCURRENT && may_be_suspect)
+        goes |= may_recover(sim, wait_edges, vertex, p, s, 0);
+    if (scheme == SCHEME_DEFLECT && may_be_suspect)
+        goes |= may_deflect(sim, wait_edges, vertex, p, s);
     return goes;
 }
 
 /* Write the wait-for graph, and return the number of its edges.
  *
  * A vertex stands for a packet.  The first vertices stand for the head packets of all VCs.  The other vertices stand
- * for the packets in the spare buffers of all switches.  A vertex can move if there is no such packet.  It can also
+ * for the packets in spare buffers 0 of all switches, followed by those in spare buffers 1.  A vertex can move if there is no such packet.  It can also
  * move if some VC that the packet may take will have room. */
 int64_t ibn_simulate_adaptive_wait_edges(const ibn_adaptive *sim, int64_t most, int32_t *waiter, int32_t *awaited,
                                 uint8_t *can_move)
@@ -131,9 +169,11 @@ int64_t ibn_simulate_adaptive_wait_edges(const ibn_adaptive *sim, int64_t most, 
         int32_t p = sim->channel[sim->vc[l].channel].to_switch ? ibn_simulate_adaptive_shown(sim, l) : IBN_NONE;
         can_move[l] = p == IBN_NONE || may_continue(sim, &wait_edges, l, p, l);
     }
-    for (int32_t s = 0; s < sim->switches; s++) {
-        int32_t p = sim->device[s].spare_state == SPARE_READY ? sim->device[s].spare : IBN_NONE;
-        can_move[sim->vcs + s] = p == IBN_NONE || may_continue(sim, &wait_edges, (int32_t)sim->vcs + s, p, IBN_NONE);
+    for (int32_t i = 0; i < IBN_SPARES * sim->switches; i++) {
+        const ibn_adaptive_device *device = &sim->device[i % sim->switches];
+        int32_t k = i / sim->switches, vertex = (int32_t)sim->vcs + i;
+        int32_t p = device->spare_state[k] == SPARE_READY ? device->spare[k] : IBN_NONE;
+        can_move[vertex] = p == IBN_NONE || may_continue(sim, &wait_edges, vertex, p, IBN_NONE);
     }
     return wait_edges.count;
 }

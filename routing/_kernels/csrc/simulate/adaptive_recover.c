@@ -132,8 +132,8 @@ static void shelter(ibn_adaptive *sim, int32_t l)
     int64_t length = sim->packet[p].bytes * channel->cost >> IBN_COST_BITS, end = sim->now + (length ? length : 1);
     ibn_simulate_adaptive_take(sim, l, end > sim->packet[p].tail ? end : sim->packet[p].tail);
     sim->packet[p].vc = IBN_NONE;
-    sim->device[s].spare = p;
-    sim->device[s].spare_state = SPARE_READY;
+    sim->device[s].spare[0] = p;
+    sim->device[s].spare_state[0] = SPARE_READY;
     sim->bubbles++;
     sim->last_move = sim->now;
     ibn_simulate_adaptive_touch(sim, s);
@@ -152,7 +152,7 @@ static int lock(ibn_adaptive *sim, int32_t c, int32_t number)
             continue;
         if (l == ping->closer) {
             if (sim->channel[ahead].mark.packet == ping->culprit
-                && sim->device[sim->channel[c].dst].spare_state == SPARE_FREE)
+                && sim->device[sim->channel[c].dst].spare_state[0] == SPARE_FREE)
                 shelter(sim, l);
             return 0;
         }
@@ -186,15 +186,16 @@ void ibn_simulate_adaptive_ping(ibn_adaptive *sim, int32_t c, int32_t ping)
         ibn_simulate_adaptive_free_ping(sim, ping);
 }
 
-/* Allow the head packets that have waited longer than the detection time to go to a CA of their switch.  Packets that a
- * CA of the switch has just sent stay. */
-void ibn_simulate_adaptive_mark_relays(ibn_adaptive *sim)
+/* Make suspects of the head packets that have waited longer than the detection time.  Suspects may take a path that
+ * other packets may not take: to a CA of their switch (scheme RELAY), by the recovery path (scheme CONCURRENT), or away from
+ * their destination (scheme DEFLECT).  Packets that a CA of the switch has just sent stay. */
+void ibn_simulate_adaptive_mark_suspects(ibn_adaptive *sim)
 {
     for (int32_t l = 0; l < sim->vcs; l++) {
         const ibn_adaptive_channel *channel = &sim->channel[sim->vc[l].channel];
         if (!channel->to_switch || !channel->from_switch || !stuck(sim, l))
             continue;
-        sim->vc[l].relays = ibn_simulate_adaptive_serial(sim, ibn_simulate_adaptive_shown(sim, l));
+        sim->vc[l].suspect = ibn_simulate_adaptive_serial(sim, ibn_simulate_adaptive_shown(sim, l));
         ibn_simulate_adaptive_touch(sim, channel->dst);
     }
     ibn_simulate_adaptive_at(sim, sim->now + sim->options.sample, AV_SAMPLE, 0, 0);

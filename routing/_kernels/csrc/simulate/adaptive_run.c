@@ -16,11 +16,11 @@ static void credit(ibn_adaptive *sim, int32_t l, int32_t blocks)
     ibn_simulate_adaptive_touch(sim, sim->channel[sim->vc[l].channel].src);
 }
 
-/* Record that the spare buffer of a switch is free.  The neighbours of the switch are served, because their packets may
+/* Record that spare buffer k of a switch is free.  The neighbours of the switch are served, because their packets may
  * wait for this buffer. */
-static void spare(ibn_adaptive *sim, int32_t s)
+static void spare(ibn_adaptive *sim, int32_t s, int32_t k)
 {
-    sim->device[s].spare_state = SPARE_FREE;
+    sim->device[s].spare_state[k] = SPARE_FREE;
     for (int32_t c = sim->out_first[s]; c < sim->out_first[s + 1]; c++)
         ibn_simulate_adaptive_touch(sim, sim->channel[c].dst);
 }
@@ -45,7 +45,7 @@ static void handle(ibn_adaptive *sim, int kind, int32_t subject, int32_t value)
         ibn_simulate_adaptive_show(sim, subject);
         break;
     case AV_SPARE:
-        spare(sim, subject);
+        spare(sim, subject, value);
         break;
     case AV_INJECT:
         sim->flow[subject].called = 0;
@@ -58,10 +58,10 @@ static void handle(ibn_adaptive *sim, int kind, int32_t subject, int32_t value)
         ibn_simulate_adaptive_ping(sim, subject, value);
         break;
     default:
-        if (sim->options.scheme == SCHEME_RELAY)
-            ibn_simulate_adaptive_mark_relays(sim);
-        else
+        if (sim->options.scheme == SCHEME_BUBBLE)
             ibn_simulate_adaptive_sample(sim);
+        else
+            ibn_simulate_adaptive_mark_suspects(sim);
     }
 }
 

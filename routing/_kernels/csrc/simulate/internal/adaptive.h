@@ -6,7 +6,8 @@
  * Only the head packet of a queue can leave, and it may leave on one of several VCs.  A packet becomes the head packet
  * at the tick at which the previous packet has left completely.
  *
- * Each switch also has one spare buffer, which holds one packet and belongs to no VC.  A block is 64 bytes. */
+ * Each switch also has spare buffers, each of which holds one packet and belongs to no VC.  Schemes use spare buffer 0
+ * only, except for recovery paths (scheme CONCURRENT).  A block is 64 bytes. */
 #ifndef IBNUE_INTERNAL_ADAPTIVE_H
 #define IBNUE_INTERNAL_ADAPTIVE_H
 
@@ -15,14 +16,23 @@
 #include "simulate/adaptive.h"
 #include "simulate/internal/flow.h"
 
-enum { SCHEME_NONE, SCHEME_ESCAPE, SCHEME_TOKEN, SCHEME_BUBBLE, SCHEME_GROUPS, SCHEME_RELAY };
+enum {
+    SCHEME_NONE,
+    SCHEME_ESCAPE,
+    SCHEME_TOKEN,
+    SCHEME_BUBBLE,
+    SCHEME_GROUPS,
+    SCHEME_RELAY,
+    SCHEME_CONCURRENT,
+    SCHEME_DEFLECT
+};
 enum {
     AV_CREDIT,  /* Kind of event: credits reach the sender of a VC.  Subject: the VC.  Value: number of blocks. */
     AV_ARRIVE,  /* Kind of event: the head of a packet can be forwarded.  Subject: the packet. */
     AV_DELIVER, /* Kind of event: the tail of a packet has reached its CA.  Subject: the packet. */
     AV_FREE,    /* Kind of event: a channel has finished sending a packet.  Subject: the channel. */
     AV_SHOW,    /* Kind of event: the next packet of a queue becomes the head packet.  Subject: the VC. */
-    AV_SPARE,   /* Kind of event: a spare buffer is free again.  Subject: the switch. */
+    AV_SPARE,   /* Kind of event: a spare buffer is free again.  Subject: the switch.  Value: number of the buffer. */
     AV_INJECT,  /* Kind of event: a flow can send its next packet.  Subject: the flow. */
     /* From this kind on, the events of a tick are sorted, and handled after the events of all kinds before. */
     AV_LATER,
@@ -30,10 +40,12 @@ enum {
     AV_EXPIRE,           /* Kind of event: the mark of a channel may have expired.  Subject: the channel. */
     /* Kind of event: a ping arrives.  Subject: the channel by which the ping arrives.  Value: number of the ping. */
     AV_PING,
-    /* kind of event: queues whose head packet is blocked send pings (scheme BUBBLE), or may use a CA (scheme RELAY) */
+    /* Kind of event: search for head packets that have waited too long.  Their queues send pings (scheme BUBBLE), or
+     * they become suspects (schemes RELAY, CONCURRENT and DEFLECT). */
     AV_SAMPLE
 };
 enum { SPARE_FREE, SPARE_TAKEN, SPARE_READY, SPARE_LEAVING };
+enum { IBN_SPARES = 2 }; /* number of spare buffers of a switch */
 
 /* number of slots of the timing wheel; an event that is due later than this number of ticks stays in its slot until
  * the wheel has come around several times */
@@ -74,7 +86,8 @@ typedef struct {
     int64_t since;   /* tick at which the head packet reached the head of the queue */
     int32_t leaving; /* 1: the tail of the previous packet has not left yet, so there is no head packet; else 0 */
     int64_t next_ping; /* earliest tick at which this queue may send another ping */
-    int64_t relays;    /* serial number of the head packet that a CA of the switch may relay; -1: none */
+    /* serial number of the head packet that has waited too long, so that it may take an exceptional path; -1: none */
+    int64_t suspect;
 } ibn_adaptive_vc;
 
 /* State of one channel: one direction of a link. */
@@ -103,8 +116,8 @@ typedef struct {
     uint32_t sends;      /* number of packets sent since the start (unsigned, because it may wrap around) */
     int32_t flows_first, /* for CAs: index in sim->by_device of the CA's first flow */
         flows;           /* for CAs: number of flows */
-    int32_t spare,       /* for switches: the packet in the spare buffer, or IBN_NONE */
-        spare_state;     /* for switches: state of the spare buffer, one of SPARE_... */
+    int32_t spare[IBN_SPARES],   /* for switches: the packet in each spare buffer, or IBN_NONE */
+        spare_state[IBN_SPARES]; /* for switches: state of each spare buffer, one of SPARE_... */
     ibn_fifo relay;      /* for CAs: packets that the CA has to send again */
 } ibn_adaptive_device;
 
@@ -148,7 +161,9 @@ struct ibn_adaptive {
         *choice,        /* channels by which packets may leave a switch, grouped by switch and destination */
         *lid_column,    /* [lids] number of the destination (below options.columns) to which each LID belongs, or -1 */
         *lid_channel,   /* [lids] channel from the last switch to the end port that owns each LID, or -1 */
-        *lid_switch;    /* [lids] switch that delivers each LID, or -1 */
+        *lid_switch,    /* [lids] switch that delivers each LID, or -1 */
+        *recovery_next,     /* [2][switches][switches] channel of the recovery path; see ibn_simulate_adaptive_options */
+        *recovery_rank;     /* [switches] position of each switch in the order of the recovery path */
     ibn_flow *flow;     /* [flows] state of each flow */
     int32_t *by_device; /* [flows] all flows, sorted by the CA that sends them */
     int32_t *lists;     /* destination LIDs of all flows, one flow after the other */
@@ -189,7 +204,10 @@ struct ibn_adaptive {
         loops,            /* number of cycles that pings have found */
         /* number of packets that were moved to a spare buffer, so that the other packets of a cycle could advance */
         bubbles,
-        relayed; /* number of packets that a CA has received in order to send them again */
+        relayed,  /* number of packets that a CA has received in order to send them again */
+        diverted, /* number of packets that have entered the recovery path (scheme CONCURRENT) */
+        /* number of times that a packet was sent away from its destination (scheme DEFLECT) */
+        deflected;
     /* [2][buckets] number of packets, and number of messages, with a latency in each bucket */
     int64_t latencies[2][IBN_LATENCY_BUCKETS];
 };
@@ -213,6 +231,7 @@ int ibn_simulate_adaptive_marked(const ibn_adaptive *sim, int32_t c);
 int ibn_simulate_adaptive_for_other(const ibn_adaptive *sim, int32_t c, int32_t p);
 int ibn_simulate_adaptive_is_relayed(const ibn_adaptive *sim, int32_t p);
 /* Functions of adaptive_move.c, which move packets. */
+void ibn_simulate_adaptive_send(ibn_adaptive *sim, int32_t p, int32_t from, int32_t c, int32_t l);
 void ibn_simulate_adaptive_serve(ibn_adaptive *sim, int32_t d);
 void ibn_simulate_adaptive_arrive(ibn_adaptive *sim, int32_t p);
 void ibn_simulate_adaptive_deliver(ibn_adaptive *sim, int32_t p);
@@ -224,7 +243,13 @@ int64_t ibn_simulate_adaptive_end(ibn_adaptive_channel *channel, const ibn_packe
 void ibn_simulate_adaptive_token(ibn_adaptive *sim, int32_t s);
 void ibn_simulate_adaptive_ping(ibn_adaptive *sim, int32_t c, int32_t ping);
 void ibn_simulate_adaptive_sample(ibn_adaptive *sim);
-void ibn_simulate_adaptive_mark_relays(ibn_adaptive *sim);
+void ibn_simulate_adaptive_mark_suspects(ibn_adaptive *sim);
+/* Functions of adaptive_concurrent.c, which move packets to their destination on a recovery path. */
+int ibn_simulate_adaptive_spare_after(const ibn_adaptive *sim, int32_t c);
+int32_t ibn_simulate_adaptive_recovery_ahead(const ibn_adaptive *sim, int32_t p, int32_t s, int32_t k);
+int ibn_simulate_adaptive_send_on_recovery(ibn_adaptive *sim, int32_t s, int32_t p, int32_t from);
+/* Functions of adaptive_deflect.c, which send packets away from their destination. */
+int32_t ibn_simulate_adaptive_deflect(ibn_adaptive *sim, int32_t p, int32_t from, int32_t s);
 #pragma GCC visibility pop
 
 /* Mark device d, so that it is served after all events of this tick. */
@@ -249,6 +274,12 @@ static inline int32_t ibn_simulate_adaptive_shown(const ibn_adaptive *sim, int32
     return sim->vc[l].leaving ? IBN_NONE : sim->vc[l].queue.head;
 }
 
+/* Return the number of the spare buffer of switch s that holds packet p, which must be in one of them. */
+static inline int ibn_simulate_adaptive_spare_of(const ibn_adaptive *sim, int32_t s, int32_t p)
+{
+    return sim->device[s].spare[0] == p ? 0 : 1;
+}
+
 /* Return the serial number of packet p, which no other packet of the simulation has.  For IBN_NONE, return -1. */
 static inline int64_t ibn_simulate_adaptive_serial(const ibn_adaptive *sim, int32_t p)
 {
@@ -263,6 +294,12 @@ static inline const int32_t *ibn_simulate_adaptive_choices(const ibn_adaptive *s
     int64_t row = (int64_t)s * sim->options.columns + sim->lid_column[sim->packet[p].lid];
     *count = sim->choice_first[row + 1] - sim->choice_first[row];
     return sim->choice + sim->choice_first[row];
+}
+
+/* Return whether packet p, the head packet of VC `from`, has waited so long that it may take an exceptional path. */
+static inline int ibn_simulate_adaptive_is_suspect(const ibn_adaptive *sim, int32_t p, int32_t from)
+{
+    return from != IBN_NONE && sim->vc[from].suspect == ibn_simulate_adaptive_serial(sim, p);
 }
 
 #endif

@@ -1,0 +1,54 @@
+"""Recovery paths of adaptive routing (Disha Concurrent): paths through spare buffers that packets use at the same time.
+
+Each switch has two spare buffers.  All switches have an order, as for Up*/Down* routing.  A packet moves towards
+earlier switches through spare buffers 0, and then towards later switches through spare buffers 1.  So a packet in a
+spare buffer never waits for a packet that waits for it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from routing.simulate.escape import FAR
+from routing.simulate.network import Network
+
+MOST_HOPS = 1 << 30
+"""Number of hops that stands for "no path"."""
+
+
+def switch_ranks(network: Network) -> npt.NDArray[np.int32]:
+    """Return the position of each switch in the order: by hops to the first switch of its connected part, then by
+    number.
+    """
+    hops = network.arrays.distance.astype(np.int64)
+    root = np.argmax(hops < FAR, axis=1)
+    order = np.lexsort((np.arange(len(hops)), hops[np.arange(len(hops)), root]))
+    ranks = np.empty(len(hops), np.int32)
+    ranks[order] = np.arange(len(hops), dtype=np.int32)
+    return ranks
+
+
+def recovery_channels(network: Network) -> npt.NDArray[np.int32]:
+    """Return the next channel of every recovery path: int32[2, S, S], by spare buffer, switch and last switch.
+
+    Paths have as few hops as the order of the switches allows.  Of several such channels, the first one is taken.  The
+    entry is -1 where no path exists.
+    """
+    arrays, ranks = network.arrays, switch_ranks(network)
+    count = arrays.switches
+    channel = np.full((2, count, count), -1, np.int32)
+    hops = np.full((2, count, count), MOST_HOPS, np.int64)
+    hops[:, np.arange(count), np.arange(count)] = 0
+    inside = np.flatnonzero((arrays.src < count) & (arrays.dst < count))
+    later = ranks[arrays.dst[inside]] > ranks[arrays.src[inside]]
+    # Paths to later switches come first, from the last switch on.  Paths towards earlier switches can continue on them.
+    for buffer, order in ((1, np.argsort(-ranks)), (0, np.argsort(ranks))):
+        for switch in order.tolist():
+            leaves = (arrays.src[inside] == switch) & (later | (buffer == 0))
+            for c, after in zip(inside[leaves].tolist(), later[leaves].astype(int).tolist(), strict=True):
+                found = hops[after, arrays.dst[c]] + 1
+                better = found < hops[buffer, switch]
+                hops[buffer, switch][better] = found[better]
+                channel[buffer, switch][better] = c
+    return channel
