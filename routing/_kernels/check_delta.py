@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from routing._kernels.native import check, ffi, grouped, lib, point, pointer
+from routing._kernels.shared_copy import PAGE
 from routing.fabric import Channels, Fabric
 from routing.tables import ServiceLevels
 
@@ -50,6 +51,7 @@ def check_delta(
     dependencies: npt.NDArray[np.uint16],
     hops: npt.NDArray[np.uint8],
     increasing: bool,
+    pages: npt.NDArray[np.uint8] | None = None,
 ) -> DeltaCheck:
     """Check that all packets of changed tables use channels in topological order.
 
@@ -77,10 +79,14 @@ def check_delta(
         The hops are overwritten.
     increasing
         Whether the caller knows that all of ``dependencies`` follow the order.
+    pages
+        uint8[N], whether each page of :data:`~routing._kernels.shared_copy.PAGE` entries may have changed or missing
+        entries.  It may be given only if no SL has changed; None: all entries are compared.
 
     Notes
     -----
-    Cost: one pass over LFT and CDG edges, and the hops of every packet whose path or VL has changed.
+    Cost: one pass over the pages of the LFT and over the CDG edges, and the hops of every packet whose path or VL has
+    changed.
     """
     lids, channels = fabric.lids, fabric.channels
     starts, by_switch = grouped(lids.switch, fabric.switches)
@@ -103,7 +109,8 @@ def check_delta(
     c.switches, c.lids, c.channels, c.vls = fabric.switches, len(lids), len(channels), len(order)
     c.sl_by_switch, c.replies, c.endports_only = int(sls[0].by_switch), int(replies), int(endports_only)
     c.known_increasing = int(increasing)
-    point(c, **arrays)
+    point(c, **arrays, pages=pages)
+    c.page = PAGE
     dependencies, counts = dependencies.copy(), np.zeros(3, np.int64)
     check(lib.ibn_cdg_check_delta(c, pointer(dependencies), pointer(hops), pointer(counts)))
     return DeltaCheck(dependencies, hops, *counts.tolist())

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from routing._kernels.native import check, ffi, lib, point, pointer
-from routing._kernels.shared_copy import mark_written, rows_that_may_differ, writable_copy
+from routing._kernels.shared_copy import PAGE, forbid_writes, pages_that_may_differ, writable_copy
 from routing.fabric import Channels
 from routing.tables import ServiceLevels
 
@@ -191,7 +191,7 @@ def repair(
     fabric.sl_by_switch, fabric.replies = int(traffic.sl.by_switch), int(traffic.replies)
     fabric.monotone_first, fabric.withdraw = int(up_first), int(withdraw)
     fabric.endports_only, fabric.by_parts = int(traffic.endports_only), int(traffic.by_parts)
-    lft, written = writable_copy(lft), np.zeros(len(lft), np.uint8)
+    lft = writable_copy(lft)
     load, sl = np.array(load, order="C"), np.array(traffic.sl.table, order="C")
     done, counts = np.zeros(lft.shape[1], np.uint8), np.zeros(5, np.int64)
     check(
@@ -199,7 +199,6 @@ def repair(
             fabric,
             pointer(treatment),
             pointer(lft),
-            pointer(written),
             pointer(sl),
             pointer(masks),
             pointer(order),
@@ -208,7 +207,7 @@ def repair(
             pointer(counts),
         )
     )
-    mark_written(lft, written)
+    forbid_writes(lft)
     return Repaired(lft, sl, masks, order, load, done, *counts.tolist())
 
 
@@ -310,9 +309,8 @@ def rebalance(
     fabric = _fabric(repair_fabric, masks, order, forbidden, kept)
     fabric.sl_by_switch, fabric.replies = int(traffic.sl.by_switch), int(traffic.replies)
     fabric.monotone_first, fabric.endports_only = int(up_first), int(traffic.endports_only)
-    rows = rows_that_may_differ(lft, before)
-    written = np.zeros(len(lft), np.uint8)
-    written[slice(None) if rows is None else rows] = 1
+    pages = pages_that_may_differ(lft, before)
+    written = np.ones(-(-lft.size // PAGE), np.uint8) if pages is None else pages
     lft = writable_copy(lft)
     load, sl = np.array(load, order="C"), np.array(traffic.sl.table, order="C")
     counts = np.zeros(3, np.int64)
@@ -328,10 +326,11 @@ def rebalance(
             limits.goal,
             limits.budget,
             limits.work,
+            PAGE,
             pointer(counts),
         )
     )
-    mark_written(lft, written)
+    forbid_writes(lft)
     spent, done, moves = counts.tolist()
     return Rebalanced(lft, masks, order, load, spent, done, moves)
 

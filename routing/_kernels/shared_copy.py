@@ -1,5 +1,7 @@
 """Copies of large LFTs that share memory with the original until they are written (copy on write).
 
+The operating system copies a page of memory when it is written, and tells which pages it has copied.
+
 A re-route of a large fabric changes a few of more than 100 million entries.  A copy of all entries would take longer
 than the search for the new ones.
 """
@@ -8,11 +10,16 @@ from __future__ import annotations
 
 import mmap
 import os
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+PAGE = mmap.PAGESIZE
+"""Number of entries in a page of memory."""
+MOST_ENTRIES = 1 << 22
+"""Number of entries that are compared at once."""
 LARGE = 1 << 25
 """Number of bytes from which an array is worth a snapshot.  A copy of a smaller array takes a few milliseconds."""
 
@@ -35,7 +42,11 @@ class Snapshot:
 
     @classmethod
     def of(cls, original: npt.NDArray[np.uint8]) -> Snapshot | None:
-        """Copy an array to a memory file.  Return None if the array is small, or if the system has no memory files."""
+        """Copy an array to a memory file.
+
+        Return None if the array is small, or if the system has no memory files or does not tell which pages of an array
+        were written.
+        """
         if original.nbytes < LARGE or not hasattr(os, "memfd_create"):
             return None
         try:
@@ -47,6 +58,7 @@ class Snapshot:
             os.ftruncate(file, original.nbytes)
             with mmap.mmap(file, original.nbytes) as memory:
                 np.frombuffer(memory, np.uint8).reshape(original.shape)[...] = original
+            _written_pages(snapshot.copy()[:1, :1])
         except (OSError, BufferError):
             return None
         return snapshot
@@ -58,58 +70,116 @@ class Snapshot:
 
 
 class SharedCopy(np.ndarray[Any, np.dtype[np.uint8]]):
-    """LFT that shares memory with a copy (:class:`Snapshot`) of an LFT, except for the rows that were written.
+    """LFT that shares memory with a copy (:class:`Snapshot`) of an LFT, except for the pages that were written.
+
+    The operating system knows these pages.  So no kernel has to record them, and a proof can rely on them.
 
     Attributes
     ----------
     snapshot
         The :class:`Snapshot`; None for results of NumPy operations, which are ordinary arrays.
-    written
-        uint8[S], whether each row may differ from that copy.
     """
 
     snapshot: Snapshot | None = None
-    written: npt.NDArray[np.uint8]
+    _written: npt.NDArray[np.uint8] | None = None
+
+    def written(self) -> npt.NDArray[np.uint8]:
+        """Return uint8[N], whether each of the N pages of the array's memory was written.
+
+        Cost: 30 ns for each page, once if the array is read-only.
+        """
+        if self._written is None or self.flags.writeable:
+            self._written = _written_pages(self)
+        return self._written
 
 
 def shared_copy(snapshot: Snapshot) -> SharedCopy:
-    """Return a copy of a snapshot's original.  The caller sets ``written`` for each row that it writes."""
+    """Return a copy of a snapshot's original that may be written."""
     copy = snapshot.copy().view(SharedCopy)
-    copy.snapshot, copy.written = snapshot, np.zeros(len(copy), np.uint8)
+    copy.snapshot = snapshot
     return copy
 
 
 def writable_copy(lft: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-    """Return a copy of an LFT that may be written.
-
-    The copy of a :class:`SharedCopy` is a :class:`SharedCopy` too, with the same rows marked as written.
-    """
+    """Return a copy of an LFT that may be written.  The copy of a :class:`SharedCopy` is a :class:`SharedCopy` too."""
     if not isinstance(lft, SharedCopy) or lft.snapshot is None:
         return np.array(lft, order="C")
     copy = shared_copy(lft.snapshot)
-    rows = np.flatnonzero(lft.written)
-    copy[rows], copy.written[rows] = lft[rows], 1
+    old, new = lft.reshape(-1), copy.reshape(-1)
+    for run in _runs(np.flatnonzero(lft.written())):
+        new[run] = old[run]
     return copy
 
 
-def mark_written(lft: npt.NDArray[np.uint8], rows: npt.NDArray[np.uint8 | np.bool_]) -> None:
-    """Record the rows (uint8[S], whether each row was written) in a :class:`SharedCopy`, and forbid further writes.
-
-    Nothing is done for an ordinary array.
-    """
+def forbid_writes(lft: npt.NDArray[np.uint8]) -> None:
+    """Make a :class:`SharedCopy` read-only.  Nothing is done for an ordinary array."""
     if isinstance(lft, SharedCopy) and lft.snapshot is not None:
-        lft.written |= rows
         lft.flags.writeable = False
 
 
-def rows_that_may_differ(one: npt.NDArray[np.uint8], other: npt.NDArray[np.uint8]) -> npt.NDArray[np.intp] | None:
-    """Return the rows in which two LFTs of equal shape may differ; None if all rows have to be compared."""
-    (original, written), (other_original, other_written) = _written(one), _written(other)
-    return np.flatnonzero(written | other_written) if original is other_original else None
+def pages_that_may_differ(one: npt.NDArray[np.uint8], other: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8] | None:
+    """Return uint8[N], whether two LFTs of equal shape may differ in each page of :data:`PAGE` entries.
+
+    The result is None if all entries have to be compared.
+    """
+    (original, written), (other_original, other_written) = _origin(one, other), _origin(other, one)
+    if original is not other_original:
+        return None
+    none = np.zeros(-(-one.size // PAGE), np.uint8)
+    return (none if written is None else written) | (none if other_written is None else other_written)
 
 
-def _written(lft: npt.NDArray[np.uint8]) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]:
-    """Return the array with which an LFT shares memory, and whether each row may differ from it."""
-    if isinstance(lft, SharedCopy) and lft.snapshot is not None:
-        return lft.snapshot.original, lft.written
-    return lft, np.zeros(len(lft), np.uint8)
+def runs_that_may_differ(one: npt.NDArray[np.uint8], other: npt.NDArray[np.uint8]) -> Iterator[slice]:
+    """Yield the ranges of entries, numbered row by row, in which two LFTs of equal shape may differ."""
+    pages = pages_that_may_differ(one, other)
+    if pages is not None:
+        yield from _runs(np.flatnonzero(pages))
+        return
+    for start in range(0, one.size, MOST_ENTRIES):
+        yield slice(start, min(start + MOST_ENTRIES, one.size))
+
+
+def _origin(
+    lft: npt.NDArray[np.uint8], other: npt.NDArray[np.uint8]
+) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8] | None]:
+    """Return the array with which an LFT shares memory, and the pages that may differ (None: none).
+
+    An LFT that is the original of the LFT ``other`` shares memory with itself only.
+    """
+    shares = isinstance(lft, SharedCopy) and lft.snapshot is not None
+    if not shares or (isinstance(other, SharedCopy) and other.snapshot is not None and other.snapshot.original is lft):
+        return lft, None
+    assert isinstance(lft, SharedCopy) and lft.snapshot is not None
+    return lft.snapshot.original, lft.written()
+
+
+def _runs(pages: npt.NDArray[np.intp]) -> Iterator[slice]:
+    """Yield the ranges of entries of some pages, which are in ascending order.  Adjoining pages are one range."""
+    ends = np.flatnonzero(np.diff(pages) > 1)
+    first, last = np.append(0, ends + 1), np.append(ends, len(pages) - 1)
+    for start, end in zip(pages[first].tolist(), pages[last].tolist(), strict=True) if len(pages) else ():
+        yield slice(start * PAGE, (end + 1) * PAGE)
+
+
+def _written_pages(array: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+    """Return uint8[N], whether each page of a private mapping of a file was written since it was mapped.
+
+    A written page belongs to the process, and no longer to the file.
+
+    Raises
+    ------
+    OSError
+        The system has no /proc/self/pagemap.
+    """
+    first, count = array.ctypes.data // PAGE, -(-array.size // PAGE)
+    file = os.open("/proc/self/pagemap", os.O_RDONLY)
+    try:
+        found = np.frombuffer(os.pread(file, 8 * count, 8 * first), np.uint64)
+    finally:
+        os.close(file)
+    if len(found) != count:
+        raise OSError("the states of pages are unknown")
+    # Bits of a page: 63: it is in memory, 62: it was moved to swap memory, 61: it belongs to a file.
+    state = found >> np.uint64(61)
+    written: npt.NDArray[np.uint8] = ((state == 4) | (state & np.uint64(2) != 0)).astype(np.uint8)
+    return written

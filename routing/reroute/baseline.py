@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from routing._kernels.shared_copy import mark_written, writable_copy
+from routing._kernels.shared_copy import forbid_writes, writable_copy
 from routing.fabric import NO_PORT, Fabric
 from routing.reroute.translate import invalidate_lost_entries, translate_tables
 from routing.reroute.values import Published
@@ -56,7 +56,7 @@ def restore_baseline_entries(
     rows = differs.any(axis=1)
     tables, new_sl = writable_copy(routing.lft), routing.sl.copy()
     tables[np.ix_(rows, lid[column])], new_sl[..., lid[column]] = lft[np.ix_(rows, column)], sl[..., column]
-    mark_written(tables, rows)
+    forbid_writes(tables)
     return replace(routing, lft=tables, sl=new_sl), int(np.count_nonzero(differs))
 
 

@@ -1,8 +1,8 @@
-"""Compare LFTs entry by entry, a few rows at a time.
+"""Compare LFTs entry by entry, a few entries at a time.
 
 The LFTs of a large fabric have more than 100 million entries.  A comparison of all entries at once would allocate as
-many truth values, which takes several times as long as the comparison.  Rows that two
-LFTs share in memory are not compared.
+many truth values, which takes several times as long as the comparison.  Pages of memory that two
+LFTs share are not compared.
 """
 
 from __future__ import annotations
@@ -12,27 +12,24 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from routing._kernels.shared_copy import rows_that_may_differ
-
-ROWS = 64
-"""Number of LFT rows that are compared at once."""
+from routing._kernels.shared_copy import runs_that_may_differ
 
 
 def count_changed(new: npt.NDArray[np.uint8], old: npt.NDArray[np.uint8]) -> int:
     """Return the number of entries in which two LFTs (uint8[S, L]) differ."""
-    return sum(int(np.count_nonzero(part)) for part in _differences(new, old))
+    return sum(len(entries) for entries in _differences(new, old))
 
 
 def changed_lids(new: npt.NDArray[np.uint8], old: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:
     """Return bool[L], the LIDs towards which two LFTs (uint8[S, L]) differ in any entry."""
     found = np.zeros(new.shape[1], bool)
-    for part in _differences(new, old):
-        found |= part.any(axis=0)
+    for entries in _differences(new, old):
+        found[entries % new.shape[1]] = True
     return found
 
 
-def _differences(new: npt.NDArray[np.uint8], old: npt.NDArray[np.uint8]) -> Iterator[npt.NDArray[np.bool_]]:
-    rows = rows_that_may_differ(new, old)
-    for start in range(0, len(new) if rows is None else len(rows), ROWS):
-        part = slice(start, start + ROWS) if rows is None else rows[start : start + ROWS]
-        yield new[part] != old[part]
+def _differences(new: npt.NDArray[np.uint8], old: npt.NDArray[np.uint8]) -> Iterator[npt.NDArray[np.intp]]:
+    """Yield the numbers of the entries that differ; entries are numbered row by row."""
+    flat, old_flat = np.asarray(new).reshape(-1), np.asarray(old).reshape(-1)
+    for run in runs_that_may_differ(new, old):
+        yield run.start + np.flatnonzero(flat[run] != old_flat[run])

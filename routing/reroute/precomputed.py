@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from routing._kernels.shared_copy import Snapshot
+from routing._kernels.shared_copy import MOST_ENTRIES, PAGE, Snapshot
 from routing.cdg.acyclic import AcyclicCdg
 from routing.cdg.trace import uniform_sl2vl, vl_bits
 from routing.deadlock.proof import Proof
-from routing.fabric import Fabric
+from routing.fabric import NO_PORT, Fabric
 from routing.reroute.base_fabric import union_of_proven_dependencies
 from routing.reroute.changed_entries import changed_lids
 from routing.reroute.translate import same_devices
@@ -46,6 +46,9 @@ class Precomputed:
     lft, hops
         Snapshots of the LFTs and of the hops of ``before``, from which a re-route makes copies on write; None for
         small fabrics.
+    missing_pages
+        uint8[N], whether an entry towards a delivered LID is missing in each page of ``before``'s LFTs; None without
+        ``lft``.
     """
 
     before: Published
@@ -58,6 +61,7 @@ class Precomputed:
     differing_lids: npt.NDArray[np.intp] | None
     lft: Snapshot | None = None
     hops: Snapshot | None = None
+    missing_pages: npt.NDArray[np.uint8] | None = None
 
     def is_for(self, before: Published, baseline: Published | None) -> bool:
         """Return whether this data was computed from the given tables in force and the given baseline tables."""
@@ -90,6 +94,7 @@ def precompute(
     for tables in (before, baseline):
         if tables is not None:
             _ = tables.load  # Compute and cache the load now, because every re-route from these tables reads it.
+    lft = Snapshot.of(before.routing.lft) if snapshots else None
     return Precomputed(
         before=before,
         baseline=baseline,
@@ -99,8 +104,9 @@ def precompute(
         ordered=dependencies is not None and _is_ordered(base, before, dependencies),
         sl_of_vl=_sls(before.routing, before.proof),
         differing_lids=None if baseline is None else _differing_lids(before, baseline),
-        lft=Snapshot.of(before.routing.lft) if snapshots else None,
+        lft=lft,
         hops=Snapshot.of(before.proof.hops) if snapshots else None,
+        missing_pages=None if lft is None else _missing_pages(before),
     )
 
 
@@ -142,6 +148,16 @@ def _is_comparable(one: Proof, other: Proof) -> bool:
 
 def _is_ordered(base: Fabric, before: Published, dependencies: AcyclicCdg) -> bool:
     return before.proof.cdg is not None and before.proof.cdg.onto(base).follows(dependencies.order)
+
+
+def _missing_pages(before: Published) -> npt.NDArray[np.uint8]:
+    """Return uint8[N], whether an entry towards a delivered LID is missing in each page of the LFTs."""
+    lft, delivered = np.asarray(before.routing.lft), before.fabric.lids.switch >= 0
+    entries, pages = lft.reshape(-1), np.zeros(-(-lft.size // PAGE), np.uint8)
+    for start in range(0, len(entries), MOST_ENTRIES):
+        missing = start + np.flatnonzero(entries[start : start + MOST_ENTRIES] == NO_PORT)
+        pages[missing[delivered[missing % lft.shape[1]]] // PAGE] = 1
+    return pages
 
 
 def _sls(routing: Routing, proof: Proof) -> npt.NDArray[np.uint8]:

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from routing._kernels.check_delta import check_delta
+from routing._kernels.shared_copy import pages_that_may_differ
 from routing.cdg.acyclic import AcyclicCdg
 from routing.cdg.trace import uniform_sl2vl, vl_bits
 from routing.deadlock.delivery import Unreachable
@@ -30,6 +31,7 @@ def prove_changes(
     *,
     increasing: bool = False,
     hops: npt.NDArray[np.uint8] | None = None,
+    missing_pages: npt.NDArray[np.uint8] | None = None,
 ) -> Proof | None:
     """Prove the tables by a claimed topological order of the channels (int32[V, C]).
 
@@ -39,6 +41,8 @@ def prove_changes(
     check.
 
     ``hops`` is a copy of the hops of the previous proof that this function may overwrite; it saves a copy.
+    ``missing_pages`` (uint8[N]) are the pages of the previous LFTs that have missing entries.  If it is given, entries
+    are compared only in these pages, and in pages that the operating system reports as written.
 
     The fabric must be connected.  Its switches and LIDs must all have been in the previous fabric, with the same
     numbers. Devices that are gone neither send nor receive.
@@ -70,6 +74,7 @@ def prove_changes(
         dependencies=cdg.onto(fabric).masks,
         hops=_hops(fabric, before, translated) if hops is None or not translated.in_place else hops,
         increasing=increasing,
+        pages=_pages(fabric, routing, translated, missing_pages),
     )
     if found.lost or found.against_order:
         return None
@@ -81,6 +86,18 @@ def prove_changes(
         cdg=AcyclicCdg(fabric, found.dependencies, order),
         seconds=time.perf_counter() - start,
     )
+
+
+def _pages(
+    fabric: Fabric, routing: Routing, translated: TranslatedTables, missing: npt.NDArray[np.uint8] | None
+) -> npt.NDArray[np.uint8] | None:
+    """Return uint8[N], whether the entries in each page of the LFTs have to be compared; None if all have to be."""
+    was = translated.routing
+    same_sls = np.array_equal(np.broadcast_to(was.sl, routing.sl.shape), routing.sl)
+    if missing is None or not translated.in_place or not same_sls:
+        return None
+    pages = pages_that_may_differ(routing.lft, was.lft)
+    return None if pages is None else pages | missing
 
 
 def _is_plain(fabric: Fabric, before: Published, translated: TranslatedTables) -> bool:

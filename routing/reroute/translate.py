@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from routing._kernels.shared_copy import Snapshot, mark_written, shared_copy
+from routing._kernels.shared_copy import Snapshot, forbid_writes, shared_copy
 from routing.counterparts import old_rows
 from routing.fabric import NO_PORT, Fabric
 from routing.formats.lid_map import lid_owner, old_columns
@@ -193,14 +193,13 @@ def _drop_lost_channels(
 
     ``row`` (int32[S]) is the row of each present switch in ``old_fabric``, -1 for a new switch.
     """
-    count, written = 0, np.zeros(len(valid), np.uint8)
+    count = 0
     for switch, port in zip(*lost_ports(row, old_fabric, fabric), strict=True):
         entries = valid[switch]
         lost = entries == port
         entries[lost] = NO_PORT
-        written[switch] = 1
         count += int(np.count_nonzero(lost))
-    mark_written(valid, written)
+    forbid_writes(valid)
     return count
 
 

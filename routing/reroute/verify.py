@@ -108,6 +108,7 @@ def _proven(
             order,
             increasing=increasing,
             hops=None if hops is None else hops.copy(),
+            missing_pages=context.precomputed.missing_pages,
         )
         statistics = replace(statistics, proven_by_changes=proof is not None)
     if proof is None:

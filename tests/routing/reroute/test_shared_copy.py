@@ -1,16 +1,20 @@
 """Copies on write: the same tables as with ordinary copies, and no write reaches the original."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from routing._kernels import shared_copy
-from routing._kernels.shared_copy import Snapshot, mark_written, rows_that_may_differ, writable_copy
+from routing._kernels.shared_copy import PAGE, Snapshot, forbid_writes, pages_that_may_differ, writable_copy
 from routing._kernels.shared_copy import shared_copy as copy_of
 from routing.deadlock.proof import prove
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
 from routing.reroute import Published, precompute, reroute
 from routing.reroute.changed_entries import changed_lids, count_changed
+from routing.reroute.prove_changes import prove_changes
+from routing.reroute.translate import translate_tables
 from routing.topologies import generate
 
 OPTIONS = EngineOptions(threads=1, effort=0.1)
@@ -22,27 +26,50 @@ def every_size(monkeypatch):
 
 
 @pytest.mark.usefixtures("every_size")
-def test_copies_are_independent_and_know_their_rows():
-    original = np.random.default_rng(1).integers(0, 9, (300, 40), np.uint8)
+def test_copies_are_independent_and_know_their_pages():
+    original = np.random.default_rng(1).integers(0, 9, (300, 4 * PAGE // 10), np.uint8)
     kept, snapshot = original.copy(), Snapshot.of(original)
     assert snapshot is not None
     one = copy_of(snapshot)
     assert np.array_equal(one, original)
-    one[7, 3], one[8, 3] = 100, 101
-    mark_written(one, np.isin(np.arange(300), [7, 8]))
+    one.reshape(-1)[[7 * PAGE + 3, 8 * PAGE]] = 100, 101
     other = writable_copy(one)
-    other[9] = 102
-    mark_written(other, np.isin(np.arange(300), [9]))
-    for copy, rows in ((one, [7, 8]), (other, [7, 8, 9])):
-        assert rows_that_may_differ(copy, original).tolist() == rows
-        assert count_changed(copy, original) == int((np.asarray(copy) != kept).sum())
+    other.reshape(-1)[-1] = 102
+    forbid_writes(other)
+    last = (original.size - 1) // PAGE
+    for copy, pages in ((one, [7, 8]), (other, [7, 8, last])):
+        assert np.flatnonzero(pages_that_may_differ(copy, original)).tolist() == pages
+        assert count_changed(copy, original) == int((np.asarray(copy) != kept).sum()) == len(pages)
         assert np.array_equal(changed_lids(copy, original), (np.asarray(copy) != kept).any(axis=0))
-        with pytest.raises(ValueError, match="read-only"):
-            copy[0, 0] = 1
+    assert np.flatnonzero(pages_that_may_differ(one, other)).tolist() == [7, 8, last]
+    one[0, 0] = 103
+    assert np.flatnonzero(pages_that_may_differ(one, original)).tolist() == [0, 7, 8]
+    with pytest.raises(ValueError, match="read-only"):
+        other[0, 0] = 1
     assert np.array_equal(original, kept)
     assert np.array_equal(snapshot.copy(), kept)
-    assert rows_that_may_differ(one, kept) is None
-    assert rows_that_may_differ(one.copy(), original) is None
+    assert pages_that_may_differ(one, kept) is None
+    assert pages_that_may_differ(one.copy(), original) is None
+
+
+@pytest.mark.usefixtures("every_size")
+def test_a_copy_of_a_copy_of_another_snapshot_knows_its_pages():
+    first = Snapshot.of(np.zeros((5, PAGE), np.uint8))
+    before = copy_of(first)
+    before[1] = 1
+    now = copy_of(Snapshot.of(before))
+    now[3, 9] = 2
+    assert np.flatnonzero(pages_that_may_differ(now, before)).tolist() == [3]
+    assert count_changed(now, before) == 1
+
+
+@pytest.mark.usefixtures("every_size")
+def test_without_states_of_pages_there_is_no_snapshot(monkeypatch):
+    def refuse(*_):
+        raise PermissionError
+
+    monkeypatch.setattr(shared_copy, "_written_pages", refuse)
+    assert Snapshot.of(np.zeros((3, 3), np.uint8)) is None
 
 
 def test_small_arrays_have_no_snapshot():
@@ -69,3 +96,35 @@ def test_reroutes_with_snapshots_give_equal_tables(engine):
         assert np.array_equal(plain.proof.hops, shared.proof.hops)
         assert (plain.broken, plain.changed, plain.statistics) == (shared.broken, shared.changed, shared.statistics)
         before = [Published(now, each.routing, each.proof) for each in found]
+
+
+@pytest.mark.usefixtures("every_size")
+def test_the_proof_of_a_change_sees_every_written_entry():
+    """A path that returns to its switch is found wherever it is written, also outside of the repaired pages."""
+    fabric = generate("kary-ntree", ["6,3"])
+    routing = ENGINES["updn"].route(fabric, OPTIONS)
+    before = Published(fabric, routing, prove(fabric, routing, threads=1))
+    ahead = precompute(before, before, threads=1)
+    less = fabric.without_links([int(fabric.channels.link[-1])])
+    found = reroute(ENGINES["updn"], OPTIONS, before, less, baseline=before, precomputed=ahead)
+    translated = translate_tables(routing, fabric, less, ahead.lft)
+    order = found.proof.certificate.order
+    pages, rng = ahead.missing_pages, np.random.default_rng(3)
+    assert not pages.any()
+    assert prove_changes(less, found.routing, before, translated, order, missing_pages=pages) is not None
+    for _ in range(30):
+        lft = writable_copy(found.routing.lft)
+        row, lid = rng.integers(len(lft)), rng.choice(less.endport_lid)
+        lft[row, lid] = 255
+        wrong = replace(found.routing, lft=lft)
+        assert prove_changes(less, wrong, before, translated, order, missing_pages=pages) is None
+
+
+@pytest.mark.usefixtures("every_size")
+def test_missing_entries_of_the_tables_before_are_compared():
+    fabric = generate("torus", ["4x4"], cas=2)
+    routing = ENGINES["updn"].route(fabric, OPTIONS)
+    lft = routing.lft.copy()
+    lft[3, int(fabric.endport_lid[0])] = 255
+    before = Published(fabric, replace(routing, lft=lft), prove(fabric, routing, threads=1))
+    assert precompute(before, threads=1).missing_pages.any()

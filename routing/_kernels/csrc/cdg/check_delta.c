@@ -147,6 +147,17 @@ static bool is_unchanged(const delta_tables *t, int64_t at, int64_t sl_at, int32
            && !memcmp(t->sl + sl_at, t->sl_was + sl_at, (size_t)size);
 }
 
+/* Return whether the caller knows that `size` entries and SLs from index `at` on are unchanged. */
+static bool is_known(const delta_tables *t, int64_t at, int32_t size)
+{
+    if (!t->pages)
+        return false;
+    for (int64_t page = at / t->page; page * t->page < at + size; page++)
+        if (t->pages[page])
+            return false;
+    return true;
+}
+
 /* Compare the new and the old LFT entries and SLs of switch s.  If `changes` is NULL, the changes are counted by LID in
  * `first`.  Otherwise the changes are stored in `changes`.  Returns whether any entry or SL has changed. */
 static bool compare_rows(const delta_tables *t, int32_t s, int32_t *first, change *changes)
@@ -154,11 +165,12 @@ static bool compare_rows(const delta_tables *t, int32_t s, int32_t *first, chang
     const int64_t row = (int64_t)s * t->lids, sl_row = t->sl_by_switch ? row : 0;
     bool differs = false;
     for (int32_t from = 0; from < t->lids; from += BLOCK) {
-        if (from % PART == 0 && is_unchanged(t, row + from, sl_row + from, smaller(PART, t->lids - from))) {
+        const int32_t size = smaller(BLOCK, t->lids - from), part = smaller(PART, t->lids - from);
+        if (from % PART == 0
+            && (is_known(t, row + from, part) || is_unchanged(t, row + from, sl_row + from, part))) {
             from += PART - BLOCK;
             continue;
         }
-        const int32_t size = smaller(BLOCK, t->lids - from);
         if (is_unchanged(t, row + from, sl_row + from, size))
             continue;
         differs = true;

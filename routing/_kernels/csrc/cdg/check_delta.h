@@ -34,6 +34,10 @@ typedef struct {
     const uint8_t *lft; /* [S, L]: new out-port of each switch towards each LID */
     /* [S, L]: previous out-port of each switch towards each LID, 255 if the previous entry is no longer valid */
     const uint8_t *was;
+    /* [pages]: whether an entry in each page of `page` entries of `lft` may have changed or be missing.  NULL: all
+     * entries are compared; this is necessary if an SL has changed */
+    const uint8_t *pages;
+    int64_t page;
     const uint8_t *sl;     /* new SLs, [S, L] or [L]: see sl_by_switch */
     const uint8_t *sl_was; /* previous SLs, in the shape of the array `sl` */
     const int32_t *order;  /* [V, C]: position of each channel in the topological order of each VL */

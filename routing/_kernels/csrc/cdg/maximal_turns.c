@@ -18,7 +18,8 @@ int ibn_cdg_maximal_turns(int32_t switches, int32_t channels, const int32_t *fir
     const acyclic_net net = {switches, channels, first, src, dst, into, into_first};
     acyclic graph;
     int32_t *channel_of = NULL;
-    int failed = ibn_core_acyclic_prepare(&graph, &net) || ibn_core_acyclic_open(&graph, 0, order, order != NULL);
+    int failed = ibn_core_acyclic_prepare(&graph, &net, NULL, NULL)
+                 || ibn_core_acyclic_open(&graph, 0, order, order != NULL);
     if (!failed) {
         channel_of = malloc(((size_t)graph.turn_first[channels] + 1) * sizeof *channel_of);
         failed = channel_of == NULL;

@@ -42,30 +42,19 @@ static int prepare(grower *w, const ibn_port_groups *g, const acyclic_net *net, 
 {
     size_t switches = (size_t)g->switches + 1;
     *w = (grower){.g = g};
-    if (ibn_core_acyclic_prepare(&w->graph, net) || ibn_core_acyclic_open(&w->graph, g->vls - 1, order, g->vls))
+    if (ibn_core_acyclic_prepare(&w->graph, net, NULL, NULL)
+        || ibn_core_acyclic_open(&w->graph, g->vls - 1, order, g->vls))
         return 1;
-    w->next = malloc(switches * sizeof *w->next);
-    w->hops = malloc(switches * sizeof *w->hops);
-    w->sorted = malloc(switches * sizeof *w->sorted);
-    w->count = malloc((switches + 1) * sizeof *w->count);
-    w->stack = malloc(switches * sizeof *w->stack);
-    w->seen = calloc(switches, sizeof *w->seen);
-    w->flow = malloc(switches * sizeof *w->flow);
-    w->steps = malloc(((size_t)w->graph.turn_first[g->channels] + 1) * sizeof *w->steps);
-    return !w->next || !w->hops || !w->sorted || !w->count || !w->stack || !w->seen || !w->flow || !w->steps;
-}
-
-static void dispose(grower *w)
-{
-    ibn_core_acyclic_dispose(&w->graph);
-    free(w->next);
-    free(w->hops);
-    free(w->sorted);
-    free(w->count);
-    free(w->stack);
-    free(w->seen);
-    free(w->flow);
-    free(w->steps);
+    array_list *arrays = &w->graph.arrays;
+    w->next = ibn_core_arrays_add(arrays, switches, sizeof *w->next);
+    w->hops = ibn_core_arrays_add(arrays, switches, sizeof *w->hops);
+    w->sorted = ibn_core_arrays_add(arrays, switches, sizeof *w->sorted);
+    w->count = ibn_core_arrays_add(arrays, switches + 1, sizeof *w->count);
+    w->stack = ibn_core_arrays_add(arrays, switches, sizeof *w->stack);
+    w->seen = ibn_core_arrays_add(arrays, switches, sizeof *w->seen);
+    w->flow = ibn_core_arrays_add(arrays, switches, sizeof *w->flow);
+    w->steps = ibn_core_arrays_add(arrays, (size_t)w->graph.turn_first[g->channels] + 1, sizeof *w->steps);
+    return arrays->failed;
 }
 
 /* Compute the hops from every switch to the current target, which is at switch `goal`.  A switch whose path does not
@@ -275,6 +264,6 @@ int ibn_cdg_grow_port_groups(const ibn_port_groups *g, const int32_t *order, uin
         load_target(&w, t, member);
         enlarge(&w, t);
     }
-    dispose(&w);
+    ibn_core_acyclic_dispose(&w.graph);
     return failed;
 }

@@ -69,13 +69,15 @@ static int prepare(growth *tree, const acyclic_net *net)
 {
     const cdg_unicast *unicast = tree->unicast;
     size_t channels = (size_t)unicast->channels + 1, switches = (size_t)unicast->switches + 1;
-    tree->steps = malloc(2 * channels * sizeof *tree->steps);
-    tree->links = malloc(channels * sizeof *tree->links);
-    tree->linked = calloc(switches, sizeof *tree->linked);
-    tree->queue = malloc(switches * sizeof *tree->queue);
-    if (ibn_core_acyclic_prepare(&tree->graph, net) || ibn_core_acyclic_open(&tree->graph, 0, unicast->order, 1))
+    if (ibn_core_acyclic_prepare(&tree->graph, net, NULL, NULL)
+        || ibn_core_acyclic_open(&tree->graph, 0, unicast->order, 1))
         return 1;
-    if (!tree->steps || !tree->links || !tree->linked || !tree->queue)
+    array_list *arrays = &tree->graph.arrays;
+    tree->steps = ibn_core_arrays_add(arrays, 2 * channels, sizeof *tree->steps);
+    tree->links = ibn_core_arrays_add(arrays, channels, sizeof *tree->links);
+    tree->linked = ibn_core_arrays_add(arrays, switches, sizeof *tree->linked);
+    tree->queue = ibn_core_arrays_add(arrays, switches, sizeof *tree->queue);
+    if (arrays->failed)
         return 1;
     for (int32_t c = 0; c < unicast->channels; c++) {
         int32_t degree = net->first[net->dst[c] + 1] - net->first[net->dst[c]];
@@ -94,9 +96,5 @@ int ibn_cdg_grow_tree(const cdg_unicast *unicast, int32_t root, int32_t *up, int
     if (!failed)
         *reached = grow(&tree, root, up);
     ibn_core_acyclic_dispose(&tree.graph);
-    free(tree.steps);
-    free(tree.links);
-    free(tree.linked);
-    free(tree.queue);
     return failed;
 }

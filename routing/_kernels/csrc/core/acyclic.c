@@ -8,44 +8,35 @@
 
 enum { MASK = 64 };
 
-int ibn_core_acyclic_prepare(acyclic *graph, const acyclic_net *net)
+int ibn_core_acyclic_prepare(acyclic *graph, const acyclic_net *net, const int32_t *slot, uint16_t *shared)
 {
-    size_t channels = (size_t)net->channels + 1;
-    *graph = (acyclic){.net = net};
-    graph->turn_first = malloc(channels * sizeof *graph->turn_first);
-    graph->stack = malloc(channels * sizeof *graph->stack);
-    graph->other = malloc(channels * sizeof *graph->other);
-    graph->seen = calloc(channels, sizeof *graph->seen);
-    graph->key[0] = malloc(channels * sizeof *graph->key[0]);
-    graph->key[1] = malloc(channels * sizeof *graph->key[1]);
-    graph->both = malloc(2 * channels * sizeof *graph->both);
-    if (!graph->turn_first || !graph->stack || !graph->other || !graph->seen || !graph->key[0] || !graph->key[1]
-        || !graph->both)
-        return 1;
+    const size_t channels = (size_t)net->channels + 1;
+    *graph = (acyclic){.net = net, .shared = shared};
+    graph->turn_first = ibn_core_arrays_add(&graph->arrays, channels, sizeof *graph->turn_first);
+    graph->stack = ibn_core_arrays_add(&graph->arrays, channels, sizeof *graph->stack);
+    graph->other = ibn_core_arrays_add(&graph->arrays, channels, sizeof *graph->other);
+    graph->seen = ibn_core_arrays_add(&graph->arrays, channels, sizeof *graph->seen);
+    graph->key[0] = ibn_core_arrays_add(&graph->arrays, channels, sizeof *graph->key[0]);
+    graph->key[1] = ibn_core_arrays_add(&graph->arrays, channels, sizeof *graph->key[1]);
+    graph->both = ibn_core_arrays_add(&graph->arrays, 2 * channels, sizeof *graph->both);
     int32_t turns = 0;
-    for (int32_t c = 0; c < net->channels; c++) {
-        graph->turn_first[c] = turns;
-        turns += net->first[net->dst[c] + 1] - net->first[net->dst[c]];
+    for (int32_t c = 0; graph->turn_first && c < net->channels; c++) {
+        graph->turn_first[c] = slot ? slot[c] : turns;
+        turns = graph->turn_first[c] + net->first[net->dst[c] + 1] - net->first[net->dst[c]];
     }
-    graph->turn_first[net->channels] = turns;
-    graph->used = calloc((size_t)turns + 1, sizeof *graph->used);
-    graph->blocked = calloc((size_t)turns + 1, sizeof *graph->blocked);
+    if (graph->turn_first)
+        graph->turn_first[net->channels] = turns;
+    if (!slot)
+        graph->used = ibn_core_arrays_add(&graph->arrays, (size_t)turns + 1, sizeof *graph->used);
+    graph->blocked = ibn_core_arrays_add(&graph->arrays, (size_t)turns + 1, sizeof *graph->blocked);
     graph->added = malloc(((size_t)turns + 1) * sizeof *graph->added);
-    return !graph->used || !graph->blocked || !graph->added;
+    return graph->arrays.failed || !graph->added;
 }
 
 void ibn_core_acyclic_dispose(acyclic *graph)
 {
-    free(graph->turn_first);
-    free(graph->stack);
-    free(graph->other);
-    free(graph->seen);
-    free(graph->key[0]);
-    free(graph->key[1]);
-    free(graph->both);
-    free(graph->used);
+    ibn_core_arrays_free(&graph->arrays);
     free(graph->added);
-    free(graph->blocked);
     for (int32_t vl = 0; vl < graph->vls; vl++)
         free(graph->place[vl]);
 }
@@ -89,7 +80,7 @@ int ibn_core_acyclic_reaches(acyclic *graph, int32_t vl, int32_t from, int32_t g
         for (int32_t i = list[s]; i < list[s + 1]; i++) {
             const int32_t e = side ? net->into[i] : i;
             const int32_t dependency = side ? graph->turn_first[e] + k : graph->turn_first[c] + i - list[s];
-            if (!(graph->used[dependency] >> vl & 1) || place[e] < least || place[e] > most)
+            if (!ibn_core_acyclic_has(graph, dependency, vl) || place[e] < least || place[e] > most)
                 continue;
             if (graph->seen[e] == (side ? ahead : back))
                 return 1;
@@ -130,10 +121,10 @@ static int32_t look_ahead(acyclic *graph, int32_t vl, int32_t from, int32_t goal
         int32_t c = graph->stack[--top], v = net->dst[c];
         graph->visited++;
         graph->key[0][found++] = ibn_core_order_key(place, c);
-        const uint32_t *used = graph->used + graph->turn_first[c];
         for (int32_t k = 0; k < net->first[v + 1] - net->first[v]; k++) {
             int32_t e = net->first[v] + k;
-            if (!(used[k] >> vl & 1) || place[e] > limit || graph->seen[e] == graph->stamp)
+            if (!ibn_core_acyclic_has(graph, graph->turn_first[c] + k, vl) || place[e] > limit
+                || graph->seen[e] == graph->stamp)
                 continue;
             if (e == goal)
                 return -1;
@@ -160,7 +151,7 @@ static int32_t look_back(acyclic *graph, int32_t vl, int32_t from, int32_t limit
         for (int32_t i = net->into_first[u]; i < net->into_first[u + 1]; i++) {
             int32_t e = net->into[i];
             if (place[e] < limit || graph->seen[e] == graph->stamp
-                || !(graph->used[graph->turn_first[e] + k] >> vl & 1))
+                || !ibn_core_acyclic_has(graph, graph->turn_first[e] + k, vl))
                 continue;
             graph->seen[e] = graph->stamp;
             graph->stack[top++] = e;
@@ -182,7 +173,7 @@ static int add(acyclic *graph, int32_t vl, acyclic_step step)
         int32_t back = look_back(graph, vl, c, place[e]);
         ibn_core_order_repair(graph->place[vl], graph->key[0], ahead, graph->key[1], back, graph->both);
     }
-    graph->used[step.dependency] |= UINT32_C(1) << vl;
+    ibn_core_acyclic_put(graph, step.dependency, vl);
     return 1;
 }
 
@@ -199,7 +190,7 @@ int ibn_core_acyclic_clash(acyclic *graph, int32_t vl, const acyclic_step *steps
     uint64_t after[MASK];
     for (int32_t i = 0; i < count; i++) {
         const int32_t c = steps[i].channel;
-        if (graph->used[steps[i].dependency] >> vl & 1)
+        if (ibn_core_acyclic_has(graph, steps[i].dependency, vl))
             continue;
         if (size == MASK)
             return 0;
@@ -220,21 +211,20 @@ int ibn_core_acyclic_clash(acyclic *graph, int32_t vl, const acyclic_step *steps
  * set. */
 int ibn_core_acyclic_fits(acyclic *graph, int32_t vl, const acyclic_step *steps, int32_t count)
 {
-    uint32_t bit = UINT32_C(1) << vl;
     int32_t fresh = 0;
     for (int32_t i = 0; i < count; i++) {
-        if (graph->used[steps[i].dependency] & bit)
+        if (ibn_core_acyclic_has(graph, steps[i].dependency, vl))
             continue;
         if (add(graph, vl, steps[i])) {
             graph->added[fresh++] = steps[i].dependency;
             continue;
         }
         for (int32_t k = 0; k < fresh; k++)
-            graph->used[graph->added[k]] &= ~bit;
+            ibn_core_acyclic_drop(graph, graph->added[k], vl);
         if (fresh > 0 && add(graph, vl, steps[i]))
-            graph->used[steps[i].dependency] &= ~bit;
+            ibn_core_acyclic_drop(graph, steps[i].dependency, vl);
         else
-            graph->blocked[steps[i].dependency] |= bit;
+            graph->blocked[steps[i].dependency] |= UINT32_C(1) << vl;
         return 0;
     }
     return 1;

@@ -127,7 +127,7 @@ int ibn_layering_assign_vls(const vl_requests *paths, uint16_t *dependencies, in
     fit_job job = {.paths = paths};
     const acyclic_net net = {paths->switches, paths->channels, paths->first,     paths->src,
                              paths->dst,      paths->into,     paths->into_first};
-    int code = ibn_core_acyclic_prepare(&job.graph, &net)
+    int code = ibn_core_acyclic_prepare(&job.graph, &net, NULL, NULL)
                || ibn_core_acyclic_open(&job.graph, paths->vls - 1, order, paths->vls);
     if (code == OK) {
         move_masks(&job, dependencies, false);

@@ -73,7 +73,7 @@ int ibn_layering_assign(const ibn_path_set *paths, uint8_t *next, double *load, 
     memset(result, 0, sizeof *result);
     job.hops = malloc((all + 1) * sizeof *job.hops);
     job.length = calloc(paths->mutual ? switches * switches + 1 : 1, sizeof *job.length);
-    int failed = ibn_core_acyclic_prepare(&job.graph, &job.net) || !job.hops || !job.length || run(&job);
+    int failed = ibn_core_acyclic_prepare(&job.graph, &job.net, NULL, NULL) || !job.hops || !job.length || run(&job);
     ibn_core_acyclic_dispose(&job.graph);
     free(job.hops);
     free(job.length);

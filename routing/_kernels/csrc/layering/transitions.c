@@ -231,7 +231,7 @@ int ibn_layering_assign_transitions(const ibn_path_set *paths, int32_t sls, uint
     memset(counts, 0, sizeof *counts);
     job->hops = malloc((all + 1) * sizeof *job->hops);
     job->length = calloc(switches * switches + 1, sizeof *job->length);
-    int failed = ibn_core_acyclic_prepare(&job->graph, &job->net) || !job->hops || !job->length
+    int failed = ibn_core_acyclic_prepare(&job->graph, &job->net, NULL, NULL) || !job->hops || !job->length
                  || ibn_core_acyclic_open(&job->graph, paths->most - 1, paths->order, paths->orders);
     if (!failed) {
         x.edges = job->graph.turn_first[paths->channels];

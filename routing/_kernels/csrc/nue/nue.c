@@ -105,31 +105,21 @@ static void deal(run_t *run, int with_flow)
 static int prepare_grower(const ibn_network *net, grower_t *grower)
 {
     size_t switches = (size_t)net->switches + 1, channels = (size_t)net->channels + 1;
-    grower->hop = calloc(switches, sizeof *grower->hop);
-    grower->depth = calloc(switches, sizeof *grower->depth);
-    grower->seen = calloc(switches, sizeof *grower->seen);
-    grower->mark = calloc(channels, sizeof *grower->mark);
-    grower->stack = calloc(channels, sizeof *grower->stack);
-    grower->forward = calloc(channels, sizeof *grower->forward);
-    grower->backward = calloc(channels, sizeof *grower->backward);
-    grower->both = calloc(2 * channels, sizeof *grower->both);
-    grower->log = calloc(switches, sizeof *grower->log);
-    grower->candidate = calloc(WORD, sizeof *grower->candidate);
-    grower->cost = calloc(WORD, sizeof *grower->cost);
-    grower->escape = calloc(switches, sizeof *grower->escape);
-    grower->on_escape = calloc(switches, sizeof *grower->on_escape);
-    return !(grower->hop && grower->depth && grower->seen && grower->mark && grower->stack && grower->forward
-             && grower->backward && grower->both && grower->log && grower->candidate && grower->cost && grower->escape
-             && grower->on_escape);
-}
-
-static void release_grower(grower_t *grower)
-{
-    void *all[] = {grower->depth,     grower->seen, grower->mark,      grower->stack, grower->forward,
-                   grower->backward,  grower->both, grower->candidate, grower->cost,  grower->escape,
-                   grower->on_escape, grower->log,  grower->hop};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        free(all[i]);
+    array_list *arrays = &grower->arrays;
+    grower->hop = ibn_core_arrays_add(arrays, switches, sizeof *grower->hop);
+    grower->depth = ibn_core_arrays_add(arrays, switches, sizeof *grower->depth);
+    grower->seen = ibn_core_arrays_add(arrays, switches, sizeof *grower->seen);
+    grower->mark = ibn_core_arrays_add(arrays, channels, sizeof *grower->mark);
+    grower->stack = ibn_core_arrays_add(arrays, channels, sizeof *grower->stack);
+    grower->forward = ibn_core_arrays_add(arrays, channels, sizeof *grower->forward);
+    grower->backward = ibn_core_arrays_add(arrays, channels, sizeof *grower->backward);
+    grower->both = ibn_core_arrays_add(arrays, 2 * channels, sizeof *grower->both);
+    grower->log = ibn_core_arrays_add(arrays, switches, sizeof *grower->log);
+    grower->candidate = ibn_core_arrays_add(arrays, WORD, sizeof *grower->candidate);
+    grower->cost = ibn_core_arrays_add(arrays, WORD, sizeof *grower->cost);
+    grower->escape = ibn_core_arrays_add(arrays, switches, sizeof *grower->escape);
+    grower->on_escape = ibn_core_arrays_add(arrays, switches, sizeof *grower->on_escape);
+    return arrays->failed;
 }
 
 /* Compute the trees of all LMC groups with flow once. */
@@ -202,7 +192,7 @@ static void release(nue_t *nue, run_t *run)
 {
     ibn_trees_passes_release(&run->passes);
     for (int32_t which = 0; which < ACCOUNTS; which++)
-        release_grower(&run->grower[which]);
+        ibn_core_arrays_free(&run->grower[which].arrays);
     for (int32_t l = 0; nue->layer && l < nue->options->layers; l++)
         ibn_nue_layer_release(&nue->layer[l]);
     free(run->best_next);

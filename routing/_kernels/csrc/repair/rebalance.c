@@ -414,37 +414,30 @@ static void run(rebalance_search *look)
     }
 }
 
+/* Allocate the arrays of the search, which ibn_repair_dispose frees.  Returns whether there was memory. */
 static bool prepare(rebalance_search *look)
 {
-    const size_t channels = (size_t)look->state->f->channels + 1;
-    look->version = calloc((size_t)look->state->f->lids + 1, sizeof *look->version);
-    look->listed = calloc((size_t)look->state->f->lids + 1, sizeof *look->listed);
-    look->users = calloc(channels, sizeof *look->users);
-    look->old_path = calloc(channels, sizeof *look->old_path);
-    look->new_path = calloc(channels, sizeof *look->new_path);
-    look->is_near_peak = calloc(channels, sizeof *look->is_near_peak);
-    look->given_up = calloc(channels, sizeof *look->given_up);
-    look->near_peak = malloc(channels * sizeof *look->near_peak);
-    look->moves = malloc(ROOM * sizeof *look->moves);
-    return look->version && look->listed && look->users && look->old_path && look->new_path && look->is_near_peak
-           && look->given_up && look->near_peak && look->moves;
-}
-
-static void dispose(rebalance_search *look)
-{
-    for (int32_t c = 0; look->users && c < look->state->f->channels; c++)
-        free(look->users[c].user);
-    void *all[] = {look->version,      look->listed,   look->users,     look->old_path, look->new_path,
-                   look->is_near_peak, look->given_up, look->near_peak, look->moves};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        free(all[i]);
+    array_list *arrays = &look->state->arrays;
+    const size_t channels = (size_t)look->state->f->channels + 1, lids = (size_t)look->state->f->lids + 1;
+    look->version = ibn_core_arrays_add(arrays, lids, sizeof *look->version);
+    look->listed = ibn_core_arrays_add(arrays, lids, sizeof *look->listed);
+    look->users = ibn_core_arrays_add(arrays, channels, sizeof *look->users);
+    look->old_path = ibn_core_arrays_add(arrays, channels, sizeof *look->old_path);
+    look->new_path = ibn_core_arrays_add(arrays, channels, sizeof *look->new_path);
+    look->is_near_peak = ibn_core_arrays_add(arrays, channels, sizeof *look->is_near_peak);
+    look->given_up = ibn_core_arrays_add(arrays, channels, sizeof *look->given_up);
+    look->near_peak = ibn_core_arrays_add(arrays, channels, sizeof *look->near_peak);
+    look->moves = ibn_core_arrays_add(arrays, ROOM, sizeof *look->moves);
+    return !arrays->failed;
 }
 
 int ibn_repair_rebalance(const repair_fabric *f, uint8_t *lft, uint8_t *written, uint8_t *sl, uint16_t *dependencies,
-                         int32_t *order, int64_t *load, int64_t goal, int64_t budget, int64_t work, int64_t *counts)
+                         int32_t *order, int64_t *load, int64_t goal, int64_t budget, int64_t work, int64_t page,
+                         int64_t *counts)
 {
     int64_t ignored[COUNTS] = {0};
-    repair_state state = {.f = f, .lft = lft, .written = written, .sl = sl, .load = load, .counts = ignored};
+    repair_state state = {
+        .f = f, .lft = lft, .written = written, .page = page, .sl = sl, .load = load, .counts = ignored};
     state.net = (acyclic_net){.switches = f->switches,
                               .channels = f->channels,
                               .first = f->first,
@@ -454,25 +447,20 @@ int ibn_repair_rebalance(const repair_fabric *f, uint8_t *lft, uint8_t *written,
                               .into_first = f->into_first};
     rebalance_search look = {.state = &state, .goal = goal, .budget = budget, .work = work, .counts = counts};
     memset(counts, 0, 3 * sizeof *counts);
-    int code = prepare(&look) && ibn_repair_prepare(&state) ? OK : NO_MEMORY;
-    if (code == OK)
-        code = ibn_core_acyclic_prepare(&state.graph, &state.net);
-    if (code == OK && f->vls)
-        code = ibn_core_acyclic_open(&state.graph, f->vls - 1, order, f->vls);
+    int code = prepare(&look) && ibn_repair_prepare(&state) && ibn_repair_open_graph(&state, dependencies, order)
+                   ? OK
+                   : NO_MEMORY;
     if (code == OK) {
-        if (f->vls)
-            ibn_repair_copy_masks(&state, dependencies, false);
         state.only_monotone = f->monotone_first;
         run(&look);
-        if (f->vls)
-            ibn_repair_copy_masks(&state, dependencies, true);
         for (int32_t vl = 0; vl < f->vls; vl++)
             memcpy(order + (int64_t)vl * f->channels, state.graph.place[vl], (size_t)f->channels * sizeof *order);
         code = look.failed ? NO_MEMORY : OK;
     }
     counts[WORK] = work - look.work + state.graph.visited;
+    for (int32_t c = 0; look.users && c < f->channels; c++)
+        free(look.users[c].user);
     ibn_core_acyclic_dispose(&state.graph);
     ibn_repair_dispose(&state);
-    dispose(&look);
     return code;
 }

@@ -56,11 +56,11 @@ static bool release(repair_state *job, uint32_t vls)
         const int32_t v = f->dst[c];
         for (int32_t k = f->first[v]; k < f->first[v + 1]; k++) {
             const int32_t dependency = job->graph.turn_first[c] + k - f->first[v];
-            const uint32_t required_vls = job->graph.used[dependency] & vls;
+            const uint32_t required_vls = job->graph.shared[dependency] & vls;
             job->graph.blocked[dependency] &= ~vls | (f->forbidden ? f->forbidden[f->slot[c] + k - f->first[v]] : 0u);
             if (required_vls)
-                job->graph.used[dependency] &=
-                    ~(required_vls & ~(f->alive[c] && f->alive[k] ? taken_on(job, c, k, by_lid, required_vls) : 0));
+                job->graph.shared[dependency] &= (uint16_t)~(
+                    required_vls & ~(f->alive[c] && f->alive[k] ? taken_on(job, c, k, by_lid, required_vls) : 0));
         }
     }
     free(by_lid);

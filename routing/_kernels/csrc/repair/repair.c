@@ -92,113 +92,88 @@ static int32_t *find_missing(repair_state *job, int32_t *first)
     return missing;
 }
 
-/* Compute reply_vls of all switches, unless the VLs depend on the current LID.  Returns whether there was memory. */
-static bool prepare_replies(repair_state *job)
+/* Compute reply_vls of all switches, unless the VLs depend on the current LID. */
+static void prepare_replies(repair_state *job)
 {
     const repair_fabric *f = job->f;
     if (!f->replies || f->sl_by_switch || f->endports_only)
-        return true;
-    job->reply_vls = malloc(((size_t)f->switches + 1) * sizeof *job->reply_vls);
+        return;
+    job->reply_vls = ibn_core_arrays_add(&job->arrays, (size_t)f->switches + 1, sizeof *job->reply_vls);
     for (int32_t s = 0; job->reply_vls && s < f->switches; s++)
         ibn_repair_renew_replies(job, s);
-    return job->reply_vls;
 }
 
-/* List source and out-port of the channels into each switch.  Returns whether there was memory. */
-static bool prepare_into(repair_state *job)
+/* List source and out-port of the channels into each switch. */
+static void prepare_into(repair_state *job)
 {
     const repair_fabric *f = job->f;
-    job->into_src = malloc(((size_t)f->channels + 1) * sizeof *job->into_src);
-    job->into_port = malloc((size_t)f->channels + 1);
-    for (int32_t i = 0; job->into_src && job->into_port && i < f->channels; i++) {
+    job->into_src = ibn_core_arrays_add(&job->arrays, (size_t)f->channels + 1, sizeof *job->into_src);
+    job->into_port = ibn_core_arrays_add(&job->arrays, (size_t)f->channels + 1, sizeof *job->into_port);
+    for (int32_t i = 0; !job->arrays.failed && i < f->channels; i++) {
         job->into_src[i] = f->src[f->into[i]];
         job->into_port[i] = f->port[f->into[i]];
     }
-    return job->into_src && job->into_port;
 }
 
 bool ibn_repair_prepare(repair_state *job)
 {
     const repair_fabric *f = job->f;
-    const size_t size = (size_t)f->switches + 1;
-    job->cut_off = calloc(size, sizeof *job->cut_off);
-    job->known = calloc(size, sizeof *job->known);
-    job->hops = malloc(size * sizeof *job->hops);
-    job->queue = malloc(size * sizeof *job->queue);
-    job->through = malloc(size * sizeof *job->through);
-    job->vls = malloc(size * sizeof *job->vls);
-    job->flow = malloc(size * sizeof *job->flow);
-    job->place = malloc(size * sizeof *job->place);
-    job->roots = malloc(size * sizeof *job->roots);
-    job->members = malloc(size * sizeof *job->members);
-    job->last_displaced = calloc(size, sizeof *job->last_displaced);
-    job->given_up = calloc(size, sizeof *job->given_up);
-    job->can_help = calloc(size, sizeof *job->can_help);
-    job->no_monotone_path = calloc(size, sizeof *job->no_monotone_path);
-    job->new_vl = malloc(size * sizeof *job->new_vl);
-    job->needs = malloc(size * sizeof *job->needs);
-    job->deferred = malloc(MOST_DEFERRED * sizeof *job->deferred);
-    job->kept = malloc(size * sizeof *job->kept);
-    job->touched = calloc(size, sizeof *job->touched);
-    job->taken = calloc(size, sizeof *job->taken);
-    job->steps = malloc((size + 256) * sizeof *job->steps);
-    job->added = malloc((size + 256) * MOST_VLS * sizeof *job->added);
-    job->spare = malloc((size + 256) * MOST_VLS * sizeof *job->spare);
-    job->blocked_room = (int32_t)(size + 256) * MOST_VLS * MOST_VLS;
-    job->blocked_edges = malloc((size_t)job->blocked_room * sizeof *job->blocked_edges);
-    job->changed_sls = malloc(2 * size * sizeof *job->changed_sls);
-    job->candidates = malloc(256 * sizeof *job->candidates);
-    job->others = malloc(256 * sizeof *job->others);
-    job->copied_column = calloc((size_t)f->lids + 1, sizeof *job->copied_column);
-    return job->cut_off && job->known && job->hops && job->queue && job->through && job->vls && job->flow && job->place
-           && job->roots && job->members && job->last_displaced && job->can_help && job->given_up
-           && job->no_monotone_path && job->new_vl && job->needs && job->deferred && job->kept && job->touched
-           && job->taken && job->steps && job->added && job->spare && job->blocked_edges && job->changed_sls
-           && job->candidates && job->others && job->copied_column && prepare_replies(job) && prepare_into(job);
+    const size_t size = (size_t)f->switches + 1, steps = size + 256;
+    job->cut_off = ibn_core_arrays_add(&job->arrays, size, sizeof *job->cut_off);
+    job->known = ibn_core_arrays_add(&job->arrays, size, sizeof *job->known);
+    job->hops = ibn_core_arrays_add(&job->arrays, size, sizeof *job->hops);
+    job->queue = ibn_core_arrays_add(&job->arrays, size, sizeof *job->queue);
+    job->through = ibn_core_arrays_add(&job->arrays, size, sizeof *job->through);
+    job->vls = ibn_core_arrays_add(&job->arrays, size, sizeof *job->vls);
+    job->flow = ibn_core_arrays_add(&job->arrays, size, sizeof *job->flow);
+    job->place = ibn_core_arrays_add(&job->arrays, size, sizeof *job->place);
+    job->roots = ibn_core_arrays_add(&job->arrays, size, sizeof *job->roots);
+    job->members = ibn_core_arrays_add(&job->arrays, size, sizeof *job->members);
+    job->last_displaced = ibn_core_arrays_add(&job->arrays, size, sizeof *job->last_displaced);
+    job->given_up = ibn_core_arrays_add(&job->arrays, size, sizeof *job->given_up);
+    job->can_help = ibn_core_arrays_add(&job->arrays, size, sizeof *job->can_help);
+    job->no_monotone_path = ibn_core_arrays_add(&job->arrays, size, sizeof *job->no_monotone_path);
+    job->new_vl = ibn_core_arrays_add(&job->arrays, size, sizeof *job->new_vl);
+    job->needs = ibn_core_arrays_add(&job->arrays, size, sizeof *job->needs);
+    job->deferred = ibn_core_arrays_add(&job->arrays, MOST_DEFERRED, sizeof *job->deferred);
+    job->kept = ibn_core_arrays_add(&job->arrays, size, sizeof *job->kept);
+    job->touched = ibn_core_arrays_add(&job->arrays, size, sizeof *job->touched);
+    job->taken = ibn_core_arrays_add(&job->arrays, size, sizeof *job->taken);
+    job->steps = ibn_core_arrays_add(&job->arrays, steps, sizeof *job->steps);
+    job->added = ibn_core_arrays_add(&job->arrays, steps * MOST_VLS, sizeof *job->added);
+    job->spare = ibn_core_arrays_add(&job->arrays, steps * MOST_VLS, sizeof *job->spare);
+    job->blocked_room = (int32_t)steps * MOST_VLS * MOST_VLS;
+    job->blocked_edges = ibn_core_arrays_add(&job->arrays, (size_t)job->blocked_room, sizeof *job->blocked_edges);
+    job->changed_sls = ibn_core_arrays_add(&job->arrays, 2 * size, sizeof *job->changed_sls);
+    job->candidates = ibn_core_arrays_add(&job->arrays, 256, sizeof *job->candidates);
+    job->others = ibn_core_arrays_add(&job->arrays, 256, sizeof *job->others);
+    job->copied_column = ibn_core_arrays_add(&job->arrays, (size_t)f->lids + 1, sizeof *job->copied_column);
+    job->senders = ibn_core_arrays_add(&job->arrays, (size_t)f->lids + 1, sizeof *job->senders);
+    job->listed = ibn_core_arrays_add(&job->arrays, (size_t)f->lids + 1, sizeof *job->listed);
+    prepare_replies(job);
+    prepare_into(job);
+    return !job->arrays.failed;
 }
 
 void ibn_repair_dispose(repair_state *job)
 {
-    void *all[] = {job->cut_off,        job->known,
-                   job->hops,           job->queue,
-                   job->through,        job->vls,
-                   job->flow,           job->place,
-                   job->roots,          job->members,
-                   job->last_displaced, job->can_help,
-                   job->given_up,       job->no_monotone_path,
-                   job->new_vl,         job->needs,
-                   job->deferred,       job->kept,
-                   job->touched,        job->taken,
-                   job->steps,          job->added,
-                   job->spare,          job->blocked_edges,
-                   job->changed_sls,    job->candidates,
-                   job->others,         job->copied_column,
-                   job->reply_vls,      job->load_changes,
-                   job->into_src,       job->into_port};
-    for (int32_t lid = 0; job->copied_column && lid < job->f->lids; lid++)
-        free(job->copied_column[lid]);
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        free(all[i]);
+    for (int32_t lid = 0; job->copied_column && job->senders && lid < job->f->lids; lid++) {
+        free(lid % COPIED_TOGETHER ? NULL : job->copied_column[lid]);
+        free(job->senders[lid]);
+    }
+    free(job->load_changes);
+    ibn_core_arrays_free(&job->arrays);
 }
 
-/* Copy the allowed CDG edges from the array `dependencies` to the acyclic graph.  With `back`, copy from the graph to
- * the array instead. */
-void ibn_repair_copy_masks(repair_state *job, uint16_t *dependencies, bool back)
+bool ibn_repair_open_graph(repair_state *job, uint16_t *dependencies, const int32_t *order)
 {
     const repair_fabric *f = job->f;
-    for (int32_t c = 0; c < f->channels; c++) {
-        const int32_t behind = f->first[f->dst[c] + 1] - f->first[f->dst[c]];
-        uint32_t *used = job->graph.used + job->graph.turn_first[c];
-        uint32_t *blocked = job->graph.blocked + job->graph.turn_first[c];
-        for (int32_t k = 0; k < behind; k++)
-            if (back)
-                dependencies[f->slot[c] + k] = (uint16_t)used[k];
-            else {
-                used[k] = dependencies[f->slot[c] + k];
-                if (f->forbidden)
-                    blocked[k] = f->forbidden[f->slot[c] + k];
-            }
-    }
+    if (ibn_core_acyclic_prepare(&job->graph, &job->net, f->slot, dependencies))
+        return false;
+    for (int32_t c = 0; f->forbidden && c < f->channels; c++)
+        for (int32_t k = 0; k < f->first[f->dst[c] + 1] - f->first[f->dst[c]]; k++)
+            job->graph.blocked[f->slot[c] + k] = f->forbidden[f->slot[c] + k];
+    return f->vls == 0 || !ibn_core_acyclic_open(&job->graph, f->vls - 1, order, f->vls);
 }
 
 /* Subtract the flow of a disconnected switch's subtree from the channels of the switch's previous path.  This path may
@@ -305,20 +280,13 @@ static int run_pruned(repair_state *job, const uint8_t *treatment, const int32_t
     return ready ? OK : NO_MEMORY;
 }
 
-/* Repair all LIDs.  The acyclic graph of allowed CDG edges is built from `dependencies` and `order` before the repair.
- * The graph's edges and topological orders are copied back into these arrays after the repair.  Returns OK or
- * NO_MEMORY. */
+/* Repair all LIDs.  The acyclic graph of allowed CDG edges has the edges of `dependencies`, and changes them in place.
+ * The graph's topological orders begin with `order`, and are copied back after the repair.  Returns OK or NO_MEMORY. */
 static int run_in_order(repair_state *job, const uint8_t *treatment, const int32_t *first, const int32_t *missing,
                         uint16_t *dependencies, int32_t *order, uint8_t *done)
 {
     const repair_fabric *f = job->f;
-    int code = ibn_repair_prepare(job) ? OK : NO_MEMORY;
-    if (code == OK)
-        code = ibn_core_acyclic_prepare(&job->graph, &job->net);
-    if (code == OK && f->vls)
-        code = ibn_core_acyclic_open(&job->graph, f->vls - 1, order, f->vls);
-    if (code == OK && f->vls)
-        ibn_repair_copy_masks(job, dependencies, false);
+    int code = ibn_repair_prepare(job) && ibn_repair_open_graph(job, dependencies, order) ? OK : NO_MEMORY;
     if (code == OK && f->withdraw)
         withdraw_all(job, first, missing);
     if (code == OK && f->vls && memchr(treatment, PRUNE, (size_t)f->lids))
@@ -326,8 +294,6 @@ static int run_in_order(repair_state *job, const uint8_t *treatment, const int32
     else if (code == OK)
         run(job, treatment, first, missing, done);
     if (code == OK) {
-        if (f->vls)
-            ibn_repair_copy_masks(job, dependencies, true);
         for (int32_t vl = 0; vl < f->vls; vl++)
             memcpy(order + (int64_t)vl * f->channels, job->graph.place[vl], (size_t)f->channels * sizeof *order);
         job->counts[VISITED] = job->graph.visited;
@@ -338,12 +304,11 @@ static int run_in_order(repair_state *job, const uint8_t *treatment, const int32
     return code;
 }
 
-int ibn_repair_columns(const repair_fabric *f, const uint8_t *treatment, uint8_t *lft, uint8_t *written, uint8_t *sl,
+int ibn_repair_columns(const repair_fabric *f, const uint8_t *treatment, uint8_t *lft, uint8_t *sl,
                        uint16_t *dependencies, int32_t *order, int64_t *load, uint8_t *done, int64_t *counts)
 {
     repair_state job = {.f = f,
                         .lft = lft,
-                        .written = written,
                         .sl = sl,
                         .load = load,
                         .counts = counts,

@@ -61,7 +61,6 @@ typedef struct {
  * scratch.  If this fails too, the column of another LID is copied.
  * lft: uint8 [S, L], changed in place.  A column whose repair fails keeps its entries (treatment 0) or is empty
  * (treatment 2).
- * written: uint8 [S], set to 1 for each row of `lft` in which an entry was set.
  * sl: uint8 [L] or [S, L], changed in place.  If a path would close a cycle on the VLs of its packets, the packets may
  * get another SL. This is done only if SLs depend on the source switch and replies do not count.  A copied column takes
  * the SLs of the other LID.
@@ -75,8 +74,8 @@ typedef struct {
  * searches visited; subtrees whose packets were split over several VLs.
  *
  * Returns 0, or 1 if memory is exhausted. */
-int ibn_repair_columns(const repair_fabric *fabric, const uint8_t *treatment, uint8_t *lft, uint8_t *written,
-                       uint8_t *sl, uint16_t *dependencies, int32_t *order, int64_t *load, uint8_t *done, int64_t *counts);
+int ibn_repair_columns(const repair_fabric *fabric, const uint8_t *treatment, uint8_t *lft, uint8_t *sl,
+                       uint16_t *dependencies, int32_t *order, int64_t *load, uint8_t *done, int64_t *counts);
 
 /* Move entries of complete LFTs off the channels with the highest utilisation (load times inverse capacity).
  * Afterwards, entries whose move turned out to be needless get their value in fabric->preferred again.
@@ -87,16 +86,17 @@ int ibn_repair_columns(const repair_fabric *fabric, const uint8_t *treatment, ui
  * dependencies: uint16 [slots], VLs, as bits, on which each CDG edge may be used; the edges of new paths are added.
  * order: int32 [V, C], position of each channel in a topological order of these CDG edges on each VL; updated.
  * load: int64 [C], flow on each channel; updated.
- * written: uint8 [S], 1 for each row of `lft` that may differ from fabric->preferred; set to 1 for each row in which an
- * entry was set.
+ * written: uint8 [pages], 1 for each page of `page` entries of `lft` that may differ from fabric->preferred; set to 1
+ * for each page in which an entry was set.
  * goal: utilisation up to which a channel is not relieved.
  * budget: number of further entries that may become different from fabric->preferred.
  * work: work limit, in hops followed along paths and channels visited by cycle searches.
+ * page: number of entries in a page; see `written`.
  * counts: int64 [3], output: further entries that differ from fabric->preferred; work done; number of moves.
  *
  * Returns 0, or 1 if memory is exhausted. */
 int ibn_repair_rebalance(const repair_fabric *fabric, uint8_t *lft, uint8_t *written, uint8_t *sl,
                          uint16_t *dependencies, int32_t *order, int64_t *load, int64_t goal, int64_t budget,
-                         int64_t work, int64_t *counts);
+                         int64_t work, int64_t page, int64_t *counts);
 
 #endif

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { PART = 64 }; /* number of entries that are compared at once */
+
 /* An LFT entry that differs from the entry of the previous tables. */
 typedef struct {
     int32_t lid, at; /* lid, at: the entry is that of switch `at` towards this LID */
@@ -40,23 +42,38 @@ static bool append(entry_list *list, moved_entry entry)
     return true;
 }
 
+/* Append entry `at` (numbered row by row) to the list if the channel of its previous value is alive.  Returns false if
+ * memory ran out. */
+static bool list_entry(rebalance_search *look, entry_list *list, int64_t at)
+{
+    const repair_fabric *f = look->state->f;
+    const int32_t s = (int32_t)(at / f->lids), lid = (int32_t)(at % f->lids);
+    const int32_t c = f->at_port[(int64_t)s * 256 + f->preferred[at]];
+    if (c < 0 || !f->alive[c] || f->lid_switch[lid] < 0 || f->lid_switch[lid] == s)
+        return true;
+    ibn_repair_rebalance_open_column(look, lid);
+    ibn_repair_rebalance_collect(look, s);
+    return append(list, (moved_entry){lid, s, look->state->flow[0]});
+}
+
 /* List the entries that differ from the previous tables although the channel of the previous entry is alive.  Each is
  * listed with the flow that uses the entry.  Returns false if memory ran out. */
 static bool list_moved(rebalance_search *look, entry_list *list)
 {
-    const repair_fabric *f = look->state->f;
-    for (int32_t s = 0; s < f->switches; s++) {
-        const uint8_t *now = look->state->lft + (int64_t)s * f->lids, *was = f->preferred + (int64_t)s * f->lids;
-        if (!look->state->written[s] || memcmp(now, was, (size_t)f->lids) == 0)
+    const repair_state *state = look->state;
+    const uint8_t *now = state->lft, *was = state->f->preferred;
+    const int64_t size = (int64_t)state->f->switches * state->f->lids;
+    for (int64_t from = 0; from < size; from += state->page) {
+        const int64_t end = from + state->page < size ? from + state->page : size;
+        if (!state->written[from / state->page])
             continue;
-        for (int32_t lid = 0; lid < f->lids; lid++) {
-            const int32_t c = now[lid] == was[lid] ? -1 : f->at_port[(int64_t)s * 256 + was[lid]];
-            if (c < 0 || !f->alive[c] || f->lid_switch[lid] < 0 || f->lid_switch[lid] == s)
+        for (int64_t part = from; part < end; part += PART) {
+            const int64_t stop = part + PART < end ? part + PART : end;
+            if (memcmp(now + part, was + part, (size_t)(stop - part)) == 0)
                 continue;
-            ibn_repair_rebalance_open_column(look, lid);
-            ibn_repair_rebalance_collect(look, s);
-            if (!append(list, (moved_entry){lid, s, look->state->flow[0]}))
-                return false;
+            for (int64_t at = part; at < stop; at++)
+                if (now[at] != was[at] && !list_entry(look, list, at))
+                    return false;
         }
     }
     return true;

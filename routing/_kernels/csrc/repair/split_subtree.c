@@ -34,21 +34,20 @@ static bool note_needs(repair_state *job)
  * `had` entries of job->added are kept. */
 static void clean(repair_state *job, int32_t c, int32_t vl, int32_t had)
 {
-    const uint32_t bit = UINT32_C(1) << vl;
     for (int32_t i = job->subtree_size - 1; i >= 0; i--) {
         const bool uses_vl = (job->needs[i] & BEHIND) || ((job->needs[i] & ITSELF) && job->new_vl[i] == vl);
         if (uses_vl && i > 0)
             job->needs[job->place[job->f->dst[job->through[i]]]] |= BEHIND;
         else if (!uses_vl && (job->needs[i] & TAKEN))
-            job->graph.used[turn_of(job, i, c).dependency] &= ~bit;
+            ibn_core_acyclic_drop(&job->graph, turn_of(job, i, c).dependency, vl);
     }
     const bool anyone = (job->needs[0] & BEHIND) || job->new_vl[0] == vl;
     int32_t kept = had;
     for (int32_t i = had; i < job->added_count; i++)
-        if (anyone && (job->graph.used[job->added[i].dependency] & bit))
+        if (anyone && ibn_core_acyclic_has(&job->graph, job->added[i].dependency, vl))
             job->added[kept++] = job->added[i];
         else
-            job->graph.used[job->added[i].dependency] &= ~bit;
+            ibn_core_acyclic_drop(&job->graph, job->added[i].dependency, vl);
     job->added_count = kept;
 }
 

@@ -9,31 +9,70 @@ enum {
     LARGE_SUBTREE = 8,
     /* largest number of bytes of all copied columns */
     MOST_COPIED = 1 << 26,
+    AHEAD = 16, /* number of switches by which the copying of columns fetches LFT rows ahead */
 };
+
+/* Return the switch to which an out-port of switch s leads over a channel that is alive, or -1 if there is none. */
+static int32_t receiver(const repair_state *job, int32_t s, uint8_t port)
+{
+    const int32_t c = job->f->at_port[(int64_t)s * 256 + port];
+    return c >= 0 && job->f->alive[c] ? job->f->dst[c] : -1;
+}
 
 /* Write an entry of a switch towards the current LID. */
 void ibn_repair_write_entry(repair_state *job, int32_t s, uint8_t port)
 {
-    job->lft[(int64_t)s * job->f->lids + job->lid] = port;
-    job->written[s] = 1;
+    const int64_t at = (int64_t)s * job->f->lids + job->lid;
+    uint16_t *senders = job->senders[job->lid];
+    if (senders) {
+        const int32_t before = receiver(job, s, job->lft[at]), now = receiver(job, s, port);
+        if (before >= 0)
+            senders[before]--;
+        if (now >= 0)
+            senders[now]++;
+    }
+    job->lft[at] = port;
+    if (job->written)
+        job->written[at / job->page] = 1;
     job->taken[s].column = 0;
     if (job->copied_column[job->lid])
         job->copied_column[job->lid][s] = port;
 }
 
-/* Copy the column of the current LID, unless there is a copy or too many columns are copied.  Returns the copy, or NULL
- * if there is none. */
-static const uint8_t *copy_column(repair_state *job)
+/* Copy the column of the current LID and the columns beside it.  Returns the copy of the column, or NULL if too many
+ * columns are copied. */
+static uint8_t *copy_columns(repair_state *job)
 {
     const repair_fabric *f = job->f;
-    uint8_t **column = &job->copied_column[job->lid];
-    if (*column || (int64_t)job->copied_columns * f->switches > MOST_COPIED)
-        return *column;
-    uint8_t *copy = malloc((size_t)f->switches);
-    for (int32_t s = 0; copy && s < f->switches; s++)
-        copy[s] = job->lft[(int64_t)s * f->lids + job->lid];
-    job->copied_columns += copy != NULL;
-    return *column = copy;
+    const int32_t first = job->lid - job->lid % COPIED_TOGETHER;
+    const int32_t count = f->lids - first < COPIED_TOGETHER ? f->lids - first : COPIED_TOGETHER;
+    if ((int64_t)job->copied_columns * f->switches > MOST_COPIED)
+        return NULL;
+    uint8_t *copy = malloc((size_t)f->switches * (size_t)count);
+    if (!copy)
+        return NULL;
+    for (int32_t s = 0; s < f->switches; s++) {
+        const uint8_t *row = job->lft + (int64_t)s * f->lids + first;
+        if (s + AHEAD < f->switches)
+            __builtin_prefetch(row + (int64_t)AHEAD * f->lids);
+        for (int32_t k = 0; k < count; k++)
+            copy[(int64_t)k * f->switches + s] = row[k];
+    }
+    for (int32_t k = 0; k < count; k++)
+        job->copied_column[first + k] = copy + (int64_t)k * f->switches;
+    job->copied_columns += count;
+    return job->copied_column[job->lid];
+}
+
+/* Count the switches that send towards the current LID to each switch.  `column` is the copy of the LFT column. */
+static void count_senders(repair_state *job, const uint8_t *column)
+{
+    uint16_t *senders = job->senders[job->lid] = calloc((size_t)job->f->switches, sizeof *senders);
+    for (int32_t s = 0; senders && s < job->f->switches; s++) {
+        const int32_t next = receiver(job, s, column[s]);
+        if (next >= 0)
+            senders[next]++;
+    }
 }
 
 /* Save the entry and the SL of a switch towards the current LID, unless they have been saved since the repair of this
@@ -124,6 +163,26 @@ uint32_t ibn_repair_vls_of(const repair_state *job, int32_t s)
     return f->replies ? vls | vls_of_replies(job, s) : vls;
 }
 
+/* List the switches that send towards the current LID directly to switch u.  They are appended to job->queue, from
+ * index `tail` on.  `column` is a copy of the LFT column, or NULL if there is none.  If the senders were counted, the
+ * search ends once all are found.  Returns the new length of the queue. */
+static int32_t queue_senders(repair_state *job, const uint8_t *column, int32_t u, int32_t tail)
+{
+    const repair_fabric *f = job->f;
+    const uint16_t *senders = job->senders[job->lid];
+    const int32_t end = column && senders ? tail + senders[u] : INT32_MAX;
+    for (int32_t i = f->into_first[u]; !column && i < f->into_first[u + 1]; i++)
+        __builtin_prefetch(job->lft + (int64_t)job->into_src[i] * f->lids + job->lid);
+    for (int32_t i = f->into_first[u]; tail < end && i < f->into_first[u + 1]; i++) {
+        const int32_t y = job->into_src[i], e = f->into[i];
+        if (column ? column[y] != job->into_port[i] || !f->alive[e] : ibn_repair_next_channel(job, y) != e)
+            continue;
+        job->through[tail] = e;
+        job->queue[tail++] = y;
+    }
+    return tail;
+}
+
 /* List in job->queue switch `root` and all switches whose paths to the current LID lead through it.  Compute the VLs
  * and the flow of the packets that each of these switches sends or forwards. */
 void ibn_repair_collect_subtree(repair_state *job, int32_t root)
@@ -135,21 +194,15 @@ void ibn_repair_collect_subtree(repair_state *job, int32_t root)
     for (int32_t head = 0; head < tail; head++) {
         const int32_t u = job->queue[head];
         if (!column && tail > LARGE_SUBTREE)
-            column = copy_column(job);
-        for (int32_t i = f->into_first[u]; !column && i < f->into_first[u + 1]; i++)
-            __builtin_prefetch(job->lft + (int64_t)job->into_src[i] * f->lids + job->lid);
-        for (int32_t i = f->into_first[u]; i < f->into_first[u + 1]; i++) {
-            const int32_t y = job->into_src[i], e = f->into[i];
-            if (column ? column[y] != job->into_port[i] || !f->alive[e] : ibn_repair_next_channel(job, y) != e)
-                continue;
-            job->through[tail] = e;
-            job->queue[tail++] = y;
-        }
+            column = copy_columns(job);
+        tail = queue_senders(job, column, u, tail);
         job->place[u] = head;
         if (head == 0)
             job->children = tail - 1;
     }
     job->subtree_size = tail;
+    if (column && !job->senders[job->lid] && (job->listed[job->lid] += tail) > f->switches / 4)
+        count_senders(job, column);
     for (int32_t i = 0; i < tail; i++) {
         job->vls[i] = f->vls ? (uint16_t)ibn_repair_vls_of(job, job->queue[i]) : 0;
         job->flow[i] = f->sources[job->queue[i]] * f->weight[job->lid];
@@ -179,7 +232,7 @@ void ibn_repair_undo(repair_state *job)
 {
     while (job->added_count > 0) {
         const added_edge a = job->added[--job->added_count];
-        job->graph.used[a.dependency] &= ~(UINT32_C(1) << a.vl);
+        ibn_core_acyclic_drop(&job->graph, a.dependency, a.vl);
     }
 }
 
@@ -228,7 +281,7 @@ static bool add_monotone(repair_state *job, int32_t count, int32_t vl)
     const int32_t before = job->added_count;
     for (int32_t i = 0; i < count; i++) {
         const acyclic_step step = job->steps[i];
-        if (job->graph.used[step.dependency] >> vl & 1)
+        if (ibn_core_acyclic_has(&job->graph, step.dependency, vl))
             continue;
         if (place[step.channel]
             >= place[first[job->f->dst[step.channel]] + step.dependency - turn_first[step.channel]]) {
@@ -238,7 +291,7 @@ static bool add_monotone(repair_state *job, int32_t count, int32_t vl)
         job->added[job->added_count++] = (added_edge){step.dependency, vl};
     }
     for (int32_t i = before; i < job->added_count; i++)
-        job->graph.used[job->added[i].dependency] |= UINT32_C(1) << vl;
+        ibn_core_acyclic_put(&job->graph, job->added[i].dependency, vl);
     return true;
 }
 
@@ -253,11 +306,11 @@ bool ibn_repair_fits(repair_state *job, int32_t count, int32_t vl)
     for (int32_t i = 0; i < count; i++) {
         if (job->graph.blocked[job->steps[i].dependency] & bit)
             return false;
-        if (!(job->graph.used[job->steps[i].dependency] & bit))
+        if (!ibn_core_acyclic_has(&job->graph, job->steps[i].dependency, vl))
             job->added[job->added_count++] = (added_edge){job->steps[i].dependency, vl};
     }
     for (int32_t i = 0; i < count && job->added_count > before; i++)
-        if (!(job->graph.used[job->steps[i].dependency] & bit) && closes_cycle(job, job->steps[i], vl)) {
+        if (!ibn_core_acyclic_has(&job->graph, job->steps[i].dependency, vl) && closes_cycle(job, job->steps[i], vl)) {
             job->added_count = before;
             return false;
         }

@@ -117,7 +117,7 @@ static int prepare(job *j)
     const size_t most = 4 * ((size_t)t->switches + 1);
     int failed = ibn_transition_prepare_paths(&j->paths, t);
     failed |= ibn_transition_round_prepare(&j->stage, t);
-    failed |= ibn_core_acyclic_prepare(&j->graph, &j->where);
+    failed |= ibn_core_acyclic_prepare(&j->graph, &j->where, NULL, NULL);
     j->flow = malloc(((size_t)t->switches + 1) * sizeof *j->flow);
     j->from = malloc(((size_t)t->xfirst[t->switches] + 1) * sizeof *j->from);
     j->found = malloc(most * sizeof *j->found);

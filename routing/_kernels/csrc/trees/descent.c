@@ -36,28 +36,12 @@
 /* Two values count as equal if their relative difference is at most this value. */
 #define ROUNDING 1e-6
 
-static void release(descent_t *descent, tree_survey *survey)
+static void release(descent_t *descent)
 {
     for (int32_t u = 0; descent->root_row && descent->paths && u < descent->net->switches; u++)
         if (descent->root_row[u] >= 0)
             ibn_trees_descent_free_paths(&descent->paths[descent->root_row[u]]);
-    free(descent->channel);
-    free(descent->turn);
-    free(descent->paths);
-    free(descent->root_row);
-    free(descent->lmc_group_of);
-    free(descent->sequence);
-    free(descent->shuffled);
-    free(descent->load);
-    free(descent->turn_first);
-    free(descent->path);
-    free(descent->through);
-    free(descent->meeting);
-    free(descent->before);
-    free(survey->hops);
-    free(survey->below);
-    free(survey->direction);
-    free(survey->queue);
+    ibn_core_arrays_free(&descent->arrays);
 }
 
 /* Fill `first` with the index of each switch's first turn in the array `turn`, unless `first` is NULL.  The first
@@ -81,29 +65,28 @@ static int allocate(descent_t *descent, tree_survey *survey)
 {
     size_t switches = (size_t)descent->net->switches + 1, channels = (size_t)descent->net->channels + 1;
     size_t turns = count_turns(descent->net, NULL);
-    descent->channel = calloc(channels, sizeof *descent->channel);
-    descent->turn = calloc(turns, sizeof *descent->turn);
-    descent->paths = calloc(switches, sizeof *descent->paths);
-    descent->root_row = malloc(switches * sizeof *descent->root_row);
-    descent->lmc_group_of = calloc((size_t)descent->targets->count + 1, sizeof *descent->lmc_group_of);
-    descent->sequence = calloc(switches, sizeof *descent->sequence);
-    descent->shuffled = calloc(switches, sizeof *descent->shuffled);
-    descent->load = calloc(channels, sizeof *descent->load);
-    descent->turn_first = calloc(switches, sizeof *descent->turn_first);
-    descent->path = calloc(switches, sizeof *descent->path);
-    descent->through = calloc(switches, sizeof *descent->through);
-    descent->meeting = calloc(switches, sizeof *descent->meeting);
-    descent->before = calloc(switches, sizeof *descent->before);
-    survey->hops = calloc(switches, sizeof *survey->hops);
-    survey->below = calloc(switches, sizeof *survey->below);
-    survey->direction = calloc(switches, sizeof *survey->direction);
-    survey->queue = calloc(switches, sizeof *survey->queue);
+    array_list *arrays = &descent->arrays;
+    descent->channel = ibn_core_arrays_add(arrays, channels, sizeof *descent->channel);
+    descent->turn = ibn_core_arrays_add(arrays, turns, sizeof *descent->turn);
+    descent->paths = ibn_core_arrays_add(arrays, switches, sizeof *descent->paths);
+    descent->root_row = ibn_core_arrays_add(arrays, switches, sizeof *descent->root_row);
+    descent->lmc_group_of =
+        ibn_core_arrays_add(arrays, (size_t)descent->targets->count + 1, sizeof *descent->lmc_group_of);
+    descent->sequence = ibn_core_arrays_add(arrays, switches, sizeof *descent->sequence);
+    descent->shuffled = ibn_core_arrays_add(arrays, switches, sizeof *descent->shuffled);
+    descent->load = ibn_core_arrays_add(arrays, channels, sizeof *descent->load);
+    descent->turn_first = ibn_core_arrays_add(arrays, switches, sizeof *descent->turn_first);
+    descent->path = ibn_core_arrays_add(arrays, switches, sizeof *descent->path);
+    descent->through = ibn_core_arrays_add(arrays, switches, sizeof *descent->through);
+    descent->meeting = ibn_core_arrays_add(arrays, switches, sizeof *descent->meeting);
+    descent->before = ibn_core_arrays_add(arrays, switches, sizeof *descent->before);
+    survey->hops = ibn_core_arrays_add(arrays, switches, sizeof *survey->hops);
+    survey->below = ibn_core_arrays_add(arrays, switches, sizeof *survey->below);
+    survey->direction = ibn_core_arrays_add(arrays, switches, sizeof *survey->direction);
+    survey->queue = ibn_core_arrays_add(arrays, switches, sizeof *survey->queue);
     if (descent->root_row)
         memset(descent->root_row, -1, switches * sizeof *descent->root_row);
-    return !(descent->channel && descent->turn && descent->paths && descent->root_row && descent->lmc_group_of
-             && descent->sequence && descent->shuffled && descent->load && descent->turn_first && descent->path
-             && descent->through && descent->meeting && descent->before && survey->hops && survey->below
-             && survey->direction && survey->queue);
+    return arrays->failed;
 }
 
 /* Fill the data of the channels, the LMC group of each destination, and the paths to each root.  A root is a switch
@@ -368,7 +351,7 @@ int ibn_trees_descend(const ibn_network *network, const ibn_targets *targets, co
             load[c] = descent.load[c].load;
         failed = route_unloaded(&descent, &survey);
     }
-    release(&descent, &survey);
+    release(&descent);
     free(order);
     return failed;
 }

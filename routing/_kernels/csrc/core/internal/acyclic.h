@@ -12,6 +12,8 @@
 
 #include <stdint.h>
 
+#include "core/internal/arrays.h"
+
 typedef struct {
     int32_t switches, channels;
     /* The fabric.
@@ -25,7 +27,8 @@ typedef struct {
 typedef struct {
     const acyclic_net *net;
     int32_t *turn_first;    /* [C + 1]: number of the first CDG edge that leads from each channel */
-    uint32_t *used;         /* [edges]: VLs, as bits, whose CDG has each edge */
+    uint32_t *used;         /* [edges]: VLs, as bits, whose CDG has each edge; NULL: the array `shared` has them */
+    uint16_t *shared;       /* [edges]: array of the caller, with the contents of `used` */
     uint32_t *blocked;      /* [edges]: VLs, as bits, in whose CDG each edge would close a cycle */
     int32_t vls;            /* number of VLs that have a topological order so far */
     int32_t *place[32];     /* for each VL an array [C]: position of each channel in the topological order of the VL */
@@ -36,6 +39,7 @@ typedef struct {
     int64_t *key[2], *both;
     int32_t *added;  /* [edges]: numbers of the edges that the present call of ibn_core_acyclic_fits has added */
     int64_t visited; /* number of channels that all cycle searches so far have visited */
+    array_list arrays; /* all arrays above except `shared`, `place` and `added`; a kernel may add arrays of its own */
 } acyclic;
 
 typedef struct {
@@ -43,7 +47,34 @@ typedef struct {
     int32_t channel, dependency;
 } acyclic_step;
 
-int ibn_core_acyclic_prepare(acyclic *graph, const acyclic_net *net);
+/* Return whether the CDG of a VL has an edge. */
+static inline int ibn_core_acyclic_has(const acyclic *graph, int32_t dependency, int32_t vl)
+{
+    return (graph->used ? graph->used[dependency] : graph->shared[dependency]) >> vl & 1;
+}
+
+/* Add an edge to the CDG of a VL.  The caller knows that the edge closes no cycle. */
+static inline void ibn_core_acyclic_put(acyclic *graph, int32_t dependency, int32_t vl)
+{
+    if (graph->used)
+        graph->used[dependency] |= UINT32_C(1) << vl;
+    else
+        graph->shared[dependency] |= (uint16_t)(1u << vl);
+}
+
+/* Remove an edge from the CDG of a VL. */
+static inline void ibn_core_acyclic_drop(acyclic *graph, int32_t dependency, int32_t vl)
+{
+    if (graph->used)
+        graph->used[dependency] &= ~(UINT32_C(1) << vl);
+    else
+        graph->shared[dependency] &= (uint16_t)~(1u << vl);
+}
+
+/* Prepare a graph.  If slot and shared are NULL, the graph has no edges yet.  Otherwise its edges are those of the
+ * array `shared`, which the graph changes in place.  The first edge of channel c has number slot[c] there.  Returns 0,
+ * or 1 if memory is exhausted. */
+int ibn_core_acyclic_prepare(acyclic *graph, const acyclic_net *net, const int32_t *slot, uint16_t *shared);
 void ibn_core_acyclic_dispose(acyclic *graph);
 int ibn_core_acyclic_open(acyclic *graph, int32_t vl, const int32_t *order, int32_t orders);
 int ibn_core_acyclic_reaches(acyclic *graph, int32_t vl, int32_t from, int32_t goal);

@@ -13,6 +13,7 @@
 #define IBNUE_INTERNAL_NUE_JOB_H
 
 #include "nue/nue.h"
+#include "core/internal/arrays.h"
 #include "trees/internal/passes.h"
 
 typedef struct {
@@ -64,6 +65,7 @@ typedef struct {
     double *cost;       /* [256] costs of the channels in `candidate` */
     int32_t *escape;    /* [S] next channel of each switch along the escape tree towards the current destination */
     uint8_t *on_escape; /* [S] whether each switch uses the escape tree towards the current destination */
+    array_list arrays;  /* all arrays above */
 } grower_t;
 
 /* Return the slot of the dependency of channel a on channel b. */

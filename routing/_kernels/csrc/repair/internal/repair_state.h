@@ -19,10 +19,12 @@
 
 #include "repair/repair.h"
 #include "core/internal/acyclic.h"
+#include "core/internal/arrays.h"
 
 #define NO_ROUTE 255 /* LFT entry that stands for "no path" */
 #define NO_SL 255
 #define MOST_VLS 16
+#define COPIED_TOGETHER 16 /* Number of LFT columns that are copied at once, because their entries are side by side. */
 #define MOST_DEFERRED 24 /* Largest number of switches that are detached for one LID in order to be repaired later. */
 /* Largest number of channels that cycle searches may visit for one LID before switches are no longer displaced. */
 #define SEARCH_BUDGET 10000
@@ -84,7 +86,9 @@ typedef struct {
     /* CDG of each VL, with a topological order of its channels; it has the CDG edges that are allowed on the VL */
     acyclic graph;
     uint8_t *lft, *sl;      /* forwarding tables and SLs, changed in place, as passed to ibn_repair_columns */
-    uint8_t *written;       /* [S] whether an entry of the switch was set */
+    /* [pages] whether an entry in each page of `page` entries of `lft` was set; NULL: not recorded */
+    uint8_t *written;
+    int64_t page;
     int64_t *load, *counts; /* channel loads and statistics, changed in place, as passed to ibn_repair_columns */
     int32_t lid, target;    /* lid: the current LID; target: the switch that delivers this LID */
     /* number of the present attempt to repair a LID; elements of `cut_off` and `known` are compared with this number */
@@ -129,12 +133,16 @@ typedef struct {
      * a search through many of them needs a copy. */
     uint8_t **copied_column;
     int32_t copied_columns; /* number of the columns that are copied */
+    /* [L] by LID [S]: number of switches that send towards the LID by a channel to each switch; NULL: not counted */
+    uint16_t **senders;
+    int32_t *listed; /* [L] number of switches that searches in the copy of each column have listed */
     /* [S] VLs, as bits, on which each switch replies to requests; NULL: they depend on the current LID */
     uint16_t *reply_vls;
     load_change *load_changes; /* [load_room] changes of the load while the current LID was repaired */
     int32_t load_count;        /* length of `load_changes` */
     int32_t load_room;         /* allocated length of `load_changes` */
     bool out_of_memory;        /* whether a change of the load could not be recorded */
+    array_list arrays;         /* arrays that ibn_repair_dispose frees */
     acyclic_step *steps;       /* [S + 256] CDG edges that one call of ibn_repair_fits tests and adds */
     /* added: [(S + 256) MOST_VLS] CDG edges that the present attempt to find a path has added.
      * spare: a second buffer of this size, which takes the place of `added` while a second attempt is made inside the
@@ -278,9 +286,9 @@ bool ibn_repair_prune_columns(repair_state *job, const bool *chosen);
 bool ibn_repair_prepare(repair_state *job);
 void ibn_repair_dispose(repair_state *job);
 
-/* Copy the set of VLs of each allowed CDG edge from the array `dependencies` into the acyclic graph.  With `back`, copy
- * from the graph into the array instead. */
-void ibn_repair_copy_masks(repair_state *job, uint16_t *dependencies, bool back);
+/* Make the acyclic graph of the allowed CDG edges, whose VLs are in the array `dependencies`.  The graph changes this
+ * array in place.  `order` has the topological orders.  Returns false if memory ran out. */
+bool ibn_repair_open_graph(repair_state *job, uint16_t *dependencies, const int32_t *order);
 
 /* Copy the LFT entries of another LID to the current LID. The CDG has the edges of the copied paths already, so only
  * few edges are added.  Returns whether entries were copied. */
