@@ -1,6 +1,6 @@
 """Copies of large LFTs that share memory with the original until they are written (copy on write).
 
-The operating system copies a page of memory when it is written, and tells which pages it has copied.
+The operating system copies a page of memory when it is written, and reports which pages it has copied.
 
 A re-route of a large fabric changes a few of more than 100 million entries.  A copy of all entries would take longer
 than the search for the new ones.
@@ -44,8 +44,8 @@ class Snapshot:
     def of(cls, original: npt.NDArray[np.uint8]) -> Snapshot | None:
         """Copy an array to a memory file.
 
-        Return None if the array is small, or if the system has no memory files or does not tell which pages of an array
-        were written.
+        Return None if the array is small, or if the system has no memory files or does not report which pages of an
+        array were written.
         """
         if original.nbytes < LARGE or not hasattr(os, "memfd_create"):
             return None
