@@ -245,6 +245,8 @@ class Rebalanced:
         Number of hops followed along paths, plus number of channels visited by cycle searches.
     moves
         Number of moves.
+    sl
+        The SLs that were passed to :func:`rebalance`, changed where a move needs another VL.
     """
 
     lft: npt.NDArray[np.uint8]
@@ -254,6 +256,7 @@ class Rebalanced:
     spent: int
     work: int
     moves: int
+    sl: npt.NDArray[np.uint8]
 
     def followed_by(self, more: Rebalanced) -> Rebalanced:
         """Return the result of the further search ``more``, with the counts of both searches added up."""
@@ -276,6 +279,7 @@ def rebalance(
     limits: SearchLimits,
     up_first: bool = False,
     forbidden: npt.NDArray[np.uint16] | None = None,
+    prepares_sls: bool = False,
 ) -> Rebalanced:
     """Move entries of complete tables (uint8[S, L]) off the channels with the highest utilisation.
 
@@ -299,6 +303,9 @@ def rebalance(
         int64[C], flow on each channel with the tables ``lft``.
     limits
         The goal of the search, and the limits of changes and work.
+    prepares_sls
+        Whether SLs by source switch may change.  If a move closes a cycle on a VL, the packets on this VL may take
+        another VL that stays acyclic with their paths by ``before`` and their paths after the move.
     """
     kept = [
         np.ascontiguousarray(a)
@@ -309,6 +316,7 @@ def rebalance(
     fabric = _fabric(repair_fabric, masks, order, forbidden, kept)
     fabric.sl_by_switch, fabric.replies = int(traffic.sl.by_switch), int(traffic.replies)
     fabric.monotone_first, fabric.endports_only = int(up_first), int(traffic.endports_only)
+    fabric.prepares_sls = int(prepares_sls)
     pages = pages_that_may_differ(lft, before)
     written = np.ones(-(-lft.size // PAGE), np.uint8) if pages is None else pages
     lft = writable_copy(lft)
@@ -332,7 +340,7 @@ def rebalance(
     )
     forbid_writes(lft)
     spent, done, moves = counts.tolist()
-    return Rebalanced(lft, masks, order, load, spent, done, moves)
+    return Rebalanced(lft, masks, order, load, spent, done, moves, sl)
 
 
 def _lids_by_switch(repair_fabric: RepairFabric) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:

@@ -231,6 +231,7 @@ def move_entries(
     budget: int,
     tolerance: float = TOLERANCE,
     work: int = LEAST_WORK,
+    prepares_sls: bool = False,
 ) -> tuple[Routing, Rebalanced]:
     """Move entries off the most loaded channels by a local search, without a cycle in the CDG.
 
@@ -254,11 +255,14 @@ def move_entries(
         Fraction by which the highest utilisation may exceed the goal.
     work
         Work limit in hops that the search follows.
+    prepares_sls
+        Whether SLs may change.  If a move closes a cycle on a VL, its packets may take a VL that admits both their
+        present and their new paths.
 
     Returns
     -------
     tables : Routing
-        The tables with the moved entries.
+        The tables with the moved entries, and with the present SLs.
     found : Rebalanced
         Result of the kernel.
     """
@@ -272,5 +276,6 @@ def move_entries(
         load=now.load,
         limits=SearchLimits(goal=int(now.goal * (1 + tolerance)), budget=budget, work=work),
         up_first=dependencies.position is not None,
+        prepares_sls=prepares_sls,
     )
     return replace(translated, lft=frame.gathered(found.lft)), found

@@ -67,7 +67,7 @@ def reassign_sls(
     Cost: a trace of all paths, and :func:`routing._kernels.assign_vls.assign_vls` for the changed paths.
     """
     counted = _counted(fabric, certificate)
-    changed = _changed_paths(fabric, routing, earlier, replies=certificate.strength == "reversible") & counted
+    changed = changed_paths(fabric, routing, earlier, replies=certificate.strength == "reversible") & counted
     vl_of_sl = np.searchsorted(1 << np.arange(SLS), vl_bit).astype(np.uint8)
     vl = vl_of_sl[np.broadcast_to(routing.sl, changed.shape)]
     search = _VlSearch(fabric, routing, certificate, vl_bit, sl_of_vl, vl, changed, threads)
@@ -196,7 +196,7 @@ class _VlSearch:
         return trace_acyclic_cdg(self.fabric, others, self.certificate, bit, threads=self.threads)
 
 
-def _changed_paths(fabric: Fabric, routing: Routing, earlier: Routing, *, replies: bool) -> npt.NDArray[np.bool_]:
+def changed_paths(fabric: Fabric, routing: Routing, earlier: Routing, *, replies: bool) -> npt.NDArray[np.bool_]:
     """Return bool[S, L], whether a path from a switch to a LID has changed: an entry or its SL, or its reply path if
     ``replies``.
 

@@ -40,6 +40,8 @@ class RerouteStatistics:
         Entries that moved because the repair lost much more capacity than the best known tables.
     vacated
         CDG edges that were vacated, so that later moves can use edges that would have closed a cycle with them.
+    prepared_sls
+        SLs that changed in a step of rebalancing, so that the next step can move entries.
     proven_by_changes
         Whether the proof followed only the changed paths.
     fewest
@@ -64,6 +66,7 @@ class RerouteStatistics:
     moved_for_balance: int | None = None
     moved_further: int | None = None
     vacated: int | None = None
+    prepared_sls: int | None = None
     proven_by_changes: bool | None = None
     fewest: bool | None = None
     moved_afterwards: int | None = None

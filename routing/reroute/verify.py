@@ -132,6 +132,8 @@ def _reason(context: RerouteContext, how: RerouteMethod, proof: Proof, statistic
     """
     before, cut_off = context.request.before.proof, how == "unchanged" and context.request.translated.broken > 0
     took = ["entries towards cut-off devices were removed, all others are valid" if cut_off else _REASONS[how]]
+    if statistics.prepared_sls:
+        took = [f"{count_noun(statistics.prepared_sls, 'SL')} changed, so that the next step can move entries"]
     if statistics.fewest:
         took.append("the fewest possible changes")
     if statistics.changed_sls:

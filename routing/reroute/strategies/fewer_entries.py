@@ -12,8 +12,8 @@ from dataclasses import replace
 from routing.reroute.changed_entries import count_changed
 from routing.reroute.context import RerouteContext
 from routing.reroute.rebalance import ENOUGH, FURTHER_TOLERANCE
-from routing.reroute.strategies.quiet import released
 from routing.reroute.strategies.search_state import State
+from routing.reroute.strategies.steps import released
 
 MOST_CHANGES, FEW_CHANGES = 3.5, 3.0
 """Changed entries for each missing entry: above the first number, the search begins; at the second, it ends."""

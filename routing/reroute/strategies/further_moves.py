@@ -39,9 +39,10 @@ from routing.reroute.statistics import RerouteStatistics
 from routing.reroute.strategies.balance import goal_of
 from routing.reroute.strategies.columns import Progress
 from routing.reroute.strategies.fewer_entries import MOST_CHANGES, change_fewer, changes_too_many
-from routing.reroute.strategies.quiet import LARGEST_LOSS, released
+from routing.reroute.strategies.quiet import LARGEST_LOSS
 from routing.reroute.strategies.return_to_baseline import is_safe_change
 from routing.reroute.strategies.search_state import State, peak_of
+from routing.reroute.strategies.steps import released
 from routing.reroute.translate import translate_tables
 from routing.reroute.vacate import TablesInUse, vacate
 from routing.reroute.values import Rerouted, Stability

@@ -20,7 +20,7 @@ from routing.reroute.outcome import Candidate, Refusal
 from routing.reroute.rebalance import Utilisation, in_frame, kept_share
 from routing.reroute.statistics import RerouteStatistics
 from routing.reroute.strategies.balance import goal_of
-from routing.reroute.strategies.quiet import released, verified
+from routing.reroute.strategies.steps import released, verified
 from routing.reroute.vacate import TablesInUse, edge_usage, vacate
 from routing.reroute.values import LEFT_BASELINE, Published, Rerouted
 from routing.tables import Routing

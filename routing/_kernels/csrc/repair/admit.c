@@ -109,7 +109,8 @@ static bool vls_admit(repair_state *job, int32_t c, bool *changed_sls)
         if (!(job->vls[0] >> vl & 1)
             || (!is_excluded_at_once(job, c, vl) && ibn_repair_fits(job, turns_of(job, c, vl, 0), vl)))
             continue;
-        if (!job->sls_may_change || !changes_vl(job, c, vl))
+        job->on_trial |= job->prepares_sls;
+        if (job->prepares_sls ? !ibn_repair_prepare_sls(job, c, vl) : !job->sls_may_change || !changes_vl(job, c, vl))
             return false;
         *changed_sls = true;
         /* The edges added so far may be removed again.  An edge that closes a cycle only together with these edges must
@@ -128,13 +129,16 @@ bool ibn_repair_admits(repair_state *job, int32_t c)
     const int32_t had = job->blocked_count;
     bool changed_sls = false;
     job->added_count = 0;
+    memset(job->vl_of_vl, KEEPS_VL, sizeof job->vl_of_vl);
     memset(job->new_vl, KEEPS_VL, job->sls_may_change ? (size_t)job->subtree_size : 0);
-    const bool added_edge = vls_admit(job, c, &changed_sls) && (!changed_sls || ibn_repair_defer(job));
+    const bool added_edge = vls_admit(job, c, &changed_sls) && (!changed_sls || job->prepares_sls || ibn_repair_defer(job));
     job->on_trial = outer;
     if (!outer)
         ibn_repair_unblock(job, had);
     if (!added_edge)
         ibn_repair_undo(job);
+    else if (changed_sls && job->prepares_sls)
+        ibn_repair_set_prepared_sls(job);
     else if (changed_sls) {
         change_sls(job);
         ibn_repair_collect_subtree(job, job->queue[0]);

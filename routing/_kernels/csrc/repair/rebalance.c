@@ -452,6 +452,7 @@ int ibn_repair_rebalance(const repair_fabric *f, uint8_t *lft, uint8_t *written,
                    : NO_MEMORY;
     if (code == OK) {
         state.only_monotone = f->monotone_first;
+        state.prepares_sls = f->prepares_sls && f->sl_by_switch;
         run(&look);
         for (int32_t vl = 0; vl < f->vls; vl++)
             memcpy(order + (int64_t)vl * f->channels, state.graph.place[vl], (size_t)f->channels * sizeof *order);

@@ -118,7 +118,8 @@ static void prepare_into(repair_state *job)
 bool ibn_repair_prepare(repair_state *job)
 {
     const repair_fabric *f = job->f;
-    const size_t size = (size_t)f->switches + 1, steps = size + 256;
+    const size_t size = (size_t)f->switches + 1, steps = size + 256,
+                 all_steps = steps + (f->prepares_sls ? (size_t)f->slots : 0);
     job->cut_off = ibn_core_arrays_add(&job->arrays, size, sizeof *job->cut_off);
     job->known = ibn_core_arrays_add(&job->arrays, size, sizeof *job->known);
     job->hops = ibn_core_arrays_add(&job->arrays, size, sizeof *job->hops);
@@ -139,8 +140,9 @@ bool ibn_repair_prepare(repair_state *job)
     job->kept = ibn_core_arrays_add(&job->arrays, size, sizeof *job->kept);
     job->touched = ibn_core_arrays_add(&job->arrays, size, sizeof *job->touched);
     job->taken = ibn_core_arrays_add(&job->arrays, size, sizeof *job->taken);
-    job->steps = ibn_core_arrays_add(&job->arrays, steps, sizeof *job->steps);
-    job->added = ibn_core_arrays_add(&job->arrays, steps * MOST_VLS, sizeof *job->added);
+    job->listed_step = ibn_core_arrays_add(&job->arrays, all_steps, sizeof *job->listed_step);
+    job->steps = ibn_core_arrays_add(&job->arrays, all_steps, sizeof *job->steps);
+    job->added = ibn_core_arrays_add(&job->arrays, all_steps * MOST_VLS, sizeof *job->added);
     job->spare = ibn_core_arrays_add(&job->arrays, steps * MOST_VLS, sizeof *job->spare);
     job->blocked_room = (int32_t)steps * MOST_VLS * MOST_VLS;
     job->blocked_edges = ibn_core_arrays_add(&job->arrays, (size_t)job->blocked_room, sizeof *job->blocked_edges);

@@ -143,7 +143,10 @@ typedef struct {
     int32_t load_room;         /* allocated length of `load_changes` */
     bool out_of_memory;        /* whether a change of the load could not be recorded */
     array_list arrays;         /* arrays that ibn_repair_dispose frees */
-    acyclic_step *steps;       /* [S + 256] CDG edges that one call of ibn_repair_fits tests and adds */
+    /* [S + 256, and `slots` more if SLs are prepared] CDG edges that one call of ibn_repair_fits tests and adds */
+    acyclic_step *steps;
+    /* [as many as `steps`] by number of a CDG edge: the edge is in `steps` if its element equals step_stamp */
+    int32_t *listed_step, step_stamp;
     /* added: [(S + 256) MOST_VLS] CDG edges that the present attempt to find a path has added.
      * spare: a second buffer of this size, which takes the place of `added` while a second attempt is made inside the
      * present attempt. */
@@ -156,6 +159,10 @@ typedef struct {
     int32_t blocked_count, blocked_room;
     bool on_trial;       /* whether the CDG has edges that may be removed again, because the present attempt may fail */
     bool sls_may_change; /* whether SLs may change, so that packets move to other VLs */
+    /* whether packets may move to VLs that admit both their previous and their new paths, see prepare_sls.c */
+    bool prepares_sls;
+    /* by VL: the VL to which the subtree's packets on this VL move, or KEEPS_VL; used if prepares_sls is set */
+    int8_t vl_of_vl[MOST_VLS];
     bool splits_subtrees; /* whether the packets of one subtree may be split over several VLs */
     /* number of channels that cycle searches may still visit while subtrees are split over VLs */
     int64_t parts_budget;
@@ -240,6 +247,8 @@ bool ibn_repair_split_subtree(repair_state *job, int32_t c, int32_t vl);
 bool ibn_repair_defer(repair_state *job);
 void ibn_repair_recall_deferred(repair_state *job, int32_t had);
 bool ibn_repair_admits(repair_state *job, int32_t c);
+bool ibn_repair_prepare_sls(repair_state *job, int32_t c, int32_t vl);
+void ibn_repair_set_prepared_sls(repair_state *job);
 bool ibn_repair_note_displaceable(repair_state *job);
 bool ibn_repair_may_follow(const repair_state *job, int32_t root, int32_t x, int32_t next);
 void ibn_repair_undo(repair_state *job);

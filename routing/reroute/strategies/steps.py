@@ -1,0 +1,141 @@
+"""Parts of the steps of rebalancing: their searches, the outlook on the next step, and the proof."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from routing._kernels.repair import Rebalanced
+from routing.cdg.trace import trace_acyclic_cdg
+from routing.deadlock.schedule_search import find_schedule
+from routing.reroute.base_fabric import BaseNumbering
+from routing.reroute.baseline import is_same
+from routing.reroute.context import RerouteContext
+from routing.reroute.outcome import Candidate, Refusal
+from routing.reroute.rebalance import LEAST_GAIN, Utilisation, cut_bound, in_frame, kept_share, move_entries
+from routing.reroute.strategies.balance import goal_of
+from routing.reroute.strategies.columns import Progress
+from routing.reroute.verify import verify
+from routing.tables import Routing
+
+WORK = 20_000_000
+"""Work limit of a search that respects only dependencies in use, in hops that the search follows."""
+NOTHING = Refusal("nothing is gained")
+
+
+def released(context: RerouteContext, progress: Progress | None = None) -> Progress | None:
+    """Return the state ``progress`` with only those dependencies that its tables use; None if these have a cycle.
+
+    Packets of earlier tables have left the fabric, so that their dependencies do not count any more.
+    """
+    fabric, certificate = context.request.fabric, context.certificate
+    progress = Progress.of(context) if progress is None else progress
+    assert certificate is not None
+    dependencies = trace_acyclic_cdg(
+        fabric, progress.tables, certificate, context.vl_bit, threads=context.request.options.threads
+    )
+    if dependencies is None:
+        return None
+    baseline = context.request.baseline
+    return replace(
+        progress,
+        numbering=BaseNumbering.of(fabric, [fabric]),
+        dependencies=dependencies,
+        is_traced=True,
+        leaves_baseline=baseline is not None and not is_same(baseline.fabric, fabric),
+    )
+
+
+def goal_in_force(context: RerouteContext, progress: Progress) -> int:
+    """Return the goal of a search: the utilisation of the most loaded channel at which the search ends.
+
+    The goal is the cut bound of single switches if the tables in force are the baseline tables, if there is no
+    baseline, or if the repair no longer reserves the dependencies of the baseline tables.  Otherwise the goal is the
+    utilisation that the baseline tables have.
+    """
+    baseline = context.request.baseline
+    own = baseline is None or baseline.routing is context.request.before.routing
+    if own or progress.is_traced:
+        return cut_bound(progress.numbering.repair_fabric)
+    return goal_of(context, progress.numbering)
+
+
+def load_in_force(context: RerouteContext, progress: Progress) -> npt.NDArray[np.int64]:
+    """Return int64[C], the flow on each channel with the tables in force, in the channel numbers of ``progress``."""
+    return in_frame(progress.numbering, context.request.fabric, context.request.before.load)
+
+
+def searched(
+    context: RerouteContext, progress: Progress, load: npt.NDArray[np.int64], budget: int, work: int
+) -> tuple[Routing, Rebalanced]:
+    """Search for moves of at most ``budget`` entries within the dependencies of ``progress``.
+
+    ``load`` (int64[C]) is the load of the tables of ``progress``.
+    """
+    return move_entries(
+        progress.numbering,
+        context.service_levels(progress.numbering, progress.certificate, progress.tables),
+        progress.tables,
+        progress.tables.lft,
+        dependencies=progress.dependencies,
+        now=Utilisation(load, goal_in_force(context, progress)),
+        budget=budget,
+        work=max(work, progress.tables.lft.size),
+    )
+
+
+def verified(context: RerouteContext, progress: Progress, kept: float | None) -> Candidate | Refusal:
+    """Prove the tables of a step, and refuse them if they cannot replace the tables in force without a credit loop.
+
+    ``kept`` is their all-to-all rate divided by that of the tables in force.
+    """
+    found = verify(context, progress, "rebalanced", kept)
+    if isinstance(found, Refusal) or progress.certificate is None:
+        return found
+    before, after = context.request.before, found.found
+    known = None
+    if before.proof.cdg is not None and after.proof.cdg is not None:
+        known = before.proof.cdg.onto(context.request.fabric) | after.proof.cdg
+    schedule = find_schedule(
+        context.request.fabric,
+        before.routing,
+        after.routing,
+        known=known,
+        replies=progress.certificate.strength == "reversible",
+        threads=context.request.options.threads,
+    )
+    return Refusal("no safe rounds were found for the moves") if schedule is None else found
+
+
+def next_tables(context: RerouteContext, progress: Progress, load: npt.NDArray[np.int64], most: int) -> Routing | None:
+    """Return the tables of the next step, if the tables of ``progress``, which are not yet in force, let the next step
+    improve the tables in force.  Otherwise return None.
+
+    A next step without limit must raise the all-to-all rate by :data:`LEAST_GAIN`.  A next step of ``most`` entries
+    must lower the highest utilisation, or make the load more even.  Otherwise two steps could undo each other without
+    end.
+    """
+    after = released(context, progress)
+    if after is None:
+        return None
+    tables, found = searched(context, after, load, progress.tables.lft.size, WORK)
+    kept = kept_share(context.request.before, progress.numbering.base.channels, found.load)
+    if kept is None or kept < 1 + LEAST_GAIN:
+        return None
+    if found.spent > most:
+        tables, found = searched(context, after, load, most, WORK)
+    before = _unevenness(context, progress, load_in_force(context, progress))
+    return tables if _unevenness(context, progress, found.load) < before else None
+
+
+def _unevenness(context: RerouteContext, progress: Progress, load: npt.NDArray[np.int64]) -> tuple[int, float]:
+    """Return two measures of uneven load, in order of importance.
+
+    These are the highest utilisation, and the sum of squares of the utilisation above the goal.  Lower values are
+    better.
+    """
+    utilisation = load * progress.numbering.repair_fabric.inverse_capacity
+    over = np.maximum(utilisation - goal_in_force(context, progress), 0).astype(np.float64)
+    return int(utilisation.max(initial=0)), float((over**2).sum())
