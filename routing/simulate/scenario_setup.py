@@ -18,7 +18,7 @@ from routing.numerals import count_noun
 from routing.simulate.handmade import endport_of, lid_of
 from routing.simulate.mechanisms.base import CaseMechanism
 from routing.simulate.mechanisms.registry import IN_CASES
-from routing.simulate.network import BLOCK, MOST_BLOCKS, Network, Timing, build_network
+from routing.simulate.network import BLOCK, MOST_BLOCKS, Network, Timing, build_network, data_vls
 from routing.simulate.options import Arbitration, Breaker, Inputs, Pauses, Remedies, Remedy, Switching
 from routing.simulate.scenario import Case, Scenario, flow_name
 from routing.simulate.scenario_fabric import check_length, scenario_fabric, scenario_routing
@@ -304,7 +304,8 @@ def build_network_for(
     fabric = scenario_fabric(scenario)
     routing = scenario_routing(scenario, case, fabric, flows)
     # Replies may use an SL, and so a VL, that no request uses.
-    vls = routing.vls if "replies" in case.table else None
+    vls = routing.vls if "replies" in case.table else data_vls(routing)
+    vls += sum(mechanism.further_vls for mechanism in mechanisms_of(scenario, case))
     network = build_network(fabric, routing, timing_of(scenario, case, fabric), vls=vls)
     return network, traffic_of(scenario, case, network, flows)
 

@@ -21,6 +21,9 @@ class Mechanism:
     def room(self, packet, vc):
         return 0
 
+    def vl(self, packet, channel, usual):
+        return usual
+
     def arrives(self, packet):
         return True
 
@@ -249,6 +252,68 @@ class Qcn(Mechanism):
             self.restart(f, flow)
 
 
+class Recn(Mechanism):
+    def __init__(self, sim, index, numbers):
+        super().__init__(sim, index, numbers)
+        self.count, self.threshold, self.spread, self.notice, self.release = numbers
+        self.base = sim.vls - self.count
+        self.root = {}
+        self.assigned = self.refused = self.most = self.packets = 0
+
+    def path(self, channel, lid):
+        """List the channels of the path to a LID behind a channel."""
+        found, device = [], int(self.sim.net.dst[channel])
+        while device < self.sim.net.switches and len(found) < self.sim.net.switches:
+            out = self.sim.at_port.get((device, int(self.sim.lft[device, lid])))
+            if out is None:
+                break
+            found.append(out)
+            device = int(self.sim.net.dst[out])
+        return found
+
+    def vl(self, packet, channel, usual):
+        for root in reversed(self.path(channel, packet.lid)):
+            for vl in range(self.base, self.sim.vls):
+                if self.root.get((channel, vl)) == root:
+                    self.packets += 1
+                    return vl
+        return usual
+
+    def queued(self, packet, vc):
+        channel, vl = divmod(vc, self.sim.vls)
+        waiting = self.sim.vc_waiting(vc)
+        if vl >= self.base:
+            root, congested = self.root.get((channel, vl)), waiting >= self.spread
+        else:
+            has_credits = self.sim.fccl[vc] - self.sim.fctbs[vc] >= packet.blocks
+            root, congested = channel, has_credits and waiting >= self.threshold
+        if congested and root is not None:
+            self.timer_at(self.sim.now + self.notice, packet.channel, root)
+
+    def timer(self, channel, value):
+        if value < 0:
+            self.check(channel, self.base - 1 - value)
+            return
+        vls = range(self.base, self.sim.vls)
+        if any(self.root.get((channel, vl)) == value for vl in vls):
+            return
+        unused = [vl for vl in vls if (channel, vl) not in self.root]
+        if not unused:
+            self.refused += 1
+            return
+        self.root[channel, unused[0]] = value
+        self.assigned += 1
+        self.most = max(self.most, len(self.root))
+        self.timer_at(self.sim.now + self.release, channel, self.base - 1 - unused[0])
+
+    def check(self, channel, vl):
+        vc = channel * self.sim.vls + vl
+        if self.sim.vc_waiting(vc) or self.sim.held[vc] or self.sim.flying[vc]:
+            self.timer_at(self.sim.now + self.release, channel, self.base - 1 - vl)
+        else:
+            del self.root[channel, vl]
+
+
 class Bubble(Mechanism):
     def room(self, packet, vc):
         blocks, rings = self.numbers[0], self.numbers[1:]
@@ -305,7 +370,7 @@ class Retransmission(Mechanism):
             packet.channel = packet.vc = None
             packet.again = flow.head = True
             self.resent += 1
-            self.sim.enqueue(packet, flow.channel, int(self.sim.net.ca_sl2vl[packet.sl]), flow.index)
+            self.sim.enqueue(packet, flow.channel, self.sim.ca_vl(packet, flow), flow.index)
 
     def sent(self, packet):
         self.resend(packet.flow.f)
@@ -502,6 +567,7 @@ KNOWN = {
     "tasks": Tasks,
     "congestion": Congestion,
     "qcn": Qcn,
+    "recn": Recn,
     "request-grant": RequestGrant,
 }
 
@@ -523,6 +589,14 @@ class Mechanisms:
 
     def room(self, packet, vc):
         return max((mechanism.room(packet, vc) for mechanism in self.attached), default=0)
+
+    def chosen_vl(self, packet, channel, vl):
+        for mechanism in self.attached:
+            vl = mechanism.vl(packet, channel, vl)
+        return vl
+
+    def ca_vl(self, packet, flow):
+        return self.chosen_vl(packet, flow.channel, int(self.net.ca_sl2vl[packet.sl]))
 
     def call(self, hook, *arguments):
         for mechanism in self.attached:

@@ -90,4 +90,4 @@ class Sources(Mechanisms):
             sl=int(self.net.sl[flow.sl_row, flow.lid]),
         )  # fmt: skip
         self.call("made", packet)
-        self.enqueue(packet, flow.channel, int(self.net.ca_sl2vl[packet.sl]), flow.index)
+        self.enqueue(packet, flow.channel, self.ca_vl(packet, flow), flow.index)

@@ -54,6 +54,7 @@ class Switches:
         else:
             table = self.sl2vl if self.sl2vl.ndim == 1 else self.sl2vl[device, self.net.dst_port[c], port]
             vl = int(table[packet.sl])
+            vl = self.chosen_vl(packet, out, vl) if vl < self.vls else vl
             if vl < self.vls and not self.stalled[out * self.vls + vl]:
                 self.enqueue(packet, out, vl, self.in_index[c])
                 self.queued_now.append((out * self.vls + vl, self.in_index[c], packet))

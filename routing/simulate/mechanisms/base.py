@@ -67,6 +67,11 @@ class CaseMechanism(Mechanism):
         """Return the traffic of a case with the flows that the mechanism adds at its end: none by default."""
         return traffic
 
+    @property
+    def further_vls(self) -> int:
+        """Number of VLs that the network of a case needs beside those of its tables."""
+        return 0
+
     @abstractmethod
     def figures(self, simulation: Simulation) -> dict[str, Any]:
         """Return the figures of a simulation that the mechanism adds to those of its case."""

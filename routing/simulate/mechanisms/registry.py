@@ -7,10 +7,11 @@ from routing.simulate.mechanisms.bubble import Bubbles
 from routing.simulate.mechanisms.congestion import CongestionControl
 from routing.simulate.mechanisms.injection_limit import InjectionLimit
 from routing.simulate.mechanisms.qcn import Qcn
+from routing.simulate.mechanisms.recn import Recn
 from routing.simulate.mechanisms.replies import Replies
 from routing.simulate.mechanisms.retransmission import Retransmission
 
 IN_CASES: tuple[type[CaseMechanism], ...] = (
-    CongestionControl, Qcn, Bubbles, InjectionLimit, Replies, Retransmission,
+    CongestionControl, Qcn, Recn, Bubbles, InjectionLimit, Replies, Retransmission,
 )  # fmt: skip
 """Mechanisms with a table of their own in cases of a scenario file."""

@@ -22,7 +22,8 @@ void ibn_simulate_prepare(ibn_sim *sim, int32_t f)
     packet->sl = sim->sl[flow->sl_row * sim->lids + flow->lid];
     if (sim->hooks & IBN_HOOK_MADE)
         ibn_simulate_on_made(sim, p);
-    ibn_simulate_enqueue(sim, p, flow->channel, sim->ca_sl2vl[packet->sl], flow->index, 0);
+    int32_t vl = ibn_simulate_choose_vl(sim, p, flow->channel, sim->ca_sl2vl[packet->sl]);
+    ibn_simulate_enqueue(sim, p, flow->channel, vl, flow->index, 0);
 }
 
 /* Start all flows of a simulation. */

@@ -43,6 +43,8 @@ IBN_SPECIALIZED int forward(ibn_sim *sim, int32_t p, int plain)
         ibn_simulate_lose(sim, p);
         return 0;
     }
+    if (!plain)
+        vl = ibn_simulate_choose_vl(sim, p, out, vl);
     if (!plain && sim->vc[out * sim->vls + vl].stalled) {
         sim->counters[out].discards++;
         sim->counters[out].stalled++;

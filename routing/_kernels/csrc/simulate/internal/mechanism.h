@@ -21,7 +21,7 @@ struct ibn_attached {
 
 /* Definition of a mechanism by its hooks.  Any hook except `attach` may be NULL.
  *
- * The events of a tick are handled in any order.  So the hooks gate, made, sent, delivered and lost are called in any
+ * The events of a tick are handled in any order.  So the hooks gate, made, vl, sent, delivered and lost are called in any
  * order within a tick, and their effect must not depend on the order. */
 struct ibn_mechanism {
     const char *name; /* name by which a simulation attaches the mechanism, at most 15 letters */
@@ -37,6 +37,9 @@ struct ibn_mechanism {
     int (*gate)(ibn_sim *sim, ibn_attached *self, int32_t flow);
     /* Hook: a flow has created a packet, which waits at the port of its CA. */
     void (*made)(ibn_sim *sim, ibn_attached *self, int32_t packet);
+    /* Hook: return the VL on which a packet is queued for a channel, where the tables have VL `usual`.  It is called once
+     * each time that a packet is queued. */
+    int32_t (*vl)(ibn_sim *sim, ibn_attached *self, int32_t packet, int32_t channel, int32_t usual);
     /* Hook: return the number of blocks that must stay free in the buffer of a VC after a packet was sent to it.
      * Otherwise the packet may not be sent.  Arbitration calls the hook for the first packets of queues, any number of
      * times. */
@@ -102,11 +105,18 @@ int ibn_simulate_on_arrived(ibn_sim *sim, int32_t packet);
 int32_t ibn_simulate_waits_for(const ibn_sim *sim, int32_t vc);
 void ibn_simulate_take(ibn_sim *sim, int32_t packet);
 int32_t ibn_simulate_room(const ibn_sim *sim, int32_t packet, int32_t vc);
+int32_t ibn_simulate_other_vl(ibn_sim *sim, int32_t packet, int32_t channel, int32_t usual);
 void ibn_simulate_on_sent(ibn_sim *sim, int32_t packet);
 void ibn_simulate_on_queued(ibn_sim *sim, int32_t packet, int32_t vc);
 void ibn_simulate_on_delivered(ibn_sim *sim, int32_t packet);
 void ibn_simulate_on_lost(ibn_sim *sim, int32_t packet);
 void ibn_simulate_on_timer(ibn_sim *sim, int32_t subject, int32_t value);
 #pragma GCC visibility pop
+
+/* Return the VL on which packet p is queued for channel c, where the tables have VL `usual`. */
+static inline int32_t ibn_simulate_choose_vl(ibn_sim *sim, int32_t p, int32_t c, int32_t usual)
+{
+    return sim->hooks & IBN_HOOK_VL ? ibn_simulate_other_vl(sim, p, c, usual) : usual;
+}
 
 #endif

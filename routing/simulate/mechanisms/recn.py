@@ -1,0 +1,105 @@
+"""Simulate RECN-like set-aside queues: switches keep packets of a congestion tree apart from all other packets.
+
+Source: regional explicit congestion notification (RECN), which the paper on requests and grants names as a comparator.
+The rules follow general descriptions; the papers on RECN were not compared.  Differences from these descriptions: a
+set-aside queue is a VL with a buffer of its own, where RECN takes it from the buffer of the port; it has credits
+instead of Xon and Xoff; a notification takes a fixed time and no bandwidth; and packets that come later may overtake
+those that were queued before the VL was assigned.  InfiniBand does not have RECN.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from routing.errors import OptionError
+from routing.simulate.bounds import LONGEST, is_int_in
+from routing.simulate.mechanisms.base import CaseMechanism
+from routing.simulate.network import Network
+from routing.simulate.scenario_key import INTEGER, TIME, Key
+from routing.simulate.traffic import Traffic
+
+if TYPE_CHECKING:
+    from routing.simulate.run import Simulation
+
+MOST_PACKETS = 1 << 20
+MOST_VLS = 14
+
+
+@dataclass(frozen=True)
+class Recn(CaseMechanism):
+    """Settings of RECN-like set-aside queues, which are the same for all ports.
+
+    Attributes
+    ----------
+    set_aside
+        Number of set-aside VLs of each port: the last VLs of the network, which no SL uses.
+    threshold
+        Number of packets queued for a channel that has credits, from which on the channel is congested.
+    spread
+        Number of packets queued for a set-aside VL, from which on devices further away are notified.
+    notice
+        Ticks that a notification takes.
+    release
+        Ticks between two checks of an assigned VL.  A VL that is empty is released.
+    """
+
+    name: ClassVar[str] = "recn"
+    table: ClassVar[str] = "recn"
+    keys: ClassVar[Mapping[str, Key]] = {
+        "set_aside": Key(INTEGER, least=1, most=MOST_VLS), "threshold": Key(INTEGER, least=1, most=MOST_PACKETS),
+        "spread": Key(INTEGER, least=1, most=MOST_PACKETS), "notice": TIME, "release": TIME,
+    }  # fmt: skip
+
+    set_aside: int = 2
+    threshold: int = 8
+    spread: int = 4
+    notice: int = 32
+    release: int = 320
+
+    @classmethod
+    def from_table(cls, table: Mapping[str, Any], packet: int) -> Recn:
+        """Return RECN with the settings of a table, whose times are in packet times."""
+        times = {
+            key: max(1, round(float(table.get(key, usual)) * packet)) for key, usual in (("notice", 1), ("release", 10))
+        }
+        return cls(**{**table, **times})
+
+    @property
+    def further_vls(self) -> int:
+        """Number of VLs that the network needs beside those of its tables."""
+        return self.set_aside
+
+    def numbers(self, network: Network, traffic: Traffic) -> Sequence[int]:
+        """Return the settings in the order of the kernel.
+
+        Raises
+        ------
+        OptionError
+            A setting is out of range, or a packet could use a set-aside VL because of its SL.
+        """
+        for key, most in (
+            ("set_aside", MOST_VLS), ("threshold", MOST_PACKETS), ("spread", MOST_PACKETS), ("notice", LONGEST),
+            ("release", LONGEST),
+        ):  # fmt: skip
+            if not is_int_in(getattr(self, key), 1, most):
+                raise OptionError(f"{key} is {getattr(self, key)!r}", remedy=f"use a whole number from 1 to {most}")
+        arrays, base = network.arrays, network.vls - self.set_aside
+        sls = np.unique(arrays.sl)
+        vls = np.concatenate([arrays.ca_sl2vl[sls[sls < 16]], arrays.sl2vl[..., sls[sls < 16]].reshape(-1)])
+        if base < 1 or vls[vls < 15].max(initial=0) >= base:
+            raise OptionError(
+                f"{self.set_aside} of {network.vls} VLs cannot be set aside",
+                remedy="use more VLs, or tables that map each SL to one VL at all ports",
+            )
+        return [self.set_aside, self.threshold, self.spread, self.notice, self.release]
+
+    def figures(self, simulation: Simulation) -> dict[str, Any]:
+        """Return how often VLs were assigned, how often none was left, the VLs in use at the end, the most in use at
+        one time, and the packets that were queued for them.
+        """
+        names = ("assigned", "refused", "in_use", "most_in_use", "set_aside_packets")
+        return dict(zip(names, simulation.results_of(self).tolist(), strict=True))
