@@ -22,6 +22,17 @@ from routing.simulate.state import StopReason
 from routing.simulate.traffic import Flow, Process, Traffic
 
 
+def assert_equal_to_twin(fast, slow, replies, stops):
+    """Check that a simulation equals its slow reference at every stop; ``replies`` is its first mechanism."""
+    for stop in stops:
+        fast.run(stop)
+        slow.run(fast.now)
+        assert_equal(fast, slow)
+        twin = slow.attached[0]
+        assert fast.results_of(replies).tolist() == [twin.answered, twin.backed_off, twin.rescued]
+        fast.check()
+
+
 @examples(8)
 @example(182)  # a flow with a full window went on in the tick of a delivery
 @given(st.integers(0, 1 << 30))
@@ -59,13 +70,7 @@ def test_any_replies_beside_the_slow_twin(seed):
     remedies = Remedies(Remedy(hoq=rng.choice([0, 4]), stall_count=0))
     fast = Simulation(network, traffic, switching, remedies, mechanisms)
     slow = slow_twin(network, traffic, switching, remedies, mechanisms)
-    for stop in (60, 150, 250):
-        fast.run(stop)
-        slow.run(fast.now)
-        assert_equal(fast, slow)
-        twin = slow.attached[0]
-        assert fast.results_of(replies).tolist() == [twin.answered, twin.backed_off, twin.rescued]
-        fast.check()
+    assert_equal_to_twin(fast, slow, replies, stops=(60, 150, 250))
 
 
 def two_nodes(vls, input=2, **how):  # noqa: A002
@@ -117,13 +122,7 @@ def test_chains_and_their_remedies_beside_the_slow_twin(seed):
     mechanisms = [replies, Retransmission(20)][: rng.randint(1, 2)]
     fast = Simulation(network, traffic, switching, remedies, mechanisms)
     slow = slow_twin(network, traffic, switching, remedies, mechanisms)
-    for stop in (100, 250, 400):
-        fast.run(stop)
-        slow.run(fast.now)
-        assert_equal(fast, slow)
-        twin = slow.attached[0]
-        assert fast.results_of(replies).tolist() == [twin.answered, twin.backed_off, twin.rescued]
-        fast.check()
+    assert_equal_to_twin(fast, slow, replies, stops=(100, 250, 400))
 
 
 @pytest.mark.parametrize(

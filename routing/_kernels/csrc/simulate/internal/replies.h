@@ -1,0 +1,103 @@
+/* State of endpoints that answer requests, which replies.c explains. */
+#ifndef IBNUE_INTERNAL_SIM_REPLIES_H
+#define IBNUE_INTERNAL_SIM_REPLIES_H
+
+#include "simulate/internal/mechanism.h"
+#include "simulate/internal/message_queue.h"
+
+/* Types of messages.  Output queue q holds messages of type q + 1, except that queue RESCUED holds one message of any
+ * type.  Input queue q holds messages of type q. */
+enum { REQUEST, FORWARD, REPLY, BACKOFF };
+enum { FORWARDS, REPLIES, RESCUED, OUT_QUEUES };
+enum { IN_QUEUES = 2 };
+
+/* The tag of a packet is the flow of the request to which it belongs.  The bits from this number on are its type. */
+#define TYPE_BITS 28
+#define REQUEST_MASK ((1 << TYPE_BITS) - 1)
+
+/* Values of timer events: a reply has arrived, the first messages of input queues are checked, the token arrives. */
+enum { AT_REPLY, AT_CHECK, AT_TOKEN };
+
+/* State of a CA that handles messages. */
+typedef struct {
+    ibn_message_queue in[IN_QUEUES], /* messages that have been taken from the network */
+        out[OUT_QUEUES],         /* messages that have not left the CA */
+        again;                   /* requests that the CA has to send to the third CA itself */
+    int32_t first, last,         /* first outlet of the CA, and the outlet after its last one */
+        order,                   /* number of CAs of which the token visits this CA last, from the first one */
+        serving,                 /* 1: the queues are being served, else 0 */
+        checked,                 /* 1: a timer will check the first messages, else 0 */
+        wants_token;             /* 1: the CA waits for the token, else 0 */
+} ibn_endpoint;
+
+/* Flow that sends the messages of an output queue. */
+typedef struct {
+    int32_t queue, /* number of the output queue */
+        sl,        /* SL of the messages */
+        offered;   /* packet that waits at the CA's port, or IBN_NONE */
+} ibn_outlet;
+
+typedef struct {
+    int64_t requests,   /* number of flows that send requests */
+        bytes,          /* size of a message other than a request in bytes */
+        in_room,        /* size of an input queue in messages */
+        out_room,       /* size of an output queue in messages */
+        most,           /* largest number of requests of a flow without a reply; 0: no limit */
+        chain,          /* 1: requests are forwarded to a third CA, 0: they are answered directly */
+        backoff,        /* time in ticks after which a request is answered by a back-off; 0: never */
+        detect,         /* time in ticks after which a message may be rescued; 0: never */
+        step,           /* time in ticks that the token takes from CA to CA */
+        token_free,     /* tick at which the token was released; -1: a CA holds the token */
+        answered, backed_off, rescued; /* numbers of replies, back-offs and rescues */
+    int32_t *lid,       /* [requests] LID of the CA that sends a flow's requests */
+        *outstanding,   /* [requests] number of requests of each flow that have no reply yet */
+        *ca_lid,        /* [cas] LID of each CA with outlets, in the order of the token */
+        cas,            /* number of CAs with outlets */
+        token_at;       /* number of the CA that released the token */
+    ibn_outlet *outlet;     /* [flows - requests] */
+    ibn_endpoint *endpoint; /* [devices] state of each CA */
+} ibn_replies;
+
+/* Return the number of the output queue for what follows a message of an input queue. */
+static inline int ibn_message_follows(const ibn_replies *state, int in)
+{
+    return in == REQUEST && state->chain ? FORWARDS : REPLIES;
+}
+
+/* Return the LID of the third CA for a request that a CA has received: the next CA that has not sent the request. */
+static inline int32_t ibn_message_third_lid(const ibn_replies *state, const ibn_endpoint *forwarder, int32_t request)
+{
+    int32_t n = (forwarder->order + 1) % state->cas;
+    return state->ca_lid[state->ca_lid[n] == state->lid[request] ? (n + 1) % state->cas : n];
+}
+
+/* Return the message that follows a request or a forwarded request at a CA. */
+static inline ibn_message ibn_message_next(const ibn_replies *state, const ibn_endpoint *one, int in,
+                                           ibn_message before)
+{
+    int32_t request = before.tag & REQUEST_MASK;
+    if (ibn_message_follows(state, in) == FORWARDS)
+        return (ibn_message){request | FORWARD << TYPE_BITS, ibn_message_third_lid(state, one, request)};
+    return (ibn_message){request | REPLY << TYPE_BITS, state->lid[request]};
+}
+
+/* Remove the first message of an input queue, and return the message that follows it. */
+static inline ibn_message ibn_message_pop_next(const ibn_sim *sim, const ibn_replies *state, ibn_endpoint *one, int in)
+{
+    return ibn_message_next(state, one, in, ibn_message_pop(sim, &one->in[in]));
+}
+
+/* Return whether the first message of an input queue waits because the output queue has no room. */
+static inline int ibn_message_is_stuck(const ibn_replies *state, const ibn_endpoint *one, int in)
+{
+    return one->in[in].count && !ibn_message_has_room(&one->out[ibn_message_follows(state, in)]);
+}
+
+#pragma GCC visibility push(hidden)
+/* Functions of message_remedies.c. */
+void ibn_simulate_check_messages_later(ibn_sim *sim, ibn_attached *self, int32_t device);
+void ibn_simulate_release_token(ibn_sim *sim, ibn_attached *self, int32_t device);
+void ibn_simulate_remedy_messages(ibn_sim *sim, ibn_attached *self, int32_t device, int32_t value);
+#pragma GCC visibility pop
+
+#endif
