@@ -8,6 +8,7 @@ as good as before.  The result is kept if fewer entries have changed.
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 
 from routing.reroute.changed_entries import count_changed
 from routing.reroute.context import RerouteContext
@@ -16,13 +17,18 @@ from routing.reroute.strategies.search_state import State
 from routing.reroute.strategies.steps import released
 
 MOST_CHANGES, FEW_CHANGES = 3.5, 3.0
-"""Changed entries for each missing entry: above the first number, the search begins; at the second, it ends."""
-ROUNDS = 16
-"""Largest number of rounds.  Further rounds hardly find anything."""
-LEAST_EXCESS, EXCESS_SPAN, EXCESS_STEP = 0.02, 0.38, 0.618
-"""The utilisation that a round permits while entries return exceeds the one to reach by a fraction between 0.02 and
-0.40.  A step of 0.618 of this span from round to round spreads these fractions evenly.
+"""Changed entries for each missing entry: above the first number, the search begins; at the second, its first series of
+rounds ends.
 """
+ROUNDS = 16
+"""Largest number of rounds in each of two series.  Further rounds hardly find anything."""
+SERIES = ((0.02, 0.38, FEW_CHANGES), (0.005, 0.1, MOST_CHANGES))
+"""For each series, the least excess of a round, the span of these excesses, and the changed entries for each missing
+entry at which the series ends.  The utilisation that a round permits while entries return exceeds the one to reach by a
+fraction, its excess.
+"""
+EXCESS_STEP = 0.618
+"""Part of the span by which the excess changes from round to round, so that the excesses are spread evenly."""
 
 
 def changes_too_many(changed: int, missing: int) -> bool:
@@ -45,17 +51,17 @@ def change_fewer(context: RerouteContext, state: State, missing: int, *, retrace
     Notes
     -----
     The highest utilisation may rise to 2 % above the goal, but not above its present value if this value is more.
-    Cost: up to :data:`ROUNDS` rounds, each with three searches of at most four million hops, and three traces of the
-    tables with ``retrace``.
+    Cost: up to two series of :data:`ROUNDS` rounds.  Each round has three searches of at most four million hops, and
+    three traces of the tables with ``retrace``.
     """
     accepted = max(state.peak, int(state.goal * (1 + ENOUGH[1])))
     reached = max(state.peak, int(state.goal * (1 + FURTHER_TOLERANCE)))
     best = _searched(context, state, accepted, 0, retrace)
-    for number in range(ROUNDS):
+    for (least, span, enough), number in product(SERIES, range(ROUNDS)):
         had = _changed(context, best)
-        if had <= FEW_CHANGES * missing:
-            break
-        excess = LEAST_EXCESS + EXCESS_SPAN * (EXCESS_STEP * number % 1)
+        if had <= enough * missing:
+            continue
+        excess = least + span * (EXCESS_STEP * number % 1)
         loose = _searched(context, best, int(reached * (1 + excess)), 0, retrace)
         tight = _searched(context, loose, reached, had - _changed(context, loose) - 1, retrace)
         after = _searched(context, tight, accepted, 0, retrace)

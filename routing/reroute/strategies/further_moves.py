@@ -61,10 +61,8 @@ many entries as the fault broke.
 """
 FEW_MISSING = 1024
 """Number of missing entries up to which entries move even if tables from scratch are not better."""
-MUCH = 0.03
-"""Fraction by which the highest utilisation must exceed the goal, so that entries move even if tables from scratch are
-not better.
-"""
+LAST_STATES = 2
+"""Number of the last searches towards the goal whose tables are tried: those after an earlier search change less."""
 
 
 def move_further(context: RerouteContext, repaired: Candidate) -> Candidate:
@@ -75,8 +73,7 @@ def move_further(context: RerouteContext, repaired: Candidate) -> Candidate:
 
     - If the repaired tables are more than 2 % above the goal, tables from scratch are computed.  Their utilisation
       shows how much loss the fault makes necessary.
-    - Entries move if the repaired tables are more than 3 % above the goal, or more than 2 % above both the goal and the
-      tables from scratch.  Several searches move them, until the tables are 1 % above the goal.
+    - In that case entries move.  Several searches move them, until the tables are 1 % above the goal.
     - If too many entries change on the way to the goal, the searches end at the utilisation from scratch instead.
     - If more than 3.5 entries have changed for each missing entry, a further search undoes some of the changes.
 
@@ -112,9 +109,9 @@ def _better(
     """Yield states that are better than ``start``, the state of the repaired tables.  The best state comes first, and
     the caller takes the first state that is safe to write.
 
-    The first state results from moves towards the utilisation ``goal``.  It is left out if more than 3.5 entries have
-    changed for each missing entry.  The other states result from moves towards the goal of ``start``, which is higher
-    than ``goal`` if even tables from scratch have a higher utilisation.
+    The first states result from moves towards the utilisation ``goal``.  They are left out if more than 3.5 entries
+    have changed for each missing entry.  The other states result from moves towards the goal of ``start``, which is
+    higher than ``goal`` if even tables from scratch have a higher utilisation.
 
     Each state comes with tables, or None.  These are tables with more changed entries.  The caller takes the state only
     if it is not harder to write than these tables.
@@ -130,16 +127,16 @@ def _better(
             if changed(less) < changed(state):
                 yield less, state.progress.tables
 
-    exceeds = start.peak > start.goal * (1 + ENOUGH[1])
-    is_far = start.goal > goal and start.peak > goal * (1 + MUCH) and missing <= FEW_MISSING
-    if is_far and (exceeds or not changes_too_many(changed(start), missing)):
-        too_many = 2 * MOST_CHANGES * missing
-        best = _searched(context, replace(start, goal=goal), until=lambda state: changed(state) > too_many)[-1]
-        if MOST_CHANGES * missing < changed(best) <= too_many:
-            best = change_fewer(context, best, missing, retrace=True)
-        reaches = best.peak <= start.goal * (1 + FURTHER_TOLERANCE) and best.peak < start.peak
-        if reaches and not changes_too_many(changed(best), missing):
-            yield best, None
+    exceeds, few = start.peak > start.goal * (1 + ENOUGH[1]), MOST_CHANGES * missing
+    is_far = start.goal > goal and start.peak > goal * (1 + ENOUGH[1]) and missing <= FEW_MISSING
+    if is_far:
+        series = _searched(context, replace(start, goal=goal), until=lambda state: changed(state) > 2 * few)
+        for end in series[:0:-1][:LAST_STATES]:
+            may_shrink = few < changed(end) <= 2 * few
+            best = change_fewer(context, end, missing, retrace=True) if may_shrink else end
+            reaches = best.peak <= start.goal * (1 + FURTHER_TOLERANCE) and best.peak < start.peak
+            if reaches and not changes_too_many(changed(best), missing):
+                yield best, None
     if exceeds and len(ends := _searched(context, start)) > 1:
         yield from fewer(ends[-1], retrace=True)
         yield from ((end, None) for end in ends[:0:-1])
