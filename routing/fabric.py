@@ -33,6 +33,11 @@ if TYPE_CHECKING:
 MAX_UNICAST_LID = 0xBFFF
 NO_PORT = 255
 """Value of an LFT entry without a route."""
+OF_ENDPORTS = (
+    "labels", "endport_label", "endport_name", "terminals_at", "endport_class", "aggregation", "aggregation_nodes",
+    "endport_weight", "counted", "senders_at", "source_weight_at",
+)  # fmt: skip
+"""Cached properties of a fabric that stay the same while every end port keeps its cable."""
 
 
 class NodeKind(enum.IntEnum):
@@ -424,6 +429,21 @@ class Fabric:
         names are left out.
         """
         state = hashlib.sha256(b"ibnue-fabric/1")
+        order, ends = self._sorted_cables
+        parts: tuple[npt.NDArray[Any], ...] = (
+            self.switch_guid, self.switch_lid, self.terminal_guid, self.terminal_kind, self.endport_guid,
+            self.endport_lid, self.endport_lmc, ends, self.link_width[order], self.link_speed[order],
+        )  # fmt: skip
+        for part in parts:
+            state.update(str(part.shape).encode())
+            state.update(np.ascontiguousarray(part).tobytes())
+        return state.hexdigest()
+
+    @cached_property
+    def _sorted_cables(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64]]:
+        """Return the cables in an order that does not depend on their numbers, and the ends of the cables in this
+        order (uint64[K, 4]: GUID and port of both ends).
+        """
         guids = np.concatenate([self.switch_guid, self.terminal_guid])
         # `ends` is uint64[K, 2, 2], by cable and end: GUID of the device, and port.
         ends = np.stack([guids[self.link_device], self.link_port.astype(np.uint64)], axis=2)
@@ -432,14 +452,7 @@ class Fabric:
         ends[swap] = ends[swap][:, ::-1]
         flat = ends.reshape(-1, 4)
         order = np.lexsort(flat.T[::-1])
-        parts: tuple[npt.NDArray[Any], ...] = (
-            self.switch_guid, self.switch_lid, self.terminal_guid, self.terminal_kind, self.endport_guid,
-            self.endport_lid, self.endport_lmc, flat[order], self.link_width[order], self.link_speed[order],
-        )  # fmt: skip
-        for part in parts:
-            state.update(str(part.shape).encode())
-            state.update(np.ascontiguousarray(part).tobytes())
-        return state.hexdigest()
+        return order, flat[order]
 
     def device_name(self, device: int) -> str:
         """Return the name of the switch or terminal with a device number."""
@@ -456,18 +469,27 @@ class Fabric:
         keep = np.ones(self.links, bool)
         keep[np.fromiter(links, np.int64)] = False
         stay = keep[self.endport_link]
-        return replace(
+        ends = ("endport_terminal", "endport_port", "endport_guid", "endport_lid", "endport_lmc")
+        less = replace(
             self,
-            endport_terminal=self.endport_terminal[stay],
-            endport_port=self.endport_port[stay],
-            endport_guid=self.endport_guid[stay],
-            endport_lid=self.endport_lid[stay],
-            endport_lmc=self.endport_lmc[stay],
             link_device=self.link_device[keep],
             link_port=self.link_port[keep],
             link_width=self.link_width[keep],
             link_speed=self.link_speed[keep],
+            **({} if stay.all() else {name: getattr(self, name)[stay] for name in ends}),
         )
+        if stay.all():
+            switch, port, link = self._endport_attachment
+            less.__dict__["_endport_attachment"] = switch, port, link - np.cumsum(~keep, dtype=np.int32)[link]
+            less.__dict__.update({name: self.__dict__[name] for name in OF_ENDPORTS if name in self.__dict__})
+            # The method with_lids may have added rows, which the new fabric must not have.
+            if self.lids.switch[-1] >= 0:
+                less.__dict__["lids"] = self.lids
+        if "_sorted_cables" in self.__dict__:
+            order, sorted_ends = self._sorted_cables
+            rest, number = keep[order], np.cumsum(keep, dtype=np.int64) - 1
+            less.__dict__["_sorted_cables"] = number[order[rest]], sorted_ends[rest]
+        return less
 
     def to_networkx(self) -> networkx.MultiGraph:
         """Return the devices and cables as a networkx multigraph (keys: device numbers; attributes: names, ports)."""

@@ -101,7 +101,7 @@ def same_devices(one: Fabric, other: Fabric) -> bool:
         return True
     mine, theirs = one.lids, other.lids
     return all(
-        np.array_equal(a, b)
+        a is b or np.array_equal(a, b)
         for a, b in (
             (one.switch_guid, other.switch_guid),
             (one.switch_lid, other.switch_lid),

@@ -281,12 +281,13 @@ static int compute(cf_state *x, int32_t passes)
     number(x);
     const size_t switches = (size_t)tree->switches, tops = (size_t)x->tops, threads = (size_t)x->threads;
     rows_t rows = {.x = x};
-    x->to_top = malloc(switches * tops + 1);
-    rows.via = malloc(threads * (tops + 1));
-    rows.other = malloc(threads * 2 * (tops + 1) * sizeof *rows.other);
-    rows.open = calloc(threads, sizeof *rows.open);
-    rows.may_miss = calloc(threads * x->lids->groups + 1, 1);
-    int code = x->to_top && rows.via && rows.other && rows.open && rows.may_miss ? CF_OK : CF_NO_MEMORY;
+    array_list *arrays = &x->arrays;
+    x->to_top = ibn_core_arrays_add(arrays, switches * tops + 1, 1);
+    rows.via = ibn_core_arrays_add(arrays, threads, tops + 1);
+    rows.other = ibn_core_arrays_add(arrays, threads * 2 * (tops + 1), sizeof *rows.other);
+    rows.open = ibn_core_arrays_add(arrays, threads, sizeof *rows.open);
+    rows.may_miss = ibn_core_arrays_add(arrays, threads * x->lids->groups + 1, 1);
+    int code = arrays->failed ? CF_NO_MEMORY : CF_OK;
     if (code == CF_OK) {
         memset(x->to_top, CF_NONE, switches * tops);
         memset(x->down, CF_NONE, switches * switches);
@@ -309,11 +310,6 @@ static int compute(cf_state *x, int32_t passes)
         code = ibn_trees_closed_form_search(x, passes, rows.may_miss);
     if (code == CF_OK)
         code = ibn_trees_closed_form_fill(x, rows.may_miss);
-    free(x->to_top);
-    free(rows.via);
-    free(rows.other);
-    free(rows.open);
-    free(rows.may_miss);
     return code;
 }
 
@@ -322,30 +318,17 @@ int ibn_trees_closed_form(const ibn_tree *tree, const ibn_tree_lids *lids, int32
 {
     const size_t switches = (size_t)tree->switches, all = (size_t)lids->first[lids->groups];
     cf_state x = {.tree = tree, .lids = lids, .threads = threads > 0 ? threads : 1, .lft = lft, .counts = counts};
-    x.top_number = malloc((switches + 1) * sizeof *x.top_number);
-    x.top_switch = malloc((switches + 1) * sizeof *x.top_switch);
-    x.top_rank = malloc((switches + 1) * sizeof *x.top_rank);
-    x.by_level = malloc((switches + 1) * sizeof *x.by_level);
-    x.down = malloc(switches * switches + 1);
-    x.slot = calloc(switches * 256 + 1, 1);
-    x.fast = malloc((size_t)tree->first[switches] + 1);
-    x.chain = malloc(((size_t)tree->levels * all + 1) * sizeof *x.chain);
-    x.top_of = malloc((all + 1) * sizeof *x.top_of);
-    x.load = calloc((size_t)tree->first[switches] + 1, sizeof *x.load);
-    int code = x.top_number && x.top_switch && x.top_rank && x.by_level && x.down && x.slot ? CF_OK : CF_NO_MEMORY;
-    if (!x.fast || !x.chain || !x.top_of || !x.load)
-        code = CF_NO_MEMORY;
-    if (code == CF_OK)
-        code = compute(&x, passes);
-    free(x.top_number);
-    free(x.top_switch);
-    free(x.top_rank);
-    free(x.by_level);
-    free(x.down);
-    free(x.slot);
-    free(x.fast);
-    free(x.chain);
-    free(x.top_of);
-    free(x.load);
+    x.top_number = ibn_core_arrays_add(&x.arrays, switches + 1, sizeof *x.top_number);
+    x.top_switch = ibn_core_arrays_add(&x.arrays, switches + 1, sizeof *x.top_switch);
+    x.top_rank = ibn_core_arrays_add(&x.arrays, switches + 1, sizeof *x.top_rank);
+    x.by_level = ibn_core_arrays_add(&x.arrays, switches + 1, sizeof *x.by_level);
+    x.down = ibn_core_arrays_add(&x.arrays, switches * switches + 1, 1);
+    x.slot = ibn_core_arrays_add(&x.arrays, switches * 256 + 1, 1);
+    x.fast = ibn_core_arrays_add(&x.arrays, (size_t)tree->first[switches] + 1, 1);
+    x.chain = ibn_core_arrays_add(&x.arrays, (size_t)tree->levels * all + 1, sizeof *x.chain);
+    x.top_of = ibn_core_arrays_add(&x.arrays, all + 1, sizeof *x.top_of);
+    x.load = ibn_core_arrays_add(&x.arrays, (size_t)tree->first[switches] + 1, sizeof *x.load);
+    const int code = x.arrays.failed ? CF_NO_MEMORY : compute(&x, passes);
+    ibn_core_arrays_free(&x.arrays);
     return code;
 }

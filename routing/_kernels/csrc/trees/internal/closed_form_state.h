@@ -2,6 +2,7 @@
 #ifndef IBNUE_CLOSED_FORM_STATE_H
 #define IBNUE_CLOSED_FORM_STATE_H
 
+#include "core/internal/arrays.h"
 #include "trees/closed_form.h"
 
 enum { CF_OK, CF_NO_MEMORY };
@@ -38,7 +39,8 @@ typedef struct {
     /* [K] by LID: number of the top switch over which paths to the LID lead; T: none, so that each source switch
      * chooses a path separately */
     int32_t *top_of;
-    double *load; /* [C] flow on each channel */
+    double *load;      /* [C] flow on each channel */
+    array_list arrays; /* all arrays above except `lft` and `counts` */
 } cf_state;
 
 /* Return the inverse capacity of a link, in the slower of its two directions. */
