@@ -19,6 +19,12 @@ typedef struct {
     int32_t at, moved;
 } change;
 
+/* A checked route from a switch to the current LID. */
+typedef struct {
+    int32_t stamp, channel, hops; /* stamp: number of the LFT column of the route; channel: its first channel */
+    uint32_t vl_mask;             /* VLs, as bits, for which the channels of the route were checked */
+} checked_route;
+
 typedef struct {
     const delta_tables *t;
     uint16_t *dependencies;
@@ -28,6 +34,7 @@ typedef struct {
      * seen: [S] number of the last LFT column or search in which each switch was visited. */
     int32_t *queue, *seen;
     int32_t stamp; /* number of the present LFT column or search, for comparison with the elements of `seen` */
+    checked_route *checked; /* [S] by switch: the last route that was checked and arrives */
 } job_t;
 
 /* Return the VLs, as bits, of the packets that enter the fabric at switch s towards a LID. */
@@ -65,7 +72,8 @@ static bool follows_order(job_t *job, uint32_t vl_mask, int32_t before, int32_t 
     return true;
 }
 
-/* Follow the packets from switch s to a LID, and check that they arrive and use channels in topological order.  Store
+/* Follow the packets from switch s to a LID, and check that they arrive and use channels in topological order.  A route
+ * that joins a checked route is followed up to the first channel of the checked route, if their VLs agree.  Store
  * the hops from switch s, or 255 if the check fails.  Count the packets that were followed and the packets that
  * failed. */
 static void walk(job_t *job, int32_t s, int32_t lid)
@@ -73,15 +81,22 @@ static void walk(job_t *job, int32_t s, int32_t lid)
     const delta_tables *t = job->t;
     const uint32_t vl_mask = vls_of(t, s, lid);
     const int32_t target = t->lid_switch[lid];
-    int32_t at = s, before = -1, hops = 0;
+    int32_t at = s, before = -1, hops = 0, first = -1;
     bool good = true;
     while (at != target && good) {
-        const int32_t c = t->at_port[(int64_t)at * 256 + t->lft[(int64_t)at * t->lids + lid]];
-        good = c >= 0 && hops++ < t->switches && follows_order(job, vl_mask, before, c);
+        const checked_route *rest = &job->checked[at];
+        const bool joins = rest->stamp == job->stamp && !(vl_mask & ~rest->vl_mask);
+        const int32_t c =
+            joins ? rest->channel : t->at_port[(int64_t)at * 256 + t->lft[(int64_t)at * t->lids + lid]];
+        good = c >= 0 && hops < t->switches && follows_order(job, vl_mask, before, c);
+        hops += joins ? rest->hops : 1;
+        first = before < 0 ? c : first;
         before = c;
-        at = good ? t->dst[c] : at;
+        at = !good ? at : joins ? target : t->dst[c];
     }
     good = good && t->lft[(int64_t)target * t->lids + lid] == t->lid_port[lid];
+    if (good && s != target)
+        job->checked[s] = (checked_route){job->stamp, first, hops, vl_mask};
     job->counts[WALKED]++;
     job->counts[LOST] += !good;
     job->hops[(int64_t)s * t->lids + lid] = (uint8_t)(!good ? 255 : hops > MOST_HOPS ? MOST_HOPS : hops);
@@ -144,7 +159,7 @@ static int32_t smaller(int32_t one, int32_t other)
 static bool is_unchanged(const delta_tables *t, int64_t at, int64_t sl_at, int32_t size)
 {
     return !memcmp(t->lft + at, t->was + at, (size_t)size) && !memchr(t->lft + at, NO_PORT, (size_t)size)
-           && !memcmp(t->sl + sl_at, t->sl_was + sl_at, (size_t)size);
+           && (t->pages || !memcmp(t->sl + sl_at, t->sl_was + sl_at, (size_t)size));
 }
 
 /* Return whether the caller knows that `size` entries and SLs from index `at` on are unchanged. */
@@ -276,9 +291,10 @@ int ibn_cdg_check_delta(const delta_tables *t, uint16_t *dependencies, uint8_t *
     int32_t *first = calloc((size_t)t->lids + 2, sizeof *first);
     job.queue = malloc(((size_t)t->switches + 1) * sizeof *job.queue);
     job.seen = calloc((size_t)t->switches + 1, sizeof *job.seen);
+    job.checked = calloc((size_t)t->switches + 1, sizeof *job.checked);
     change *changes = first && job.seen ? find_changes(t, first, job.seen) : NULL;
     memset(counts, 0, COUNTS * sizeof *counts);
-    const bool ready = changes && job.queue;
+    const bool ready = changes && job.queue && job.checked;
     for (int32_t lid = 0; ready && lid < t->lids; lid++)
         if (first[lid + 1] > first[lid])
             check_column(&job, lid, changes + first[lid], first[lid + 1] - first[lid]);
@@ -287,6 +303,7 @@ int ibn_cdg_check_delta(const delta_tables *t, uint16_t *dependencies, uint8_t *
     free(first);
     free(changes);
     free(job.queue);
+    free(job.checked);
     free(job.seen);
     return ready ? OK : NO_MEMORY;
 }
