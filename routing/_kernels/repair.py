@@ -136,6 +136,7 @@ def repair(
     up_first: bool = False,
     withdraw: bool = True,
     forbidden: npt.NDArray[np.uint16] | None = None,
+    missing_pages: npt.NDArray[np.uint8] | None = None,
 ) -> Repaired:
     """Fill the missing entries of ``lft`` such that the CDG stays acyclic.
 
@@ -175,6 +176,8 @@ def repair(
         Whether the flow of all subtrees that lost their path is subtracted from their previous paths before the repair.
     forbidden
         uint16[edges], the VLs, as bits, on which new paths must not use each CDG edge; None: no edge is forbidden.
+    missing_pages
+        uint8[N], whether an entry of ``preferred`` may be missing in each page; None: not known.
 
     Notes
     -----
@@ -191,6 +194,8 @@ def repair(
     fabric.sl_by_switch, fabric.replies = int(traffic.sl.by_switch), int(traffic.replies)
     fabric.monotone_first, fabric.withdraw = int(up_first), int(withdraw)
     fabric.endports_only, fabric.by_parts = int(traffic.endports_only), int(traffic.by_parts)
+    pages = pages_that_may_differ(lft, preferred)
+    pages = np.ones(-(-lft.size // PAGE), np.uint8) if pages is None or missing_pages is None else pages | missing_pages
     lft = writable_copy(lft)
     load, sl = np.array(load, order="C"), np.array(traffic.sl.table, order="C")
     done, counts = np.zeros(lft.shape[1], np.uint8), np.zeros(5, np.int64)
@@ -199,6 +204,8 @@ def repair(
             fabric,
             pointer(treatment),
             pointer(lft),
+            pointer(pages),
+            PAGE,
             pointer(sl),
             pointer(masks),
             pointer(order),

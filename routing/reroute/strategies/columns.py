@@ -101,6 +101,7 @@ def repair_columns(context: RerouteContext, progress: Progress, treatment: int =
         load=load_before(context) if progress.load is None else progress.load,
         treatment=treatments,
         withdraw=progress.load is None,
+        missing_pages=context.precomputed.missing_pages if request.translated.in_place else None,
     )
     if request.sl_is_per_source_lid:
         sl = start.sl

@@ -43,29 +43,30 @@ typedef struct {
 } missing_entry;
 
 /* List the missing entries, sorted by switch.  Returns NULL if memory ran out; *count receives their number. */
-static missing_entry *list_missing(const repair_state *job, int32_t *count)
+static missing_entry *list_missing(const repair_state *job, const uint8_t *pages, int32_t *count)
 {
     const repair_fabric *f = job->f;
+    const uint8_t *end = job->lft + (int64_t)f->switches * f->lids, *at = job->lft;
     int32_t room = 1024;
     missing_entry *list = malloc((size_t)room * sizeof *list);
     *count = 0;
-    for (int32_t s = 0; list && s < f->switches; s++) {
-        const uint8_t *row = job->lft + (int64_t)s * f->lids, *end = row + f->lids, *at = row;
-        while (at < end && (at = memchr(at, NO_ROUTE, (size_t)(end - at)))) {
-            const int32_t lid = (int32_t)(at++ - row), target = f->lid_switch[lid];
-            if (target < 0 || target == s || f->part[target] != f->part[s])
-                continue;
-            if (*count == room) {
-                missing_entry *more = realloc(list, 2 * (size_t)room * sizeof *list);
-                if (!more) {
-                    free(list);
-                    return NULL;
-                }
-                list = more;
-                room *= 2;
-            }
-            list[(*count)++] = (missing_entry){lid, s};
+    while (list && at < end) {
+        const int64_t page = (at - job->lft) / job->page;
+        const uint8_t *stop = end - at > job->page ? job->lft + (page + 1) * job->page : end;
+        at = pages[page] ? memchr(at, NO_ROUTE, (size_t)(stop - at)) : NULL;
+        const int64_t entry = at ? at - job->lft : 0;
+        const int32_t s = (int32_t)(entry / f->lids), lid = (int32_t)(entry % f->lids), target = f->lid_switch[lid];
+        const bool is_missing = at && target >= 0 && target != s && f->part[target] == f->part[s];
+        at = at ? at + 1 : stop;
+        if (is_missing && *count == room) {
+            missing_entry *more = realloc(list, 2 * (size_t)room * sizeof *list);
+            if (!more)
+                free(list);
+            list = more;
+            room *= 2;
         }
+        if (is_missing && list)
+            list[(*count)++] = (missing_entry){lid, s};
     }
     return list;
 }
@@ -73,11 +74,11 @@ static missing_entry *list_missing(const repair_state *job, int32_t *count)
 /* List the switches whose entry towards a LID is missing, sorted by LID and in ascending order.  The switches for one
  * LID have the indices first[lid] to first[lid + 1] - 1.  `first` is int32 [L + 1] and must be zero on entry.  Returns
  * NULL if memory ran out. */
-static int32_t *find_missing(repair_state *job, int32_t *first)
+static int32_t *find_missing(repair_state *job, const uint8_t *pages, int32_t *first)
 {
     const int32_t lids = job->f->lids;
     int32_t count = 0;
-    missing_entry *list = list_missing(job, &count);
+    missing_entry *list = list_missing(job, pages, &count);
     int32_t *missing = list ? malloc(((size_t)count + 1) * sizeof *missing) : NULL;
     job->counts[MISSING] = count;
     for (int32_t i = 0; i < count; i++)
@@ -124,6 +125,7 @@ bool ibn_repair_prepare(repair_state *job)
     job->known = ibn_core_arrays_add(&job->arrays, size, sizeof *job->known);
     job->hops = ibn_core_arrays_add(&job->arrays, size, sizeof *job->hops);
     job->queue = ibn_core_arrays_add(&job->arrays, size, sizeof *job->queue);
+    job->parent = ibn_core_arrays_add(&job->arrays, size, sizeof *job->parent);
     job->through = ibn_core_arrays_add(&job->arrays, size, sizeof *job->through);
     job->vls = ibn_core_arrays_add(&job->arrays, size, sizeof *job->vls);
     job->flow = ibn_core_arrays_add(&job->arrays, size, sizeof *job->flow);
@@ -306,11 +308,13 @@ static int run_in_order(repair_state *job, const uint8_t *treatment, const int32
     return code;
 }
 
-int ibn_repair_columns(const repair_fabric *f, const uint8_t *treatment, uint8_t *lft, uint8_t *sl,
-                       uint16_t *dependencies, int32_t *order, int64_t *load, uint8_t *done, int64_t *counts)
+int ibn_repair_columns(const repair_fabric *f, const uint8_t *treatment, uint8_t *lft, const uint8_t *pages,
+                       int64_t page, uint8_t *sl, uint16_t *dependencies, int32_t *order, int64_t *load, uint8_t *done,
+                       int64_t *counts)
 {
     repair_state job = {.f = f,
                         .lft = lft,
+                        .page = page,
                         .sl = sl,
                         .load = load,
                         .counts = counts,
@@ -324,7 +328,8 @@ int ibn_repair_columns(const repair_fabric *f, const uint8_t *treatment, uint8_t
                             .into_first = f->into_first};
     memset(counts, 0, COUNTS * sizeof *counts);
     memset(done, NOTHING_MISSING, (size_t)f->lids);
-    int32_t *first = calloc((size_t)f->lids + 2, sizeof *first), *missing = first ? find_missing(&job, first) : NULL;
+    int32_t *first = calloc((size_t)f->lids + 2, sizeof *first);
+    int32_t *missing = first ? find_missing(&job, pages, first) : NULL;
     int code = missing ? OK : NO_MEMORY;
     if (missing && counts[MISSING])
         code = run_in_order(&job, treatment, first, missing, dependencies, order, done);

@@ -63,6 +63,7 @@ typedef struct {
  * scratch.  If this fails too, the column of another LID is copied.
  * lft: uint8 [S, L], changed in place.  A column whose repair fails keeps its entries (treatment 0) or is empty
  * (treatment 2).
+ * pages: uint8 [pages], whether an entry may be missing in each page of `page` entries of `lft`.
  * sl: uint8 [L] or [S, L], changed in place.  If a path would close a cycle on the VLs of its packets, the packets may
  * get another SL. This is done only if SLs depend on the source switch and replies do not count.  A copied column takes
  * the SLs of the other LID.
@@ -76,8 +77,9 @@ typedef struct {
  * searches visited; subtrees whose packets were split over several VLs.
  *
  * Returns 0, or 1 if memory is exhausted. */
-int ibn_repair_columns(const repair_fabric *fabric, const uint8_t *treatment, uint8_t *lft, uint8_t *sl,
-                       uint16_t *dependencies, int32_t *order, int64_t *load, uint8_t *done, int64_t *counts);
+int ibn_repair_columns(const repair_fabric *fabric, const uint8_t *treatment, uint8_t *lft,
+                       const uint8_t *pages, int64_t page, uint8_t *sl, uint16_t *dependencies, int32_t *order,
+                       int64_t *load, uint8_t *done, int64_t *counts);
 
 /* Move entries of complete LFTs off the channels with the highest utilisation (load times inverse capacity).
  * Afterwards, entries whose move turned out to be needless get their value in fabric->preferred again.

@@ -163,12 +163,13 @@ uint32_t ibn_repair_vls_of(const repair_state *job, int32_t s)
     return f->replies ? vls | vls_of_replies(job, s) : vls;
 }
 
-/* List the switches that send towards the current LID directly to switch u.  They are appended to job->queue, from
- * index `tail` on.  `column` is a copy of the LFT column, or NULL if there is none.  If the senders were counted, the
- * search ends once all are found.  Returns the new length of the queue. */
-static int32_t queue_senders(repair_state *job, const uint8_t *column, int32_t u, int32_t tail)
+/* List the switches that send towards the current LID directly to the switch at index `head` of job->queue.  They are
+ * appended to job->queue, from index `tail` on.  `column` is a copy of the LFT column, or NULL if there is none.  If the
+ * senders were counted, the search ends once all are found.  Returns the new length of the queue. */
+static int32_t queue_senders(repair_state *job, const uint8_t *column, int32_t head, int32_t tail)
 {
     const repair_fabric *f = job->f;
+    const int32_t u = job->queue[head];
     const uint16_t *senders = job->senders[job->lid];
     const int32_t end = column && senders ? tail + senders[u] : INT32_MAX;
     for (int32_t i = f->into_first[u]; !column && i < f->into_first[u + 1]; i++)
@@ -177,6 +178,7 @@ static int32_t queue_senders(repair_state *job, const uint8_t *column, int32_t u
         const int32_t y = job->into_src[i], e = f->into[i];
         if (column ? column[y] != job->into_port[i] || !f->alive[e] : ibn_repair_next_channel(job, y) != e)
             continue;
+        job->parent[tail] = head;
         job->through[tail] = e;
         job->queue[tail++] = y;
     }
@@ -192,11 +194,10 @@ void ibn_repair_collect_subtree(repair_state *job, int32_t root)
     int32_t tail = 0;
     job->queue[tail++] = root;
     for (int32_t head = 0; head < tail; head++) {
-        const int32_t u = job->queue[head];
         if (!column && tail > LARGE_SUBTREE)
             column = copy_columns(job);
-        tail = queue_senders(job, column, u, tail);
-        job->place[u] = head;
+        tail = queue_senders(job, column, head, tail);
+        job->place[job->queue[head]] = head;
         if (head == 0)
             job->children = tail - 1;
     }
@@ -208,9 +209,8 @@ void ibn_repair_collect_subtree(repair_state *job, int32_t root)
         job->flow[i] = f->sources[job->queue[i]] * f->weight[job->lid];
     }
     for (int32_t i = tail - 1; i > 0; i--) {
-        const int32_t parent = job->place[f->dst[job->through[i]]];
-        job->vls[parent] |= job->vls[i];
-        job->flow[parent] += job->flow[i];
+        job->vls[job->parent[i]] |= job->vls[i];
+        job->flow[job->parent[i]] += job->flow[i];
     }
 }
 

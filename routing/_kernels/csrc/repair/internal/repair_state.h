@@ -100,6 +100,7 @@ typedef struct {
     /* [S] the switches of the current subtree in breadth-first order; queue[0] is the disconnected (or displaced)
      * switch */
     int32_t *queue;
+    int32_t *parent;  /* [S] in the order of `queue`: index in `queue` of the next switch on the path */
     int32_t *through; /* [S] in the order of `queue`: channel by which the switch sends towards the current LID */
     /* [S] in the order of `queue`: VLs, as bits, of the packets that the switch sends or forwards to the current LID */
     uint16_t *vls;
