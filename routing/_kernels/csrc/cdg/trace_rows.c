@@ -12,6 +12,7 @@
  * A dependency is stored as one bit, by its first channel and the number of its second channel.  So the bits of a large
  * fabric fit into a cache.  Each thread has its own bits; the bits of all threads are combined by OR in the end. */
 #include "cdg/internal/trace_rows.h"
+#include "core/internal/arrays.h"
 #include "core/internal/work_queue.h"
 #include "core/parallel.h"
 
@@ -49,6 +50,7 @@ typedef struct {
      * switches */
     uint8_t *last;
     int code;
+    array_list arrays; /* all arrays above */
 } worker_t;
 
 static int32_t degree(const cdg_tables *t, int32_t s)
@@ -229,23 +231,18 @@ static void run(void *workers, int32_t me)
     worker_t *w = (worker_t *)workers + me;
     job_t *j = w->j;
     const size_t S = (size_t)j->t->switches + 1;
-    w->order = malloc(S * sizeof *w->order);
-    w->next = malloc(S * sizeof *w->next);
-    w->again = malloc(S * sizeof *w->again);
-    w->far = malloc(S);
-    w->state = malloc(S * BLOCK * sizeof *w->state);
-    w->bits = calloc(2 * (size_t)j->extended * j->words + 1, sizeof *w->bits);
-    w->last = calloc(2 * (size_t)j->extended + 1, 1);
-    w->code = w->order && w->next && w->again && w->far && w->state && w->bits && w->last ? OK : NO_MEMORY;
+    w->order = ibn_core_arrays_add(&w->arrays, S, sizeof *w->order);
+    w->next = ibn_core_arrays_add(&w->arrays, S, sizeof *w->next);
+    w->again = ibn_core_arrays_add(&w->arrays, S, sizeof *w->again);
+    w->far = ibn_core_arrays_add(&w->arrays, S, 1);
+    w->state = ibn_core_arrays_add(&w->arrays, S * BLOCK, sizeof *w->state);
+    w->bits = ibn_core_arrays_add(&w->arrays, 2 * (size_t)j->extended * j->words + 1, sizeof *w->bits);
+    w->last = ibn_core_arrays_add(&w->arrays, 2 * (size_t)j->extended + 1, 1);
+    w->code = w->arrays.failed ? NO_MEMORY : OK;
     int32_t b;
     while (w->code == OK && (b = ibn_core_next_item(&j->next)) < j->blocks && !atomic_load(&j->failed))
         if (!run_block(w, j->lid + j->block[b], j->block[b + 1] - j->block[b]))
             atomic_store(&j->failed, 1);
-    free(w->order);
-    free(w->next);
-    free(w->again);
-    free(w->far);
-    free(w->state);
 }
 
 /* Write the dependencies that one thread has found to `dep`, in the format of ibn_cdg_trace.  `kind` 0: routes to CAs
@@ -336,10 +333,8 @@ int ibn_cdg_trace_rows(const cdg_tables *t, int32_t threads, uint8_t *hops, uint
     *done = code == OK && !atomic_load(&j.failed);
     if (*done)
         finish(&j, workers, threads, dep);
-    for (int32_t i = 0; i < threads; i++) {
-        free(workers[i].bits);
-        free(workers[i].last);
-    }
+    for (int32_t i = 0; i < threads; i++)
+        ibn_core_arrays_free(&workers[i].arrays);
     free(j.lid);
     free(j.block);
     return code;

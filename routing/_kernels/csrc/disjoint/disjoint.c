@@ -15,18 +15,18 @@ static int prepare(disjoint_job *job, const disjoint_trees *trees)
     job->next = trees->next;
     job->load[0] = trees->load;
     job->load[1] = trees->load + net->channels;
-    job->mask = malloc(entries);
-    job->depth = malloc(entries * sizeof *job->depth);
-    job->conflict = calloc(entries, 1);
-    job->order = net->shared ? malloc(switches * switches + 1) : NULL;
-    job->stamp = calloc(channels, sizeof *job->stamp);
-    job->mark = calloc(channels, 1);
-    job->kept = calloc(channels, 1);
-    job->forwarded = calloc(switches + 1, sizeof *job->forwarded);
-    job->shuffled = malloc((4 * switches + 1) * sizeof *job->shuffled);
+    array_list *arrays = &job->arrays;
+    job->mask = ibn_core_arrays_add(arrays, entries, 1);
+    job->depth = ibn_core_arrays_add(arrays, entries, sizeof *job->depth);
+    job->conflict = ibn_core_arrays_add(arrays, entries, 1);
+    job->order = net->shared ? ibn_core_arrays_add(arrays, switches * switches + 1, 1) : NULL;
+    job->stamp = ibn_core_arrays_add(arrays, channels, sizeof *job->stamp);
+    job->mark = ibn_core_arrays_add(arrays, channels, 1);
+    job->kept = ibn_core_arrays_add(arrays, channels, 1);
+    job->forwarded = ibn_core_arrays_add(arrays, switches + 1, sizeof *job->forwarded);
+    job->shuffled = ibn_core_arrays_add(arrays, 4 * switches + 1, sizeof *job->shuffled);
     job->random = net->seed;
-    if (!job->mask || !job->depth || !job->conflict || !job->stamp || !job->mark || !job->kept || !job->forwarded
-        || !job->shuffled || (net->shared && !job->order))
+    if (arrays->failed)
         return DISJOINT_NO_MEMORY;
     job->turn = job->shuffled + switches;
     job->queue = job->turn + switches;
@@ -39,19 +39,6 @@ static int prepare(disjoint_job *job, const disjoint_trees *trees)
     for (int32_t d = 0; d < net->switches; d++)
         job->depth[disjoint_row(job, d, 0) + d] = 0;
     return DISJOINT_OK;
-}
-
-static void dispose(disjoint_job *job)
-{
-    free(job->mask);
-    free(job->depth);
-    free(job->conflict);
-    free(job->stamp);
-    free(job->mark);
-    free(job->kept);
-    free(job->order);
-    free(job->forwarded);
-    free(job->shuffled);
 }
 
 int ibn_disjoint_trees(const disjoint_request *request, const disjoint_trees *trees)
@@ -68,7 +55,7 @@ int ibn_disjoint_trees(const disjoint_request *request, const disjoint_trees *tr
         code = ibn_disjoint_local_search(&job);
         ibn_disjoint_state_orders(&job, trees->order);
     }
-    dispose(&job);
+    ibn_core_arrays_free(&job.arrays);
     return code;
 }
 

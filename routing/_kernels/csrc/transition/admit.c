@@ -118,14 +118,15 @@ static int prepare(job *j)
     int failed = ibn_transition_prepare_paths(&j->paths, t);
     failed |= ibn_transition_round_prepare(&j->stage, t);
     failed |= ibn_core_acyclic_prepare(&j->graph, &j->where, NULL, NULL);
-    j->flow = malloc(((size_t)t->switches + 1) * sizeof *j->flow);
-    j->from = malloc(((size_t)t->xfirst[t->switches] + 1) * sizeof *j->from);
-    j->found = malloc(most * sizeof *j->found);
-    j->dependency = malloc(most * sizeof *j->dependency);
-    j->vls = malloc(most * sizeof *j->vls);
-    j->step = malloc(most * sizeof *j->step);
-    j->undo = malloc(most * ((size_t)net->vls + 1) * sizeof *j->undo);
-    failed |= !(j->flow && j->from && j->found && j->dependency && j->vls && j->step && j->undo);
+    array_list *arrays = &j->graph.arrays;
+    j->flow = ibn_core_arrays_add(arrays, (size_t)t->switches + 1, sizeof *j->flow);
+    j->from = ibn_core_arrays_add(arrays, (size_t)t->xfirst[t->switches] + 1, sizeof *j->from);
+    j->found = ibn_core_arrays_add(arrays, most, sizeof *j->found);
+    j->dependency = ibn_core_arrays_add(arrays, most, sizeof *j->dependency);
+    j->vls = ibn_core_arrays_add(arrays, most, sizeof *j->vls);
+    j->step = ibn_core_arrays_add(arrays, most, sizeof *j->step);
+    j->undo = ibn_core_arrays_add(arrays, most * ((size_t)net->vls + 1), sizeof *j->undo);
+    failed |= arrays->failed;
     for (int32_t s = 0; s < t->switches && !failed; s++)
         for (int32_t x = t->xfirst[s]; x < t->xfirst[s + 1]; x++)
             j->from[x] = s;
@@ -137,13 +138,6 @@ static void dispose(job *j)
     ibn_transition_dispose_paths(&j->paths);
     ibn_transition_round_dispose(&j->stage);
     ibn_core_acyclic_dispose(&j->graph);
-    free(j->flow);
-    free(j->from);
-    free(j->found);
-    free(j->dependency);
-    free(j->vls);
-    free(j->step);
-    free(j->undo);
 }
 
 int ibn_transition_admit(const transition_tables *t, const transition_net *net, const uint32_t *enter,

@@ -96,18 +96,15 @@ static int add_up(cf_state *x, int32_t most)
 {
     const size_t block = (size_t)x->tree->switches * most + 1, channels = (size_t)x->tree->first[x->tree->switches];
     sums_t sums = {.x = x, .most = most};
-    sums.flow = malloc(x->threads * block * sizeof *sums.flow);
-    sums.load = calloc(x->threads * channels + 1, sizeof *sums.load);
-    sums.port = malloc(x->threads * block);
-    int code = sums.flow && sums.load && sums.port ? CF_OK : CF_NO_MEMORY;
+    sums.flow = ibn_core_arrays_add(&x->arrays, x->threads * block, sizeof *sums.flow);
+    sums.load = ibn_core_arrays_add(&x->arrays, x->threads * channels + 1, sizeof *sums.load);
+    sums.port = ibn_core_arrays_add(&x->arrays, x->threads, block);
+    int code = x->arrays.failed ? CF_NO_MEMORY : CF_OK;
     if (code == CF_OK)
         code = ibn_core_parallel(x->threads, x->threads, sum_part, &sums);
     for (int32_t part = 0; code == CF_OK && part < x->threads; part++)
         for (size_t c = 0; c < channels; c++)
             x->load[c] += sums.load[part * channels + c];
-    free(sums.flow);
-    free(sums.load);
-    free(sums.port);
     return code;
 }
 
@@ -343,15 +340,14 @@ int ibn_trees_closed_form_search(cf_state *x, int32_t passes, uint8_t *may_miss)
     if (x->counts[0] == 0 || most == 0)
         return CF_OK;
     search_t s = {.x = x, .size = 1 << 16, .may_miss = may_miss};
-    s.port = malloc((size_t)x->tree->switches * most);
-    s.wanted = malloc((size_t)x->tree->switches * most);
+    const size_t switches = (size_t)x->tree->switches;
+    s.port = ibn_core_arrays_add(&x->arrays, switches, (size_t)most);
+    s.wanted = ibn_core_arrays_add(&x->arrays, switches, (size_t)most);
     s.open = malloc((size_t)s.size * sizeof *s.open);
-    s.begin = calloc((size_t)x->lids->groups + 1, sizeof *s.begin);
-    s.expected = calloc((size_t)x->tree->switches, sizeof *s.expected);
-    int code = s.port && s.wanted && s.open && s.begin && s.expected ? add_up(x, most) : CF_NO_MEMORY;
-    double *senders = calloc((size_t)x->tree->switches + 1, sizeof *senders);
-    if (!senders)
-        code = CF_NO_MEMORY;
+    s.begin = ibn_core_arrays_add(&x->arrays, (size_t)x->lids->groups + 1, sizeof *s.begin);
+    s.expected = ibn_core_arrays_add(&x->arrays, switches, sizeof *s.expected);
+    double *senders = ibn_core_arrays_add(&x->arrays, switches + 1, sizeof *senders);
+    int code = s.open && !x->arrays.failed ? add_up(x, most) : CF_NO_MEMORY;
     if (code == CF_OK)
         estimate_flow(&s);
     for (int32_t v = 0; code == CF_OK && v < x->tree->switches; v++)
@@ -359,11 +355,6 @@ int ibn_trees_closed_form_search(cf_state *x, int32_t passes, uint8_t *may_miss)
     for (int32_t pass = 0; code == CF_OK && pass <= passes && !(pass > 0 && is_even(x, senders)); pass++)
         for (int32_t g = 0; g < x->lids->groups && code == CF_OK; g++)
             code = search_group(&s, g, pass);
-    free(senders);
-    free(s.port);
-    free(s.wanted);
     free(s.open);
-    free(s.begin);
-    free(s.expected);
     return code;
 }
