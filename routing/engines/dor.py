@@ -66,11 +66,13 @@ class DimensionOrder:
         routes = GridRoutes.of(fabric, options)
         warn_of_miscabled(routes)
         found = time.perf_counter()
-        sl, needed = np.zeros(len(fabric.lids), np.uint8), 0
-        for choice in (routes.balanced() if vls > 1 else None, routes):
-            if choice is not None and needed == 0:
-                routes = choice
-                sl, needed = self._service_levels(routes, vls)
+        sl, needed = self._service_levels(routes, vls, orders=(False, True))
+        # Moved paths need more VLs.  So no path moves if the VLs do not suffice without moves.
+        for balanced in routes.balanced() if needed and vls > 1 else ():
+            moved, used = self._service_levels(balanced, vls, orders=(False,))
+            if used:
+                routes, sl, needed = balanced, moved, used
+                break
         trees = Balanced(routes.next_channel, np.zeros(0), np.zeros(0))
         facts = routes.facts()
         if needed == 0:
@@ -84,20 +86,28 @@ class DimensionOrder:
         )
 
     @staticmethod
-    def _service_levels(routes: GridRoutes, vls: int) -> tuple[npt.NDArray[np.uint8], int]:
+    def _service_levels(routes: GridRoutes, vls: int, *, orders: tuple[bool, ...]) -> tuple[npt.NDArray[np.uint8], int]:
         """Return the SLs, and the number of VLs on which the paths close no cycle.  The number is 0 if there are too
         few VLs.
+
+        Each order states whether paths with a detour are placed first.  The orders are tried one after the other.
         """
         paths, lids = routes.paths, len(routes.fabric.lids)
         if not paths.rings and paths.regular.all():
             return round_robin_sls(routes.destinations, lids, vls), 1
         every = np.ones(paths.hop.shape, bool)
-        placed = place(routes, every, paths.crossing, vls, visits=VISITS)
-        if placed.failed:
-            # If all paths try VL 0 first, they spread less over the VLs, and more of them fit.
-            placed = place(routes, every, np.zeros_like(paths.crossing), vls, visits=VISITS)
-        if placed.failed:
+        # If all paths try VL 0 first, the most paths fit.  Which order of the paths needs fewer VLs depends on the
+        # fabric.
+        for detours_first in orders:
+            placed = place(
+                routes, every, np.zeros_like(paths.crossing), vls, visits=VISITS, detours_first=detours_first
+            )
+            if not placed.failed:
+                break
+        else:
             return np.zeros(lids, np.uint8), 0
+        spread = place(routes, every, paths.crossing, vls, visits=VISITS)
+        placed = placed if spread.failed else spread
         if placed.used <= 1:
             return round_robin_sls(routes.destinations, lids, vls), 1
         vl = np.where(placed.vl == 255, 0, placed.vl).astype(np.uint8)

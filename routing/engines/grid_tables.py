@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -23,6 +23,8 @@ from routing.grids.paths import NONE, GridPaths, grid_paths
 from routing.grids.seeded import seeded
 
 Rows = npt.NDArray[np.int64]
+BALANCED = 4
+"""Number of balanced versions of paths that are tried, each after the first with a third of the work of the one before."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,15 +77,21 @@ class GridRoutes:
             side = _alternate(destinations)
         return cls(fabric, options, coordinates, destinations, bundles, paths, side)
 
-    def balanced(self) -> GridRoutes | None:
-        """Return routes with balanced paths around missing links; None if no link is missing."""
-        destinations = self.destinations
+    def balanced(self) -> Iterator[GridRoutes]:
+        """Yield routes with balanced paths around missing links, those with the most moved paths first.
+
+        The fewer paths move, the fewer VLs are necessary.  If no link is missing, there are no such routes.
+        """
         if missing_links(self.fabric, self.coordinates, self.bundles) == 0:
-            return None
+            return
+        destinations = self.destinations
         weight = np.zeros((2, self.fabric.switches))
         np.add.at(weight, (self.side, destinations.root), destinations.share)
         visits = round(VISITS * self.options.effort)
-        return replace(self, paths=balance_detours(self.fabric, self.bundles, self.paths, weight, visits=visits))
+        for _ in range(BALANCED):
+            paths, visited = balance_detours(self.fabric, self.bundles, self.paths, weight, visits=visits)
+            yield replace(self, paths=paths)
+            visits = visited // 3
 
     @cached_property
     def next_channel(self) -> npt.NDArray[np.uint8]:
@@ -224,7 +232,13 @@ class VlPlacement:
 
 
 def place(
-    routes: GridRoutes, wanted: npt.NDArray[np.bool_], start: npt.NDArray[np.uint8], vls: int, *, visits: int
+    routes: GridRoutes,
+    wanted: npt.NDArray[np.bool_],
+    start: npt.NDArray[np.uint8],
+    vls: int,
+    *,
+    visits: int,
+    detours_first: bool = False,
 ) -> VlPlacement:
     """Assign to each path the first VL, from its start VL on, on which it closes no cycle.
 
@@ -237,11 +251,13 @@ def place(
     wanted
         bool[2, S, S] by set of paths, destination and source: the paths to place.
     start
-        uint8[2, S, S]: VL that each path tries first.  Paths without a detour are placed before paths with one.
+        uint8[2, S, S]: VL that each path tries first.
     vls
         Number of VLs.
     visits
         Channels that cycle searches may visit.
+    detours_first
+        Whether paths with a detour are placed before paths without one, instead of after them.
     """
     fabric, paths = routes.fabric, routes.paths
     switches, channels = fabric.switches, fabric.channels
@@ -255,7 +271,7 @@ def place(
     if routes.options.reversible:
         irregular |= ~paths.regular[0, source, root]
         pair = np.minimum(root, source) * switches + np.maximum(root, source)
-    by_pair = np.lexsort((root, pair, irregular))
+    by_pair = np.lexsort((root, pair, irregular ^ detours_first))
     side, root, source, pair = side[by_pair], root[by_pair], source[by_pair], pair[by_pair]
     heads = np.flatnonzero(np.diff(pair, prepend=-1))
     groups = PathGroups(

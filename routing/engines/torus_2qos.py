@@ -4,6 +4,7 @@ decide which VL it uses.
 
 from __future__ import annotations
 
+import contextlib
 import time
 
 import numpy as np
@@ -79,15 +80,14 @@ class TorusTwoQos:
             raise NotEnoughVLs(base, vls)
         if options.first_vl + datelines > SLS:
             raise RoutingError(f"{routes.paths.rings} dimensions with rings need {datelines} SLs, there are too few")
+        code, spare = self._codes(routes, datelines, base, vls)
         # Moved paths change their SLs, and replies to them need not be safe. So paths move only if some paths need
         # other SLs anyway.
-        balanced = None if options.vls == "min" or routes.paths.regular.all() else routes.balanced()
-        try:
-            code, spare = self._codes(balanced or routes, datelines, base, vls)
-            routes = balanced or routes
-        except NotEnoughVLs:
-            # The paths before balancing may need fewer VLs than the balanced ones.
-            code, spare = self._codes(routes, datelines, base, vls)
+        for balanced in () if options.vls == "min" or routes.paths.regular.all() else routes.balanced():
+            with contextlib.suppress(NotEnoughVLs):
+                code, spare = self._codes(balanced, datelines, base, vls)
+                routes = balanced
+                break
         trees = Balanced(routes.next_channel, np.zeros(0), np.zeros(0))
         used = base + spare
         tables = vl_tables(routes.by_lid(code), used, options)

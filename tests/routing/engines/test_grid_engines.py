@@ -155,7 +155,7 @@ def test_moved_paths_end_at_their_destinations_and_lower_the_highest_load(seed):
     links = between_switches(whole).tolist()
     fabric = whole.without_links(sorted(random.Random(seed).sample(links, 4)))
     routes = GridRoutes.of(fabric, EngineOptions())
-    balanced = routes.balanced()
+    balanced = next(routes.balanced())
     assert highest_load(balanced) < highest_load(routes)
     changed = balanced.paths.hop != routes.paths.hop
     assert changed.any() and not (changed & balanced.paths.regular).any()
@@ -181,6 +181,6 @@ def highest_load(routes):
 @pytest.mark.parametrize(("name", "size"), [("torus", "5x4x3"), ("mesh", "4x3"), ("hyperx", "4x3"), ("hypercube", "4")])
 def test_paths_move_only_if_links_are_missing(name, size):
     whole = generate(name, [size], cas=1)
-    assert GridRoutes.of(whole, EngineOptions()).balanced() is None
+    assert list(GridRoutes.of(whole, EngineOptions()).balanced()) == []
     for link in between_switches(whole).tolist()[::7]:
-        assert GridRoutes.of(whole.without_links([link]), EngineOptions()).balanced() is not None
+        assert any(GridRoutes.of(whole.without_links([link]), EngineOptions()).balanced())

@@ -1,0 +1,24 @@
+#ifndef IBNUE_GRID_BALANCE_H
+#define IBNUE_GRID_BALANCE_H
+#include <stdint.h>
+/* Trees of paths towards switches, with their flows.  A bundle is all parallel channels from one switch to another. */
+typedef struct {
+    int32_t switches;     /* S, number of switches */
+    int32_t bundles;      /* N, number of bundles */
+    int32_t trees;        /* T, number of trees */
+    int32_t longer;       /* number of hops by which a move may make a path longer */
+    const int32_t *first; /* [S + 1], the bundles out of switch s are first[s] to first[s + 1] - 1 */
+    const int32_t *dst;   /* [N], switch where each bundle ends */
+    const int32_t *src;   /* [N], switch where each bundle begins */
+    const double *inverse_capacity; /* [N], inverse capacity of each bundle; the utilisation is load times this value */
+    const int32_t *root;            /* [T], destination of each tree */
+    /* The arrays below change with each move. */
+    uint8_t *hop;     /* [T, S], index of the bundle by which each switch sends, 255: none */
+    uint8_t *regular; /* [T, S], 0 for paths that a move has changed */
+    int32_t *hops;    /* [T, S], number of hops to the destination, -1: there is no path */
+    double *flow;     /* [T, S], traffic that passes each switch */
+    double *load;     /* [N], traffic on each bundle */
+} ibn_grid_trees;
+/* Move paths away from the bundles with the highest utilisation: see grid_balance.c. */
+int ibn_trees_balance_grid(const ibn_grid_trees *trees, int64_t *visits);
+#endif

@@ -1,0 +1,72 @@
+"""Kernel wrapper: balance the trees of a grid by moving single switches to other next hops."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from routing._kernels.native import check, ffi, lib, point
+from routing._kernels.symmetric_paths import LinkBundles
+
+
+@dataclass(frozen=True, eq=False)
+class FlowTrees:
+    """Trees of paths towards switches, with their flows.
+
+    Attributes
+    ----------
+    roots
+        int32[T], destination of each tree.
+    hop, regular
+        uint8[T, S]: index of the bundle by which each switch sends, 255 for none, and whether the path is regular.
+    hops
+        int32[T, S], number of hops to the destination, -1 for no path.
+    flow, load
+        float64[T, S] and float64[N]: traffic through each switch in a tree, and traffic on each bundle.
+    """
+
+    roots: npt.NDArray[np.int32]
+    hop: npt.NDArray[np.uint8]
+    regular: npt.NDArray[np.uint8]
+    hops: npt.NDArray[np.int32]
+    flow: npt.NDArray[np.float64]
+    load: npt.NDArray[np.float64]
+
+
+def balance_trees(bundles: LinkBundles, trees: FlowTrees, *, longer: int, visits: int) -> int:
+    """Lower the highest utilisation of the bundles, by changing the arrays of ``trees`` in place.
+
+    A step moves one switch of one tree, with all switches that send through it, to another neighbour.  The paths over
+    it become irregular.
+
+    Parameters
+    ----------
+    bundles, trees
+        Bundles of parallel links, and the trees.
+    longer
+        Number of hops by which a move may make a path longer.
+    visits
+        Number of switches that the search may visit.
+
+    Returns
+    -------
+    int
+        Number of switches that the search has visited.
+
+    Notes
+    -----
+    Cost of a step: O(T + N), and O(S degree hops) for each examined tree.
+    """
+    switches = len(bundles.first) - 1
+    src = np.repeat(np.arange(switches, dtype=np.int32), np.diff(bundles.first))
+    struct = ffi.new("ibn_grid_trees *")
+    struct.switches, struct.bundles, struct.trees, struct.longer = switches, len(bundles.dst), len(trees.roots), longer
+    point(
+        struct, first=bundles.first, dst=bundles.dst, src=src, inverse_capacity=bundles.inverse_capacity,
+        root=trees.roots, hop=trees.hop, regular=trees.regular, hops=trees.hops, flow=trees.flow, load=trees.load,
+    )  # fmt: skip
+    count = ffi.new("int64_t *", max(visits, 0))
+    check(lib.ibn_trees_balance_grid(struct, count))
+    return int(count[0])

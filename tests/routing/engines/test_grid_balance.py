@@ -1,0 +1,62 @@
+"""The balance around missing links makes the moves of a slow reference, and lowers the highest utilisation."""
+
+import numpy as np
+import pytest
+from slow_grid_balance import balance_slowly
+
+from routing._kernels.symmetric_paths import LinkBundles
+from routing.deadlock.proof import prove
+from routing.engines import ENGINES
+from routing.engines.base import EngineOptions
+from routing.engines.destinations import inverse_capacity
+from routing.engines.grid_balance import balance_detours
+from routing.engines.grid_tables import GridRoutes
+from routing.faults.choose import between_switches
+from routing.topologies import generate
+
+SHAPES = [
+    ("torus", "5x5"),
+    ("torus", "6x4x3"),
+    ("mesh", "5x6"),
+    ("hyperx", "5x4"),
+    ("hypercube", "4"),
+    ("torus", "4x4x4"),
+]
+
+
+def faulty(name, size, seed, *, redundancy=1, missing=0.06):
+    fabric = generate(name, [size], cas=2, redundancy=redundancy)
+    links = np.random.default_rng(seed).permutation(between_switches(fabric))
+    return fabric.without_links(links[: max(1, int(missing * len(links)))].tolist())
+
+
+@pytest.mark.parametrize(("name", "size"), SHAPES)
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_moves_are_those_of_the_reference(name, size, seed):
+    fabric = faulty(name, size, seed, redundancy=1 + seed % 2)
+    routes = GridRoutes.of(fabric, EngineOptions())
+    bundles = LinkBundles.between_switches(fabric.channels, inverse_capacity(fabric, None))
+    weight = np.random.default_rng(seed).integers(0, 4, (2, fabric.switches)).astype(float)
+    found, visits = balance_detours(fabric, bundles, routes.paths, weight, visits=1 << 40)
+    expected = balance_slowly(fabric, bundles, routes.paths, weight)
+    assert not np.array_equal(found.hop, routes.paths.hop)
+    assert np.array_equal(found.hop, expected.hop) and np.array_equal(found.regular, expected.regular)
+    assert 0 < visits < 1 << 40
+
+
+def test_without_visits_no_path_moves():
+    fabric = faulty("torus", "5x5", 1)
+    routes, weight = GridRoutes.of(fabric, EngineOptions()), np.ones((2, fabric.switches))
+    found, visits = balance_detours(fabric, routes.bundles, routes.paths, weight, visits=0)
+    assert visits == 0
+    assert np.array_equal(found.hop, routes.paths.hop) and np.array_equal(found.regular, routes.paths.regular)
+
+
+def test_fewer_paths_move_until_the_vls_suffice():
+    fabric = faulty("torus", "6x6x6", 1, missing=0.05)
+    routes = GridRoutes.of(fabric, EngineOptions())
+    moved = [np.count_nonzero(~one.paths.regular) for one in (*routes.balanced(), routes)]
+    assert len(moved) == 5 and moved == sorted(moved, reverse=True) and moved[3] > moved[4]
+    routing = ENGINES["dor"].route(fabric, EngineOptions())
+    assert "loop_free" not in routing.provenance.options and prove(fabric, routing).certified
+    assert routing.provenance.options["detours"] > moved[4]
