@@ -17,7 +17,6 @@ from routing.engines.uncounted import without_uncounted
 from routing.engines.vl_assignment import round_robin_sls, vl_tables, vls_allowed
 from routing.errors import InputWarning
 from routing.fabric import Fabric
-from routing.grids.miscabled import alternative_links, link_names, surplus_links
 from routing.tables import Routing
 
 VISITS = 400_000_000
@@ -95,19 +94,19 @@ class DimensionOrder:
         paths, lids = routes.paths, len(routes.fabric.lids)
         if not paths.rings and paths.regular.all():
             return round_robin_sls(routes.destinations, lids, vls), 1
-        every = np.ones(paths.hop.shape, bool)
-        # If all paths try VL 0 first, the most paths fit.  Which order of the paths needs fewer VLs depends on the
-        # fabric.
+        every, zero = np.ones(paths.hop.shape, bool), np.zeros_like(paths.crossing)
+        # Paths spread over the VLs if each first tries the VL of its datelines.  If all paths try VL 0 first, more of
+        # them fit.  Which order of the paths needs fewer VLs depends on the fabric.
+        spread = place(routes, every, paths.crossing, vls, visits=VISITS) if paths.regular.all() else None
+        placed = spread
         for detours_first in orders:
-            placed = place(
-                routes, every, np.zeros_like(paths.crossing), vls, visits=VISITS, detours_first=detours_first
-            )
-            if not placed.failed:
-                break
-        else:
+            if placed is None or placed.failed:
+                placed = place(routes, every, zero, vls, visits=VISITS, detours_first=detours_first)
+        if placed is None or placed.failed:
             return np.zeros(lids, np.uint8), 0
-        spread = place(routes, every, paths.crossing, vls, visits=VISITS)
-        placed = placed if spread.failed else spread
+        if spread is None:
+            spread = place(routes, every, paths.crossing, vls, visits=VISITS)
+            placed = placed if spread.failed else spread
         if placed.used <= 1:
             return round_robin_sls(routes.destinations, lids, vls), 1
         vl = np.where(placed.vl == 255, 0, placed.vl).astype(np.uint8)
@@ -119,18 +118,16 @@ class DimensionOrder:
 ENGINE = DimensionOrder()
 
 
+WARNINGS = {
+    "miscabled": "fits no coordinates: it may be miscabled",
+    "miscabled_instead": "may be miscabled instead: the coordinates fit as well if two switches exchange theirs",
+    "surplus": "has more parallel links than usual, and other neighbours lack a link: it may be miscabled",
+}
+"""Text of the warning about a link, by its key in :func:`routing.grids.miscabled.facts`."""
+
+
 def warn_of_miscabled(routes: GridRoutes) -> None:
     """Issue a warning for each link that may be miscabled: it fits no coordinates, or may fit them only by chance."""
-    fabric, coordinates = routes.fabric, routes.coordinates
-    for name in link_names(fabric, coordinates.miscabled):
-        warnings.warn(f"link {name} fits no coordinates: it may be miscabled", InputWarning, stacklevel=3)
-    for name in link_names(fabric, alternative_links(fabric, coordinates)):
-        warnings.warn(
-            f"link {name} may be miscabled instead: the coordinates fit as well if two switches exchange theirs",
-            InputWarning, stacklevel=3,
-        )  # fmt: skip
-    for name in link_names(fabric, surplus_links(fabric, coordinates)):
-        warnings.warn(
-            f"link {name} has more parallel links than usual, and other neighbours lack a link: it may be miscabled",
-            InputWarning, stacklevel=3,
-        )  # fmt: skip
+    for key, text in WARNINGS.items():
+        for name in routes.links_named(key):
+            warnings.warn(f"link {name} {text}", InputWarning, stacklevel=3)

@@ -24,7 +24,7 @@ from routing.grids.seeded import seeded
 
 Rows = npt.NDArray[np.int64]
 BALANCED = 4
-"""Number of balanced versions of paths that are tried, each after the first with a third of the work of the one before."""
+"""Number of balanced versions of paths that are tried; each one gets a third of the work of the one before."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,11 +113,22 @@ class GridRoutes:
         found[:, self.destinations.lid] = of_paths[self.side, self.destinations.root].T
         return found
 
+    @cached_property
+    def _cabling(self) -> dict[str, object]:
+        return facts(self.fabric, self.coordinates)
+
+    def links_named(self, key: str) -> list[str]:
+        """Return the names of the links that may be miscabled for one reason, a key of
+        :func:`routing.grids.miscabled.facts`.
+        """
+        names = self._cabling.get(key, [])
+        return list(names) if isinstance(names, list) else []
+
     def facts(self) -> dict[str, object]:
         """Return what the provenance records: the coordinates, miscabled links, and the number of detours."""
         used = np.zeros(self.paths.regular.shape, bool)
         used[self.side, self.destinations.root] = True
-        found = facts(self.fabric, self.coordinates)
+        found = dict(self._cabling)
         found["detours"] = int(np.count_nonzero(used & ~self.paths.regular))
         return found
 

@@ -77,6 +77,7 @@ class Growth:
     _wrong: int = 0
     _forced: int = 0
     _joined: int = 0
+    _misfits: list[tuple[int, int]] | None = None
 
     @classmethod
     def of(cls, near: Neighbours, frame: Frame, chance: random.Random | None = None) -> Growth:
@@ -100,6 +101,8 @@ class Growth:
         if not made.has_failed:
             made._close_rings(at_end=True)
             made._correct()
+            # From here on, no position changes.
+            made._misfits = made.misfits()
         return made
 
     def around(self, position: Position) -> Iterator[Position]:
@@ -125,6 +128,8 @@ class Growth:
 
     def misfits(self) -> list[tuple[int, int]]:
         """Return the pairs of linked switches whose positions do not fit, or of which one has no position."""
+        if self._misfits is not None:
+            return self._misfits
         place = self.position
         component = {*place, *(b for a in place for b in self.near[a])}
         return [
