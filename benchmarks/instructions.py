@@ -1,9 +1,9 @@
 """Count the instructions that the C kernels execute, and compare the counts with stored ones.
 
 Running times depend on the machine and on other processes.  Numbers of instructions depend only on the compiler.
-valgrind counts the instructions of the kernels in three kinds of steps: routing, proof, and re-route after the loss of
-a link.  The exit status is 1 if a count exceeds the stored count by more than the tolerance.  After an intended change,
---update stores the new counts.
+valgrind counts the instructions of the kernels in four kinds of steps: routing, proof, re-route after the loss of a
+link, and simulation.  The exit status is 1 if a count exceeds the stored count by more than the tolerance.  After an
+intended change, --update stores the new counts.
 """
 
 from __future__ import annotations
@@ -23,6 +23,11 @@ from routing.deadlock.proof import prove
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
 from routing.reroute import Published, reroute
+from routing.simulate.adaptive import Adaptive, AdaptiveSimulation, Scheme, simulate_adaptive
+from routing.simulate.network import BLOCK, Timing, build_network
+from routing.simulate.options import Switching
+from routing.simulate.run import Simulation, simulate
+from routing.simulate.traffic import Process, uniform
 from routing.topologies import from_words
 
 ROOT = Path(__file__).parents[1]
@@ -30,6 +35,7 @@ STORED = Path(__file__).with_suffix(".json")
 KERNELS = "_native.abi3.so"
 TOLERANCE = 0.05
 CASES = (("torus:4x4x4,cas=2", "updn"), ("torus:4x4x4,cas=2", "nue"), ("kary-ntree:6,3", "dfsssp"))
+SIMULATED_TICKS, SIMULATED_LOAD = 500, 0.3
 CLIENT = """
 #include <valgrind/callgrind.h>
 void start(void) { CALLGRIND_START_INSTRUMENTATION; CALLGRIND_ZERO_STATS; }
@@ -68,6 +74,24 @@ def work(count: Callable[[str, Callable[[], object]], object]) -> None:
         proof = count(f"prove {design} {name}", lambda f=fabric, r=routing: prove(f, r, threads=1))
         before, less = Published(fabric, routing, proof), fabric.without_links([int(fabric.channels.link[0])])
         count(f"re-route {design} {name}", lambda e=engine, o=options, b=before, f=less: reroute(e, o, b, f))
+    for name, simulation in simulations().items():
+        count(f"simulate {name}", lambda s=simulation: s.run(SIMULATED_TICKS))
+
+
+def simulations() -> dict[str, Simulation | AdaptiveSimulation]:
+    """Set up the simulations whose instructions are counted.
+
+    One has switches without any option, one has the default switches, and one has adaptive switches.
+    """
+    fabric = from_words("torus", ["4x4x4", "cas=2"])
+    routing = ENGINES["updn"].route(fabric, EngineOptions(threads=1, vls=2, effort=0.01))
+    network = build_network(fabric, routing, Timing(tick=1.0, wire=1, switch=1, block=1.0, buffer=8), vls=3)
+    traffic = uniform(network, SIMULATED_LOAD, bytes=BLOCK, mtu=BLOCK, process=Process.BERNOULLI)
+    return {
+        "ideal crossbars": simulate(network, traffic, switching=Switching(speedup=0)),
+        "crossbars of speedup 1": simulate(network, traffic),
+        "adaptive switches": simulate_adaptive(network, traffic, Adaptive(Scheme.ESCAPE, stay=True)),
+    }
 
 
 def run_inside(client: str) -> None:
