@@ -72,9 +72,9 @@ WORKLOAD_KEYS: Mapping[str, set[str]] = {
     "skew": {"all-to-all-v"},
 }
 CHANGE_KEYS: Mapping[str, set[str]] = {
-    "every": {"one by one", "rounds", "removed first", "drained", "double scheme"},
-    "order": {"one by one", "rounds"},
-    "shuffle": {"one by one", "rounds"},
+    "every": {"one by one", "rounds", "removed first", "drained", "single scheme", "double scheme"},
+    "order": {"one by one", "rounds", "single scheme"},
+    "shuffle": {"one by one", "rounds", "single scheme"},
 }
 
 

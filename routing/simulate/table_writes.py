@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from routing.deadlock.double_scheme import double_scheme
 from routing.deadlock.schedule_search import find_schedule
+from routing.deadlock.single_scheme import lids_to_drain
 from routing.errors import OptionError
 from routing.fabric import NO_PORT, Fabric
 from routing.simulate.network import data_vls
@@ -118,6 +119,21 @@ class TableChange:
         nothing, everything = np.zeros(len(self.fabric.lids), bool), np.ones(len(self.fabric.lids), bool)
         return [TableWrite(0, held=everything), TableWrite(self.every, *_all(self.new), nothing, everything)]
 
+    def single_scheme(self) -> list[TableWrite]:
+        """Return the writes of the Single Scheme (:mod:`routing.deadlock.single_scheme`).
+
+        CAs send nothing to some LIDs for ``every`` ticks.  Then the switches are written one by one, in half of
+        ``every``.  With the last write, CAs send to all LIDs again.
+        """
+        wait, nothing = lids_to_drain(self.fabric, self.old, self.new, threads=1), np.zeros(len(self.fabric.lids), bool)
+        steps = replace(self, every=0).one_by_one()
+        later = [
+            replace(write, after=self.every + place * (self.every // 2) // len(steps))
+            for place, write in enumerate(steps)
+        ]
+        later[0] = replace(later[0], drained=wait)
+        return [TableWrite(0, held=wait), *later[:-1], replace(later[-1], held=nothing)]
+
     def double_scheme(self) -> list[TableWrite]:
         """Return the writes of the Double Scheme: the LIDs are split into two sets, which drain one after the other.
 
@@ -144,6 +160,7 @@ METHODS: Mapping[str, Callable[[TableChange], list[TableWrite]]] = {
     "rounds": TableChange.rounds,
     "removed first": TableChange.removed_first,
     "drained": TableChange.drained,
+    "single scheme": TableChange.single_scheme,
     "double scheme": TableChange.double_scheme,
 }
 """Methods to change tables, by the name that a scenario uses."""

@@ -1,0 +1,49 @@
+"""Single Scheme: install new tables while traffic that closes no credit loop continues, adapted to InfiniBand.
+
+Old packets on the escape channels leave before packets on new routes may enter these channels.  So old and new routes
+are separated in time.  Other packets continue.
+
+Source: Pinkston, Pang and Duato (2003).  There, the routes of escape channels change, and packets on adaptive channels
+continue.  An InfiniBand switch has one forwarding table for all VLs.  So here, packets to some LIDs wait until older
+packets to these LIDs have left.  Packets to all other LIDs continue.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from routing.deadlock.mixed import MixedGraphs, Mixture
+from routing.fabric import Fabric
+from routing.tables import Routing
+
+
+def lids_to_drain(fabric: Fabric, old: Routing, new: Routing, *, threads: int = 2) -> npt.NDArray[np.bool_]:
+    """Return bool[L], the LIDs to which no packet may be in the fabric while the new tables are written.
+
+    Packets to all other LIDs may meet old and new entries in any mixture.  Together with packets to any LID on new
+    routes, they close no credit loop.  So senders may continue to send to the other LIDs, and the switches may be
+    written in any order.  No LID of the result can be left out, but a smaller set may exist.
+
+    All LIDs are in the result if packets change their VLs along their paths, if the SL2VL tables change, or if the new
+    routes with the old SLs have a credit loop.
+
+    Raises
+    ------
+    TableError
+        The shapes do not fit the fabric.
+
+    Notes
+    -----
+    Traffic from or to CAs and routers counts, without replies.  Cost: O(S) for each LID that changes, and one pass over
+    the new tables.
+    """
+    mixture = Mixture.of(fabric, old, new)
+    later = MixedGraphs(mixture.between(mixture.after, mixture.after), threads=threads)
+    everything = np.ones(len(fabric.lids), bool)
+    if not later.fixed or later.order(replies=False, switch_pairs=False) is None:
+        return everything
+    # LIDs of CAs are admitted first, because switches receive hardly any traffic.
+    changed = mixture.changed[np.argsort(mixture.of_switch[mixture.changed], kind="stable")]
+    admitted = later.admit(mixture.before, mixture.after, changed, replies=False)
+    return np.isin(np.arange(len(fabric.lids)), changed[~admitted])
