@@ -1,0 +1,243 @@
+"""Compare the packet simulator with BookSim2 on an 8x8 torus with equal parameters.
+
+The argument is the path of BookSim2's program `booksim`, which BookSim2's own makefile builds.  Both simulators have
+packets of one flit, dimension-order paths with a dateline on two VLs, one queue for each VL of an input, and buffers of
+8 packets.  Both have uniform traffic, 3 cycles from switch to switch, and 5 cycles until a credit can be used again.  A
+cycle is the time of one packet on a link.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import resource
+import subprocess
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.usage import parser_of
+from routing.fabric import NO_PORT, Fabric
+from routing.simulate.dimension_order import switch_positions
+from routing.simulate.network import BLOCK, Network, Timing, build_network
+from routing.simulate.options import Inputs, Switching
+from routing.simulate.run import simulate
+from routing.simulate.traffic import Flow, Pattern, Process, Traffic
+from routing.tables import Provenance, Routing
+from routing.topologies import generate
+
+SIDE, BUFFER = 8, 8
+WARM_UP, MEASURED = 5000, 20_000
+"""Cycles before the measurement, and of the measurement."""
+LOADS = (0.01, 0.2, 0.4, 0.5, 0.55, 0.58, 0.6)
+"""Loads in packets for each cycle and CA.  At the last ones, the networks do not accept the whole load."""
+SPEED_LOAD, RUNS = 0.2, 3
+"""Load of the comparison of speeds, and number of runs of each program."""
+HEAD = (
+    "| load | latency, ibnue | latency, BookSim2 | difference (%) | accepted, ibnue | accepted, BookSim2 |",
+    "|---|---|---|---|---|---|",
+)
+
+CONFIGURATION = f"""
+topology = torus; k = {SIDE}; n = 2; routing_function = dim_order;
+num_vcs = 2; vc_buf_size = {BUFFER}; packet_size = 1; traffic = uniform; injection_process = bernoulli;
+speculative = 1; vc_allocator = piggyback; sw_allocator = wavefront;
+routing_delay = 0; vc_alloc_delay = 1; sw_alloc_delay = 1; st_final_delay = 1; credit_delay = 0;
+use_noc_latency = 0;
+sample_period = {MEASURED}; warmup_periods = 1; max_samples = 4; latency_thres = 100000.0; sim_count = 1;
+"""
+"""Configuration of BookSim2.
+
+With `piggyback` a packet takes its VL together with its turn on the crossbar.  With other allocators of VLs, packets of
+one flit leave a VL idle for some cycles, whereas packets of InfiniBand follow each other directly.  `wavefront` leaves
+no input idle that could send, and neither does the crossbar of ibnue.
+"""
+
+
+@dataclass(frozen=True)
+class Result:
+    """Figures of one run.
+
+    Attributes
+    ----------
+    latency
+        Mean latency of a packet in cycles.
+    accepted
+        Packets that arrive for each cycle and CA.
+    speed
+        Simulated cycles for each CPU second.
+    """
+
+    latency: float
+    accepted: float
+    speed: float
+
+
+def _step(ahead: int, odd: int) -> int:
+    """Return the direction along a ring: 1, -1, or 0 if ``ahead``, the distance in ascending direction, is 0.
+
+    If both directions are equally long, even switches take the ascending direction, and odd ones the descending one.
+    BookSim2 chooses at random, which loads all links equally, too.
+    """
+    if ahead == 0:
+        return 0
+    return 1 if 2 * ahead < SIDE + (not odd) else -1
+
+
+def balanced_tables(fabric: Fabric) -> Routing:
+    """Compute dimension-order tables with a dateline in each ring.
+
+    Bit 0 of an SL is the VL from the CA to its switch and from the last switch to the CA.  Bit d + 1 is the VL in
+    dimension d, which is 1 if the path crosses the dateline.
+    """
+    positions, _ = switch_positions(fabric)
+    row = {position: switch for switch, position in enumerate(positions)}
+    channels, lids = fabric.channels, fabric.lids
+    ends = zip(channels.src.tolist(), channels.dst.tolist(), strict=True)
+    port = dict(zip(ends, channels.port.tolist(), strict=True))
+    width = 1 + int(fabric.switch_ports.max())
+    lft = np.full((fabric.switches, len(lids)), NO_PORT, np.uint8)
+    sl = np.zeros_like(lft)
+    sl2vl = np.zeros((fabric.switches, width, width, 16), np.uint8)
+    sl2vl[:] = np.arange(16) & 1
+    for switch, (x, y) in enumerate(positions):
+        for dim, (dx, dy) in enumerate(((1, 0), (0, 1))):
+            for step in (1, -1):
+                there = row[(x + step * dx) % SIDE, (y + step * dy) % SIDE]
+                sl2vl[switch, :, port[switch, there]] = np.arange(16) >> (dim + 1) & 1
+        for lid in np.flatnonzero(lids.switch >= 0).tolist():
+            to_x, to_y = positions[int(lids.switch[lid])]
+            across = _step((to_x - x) % SIDE, (x + y) % 2)
+            along = _step((to_y - y) % SIDE, (to_x + y) % 2)
+            wraps = ((to_x - x) * across < 0) << 1 | ((to_y - y) * along < 0) << 2
+            sl[switch, lid] = wraps | (switch + lid) % 2
+            if across:
+                lft[switch, lid] = port[switch, row[(x + across) % SIDE, y]]
+            elif along:
+                lft[switch, lid] = port[switch, row[x, (y + along) % SIDE]]
+            else:
+                lft[switch, lid] = lids.port[lid]
+    return Routing(lft, sl, sl2vl, 2, 2, Provenance("dimension-order"))
+
+
+def torus_network() -> Network:
+    """Build the network of the torus: at each switch one CA that sends, and one that receives.
+
+    With two CAs, a CA can also send to its own switch, as in BookSim2.
+    """
+    fabric = generate("torus", [f"{SIDE}x{SIDE}"], cas=2)
+    timing = Timing(tick=1.0, wire=1, switch=2, block=1.0, buffer=BUFFER)
+    return build_network(fabric, balanced_tables(fabric), timing)
+
+
+def traffic_of(network: Network, load: float) -> Traffic:
+    """Make uniform traffic from the first CA of each switch to the second CA of any switch."""
+    receivers = tuple(network.fabric.endport_lid[1::2].tolist())
+    return Traffic(
+        tuple(
+            Flow(sender, receivers, Pattern.UNIFORM, Process.BERNOULLI, BLOCK, probability=load)
+            for sender in range(0, network.fabric.endports, 2)
+        ),
+        BLOCK,
+    )
+
+
+def run_ibnue(network: Network, load: float, speedup: int, inputs: Inputs = Inputs.FIFO) -> Result:
+    """Simulate one load with ibnue.
+
+    ``speedup`` is the number of packets that an input can send at once, and ``inputs`` the organisation of its queues.
+    """
+    switching = Switching(inputs=inputs, speedup=speedup)
+    simulation = simulate(network, traffic_of(network, load), switching=switching)
+    began = time.process_time()
+    simulation.run(WARM_UP)
+    packets, latency = simulation.totals()["delivered"], simulation.latency_sum()
+    simulation.run(WARM_UP + MEASURED)
+    seconds = time.process_time() - began
+    got = simulation.totals()["delivered"] - packets
+    mean = (simulation.latency_sum() - latency) / got
+    return Result(mean, got / MEASURED / SIDE**2, (WARM_UP + MEASURED) / seconds)
+
+
+def _figure(output: str, pattern: str) -> float:
+    """Return the last number after a text in the output of BookSim2."""
+    found = re.findall(pattern + r" = ([0-9.e+-]+)", output)
+    if not found:
+        raise SystemExit(f"BookSim2 printed no {pattern!r}:\n{output[-2000:]}")
+    return float(found[-1])
+
+
+def run_booksim(program: Path, load: float, speedup: int) -> Result:
+    """Simulate one load with BookSim2.  ``program`` is the path of its program."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "torus.cfg")
+        file.write_text(CONFIGURATION)
+        words = [str(program), str(file), f"injection_rate={load}", f"input_speedup={speedup}"]
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        # BookSim2 exits with status 255 after a run without an error, so the status has no meaning.
+        output = subprocess.run(words, capture_output=True, text=True, check=False).stdout
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cycles = re.findall(r"Time taken is (\d+) cycles", output)
+    seconds = after.ru_utime - before.ru_utime
+    return Result(
+        _figure(output, "Packet latency average"),
+        _figure(output, "Accepted packet rate average"),
+        int(cycles[-1]) / seconds if cycles else float("nan"),
+    )
+
+
+def compare(program: Path, network: Network, speedup: int) -> None:
+    """Simulate all loads with both programs, and print latency and throughput as a table.
+
+    ``program`` is the path of BookSim2, and ``speedup`` the number of packets that an input can send at once.
+    """
+    print(f"\nspeedup {speedup}\n", *HEAD, sep="\n")
+    for load in LOADS:
+        ours, theirs = run_ibnue(network, load, speedup), run_booksim(program, load, speedup)
+        figures = [ours.latency, theirs.latency, 100 * (ours.latency / theirs.latency - 1)]
+        print(f"| {load} | " + " | ".join(f"{each:.2f}" for each in figures), end=" | ")
+        print(f"{ours.accepted:.4f} | {theirs.accepted:.4f} |", flush=True)
+
+
+def speeds(program: Path, network: Network) -> None:
+    """Print the speed of both programs at one load, best of several runs that alternate.
+
+    Two settings of ibnue are measured: that of the comparison, and switches without the options that it needs.
+    """
+    print(f"\ncycles for each CPU second at load {SPEED_LOAD}\n")
+    best = dict.fromkeys(("BookSim2", "ibnue, equal parameters", "ibnue, all options off"), 0.0)
+    for _ in range(RUNS):
+        for name, result in zip(
+            best,
+            (
+                run_booksim(program, SPEED_LOAD, 1),
+                run_ibnue(network, SPEED_LOAD, 1),
+                run_ibnue(network, SPEED_LOAD, 0, Inputs.VOQ),
+            ),
+            strict=True,
+        ):
+            best[name] = max(best[name], result.speed)
+    print("| program | cycles/s | times |", "|---|---|---|", sep="\n")
+    for name, speed in best.items():
+        print(f"| {name} | {speed:.0f} | {speed / best['BookSim2']:.1f} |")
+
+
+def main(words: Sequence[str] | None = None) -> None:
+    """Run the comparison with speedups 1 and 2, and print the figures."""
+    parser = parser_of("booksim", __doc__)
+    parser.add_argument("program", type=Path, help="program of BookSim2, such as booksim2/src/booksim")
+    program = parser.parse_args(words).program.resolve()
+    if not os.access(program, os.X_OK) or program.is_dir():
+        parser.error(f"{program} is not a program: build BookSim2 with `make` in its folder src, and name the result")
+    network = torus_network()
+    for speedup in (1, 2):
+        compare(program, network, speedup)
+    speeds(program, network)
+
+
+if __name__ == "__main__":
+    main()
