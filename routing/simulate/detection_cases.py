@@ -5,12 +5,17 @@ in this time.  A virtual channel is *stuck* if packets wait for room in its buff
 which no packet can move, or waits for such a knot (:attr:`routing.deadlock.waitfor.WaitFor.stuck`).  A reading in every
 period records which virtual channels are suspected, and which are stuck.
 
+With the rule "flow control" (FC3D), a virtual channel is suspected only if one of the first packets in its queues came
+while the virtual channel was active.  A packet that comes later waits for a virtual channel that is blocked already, so
+another virtual channel is the first of the deadlock.
+
 Source: Pinkston, Deadlock characterization and resolution in interconnection networks, 13.3.2, and Shpiner and others,
 Unlocking Credit Loop Deadlocks, section 3, whose rule the breakers use.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,6 +24,7 @@ import numpy.typing as npt
 
 from routing.simulate.case_output import CaseOutput, tables_stated
 from routing.simulate.changes import plan_of
+from routing.simulate.network import Network
 from routing.simulate.run import Simulation, simulate
 from routing.simulate.scenario import Case, Scenario
 from routing.simulate.scenario_setup import measurement_window, packet_ticks, remedies_of, switching_of
@@ -26,6 +32,11 @@ from routing.simulate.scenario_setup import measurement_window, packet_ticks, re
 Flags = npt.NDArray[np.bool_]
 Ticks = npt.NDArray[np.int64]
 MOST_READINGS = 100_000
+QUEUED_FOR, HEAD_SINCE = 3, 6
+"""Columns of :meth:`routing.simulate.run.Simulation.packets`."""
+NEVER = np.iinfo(np.int64).max
+RULES: Mapping[str, bool] = {"time": False, "flow control": True}
+"""Rules by which virtual channels are suspected, and whether a rule takes only packets that came to an active one."""
 
 
 @dataclass(eq=False)
@@ -98,19 +109,23 @@ class Readings:
         has been stuck; -1: not at the last reading.
     episodes
         Number of times that a virtual channel became stuck.
+    active
+        Ticks for which a virtual channel counts as active after it has sent a packet, for the rule "flow control".
+        None: the rule "time".
     """
 
     detectors: list[Detector]
     waiting_since: Ticks
     stuck_since: Ticks
     episodes: int = field(default=0)
+    active: int | None = None
 
     @classmethod
-    def of(cls, timeouts: list[int], count: int) -> Readings:
+    def of(cls, timeouts: list[int], count: int, active: int | None = None) -> Readings:
         """Return readings of ``count`` virtual channels, before the first one."""
         none = np.zeros(count, bool)
         detectors = [Detector(timeout, none.copy(), none.copy()) for timeout in timeouts]
-        return cls(detectors, np.full(count, -1, np.int64), np.full(count, -1, np.int64))
+        return cls(detectors, np.full(count, -1, np.int64), np.full(count, -1, np.int64), 0, active)
 
     def read(self, simulation: Simulation, watched: Flags) -> None:
         """Read the state of the simulation.  ``watched`` (bool[N]) marks the virtual channels of switches."""
@@ -126,9 +141,31 @@ class Readings:
         self.episodes += int((stuck & ~before).sum())
         self.stuck_since = np.where(stuck, np.where(before, self.stuck_since, now), -1)
         progress = np.maximum(self.waiting_since, vcs.sent.ravel())
+        if self.active is not None:
+            waiting &= _first_came(simulation) <= vcs.sent.ravel() + self.active
         for detector in self.detectors:
             idle = waiting & (now - progress >= detector.timeout)
             detector.read(idle, stuck, before & ~stuck, now - self.stuck_since)
+
+
+def _first_came(simulation: Simulation) -> Ticks:
+    """Return int64[N]: the earliest tick since which a packet is the first of a queue for each virtual channel.
+
+    ``NEVER`` stands for a virtual channel without packets.
+    """
+    packets = simulation.packets()
+    heads = packets[packets[:, HEAD_SINCE] >= 0]
+    came = np.full(simulation.network.channels * simulation.network.vls, NEVER)
+    np.minimum.at(came, heads[:, QUEUED_FOR], heads[:, HEAD_SINCE])
+    return came
+
+
+def activity_ticks(network: Network, packet: int) -> int:
+    """Return how long a virtual channel counts as active after a packet has left.
+
+    This is the time until the packet can be sent on by the next switch.  ``packet`` is the time of a packet in ticks.
+    """
+    return packet + int(network.arrays.wire.max()) + int(network.arrays.switch_delay.max())
 
 
 def run_detection(scenario: Scenario, case: Case) -> CaseOutput:
@@ -157,7 +194,10 @@ def run_detection(scenario: Scenario, case: Case) -> CaseOutput:
         problem, remedy = f"case {case.name!r} reads {until // every} times", f"let it be {MOST_READINGS} at most"
         raise scenario.error(problem, *case.where, "detection", remedy=remedy)
     arrays = plan.network.arrays
-    readings = Readings.of([round(time * packet) for time in timeouts], len(arrays.src) * plan.network.vls)
+    with scenario.placed(*case.where, "detection", "rule"):
+        first_only = scenario.choice("rule of detection", table.get("rule", "time"), RULES)
+    active = activity_ticks(plan.network, round(packet)) if first_only else None
+    readings = Readings.of([round(time * packet) for time in timeouts], len(arrays.src) * plan.network.vls, active)
     watched = np.repeat(arrays.src < arrays.switches, plan.network.vls)
     for tick in range(every, until + 1, every):
         simulation.run(tick)

@@ -102,7 +102,7 @@ TABLES: Mapping[str, Mapping[str, Key]] = {
     "watch": {"every": Key(NUMBER, True, 1, LONGEST)},
     "detection": {
         "timeouts": Key(LIST, True, item=Key(NUMBER, least=0, most=LONGEST)),
-        "every": Key(NUMBER, least=0.01, most=LONGEST),
+        "every": Key(NUMBER, least=0.01, most=LONGEST), "rule": Key(TEXT),
     },
     "graph": {
         "dependencies": Key(LIST), "movable": NAMES, "grid": Key(LIST), "around": Key(FLAG), "one_way": Key(FLAG),

@@ -37,8 +37,13 @@ def booksim(tmp_path, text):
 
 
 def test_the_last_figures_of_the_output_are_read(tmp_path):
-    lines = ["Packet latency average = 90.5", "Accepted packet rate average = 0.1", "Time taken is 5000 cycles",
-             "Packet latency average = 17.25 (1 samples)", "Accepted packet rate average = 2e-1 (1 samples)"]  # fmt: skip
+    lines = [
+        "Packet latency average = 90.5",
+        "Accepted packet rate average = 0.1",
+        "Time taken is 5000 cycles",
+        "Packet latency average = 17.25 (1 samples)",
+        "Accepted packet rate average = 2e-1 (1 samples)",
+    ]
     program = booksim(tmp_path, "".join(f"echo '{line}'\n" for line in lines))
     result = run_booksim(program, 0.2, 1)
     assert (result.latency, result.accepted) == (17.25, 0.2)
@@ -46,7 +51,7 @@ def test_the_last_figures_of_the_output_are_read(tmp_path):
 
 
 def test_output_without_figures_is_reported(tmp_path):
-    with pytest.raises(SystemExit, match="printed no 'Packet latency average'.*\n.*something else"):
+    with pytest.raises(SystemExit, match=r"printed no 'Packet latency average'.*\n.*something else"):
         run_booksim(booksim(tmp_path, "echo something else"), 0.2, 1)
 
 

@@ -12,7 +12,7 @@ from sim_random import any_flow
 
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
-from routing.simulate.detection_cases import Readings
+from routing.simulate.detection_cases import Readings, activity_ticks
 from routing.simulate.network import Timing, build_network
 from routing.simulate.options import Arbitration, Breaker, Remedies, Remedy, Switching
 from routing.simulate.run import Simulation, simulate
@@ -94,6 +94,59 @@ def test_what_is_stuck_never_moves_and_is_found_after_the_timeout(seed):
     assert fast.false_alarms >= slow.false_alarms
 
 
+def locked_ring(rng):
+    """Return a simulation of a ring of six on which shortest paths lock, and its time of a hop."""
+    fabric = generate("ring", ["6"], cas=1)
+    routing = ENGINES["minhop"].route(fabric, EngineOptions(vls=1, threads=1))
+    network = build_network(fabric, routing, Timing(1.0, rng.choice([1, 3]), rng.choice([0, 2]), 1.0, 4))
+    lids = tuple(int(lid) for lid in fabric.endport_lid)
+    process = {"process": Process.BERNOULLI, "probability": rng.choice([0.15, 0.25]), "bytes": 256}
+    flows = tuple(Flow(n, lids, Pattern.UNIFORM, **process) for n in range(fabric.endports))
+    switching = Switching(Arbitration(rng.randrange(3)), seed=rng.randrange(1000))
+    return simulate(network, Traffic(flows, 256), switching=switching), activity_ticks(network, 4)
+
+
+@examples(8)
+@given(st.integers(0, 1 << 30))
+def test_flow_control_beside_flags_that_are_kept_at_each_tick(seed):
+    """A packet's flag states whether it came to an active channel.  A packet that leaves sets the flags of others."""
+    simulation, active = locked_ring(random.Random(seed))
+    network, flags = simulation.network, {}
+    readings = Readings.of([7], network.channels * network.vls, active)
+    watched = np.repeat(network.arrays.src < network.arrays.switches, network.vls)
+    last = simulation.virtual_channels().sent.ravel().copy()
+    for tick in range(1, 500):
+        simulation.run(tick)
+        readings.read(simulation, watched)
+        sent = simulation.virtual_channels().sent.ravel().copy()
+        heads = {(row[2], row[3], row[6]) for row in simulation.packets().tolist() if row[6] >= 0}
+        flags = {
+            head: flags.get(head, head[2] <= last[head[1]] + active) or bool(sent[head[1]] != last[head[1]])
+            for head in heads
+        }
+        last = sent
+        (detector,) = readings.detectors
+        for vc in np.flatnonzero(watched):
+            mine = [(came, flag) for (_, out, came), flag in flags.items() if out == vc]
+            idle = bool(mine) and tick - max(sent[vc], readings.waiting_since[vc]) >= 7
+            assert detector.suspected[vc] == (idle and any(flag for _, flag in mine))
+
+
+@examples(12)
+@given(st.integers(0, 1 << 30))
+def test_flow_control_suspects_a_channel_of_every_knot(seed):
+    simulation, active = locked_ring(random.Random(seed))
+    network = simulation.network
+    simulation.run(4000, stop_at_standstill=True)
+    readings = Readings.of([50], network.channels * network.vls, active)
+    watched = np.repeat(network.arrays.src < network.arrays.switches, network.vls)
+    for _ in range(2):
+        readings.read(simulation, watched)
+        simulation.run(simulation.now + 100)
+    for knot in simulation.wait_graph().deadlocks:
+        assert readings.detectors[0].suspected[list(knot.members)].any()
+
+
 FILE = """
 title = "t"
 [fabric]
@@ -120,6 +173,7 @@ expect = { stuck = 0, missed = { 5 = 0, 50 = 0 } }
         ("timeouts = [5, 50], ", "", "timeouts"),
         ("until = 300", "until = 1000000", "reads 1000000 times .*let it be 100000 at most"),
         ("every = 1", "every = 0", "every"),
+        ("every = 1", 'rule = "guess"', "'guess' is not a valid rule of detection"),
     ],
 )
 def test_detections_that_cannot_be_are_refused(tmp_path, old, new, message):
