@@ -227,7 +227,8 @@ def measured(ledger: dict[str, dict[str, Result]], arguments: argparse.Namespace
             continue
         whole = case.whole()
         gone = drawn_links(whole, case.missing)
-        # On a fabric with few links, two shares can remove the same links.  Their results are measured only once.
+        # On a fabric with few links, two cases with different shares of missing links can lack the same links.  Such
+        # cases are measured only once.
         known = seen.setdefault((case.name, tuple(gone)), results)
         fabric = whole.without_links(gone)
         for name in wanted:

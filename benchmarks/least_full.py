@@ -148,7 +148,10 @@ def least_loss(context: RerouteContext, found: Choices) -> float:
 
 
 def measured(before: Published, less: Fabric, engine: str, ahead: Precomputed) -> tuple[float, ...]:
-    """Return the loss with ``full``, both bounds, and the share of the broken entries that have no next hop."""
+    """Return the four values of a row of the table: the loss with stability ``full``, the lower bound of the loss with
+    any next hops, the lower bound with the allowed dependencies, and the share of the broken entries without a next
+    hop.
+    """
     options = EngineOptions(threads=1)
     found = reroute(
         ENGINES[engine], options, before, less, stability=Stability.FULL, baseline=before, precomputed=ahead

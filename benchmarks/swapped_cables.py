@@ -130,9 +130,10 @@ def sums(first: Ints, second: Ints) -> Ints:
 
 
 def published_excess(tree: Tree, ends: Ints) -> int:
-    """Return the smallest total of additional hops with which the three flows of the figure close a loop.
+    """Return the smallest total of additional hops with which the three flows of figure 6 in the paper close a loop.
 
-    0 means that the flows close a loop on shortest paths.  ``ends`` has the switches at the ends of the swapped cables.
+    The module's docstring names the paper.  0 means that the flows close a loop on shortest paths.  ``ends`` has the
+    switches at the ends of the swapped cables.
     """
     near, far = channels(ends)
     hops = distances(tree.switches, ends)

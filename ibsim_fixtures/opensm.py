@@ -279,7 +279,7 @@ class OpenSM:
         fruitless
             Number of sweeps without an engine that could route, after which to give up.  OpenSM itself retries forever.
         any_start
-            Whether a sweep that began before the position is accepted, too.
+            Whether a sweep that began before the position ``after`` is accepted, too.
 
         Raises
         ------
@@ -296,8 +296,8 @@ class OpenSM:
                 raise self._failure(f"OpenSM: no routing engine could route this fabric{why}")
             return False
 
-        # With any_start, a sweep in progress counts, and its first events are before the position.  So all events of
-        # the log are read.
+        # With any_start, a sweep is accepted that was in progress at `position` in the log.  The first events of this
+        # sweep are before `position`, so all events of the log are read.
         known = 0 if any_start else position
         self.wait_for(found, what="SUBNET UP", after=known, timeout=timeout)
         sweep = finished_sweep(self.events(known), position, any_start=any_start)

@@ -88,7 +88,8 @@ static int serve_remains(struct ibnue_engine *engine, const uint8_t *now, char *
     int length;
 
     /* The next engine in OpenSM's list may be the engine that computed the last proven tables.  That engine may be able
-     * to route the changed subnet, so OpenSM shall try it before it gets these entries. */
+     * to route the changed subnet.  So this engine fails, and OpenSM tries the next engine before it gets the entries
+     * that are still valid. */
     if (plugin->last.engine != engine && another_follows(engine)) {
         snprintf(what, IBNUE_WHY, "the last proven tables are those of %s, so the next engine is tried",
                  plugin->last.engine->name);

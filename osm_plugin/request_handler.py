@@ -105,7 +105,7 @@ class RequestHandler:
             return
         try:
             self._precomputed = precompute(last, self._state.baseline_of(last))
-        except Exception:  # Without the data, the re-route computes them itself.
+        except Exception:  # The next re-route then computes these data itself.
             traceback.print_exc()
 
     def finish_publication(self) -> Change | None:

@@ -147,8 +147,8 @@ def _rebalanced(engine: Engine, options: EngineOptions, before: Published, start
 
 
 def _plan(made: Rerouted, before: Published, start: Start) -> Plan:
-    """Return the plan for the re-routed or rebalanced tables ``made``, with the shares of the rates of the tables
-    ``before`` that they keep.
+    """Return the plan for the re-routed or rebalanced tables ``made``.  The plan also has the rates with these tables,
+    as shares of the rates with the tables ``before``.
     """
     kept = kept_by_reroute(before, made)
     figures = {"entries_broken": made.broken, "entries_changed": made.changed, **kept.as_dict()}

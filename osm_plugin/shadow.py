@@ -278,7 +278,7 @@ def main(setup_text: str) -> int:
     exit_with_parent(int(setup["parent"]))
     os.nice(NICE)
     gc.freeze()
-    gc.enable()  # worker_process.PRELUDE, the first code of the process, has disabled the collector.
+    gc.enable()  # worker_process.PRELUDE, the first code of the process, has disabled Python's garbage collector.
     reporter = Reporter(socket.socket(fileno=int(setup["reports"])))
     serve(socket.socket(fileno=int(setup["socket"])), SharedMemory(int(setup["memory"])), reporter)
     return 0

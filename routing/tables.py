@@ -204,7 +204,7 @@ class Routing:
 
     @property
     def service_levels(self) -> ServiceLevels:
-        """Return the SL table with the form of its rows."""
+        """Return the SL table, and on what an SL depends: the LID alone, also the switch, or also the source LID."""
         return ServiceLevels.of(self.sl, len(self.lft))
 
     @property

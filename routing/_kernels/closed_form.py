@@ -110,7 +110,8 @@ class TreeTables:
         Number of entries that got a longer path, because no path leads up and then down.  Number of these entries that
         lead from leaf to leaf (switches of level 0 with end ports).
     free
-        Number of LIDs without a top switch, for which every source chooses a path separately.
+        Number of LIDs to which the closed form has assigned no top switch, because links are missing.  Towards such a
+        LID, every source chooses a path separately.
     """
 
     lft: npt.NDArray[np.uint8]

@@ -34,7 +34,7 @@ class DependencyGraph:
     vls
         Number of VLs (V).
     first, to
-        int32[V*C+1], int32[D]: vertex ``v`` depends on vertices ``to[first[v]:first[v+1]]``, ascending.
+        int32[V*C+1], int32[N] for N edges: vertex ``v`` depends on vertices ``to[first[v]:first[v+1]]``, ascending.
     """
 
     channels: int
@@ -47,17 +47,17 @@ class DependencyGraph:
 
     @property
     def source(self) -> npt.NDArray[np.int64]:
-        """Return int64[D], the source vertex of each edge; ``to`` has the target vertices."""
+        """Return int64[N], the source vertex of each of the N edges; ``to`` has the target vertices."""
         return np.repeat(np.arange(len(self.first) - 1), np.diff(self.first))
 
     @classmethod
     def of(
         cls, channels: int, vls: int, source: npt.NDArray[np.int64], target: npt.NDArray[np.int64]
     ) -> DependencyGraph:
-        """Build the graph from its edges, which must be distinct and sorted by source, then by target.  Cost: O(D + V
-        C).
+        """Build the graph from its edges, which must be distinct and sorted by source, then by target.
 
-        ``source`` and ``target`` are the numbers of the vertices that each edge joins (int64[D] each).
+        ``source`` and ``target`` (int64[N] each, for N edges) are the numbers of the vertices that each edge joins.
+        Cost: O(N + V C).
         """
         first = np.zeros(channels * vls + 1, np.int32)
         np.cumsum(np.bincount(source, minlength=channels * vls), out=first[1:])
@@ -83,7 +83,7 @@ class DependencyGraph:
         """Build the graph of packets that may change their VL from hop to hop.
 
         ``masks`` (uint16[edges, V]) holds, for each possible CDG edge and each VL of its first channel, the VLs of its
-        second channel, as bits.  Cost: O(V T + D log D) for T possible edges, of which D are used.
+        second channel, as bits.  Cost: O(V T + N log N) for T possible edges, of which N are used.
         """
         before, after = channels.edges.channels()
         masks, count = masks[channels.edges.numbers(), :vls], len(channels)
@@ -97,7 +97,10 @@ class DependencyGraph:
 
     @classmethod
     def union(cls, graphs: Sequence[DependencyGraph]) -> DependencyGraph:
-        """Return the union of several graphs over the same channels.  Cost: O(D log D)."""
+        """Return the union of several graphs over the same channels.
+
+        Cost: O(N log N) for N edges in all graphs together.
+        """
         channels, vls = graphs[0].channels, max(graph.vls for graph in graphs)
         size = np.int64(max(channels * vls, 1))
         pairs = np.unique(np.concatenate([graph.source * size + graph.to for graph in graphs]))

@@ -26,7 +26,7 @@ def renumber(masks: npt.NDArray[np.uint16], fabric: Fabric, base: Fabric) -> npt
 def _spread(masks: npt.NDArray[np.uint16], between: npt.NDArray[np.int64]) -> npt.NDArray[np.uint16]:
     """Insert zeros into an array of VL masks.  ``between`` holds the indices that the zeros get in the result.
 
-    If an index occurs several times in ``between``, several zeros are inserted there.
+    An index that occurs several times in ``between`` gets one zero.
     """
     known = np.ones(len(masks) + len(np.unique(between)), bool)
     known[between] = False

@@ -168,7 +168,11 @@ def _on_loops(fabric: Fabric, routing: Routing, threads: int) -> int:
 
 
 def _changes(fabric: Fabric, routing: Routing, loop: CreditLoop) -> Iterator[tuple[EntryChange, ...]]:
-    """Yield changes that remove one dependency of a loop, for every dependency and both of its switches."""
+    """Yield sets of entry changes, each of which removes one dependency of a loop.
+
+    A dependency leads from a first to a second channel.  For each dependency, the sets change entries at the switch
+    where the first channel begins, then at the switch where the second channel begins.
+    """
     turns = loop.turns
     for here, following in zip(turns, [*turns[1:], turns[0]], strict=True):
         lids = lids_of_dependency(fabric, routing, (here.channel, here.vl), (following.channel, following.vl))

@@ -81,15 +81,16 @@ def channel_budget(channels: int, escape: Sequence[int], avoidance: Avoidance) -
     """Divide the virtual channels of a link among message types, such that every type has channels to choose from at
     each hop.
 
-    If ``strict``, the channels beyond the escape channels are distributed round-robin, beginning with the first type of
-    the chain.
+    The types form a chain: messages of each type cause messages of the next type.  With the avoidance ``strict``, the
+    channels beyond the escape channels are distributed round-robin, beginning with the first type.
 
     Parameters
     ----------
     channels
         Number of virtual channels of a link.
     escape
-        Number of escape channels of each type: as many as its routes need to be free of credit loops.
+        Number of escape channels of each type, in the order of the chain: as many as the routes of the type need to be
+        free of credit loops.
     avoidance
         ``strict`` (the types share no channels) or ``wide`` (they share all but escape channels).
 

@@ -225,9 +225,10 @@ def _distinct_sls(fabric: Fabric, old: Routing, new: Routing) -> tuple[ServiceLe
 
 
 def _distinct_sl2vl(fabric: Fabric, old: Routing, new: Routing) -> tuple[Bytes, ...]:
-    """Return the old and the new SL2VL tables, or a single one if both are equal.
+    """Return the old and the new SL2VL tables, or a single table if both are equal.
 
-    If both use the same VL at all ports, for every SL in use, a single row of 16 VLs is returned.
+    If both tables give each SL one VL at all ports, and the VLs of old and new tables agree for every SL in use, only
+    one row of 16 VLs is returned.
     """
     rows = uniform_sl2vl(old), uniform_sl2vl(new)
     if rows[0] is not None and rows[1] is not None:

@@ -217,9 +217,9 @@ def analyse_pauses(
 
     Notes
     -----
-    Cost: O(hops of all flows) fractions for every round of stage 1, with a few rounds per iteration; 200 flows of a
-    torus take 10 ms per iteration.  Fractions are exact up to denominators of 512 bits; capacities with longer
-    denominators are rounded up.
+    In each iteration, the fair rates are computed in a few rounds, each of which costs O(hops of all flows) operations
+    with fractions.  With 200 flows of a torus, an iteration takes 10 ms.  Fractions are exact up to denominators of 512
+    bits; capacities with longer denominators are rounded up.
     """
     capacity, iterations = flows.capacity, list[Iteration]()
     for _ in range(most):

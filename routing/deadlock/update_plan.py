@@ -173,9 +173,10 @@ class _Planner:
         return taken
 
     def _bisect(self, offered: Mask, lids: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Return LIDs of ``lids`` whose entries in ``offered`` can be written in one round, if VLs change along a path.
+        """Return LIDs of ``lids`` whose entries in ``offered`` can be written together in one round.
 
-        The LIDs are found by bisection: a set of LIDs that closes a cycle is halved, and both halves are tried.
+        The LIDs are found by bisection: a set of LIDs that closes a cycle is halved, and both halves are tried.  This
+        method is for tables with which packets may change their VL along a path.
         """
         taken = np.zeros(offered.shape[1], bool)
         left = [lids]

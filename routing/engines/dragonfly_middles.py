@@ -72,7 +72,9 @@ class Middles:
 
     @cached_property
     def of_groups(self) -> Ints:
-        """Pattern of each pair of groups, int64[G, G]: a line through the points of both groups."""
+        """Pattern of each pair of groups, int64[G, G]: a pattern whose line contains the points of both groups (see
+        :data:`LINE`).  So neither of the two groups is a middle of the pattern.
+        """
         both = self._on_line.T[:, None] & self._on_line.T
         number = np.arange(len(both))
         turn = (number[:, None] + number) % both.sum(axis=2)

@@ -260,7 +260,8 @@ def place(
     routes
         The paths.
     wanted
-        bool[2, S, S] by set of paths, destination and source: the paths to place.
+        bool[2, S, S] by set of paths, destination and source: the paths to place.  The two sets are those of
+        ``routes.side``.
     start
         uint8[2, S, S]: VL that each path tries first.
     vls

@@ -54,7 +54,7 @@ class HopClasses:
     next_channel
         uint8[D, S], index of the selected channel among those of the switch, 255 for none.
     advancing
-        bool[C], links behind which a packet is in the second class.
+        bool[C], the advancing links: those after which a packet is in the second class.
     """
 
     fabric: Fabric
@@ -66,8 +66,9 @@ class HopClasses:
     def irregular(self) -> npt.NDArray[np.bool_]:
         """Pairs of switches with an irregular path in either direction, bool[S, S].
 
-        A path is regular if it has at most one link that is not advancing, then at most one advancing link, then at
-        most one link of any kind.
+        A link is advancing if ``advancing`` is true for it: after this link, packets are in the second class.  A path
+        is regular if it has at most one link that is not advancing, then at most one advancing link, then at most one
+        link of any kind.
 
         Cost: O(D S) for D destination switches.
         """
@@ -77,9 +78,11 @@ class HopClasses:
             return found
         for root, row in zip(self.destinations.root.tolist(), self.next_channel, strict=True):
             channel, to, first = _columns(channels, row)
-            fits_after = to == root  # A regular path may end after an advancing link.
+            # A regular path may end after an advancing link (after which packets are in the second class).
+            fits_after = to == root
             last = first & (to == root)
-            fits_after = fits_after | (first & last[to])  # It may also go on by one more link.
+            # After an advancing link, a regular path may also have one more link of any kind.
+            fits_after = fits_after | (first & last[to])
             own = self.advancing[channel] & first
             direct = own & fits_after | last
             fine = direct | (first & ~self.advancing[channel] & (own & fits_after)[to])
@@ -87,7 +90,7 @@ class HopClasses:
         return found | found.T
 
     def changes_class(self) -> bool:
-        """Return whether any path continues after an advancing link, so that its packets change their class."""
+        """Return whether packets of any path change their class: whether a path continues after an advancing link."""
         channels = self.fabric.channels
         if len(channels) == 0:
             return False

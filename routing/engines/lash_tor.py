@@ -227,7 +227,8 @@ class _Job:
 def _sl2vl(fabric: Fabric, levels: ChangingVls, vls: int, first: int) -> npt.NDArray[np.uint8]:
     """Return uint8[S, P, P, 16], the VL of each SL by switch, in-port and out-port (see :class:`Routing`).
 
-    All VLs are shifted up by the first VL.  A path on an SL whose packets may change their VL begins on that VL.
+    All VLs are shifted up by the first VL, ``first``.  On an SL whose packets may change their VL, each path begins on
+    VL ``first``.
     """
     ports = 1 + int(fabric.switch_ports.max(initial=0))
     row = identity_sl2vl(first + vls)

@@ -188,11 +188,13 @@ def _mean_hops(fabric: Fabric, order: npt.NDArray[np.int32], options: EngineOpti
 
 
 def _short(hops: npt.NDArray[np.float64], weight: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
-    """Return int64[S], the virtual network of each switch.  Pairs of a switch and a network are processed by their
-    excess of hops, the least first.  A switch gets the network if the network still has room.
+    """Return int64[S], the virtual network of each switch.
 
     ``hops`` is float64[networks, S], the mean hops to each switch in each network.  ``weight`` is float64[S], the
-    traffic to each switch.
+    traffic to each switch.  The excess of a pair of switch and network is the mean hops to the switch in this network,
+    minus the fewest mean hops to the switch in any network.  Pairs are processed by ascending excess.  The switch of a
+    pair gets the network if the network still has room for the traffic to the switch.  A switch that no network had
+    room for gets the network with the most room left.
     """
     networks, switches = hops.shape
     excess = hops - hops.min(axis=0)

@@ -141,7 +141,10 @@ class Rings:
         return avoid, order
 
     def _choices(self) -> Iterator[npt.NDArray[np.int64]]:
-        """Yield int64[ranks] for each layer: the position of the cut in the rings of each direction; -1 without cut."""
+        """Yield int64[ranks] for each layer: by direction, the position of the layer's cut in the rings.
+
+        A cut is a switch of a ring through which paths of the layer must not pass.  -1: the rings have no cut.
+        """
         ring_symmetric = np.flatnonzero(self.length)
         for layer in range(self.layers):
             cut = np.full(len(self.length), -1)

@@ -47,21 +47,25 @@ def facts(fabric: Fabric, coordinates: Coordinates) -> dict[str, object]:
 
 
 def alternative_links(fabric: Fabric, coordinates: Coordinates) -> Ints:
-    """Return the links that would be miscabled if two switches exchanged their coordinates, if as many links would then
-    fit the coordinates as now.
+    """Return further links that may be the miscabled ones, because a swap of two cables can have two explanations.
 
-    A swap of two cables can have two explanations.  Two switches of a torus that are not neighbours may share two
-    neighbours.  If both swap their third cables, the same cables result as if both had swapped their fourth cables.
+    Suppose that two switches of a two-dimensional torus are not neighbours, but share two neighbours.  If the two
+    switches swap their third cables, the same fabric results as if they had swapped their fourth cables and exchanged
+    their coordinates.
+
+    Therefore the coordinates of each two switches are exchanged.  The exchange counts if at least as many pairs of
+    switches as before then have a link that fits the coordinates.  The links that are miscabled after the exchange are
+    returned.
 
     Returns
     -------
     int64[M]
-        Rows of the fabric's cables, ascending.  Links that fit no present coordinates are left out.
+        Rows of the fabric's cables, ascending.  Links that are miscabled by the present coordinates are left out.
 
     Notes
     -----
-    Only the ends of miscabled links are exchanged, and only if there are at most :data:`MOST_ENDS`.
-    Cost: O(C) array operations for each pair of ends, C channels.
+    Only switches at the ends of miscabled links exchange coordinates, and only if a grid has at most :data:`MOST_ENDS`
+    of these switches.  Cost: O(C) array operations for each pair of ends, C channels.
     """
     ends = np.unique(fabric.link_device[coordinates.miscabled])
     found: list[Ints] = [np.zeros(0, np.int64)]
@@ -82,7 +86,7 @@ def alternative_links(fabric: Fabric, coordinates: Coordinates) -> Ints:
 
 
 def _fitting_pairs(fabric: Fabric, coordinates: Coordinates) -> int:
-    """Return the number of pairs of neighbours that have a link."""
+    """Return the number of pairs of switches that have a link which fits the coordinates."""
     fits = np.setdiff1d(np.unique(fabric.channels.link), coordinates.miscabled)
     return len(np.unique(np.sort(fabric.link_device[fits], axis=1), axis=0))
 

@@ -60,7 +60,7 @@ class Room:
 
 @dataclass(frozen=True, eq=False)
 class Cut:
-    """A minimum cut that makes a blocked move possible.
+    """A minimum cut: the CDG edges to vacate, so that a blocked move becomes possible.
 
     Attributes
     ----------
@@ -138,7 +138,9 @@ class BlockedMoves:
         return int(self.usage[np.unique(np.concatenate(edges))].sum()) if edges else 0
 
     def _greedy(self, cuts: list[Cut], most: int) -> list[Cut]:
-        """Choose cuts, the best first, such that at most ``most`` entries use the edges of all chosen cuts together."""
+        """Choose cuts, sets of CDG edges to vacate (see :class:`Cut`), in the order of ``cuts``.  At most ``most``
+        entries use the edges of all chosen cuts together.
+        """
         chosen: list[Cut] = []
         for cut in cuts:
             if self._entries([*chosen, cut]) <= most:

@@ -39,7 +39,9 @@ class CapacityKept:
     fresh_bisection: float | None = None
 
     def shares(self) -> Iterator[tuple[str, str, str]]:
-        """Yield the known shares as texts: the traffic, the share, and a remark on tables from scratch."""
+        """Yield texts for each known share of a rate that is kept: the traffic, the share, and a remark on tables from
+        scratch.
+        """
         for name, kept, fresh in (
             ("all-to-all", self.all_to_all, self.fresh_all_to_all),
             ("bisection", self.bisection, self.fresh_bisection),
@@ -49,16 +51,16 @@ class CapacityKept:
                 yield name, f"{100 * kept:.1f} %", beside
 
     def rows(self) -> Iterator[tuple[str, str]]:
-        """Yield the known shares as rows of a name and a text, such as ("bisection", "97.1 % of the rate before")."""
+        """Yield a name and a text for each known share, such as ("bisection", "97.1 % of the rate before")."""
         for name, share, beside in self.shares():
             yield name, f"{share} of the rate before{beside}"
 
     def describe(self) -> str:
-        """Return the known shares in one line; an empty text if no share is known."""
+        """Return in one line which share of each rate is kept, or an empty text if no share is known."""
         return ", ".join(f"{name} {text}" for name, text in self.rows())
 
     def as_dict(self) -> dict[str, float | None]:
-        """Return the shares for JSON."""
+        """Return the kept shares of the rates for JSON."""
         return {
             "all_to_all_kept": self.all_to_all,
             "all_to_all_kept_from_scratch": self.fresh_all_to_all,

@@ -99,8 +99,10 @@ class _VlSearch:
     threads: int
 
     def run(self, unchanged: npt.NDArray[np.bool_], budget: Budget) -> tuple[Routing, npt.NDArray[np.int32]] | None:
-        """Find a VL for every changed path.  To make room, unchanged paths (bool[S, L]) lose their VLs, on one more VL
-        in each attempt.
+        """Find a VL for every changed path.  Return the tables and the topological order; None if a path found no VL.
+
+        The first attempt keeps the VLs of all unchanged paths (``unchanged``: bool[S, L]).  Each further attempt also
+        assigns new VLs to the unchanged paths on one more VL, the emptiest VLs first.
         """
         given_away = np.flatnonzero(self.sl_of_vl != NO_VL)
         busy = np.bincount(self.vl[unchanged], minlength=SLS)[given_away]

@@ -234,9 +234,10 @@ class _Change:
         return self._split(plan, parts, actions)
 
     def _split(self, plan: Plan, parts: Sequence[_Part], actions: Sequence[Action]) -> Plan:
-        """Return a copy of a plan in which traffic pauses between given periods.
+        """Return a copy of a plan in which flows send only in the periods of ``parts``.
 
-        Each period in which a part sends becomes a separate flow.  ``actions`` are the actions of the new plan.
+        Each of ``parts`` has a flow, and the periods in which it sends.  Each period becomes a separate flow.
+        ``actions`` are the actions of the new plan.
         """
         flows = [(replace(part.flow, start=a, stop=b), part.owner) for part in parts for a, b in part.periods]
         return replace(

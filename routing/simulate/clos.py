@@ -145,7 +145,7 @@ class _Builder:
 
 
 def _levels(adapters: int, radix: int) -> int:
-    """Return the number of stages of a Clos network whose switches spread packets over several paths."""
+    """Return k for a Clos network of 2 k + 1 stages: its first k stages spread packets over several paths."""
     levels, size = 0, radix
     while 1 < radix <= size < adapters:
         levels, size = levels + 1, size * radix

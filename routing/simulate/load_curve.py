@@ -54,7 +54,8 @@ class Measurement:
         Mean latency of packets, and percentiles of packets and of messages, in ticks.  Latency is from the due time of
         the message to the arrival of the last byte.  None if no packet arrived.
     warm_up, length
-        Number of batches of the warm-up, and of the whole run.
+        A run is cut into batches of equal length.  ``warm_up`` is the number of batches of the warm-up, and ``length``
+        that of the whole run.
     settled
         Whether latency became stationary and the network accepted the offered load.
     deadlock

@@ -226,6 +226,6 @@ def _slowdown(curves: Mapping[str, _Curve], calm: Mapping[str, _Curve]) -> float
 
 
 def _spreading(clos: Clos) -> int:
-    """Return the number of stages of a Clos network whose switches spread packets over several paths."""
+    """Return how many stages of a Clos network spread packets over several paths."""
     radix = int(clos.network.fabric.switch_ports.max()) // 2
     return round(math.log(clos.paths, radix))

@@ -148,8 +148,10 @@ def affordable_sweeps(fabric: Fabric, destinations: int, effort: float) -> int:
 def _meeting_weights(
     fabric: Fabric, lid: npt.NDArray[np.int32]
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Return the two factors of a flow's weight, where flows that meet on a channel are counted: the mean weight of the
-    senders at each switch (float64[S]), and the weight of each LID's port (float64[D]).
+    """Return the two factors of the weight of a flow when the descent counts the flows that share a channel.
+
+    The first factor (float64[S]) is the mean weight of the senders at each switch.  The second factor (float64[D]) is
+    the weight of the end port of each LID.  A flow's weight is the product of both.
     """
     rate = fabric.link_capacity[fabric.endport_link]
     weight = np.where(rate < SLOW * reference_rate(fabric), SLOW_WEIGHT, 1.0)
@@ -222,8 +224,9 @@ def tree_slots(fabric: Fabric, order: TreeOrder) -> TreeSlots:
     """Return the slots of the switches: their numbers within groups.  A group is the switches of one level that are
     connected with each other by links to the level below.
 
-    Consecutive destinations take the slots above the leaves in turn.  After each full turn, the slot of the next higher
-    level advances by one, and so on.
+    The slots are for the first pass.  Each switch sends a destination up to the switch with one certain slot.  At the
+    leaves, this slot advances by one with each destination.  At each higher level, the slot advances by one after each
+    full turn of the slots at the level below.
     """
     level, (src, dst) = order.level, (fabric.channels.src, fabric.channels.dst)
     slot, slots, stride = (np.full(fabric.switches, value, np.int32) for value in (0, 1, 1))

@@ -258,8 +258,8 @@ def _independent(fabric: Fabric, leaf: npt.NDArray[np.bool_]) -> npt.NDArray[np.
 
 
 def _without_high_leaves(fabric: Fabric, leaf: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    """Return bool[S], the given leaves without high leaves.  A leaf is high if one of its neighbours has more links
-    within its level than to leaves.
+    """Return bool[S], the given leaves without high leaves.  A leaf is high if a neighbour that is not a leaf has more
+    links to switches of the neighbour's own level than to leaves.
     """
     src, dst, leaf = fabric.channels.src, fabric.channels.dst, leaf.copy()
     while leaf.any():

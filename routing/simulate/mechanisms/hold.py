@@ -30,12 +30,13 @@ class Hold(Mechanism):
         return ()
 
     def hold(self, simulation: Simulation, lids: Iterable[int]) -> None:
-        """Hold the given LIDs from the next tick on, and no others.
+        """Let CAs send no further packets to the given LIDs, from the next tick on.  LIDs of an earlier call that are
+        not among the given ones are no longer held.
 
         Raises
         ------
         OptionError
-            A LID is not a LID of the fabric, or the simulation has no hold attached.
+            A LID is not a LID of the fabric, or this mechanism is not attached to the simulation.
         """
         wanted = np.asarray(list(lids), np.int64)
         count = simulation.network.arrays.lft.shape[1]

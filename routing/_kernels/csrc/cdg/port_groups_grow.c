@@ -23,7 +23,8 @@ typedef struct {
     uint32_t *seen;      /* [S]: number of the last search that visited each switch */
     uint32_t stamp;      /* number of the present search, for comparison with the elements of `seen` */
     uint16_t *flow;      /* [S]: VLs, as bits, of the packets to the current target that pass each switch */
-    uint8_t *member;     /* [row]: set of all channels in port groups of the current target */
+    /* [row]: set of all channels in port groups of the current target, as bits (port_groups.h describes the format) */
+    uint8_t *member;
     acyclic_step *steps; /* [edges]: dependencies that a candidate adds on one VL */
     int32_t added;       /* number of dependencies in `steps` */
 } grower;

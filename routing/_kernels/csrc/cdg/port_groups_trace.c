@@ -10,7 +10,8 @@ enum { GROUPS, MEMBERS, CHOICES, DEAD_ENDS, WITHOUT_TABLE, CIRCULATING };
 
 typedef struct {
     const ibn_port_groups *g;
-    const uint8_t *member; /* [row]: set of all channels in port groups of the current target */
+    /* [row]: set of all channels in port groups of the current target, as bits (port_groups.h describes the format) */
+    const uint8_t *member;
     /* [S]: number of channels into each switch that belong to a port group and have not been followed yet */
     int32_t *missing;
     int32_t *queue;  /* [S]: switches in topological order, each after all switches that may send to it */

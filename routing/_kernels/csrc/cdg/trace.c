@@ -36,7 +36,9 @@ typedef struct {
     int code;
     /* [BLOCK, stride]: by LID of the block and switch, the VLs, as bits, of the packets that enter at the switch */
     uint32_t *mask;
-    uint32_t *flow; /* [S + 2]: VLs, as bits, of the packets to the current LID that pass each switch */
+    /* [S + 2] by switch, then "dropped" and "delivered" (see `next` in forest.h): VLs, as bits, of the packets to the
+     * current LID that pass the switch */
+    uint32_t *flow;
 } worker;
 
 static bool prepare(worker *w)

@@ -32,11 +32,17 @@ typedef struct {
      * dropped: number of pairs (switch, LID) for which packets of some sender at the switch are dropped. */
     int64_t vls_used, dropped;
     int code;
-    /* [S + 2, 16]: by switch and SL, the VLs, as bits, of the packets on the channel by which the switch sends to the
+    /* The next three arrays have S + 2 rows, as `next` in forest.h: one for each switch, row S for "dropped" and row
+     * S + 1 for "delivered".
+     *
+     * [S + 2, 16]: by switch and SL, the VLs, as bits, of the packets on the channel by which the switch sends to the
      * LID */
     uint16_t *flow;
-    uint16_t *present; /* [S + 2]: SLs, as bits, of the packets on the channel by which each switch sends to the LID */
-    /* [S + 2]: SLs, as bits, whose packets no switch drops on the route from the next switch to the LID */
+    /* [S + 2] by switch, then "dropped" and "delivered": SLs, as bits, of the packets on the channel by which the
+     * switch sends to the LID */
+    uint16_t *present;
+    /* [S + 2] by switch, then "dropped" and "delivered": SLs, as bits, whose packets no switch drops on the route from
+     * the next switch to the LID */
     uint16_t *rest;
     uint8_t *lost; /* [S]: whether some sender at the switch loses packets to the LID because of their SL */
     uint8_t *sl;   /* [BLOCK, N]: SL of each sender towards each LID of the block */

@@ -107,8 +107,8 @@ static double peak_cost(double load, bool smooth)
     return load > 1 - TIE ? load : 0;
 }
 
-/* Return whether the subtree's flow would raise the load of some channel above the limit `cap`.  The path begins with
- * channel c and then follows a first tree. */
+/* Return whether a move would raise the load of some channel above the limit `cap`.  The move sends the flow of the
+ * subtree (search->flow) over channel c, and then on to destination d by the first tree in row `row` of job->next. */
 static bool exceeds_cap(const search_job *search, int32_t d, int64_t row, int32_t c)
 {
     const disjoint_job *job = search->job;

@@ -33,7 +33,8 @@ static int32_t change_of(const order_search *search, int32_t w, int32_t a, int32
 }
 
 /* Move the switch at position a to position b, and the switches in between by one position.  The move is made only if
- * it does not raise the sum of same_side over all switches. */
+ * it does not raise the number of pairs of channels out of one switch that both lead up or both lead down, summed over
+ * all switches. */
 static void try_move(order_search *search, int32_t a, int32_t b)
 {
     const int32_t v = search->at[a], degree = search->first[v + 1] - search->first[v];

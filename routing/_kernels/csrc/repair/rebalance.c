@@ -19,12 +19,12 @@ enum {
     MORE_HOPS = 2, /* number of hops by which the new path of a switch may be longer than the switch's shortest path */
     /* the search leaves a channel once its excess over the goal has fallen to this percentage */
     KEEP = 70,
-    /* largest number of LIDs whose moves are listed in the first attempt; these are the LIDs with the most flow on the
-     * channel */
+    /* The first attempt to relieve a channel lists moves for at most FEW_USERS LIDs: those with the most flow on the
+     * channel. */
     FEW_USERS = 24,
-    FEW_UPSTREAM = 6, /* largest number of switches in each subtree whose moves are listed in the first attempt */
+    FEW_UPSTREAM = 6, /* The first attempt lists moves of at most this number of switches for each of the LIDs. */
     /* The second attempt, after a first attempt without a useful move, lists moves of up to MOST_USERS LIDs and
-     * MOST_UPSTREAM switches. */
+     * MOST_UPSTREAM switches for each LID. */
     MOST_USERS = 96,
     MOST_UPSTREAM = 24,
     /* largest number of searches; each search after the first may change as many entries as the search before has

@@ -105,8 +105,8 @@ static int may_enter(const ibn_adaptive *sim, wait_edges *wait_edges, int32_t ve
     return 0;
 }
 
-/* Return 1 if the next spare buffer on the recovery path of packet p is free or will become free.  Otherwise, add to the
- * wait-for graph an edge from `vertex` to this spare buffer, and return 0. */
+/* Return 1 if the next spare buffer on the recovery path of packet p is free or will become free.  Otherwise, add to
+ * the wait-for graph an edge from `vertex` to this spare buffer, and return 0. */
 static int may_recover(const ibn_adaptive *sim, wait_edges *wait_edges, int32_t vertex, int32_t p, int32_t s, int32_t k)
 {
     int32_t c = ibn_simulate_adaptive_recovery_ahead(sim, p, s, k), next = sim->channel[c].dst;
@@ -159,8 +159,8 @@ static int may_continue(const ibn_adaptive *sim, wait_edges *wait_edges, int32_t
 /* Write the wait-for graph, and return the number of its edges.
  *
  * A vertex stands for a packet.  The first vertices stand for the head packets of all VCs.  The other vertices stand
- * for the packets in spare buffers 0 of all switches, followed by those in spare buffers 1.  A vertex can move if there is no such packet.  It can also
- * move if some VC that the packet may take will have room. */
+ * for the packets in spare buffers 0 of all switches, followed by those in spare buffers 1.  A vertex can move if its
+ * VC or spare buffer has no packet.  It can also move if some VC that its packet may take will have room. */
 int64_t ibn_simulate_adaptive_wait_edges(const ibn_adaptive *sim, int64_t most, int32_t *waiter, int32_t *awaited,
                                 uint8_t *can_move)
 {

@@ -187,8 +187,8 @@ void ibn_simulate_adaptive_ping(ibn_adaptive *sim, int32_t c, int32_t ping)
 }
 
 /* Make suspects of the head packets that have waited longer than the detection time.  Suspects may take a path that
- * other packets may not take: to a CA of their switch (scheme RELAY), by the recovery path (scheme CONCURRENT), or away from
- * their destination (scheme DEFLECT).  Packets that a CA of the switch has just sent stay. */
+ * other packets may not take: to a CA of their switch (scheme RELAY), by the recovery path (scheme CONCURRENT), or away
+ * from their destination (scheme DEFLECT).  Packets that a CA of the switch has just sent stay. */
 void ibn_simulate_adaptive_mark_suspects(ibn_adaptive *sim)
 {
     for (int32_t l = 0; l < sim->vcs; l++) {

@@ -28,7 +28,8 @@ static void await_token(ibn_sim *sim, ibn_attached *self, int32_t device)
     ibn_simulate_timer(sim, self, due, device, AT_TOKEN);
 }
 
-/* Release the token at a CA, from which it moves to the next CAs. */
+/* Release the token at a CA.  From this CA the token travels to the other CAs in their order.  A timer is set for the
+ * tick at which the token would reach each CA that wants it. */
 void ibn_simulate_release_token(ibn_sim *sim, ibn_attached *self, int32_t device)
 {
     ibn_replies *state = self->state;

@@ -11,7 +11,8 @@
  * (mDisha) needs the token, of which the network has one.  The message and those that follow from it travel on a VL of
  * their own.
  *
- * The first `requests` flows send requests.  Each further flow is an outlet: it sends messages of one queue of one CA. */
+ * The first `requests` flows send requests.  Each further flow is an outlet: it sends the messages of one output queue
+ * of one CA. */
 #include "simulate/internal/flow.h"
 #include "simulate/internal/queue.h"
 #include "simulate/internal/replies.h"
@@ -249,8 +250,11 @@ static void timer(ibn_sim *sim, ibn_attached *self, int32_t subject, int32_t val
     serve(sim, self, subject);
 }
 
-/* Hook: return the VC for which packets in the buffer of a CA's VC l wait, or IBN_NONE if a remedy will act.  They wait
- * until an outlet of an output queue can send.  The last outlet of a queue has a VL of its own, if any outlet has. */
+/* Hook: return the VC for which packets in the buffer of a CA's VC l wait.  Return IBN_NONE if nothing has to leave, or
+ * if a remedy will act.
+ *
+ * The packets wait until an outlet of an output queue can send.  If a queue has several outlets, the VC of the last
+ * outlet is returned.  If any outlet has a VL of its own, it is the last one. */
 static int32_t waits_for(const ibn_sim *sim, const ibn_attached *self, int32_t l)
 {
     const ibn_replies *state = self->state;

@@ -84,7 +84,8 @@ static void grow(const job_t *job, load_account *account, uint8_t *next, int32_t
     }
 }
 
-/* Fix the next hops on the path of switch u along the spanning tree to the root. */
+/* Prescribe the next channel of each switch on the path of switch u along the spanning tree to the root.  The next
+ * growth of the tree has to take these channels, which are stored in `fixed`. */
 static void fix_path(const job_t *job, load_account *account, int32_t target, int32_t u)
 {
     int32_t root = job->targets->root[target];

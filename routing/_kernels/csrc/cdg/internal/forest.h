@@ -21,7 +21,9 @@ typedef struct {
     uint8_t *number;
     /* [block, stride]: by LID of the block and switch, the hops from the switch; 255: the packet is not delivered */
     uint8_t *far;
-    int32_t *next; /* [S + 2]: next switch of each switch, or S (dropped) or S + 1 (delivered) */
+    /* [S + 2]: next switch of each switch, or S (dropped) or S + 1 (delivered).  In each array of S + 2 elements,
+     * element S stands for "dropped" and element S + 1 for "delivered". */
+    int32_t *next;
     /* [S + 2]: number of neighbours that send to each switch and are not sorted yet; after ibn_cdg_forest_grow, nonzero
      * exactly for switches on a forwarding loop */
     int32_t *degree;

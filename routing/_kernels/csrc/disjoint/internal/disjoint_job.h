@@ -20,8 +20,8 @@ typedef struct {
     /* [S, S]: switch order chosen for each pair of switches; 255: no switch order allows the paths between them in the
      * first trees.  NULL if the request does not set `shared`. */
     uint8_t *order;
-    /* whether a path must be allowed by the switch order in `order`; true if the request sets `shared`, as soon as the
-     * switch orders of all pairs are chosen */
+    /* whether a path must be allowed by the switch order in `order`; false until the switch orders of all pairs are
+     * chosen, then the value of `shared` in the request */
     bool shared;
     /* [C] each: utilisation (flow times inverse capacity) of each channel; load[0]: by the first trees only, load[1]:
      * by all trees together */

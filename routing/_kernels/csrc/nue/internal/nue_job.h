@@ -8,7 +8,8 @@
  * are counted, so that trees can be removed again.
  *
  * A dependency that is not used is ALLOWED unless it would close a cycle of used dependencies.  A dependency that was
- * found to close a cycle is recorded as BLOCKED.  The record is valid until the EPOCH ends. */
+ * found to close a cycle is recorded as BLOCKED.  The record is used until the EPOCH ends.  A new epoch begins when
+ * used dependencies have been removed, and all blocked dependencies have to be tested again. */
 #ifndef IBNUE_INTERNAL_NUE_JOB_H
 #define IBNUE_INTERNAL_NUE_JOB_H
 

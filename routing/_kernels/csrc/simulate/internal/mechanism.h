@@ -21,14 +21,14 @@ struct ibn_attached {
 
 /* Definition of a mechanism by its hooks.  Any hook except `attach` may be NULL.
  *
- * The events of a tick are handled in any order.  So the hooks gate, made, vl, sent, delivered and lost are called in any
- * order within a tick, and their effect must not depend on the order. */
+ * The events of a tick are handled in any order.  So the hooks gate, made, vl, sent, delivered and lost are called in
+ * any order within a tick, and their effect must not depend on the order. */
 struct ibn_mechanism {
     const char *name; /* name by which a simulation attaches the mechanism, at most 15 letters */
     int64_t bytes;    /* size of the mechanism's state in bytes */
     int32_t tags;     /* 1: the mechanism keeps a number (tag) for each packet, else 0 */
-    /* Hook: set up the state from the numbers of the wrapper, before any flow starts.  Return 1 if memory runs out,
-     * else 0. */
+    /* Hook: set up the state, before any flow starts.  `numbers` has the `count` settings that the mechanism's Python
+     * class returns (Mechanism.numbers).  Return 1 if memory runs out, else 0. */
     int (*attach)(ibn_sim *sim, ibn_attached *self, const int64_t *numbers, int64_t count);
     /* Hook: free the memory to which the state points. */
     void (*detach)(ibn_sim *sim, ibn_attached *self);
@@ -37,18 +37,18 @@ struct ibn_mechanism {
     int (*gate)(ibn_sim *sim, ibn_attached *self, int32_t flow);
     /* Hook: a flow has created a packet, which waits at the port of its CA. */
     void (*made)(ibn_sim *sim, ibn_attached *self, int32_t packet);
-    /* Hook: return the VL on which a packet is queued for a channel, where the tables have VL `usual`.  It is called once
-     * each time that a packet is queued. */
+    /* Hook: return the VL on which a packet is queued for a channel.  The tables have VL `usual` for it.  The hook is
+     * called once each time that a packet is queued. */
     int32_t (*vl)(ibn_sim *sim, ibn_attached *self, int32_t packet, int32_t channel, int32_t usual);
     /* Hook: return the number of blocks that must stay free in the buffer of a VC after a packet was sent to it.
      * Otherwise the packet may not be sent.  Arbitration calls the hook for the first packets of queues, any number of
      * times. */
     int32_t (*room)(const ibn_sim *sim, const ibn_attached *self, int32_t packet, int32_t vc);
-    /* Hook: return whether a CA takes a packet whose tail has arrived.  If not, the packet stays in the buffer of its VC,
-     * and the mechanism later calls ibn_simulate_take. */
+    /* Hook: return whether a CA takes a packet whose tail has arrived.  If not, the packet stays in the buffer of its
+     * VC, and the mechanism later calls ibn_simulate_take. */
     int (*arrived)(ibn_sim *sim, ibn_attached *self, int32_t packet);
-    /* Hook: return the VC for which the packets wait that the hook `arrived` has left in the buffer of VC `vc`.  Return
-     * IBN_NONE if no packet has to leave before these packets can be taken. */
+    /* Hook: the hook `arrived` can leave packets in the buffer of VC `vc`.  Return the VC for which these packets wait,
+     * or IBN_NONE if no packet has to leave before the CA can take them. */
     int32_t (*waits_for)(const ibn_sim *sim, const ibn_attached *self, int32_t vc);
     /* Hook: a packet begins to leave its source CA.  The hook may queue another packet at the port of the CA. */
     void (*sent)(ibn_sim *sim, ibn_attached *self, int32_t packet);
@@ -61,9 +61,11 @@ struct ibn_mechanism {
     void (*lost)(ibn_sim *sim, ibn_attached *self, int32_t packet);
     /* Hook: the tick has come for which the mechanism has called ibn_simulate_timer. */
     void (*timer)(ibn_sim *sim, ibn_attached *self, int32_t subject, int32_t value);
-    /* Hook: carry out a command of the wrapper, between two ticks. */
+    /* Hook: carry out a command between two ticks.  `numbers` has the `count` arguments of the command, which come from
+     * the mechanism's Python class. */
     void (*command)(ibn_sim *sim, ibn_attached *self, const int64_t *numbers, int64_t count);
-    /* Hook: write up to `most` numbers for the wrapper.  Return how many numbers there are. */
+    /* Hook: write the mechanism's results, such as counters, to `numbers`, which has room for `most` numbers.  Return
+     * the number of results, which may be larger than `most`. */
     int64_t (*read)(const ibn_sim *sim, const ibn_attached *self, int64_t most, int64_t *numbers);
 };
 

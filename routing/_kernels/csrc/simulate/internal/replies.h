@@ -30,7 +30,7 @@ typedef struct {
         wants_token;             /* 1: the CA waits for the token, else 0 */
 } ibn_endpoint;
 
-/* Flow that sends the messages of an output queue. */
+/* Outlet: a flow that sends the messages of one output queue of a CA. */
 typedef struct {
     int32_t queue, /* number of the output queue */
         sl,        /* SL of the messages */
@@ -51,8 +51,8 @@ typedef struct {
         answered, backed_off, rescued; /* numbers of replies, back-offs and rescues */
     int32_t *lid,       /* [requests] LID of the CA that sends a flow's requests */
         *outstanding,   /* [requests] number of requests of each flow that have no reply yet */
-        *ca_lid,        /* [cas] LID of each CA with outlets, in the order of the token */
-        cas,            /* number of CAs with outlets */
+        *ca_lid,        /* [cas] LID of each CA that has outlets (see ibn_outlet), in the order of the token */
+        cas,            /* number of CAs that have outlets (see ibn_outlet) */
         token_at;       /* number of the CA that released the token */
     ibn_outlet *outlet;     /* [flows - requests] */
     ibn_endpoint *endpoint; /* [devices] state of each CA */

@@ -310,10 +310,11 @@ typedef struct {
     int32_t vc, /* VC over which the message was sent last */
         kind,   /* protocol of the message: BREAKER_LOOP or BREAKER_DEADLOCK */
         phase, /* for Deadlock Breaker; 0: the message searches for a loop, 1: it goes around the loop and sets rules */
-        /* for Loop Breaker: number of the election round.  For Deadlock Breaker in phase 1: index of the next switch in
-         * `spuids`, in phase 0: `count` */
-        index, count,                /* for Deadlock Breaker: number of switches that the message has visited */
-        next;                        /* next unused control message, or IBN_NONE */
+        /* for Loop Breaker: number of the election round.  For Deadlock Breaker in phase 0: the value of `count`.  For
+         * Deadlock Breaker in phase 1: index in `spuids` and `egress` of the switch to which the message goes now. */
+        index,
+        count, /* for Deadlock Breaker: number of switches that the message has visited in phase 0 */
+        next;  /* next unused control message, or IBN_NONE */
     uint32_t spuid;                  /* for Loop Breaker: identifier that the sending VC passes on */
     /* [count] for Deadlock Breaker: identifiers of the switches that the message has visited */
     uint32_t spuids[IBN_CLCM_PORTS];

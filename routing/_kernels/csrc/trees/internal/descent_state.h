@@ -69,8 +69,10 @@ typedef struct {
     int32_t *sequence;     /* [S] switches, sorted by `position` of the options */
     int32_t *shuffled;     /* [S] scratch: indices of the switches at one distance from the root, in random order */
     double *through;       /* [S] scratch: flow to the present destination through each switch */
-    double *meeting;       /* [S] scratch: weight of the flow in `through`, which is used to count pairs of flows */
-    int is_first;    /* whether this is the first pass, in which each switch prefers the slot of the destination */
+    double *meeting;       /* [S] scratch: sum of `meet_source` over the switches whose flow is in `through` */
+    /* whether this is the first pass, in which each switch prefers those channels up that lead to the slot which
+     * `digit` selects */
+    int is_first;
     int32_t digit;   /* index of the present destination in the order of the first pass */
     uint8_t *before; /* [S] scratch: copy of a destination's tree that has been removed */
     double discount, price; /* values of the present pass, as in ibn_descent_options */

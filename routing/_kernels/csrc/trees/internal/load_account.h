@@ -106,8 +106,8 @@ static inline int32_t ibn_trees_next_channel(const job_t *job, const uint8_t *ne
     return job->net->first[u] + next[u];
 }
 
-/* Return the cost of the present path of switch `from`.  For bisection traffic, channels that the destination's tree
- * uses already have no cost. */
+/* Return the cost of the present path of switch `from`.  For bisection traffic, a channel costs nothing if other paths
+ * of the destination's tree already use it. */
 static inline double ibn_trees_path_cost(const job_t *job, const load_account *account, const uint8_t *next,
                                          int32_t from, int32_t root)
 {
