@@ -64,6 +64,9 @@ class RequestGrant:
     def gate(self, flow):
         return True
 
+    def vl(self, packet, channel, usual):
+        return usual
+
     def room(self, packet, vc):
         return 0
 
