@@ -24,7 +24,7 @@ class RequestGrant:
         self.flows = {
             (i, o): SimpleNamespace(
                 voq=[], asked=[], inside=[], waiting=None, pending=0, granted=0, unacknowledged=0, requests=0,
-                grants=0, ack=0, path=0, turn=0,
+                grants=0, ack=0, path=i + o, turn=0,
             )
             for i in range(n) for o in range(n)
         }  # fmt: skip

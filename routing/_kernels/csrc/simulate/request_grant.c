@@ -322,6 +322,8 @@ static int attach(ibn_sim *sim, ibn_attached *self, const int64_t *numbers, int6
     for (int64_t f = 0; f < n * n; f++) {
         grant_flow *flow = &state->flow[f];
         flow->oldest = flow->newest = flow->sending = flow->asking = IBN_NONE;
+        /* If the first segments of all flows had the same path, its switches would be overloaded at the start. */
+        flow->path = (uint32_t)(f / n + f % n);
     }
     for (int32_t i = 0; i < n; i++)
         if (state->load[i * n + n - 1])
