@@ -41,8 +41,8 @@ struct ibnue_policies {
 /* Numbers of ports in one sweep, for the log. */
 struct tally {
     /* Numbers of ports.  covered: ports with a rule.  correct: ports that already had the demanded value.  written:
-     * ports to which a request was sent.  verified: ports that have the requested value afterwards.  skipped: ports with
-     * a value that is not requested again.  failed: ports to which the request could not be sent. */
+     * ports to which a request was sent.  verified: ports that have the requested value afterwards.  skipped: ports
+     * with a value that is not requested again.  failed: ports to which the request could not be sent. */
     unsigned covered, correct, written, verified, skipped, failed;
     osm_physp_t *first;  /* the first port that did not accept the requested value, NULL: none */
     uint8_t first_asked; /* vl_stall_life that was requested of the port `first` */

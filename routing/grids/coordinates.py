@@ -131,8 +131,8 @@ def find_coordinates(fabric: Fabric) -> Coordinates:
     switches whose coordinates are certain come first.  At the end, every link is compared with the coordinates.
     Squares (cycles of four switches) show which links are opposite, by the relation of D. Djokovic,
     "Distance-preserving subgraphs of hypercubes", J. Comb. Theory B 14, 1973.
-    Cost:  O(S d^2 D) for S switches of degree d in D dimensions, for each switch from which
-    coordinates are spread.  Further calls for the same fabric return the result of the first call.
+    Cost: O(S d^2 n) for S switches of degree d in n dimensions, for each switch from which coordinates are spread.
+    Further calls for the same fabric return the result of the first call.
     """
     found = fabric.derived.get(SEARCH)
     if found is None:

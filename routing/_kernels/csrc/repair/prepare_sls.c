@@ -1,5 +1,6 @@
-/* Move packets to another VL that admits both their present paths and the paths after a move of an entry.  So SLs can
- * change first, and the entry after all senders use the new SLs.  The terms are explained in internal/repair_state.h. */
+/* Move packets to another VL that admits both their present paths and the paths after a move of an entry.  So the SLs
+ * can change first, and the entry changes after all senders use the new SLs.  The terms are explained in
+ * internal/repair_state.h. */
 #include "repair/internal/repair_state.h"
 
 #include <string.h>

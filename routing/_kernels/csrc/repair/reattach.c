@@ -128,8 +128,8 @@ void ibn_repair_attach_subtree(repair_state *job)
 }
 
 /* Give disconnected switch u the best path that closes no CDG cycle, and add the flow of its subtree to the path's
- * channels.  `level` is the number of hops of the path; 0: any number.  If longer paths exist, *next receives the hops of
- * the shortest of these.  Returns whether a path was found. */
+ * channels.  `level` is the number of hops of the path; 0: any number.  If longer paths exist, *next receives the hops
+ * of the shortest of these.  Returns whether a path was found. */
 bool ibn_repair_attach_root(repair_state *job, int32_t u, int32_t level, int32_t *next)
 {
     if (!job->on_trial)

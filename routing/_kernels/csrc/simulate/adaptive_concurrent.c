@@ -3,8 +3,8 @@
  *
  * The spare buffers have an order, and a packet only moves to spare buffers that come later in it.  So the packets in
  * spare buffers never wait for each other in a cycle, and a token is not needed.  A packet first moves towards earlier
- * switches, through their spare buffers 0, and then towards later switches, through their spare buffers 1.  The switches
- * are ordered as for Up*\/Down* routing.
+ * switches, through their spare buffers 0, and then towards later switches, through their spare buffers 1.  The
+ * switches are ordered as for Up*\/Down* routing.
  *
  * Source: Pinkston, Deadlock characterization and resolution in interconnection networks, section 13.3.1 D (Disha
  * Concurrent).  The source demands an order, and does not state one. */
@@ -18,8 +18,8 @@ int ibn_simulate_adaptive_spare_after(const ibn_adaptive *sim, int32_t c)
            && sim->recovery_rank[channel->dst] > sim->recovery_rank[channel->src];
 }
 
-/* Return the channel by which packet p continues on its recovery path from spare buffer k of switch s to another switch.
- * Return IBN_NONE if switch s is the last switch of the path. */
+/* Return the channel by which packet p continues on its recovery path from spare buffer k of switch s to another
+ * switch.  Return IBN_NONE if switch s is the last switch of the path. */
 int32_t ibn_simulate_adaptive_recovery_ahead(const ibn_adaptive *sim, int32_t p, int32_t s, int32_t k)
 {
     int32_t last = sim->lid_switch[sim->packet[p].lid];
@@ -29,8 +29,8 @@ int32_t ibn_simulate_adaptive_recovery_ahead(const ibn_adaptive *sim, int32_t p,
 /* Send packet p along its recovery path from switch s, if the packet may be sent and the next spare buffer is free.
  * From the last switch of the path, the packet goes to its CA.
  *
- * The packet is in a spare buffer (`from` is IBN_NONE), or it is the head packet of VC `from` and a suspect.  Return 1 if
- * the packet was sent, else 0. */
+ * The packet is in a spare buffer (`from` is IBN_NONE), or it is the head packet of VC `from` and a suspect.  Return 1
+ * if the packet was sent, else 0. */
 int ibn_simulate_adaptive_send_on_recovery(ibn_adaptive *sim, int32_t s, int32_t p, int32_t from)
 {
     int32_t k = from == IBN_NONE ? ibn_simulate_adaptive_spare_of(sim, s, p) : 0;

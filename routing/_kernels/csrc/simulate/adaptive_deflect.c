@@ -5,8 +5,8 @@
  * recovery). */
 #include "simulate/internal/adaptive.h"
 
-/* Return the VC on which the suspect p, the head packet of VC `from`, leaves switch s away from its destination.  Return
- * IBN_NONE if packet p is not a suspect, or if no channel to another switch is free and has room.
+/* Return the VC on which the suspect p, the head packet of VC `from`, leaves switch s away from its destination.
+ * Return IBN_NONE if packet p is not a suspect, or if no channel to another switch is free and has room.
  *
  * The channels are searched from a random one on, and the first one with room is taken, on the VL with the most
  * credits. */

@@ -9,7 +9,8 @@ enum { SPENT, WORK, MOVES }; /* indices of the array `counts`, which is describe
 /* A LID to which some packets travel over a given channel. */
 typedef struct {
     int32_t lid;
-    int32_t hops; /* hops from the channel's first switch to the LID, computed when the LID was added to the channel's list */
+    /* hops from the channel's first switch to the LID, computed when the LID was added to the channel's list */
+    int32_t hops;
     /* value of `version` in rebalance_search for the LID when `flow` was computed; -1: `flow` has not been computed */
     int32_t version;
     int64_t flow; /* flow to the LID on the channel, as it was at `version` */

@@ -76,7 +76,7 @@ typedef struct {
         fabric_room;    /* free room in the fabric-output buffer in front of this adapter, in segments */
 } grant_adapter;
 
-/* State of the mechanism.  The wrapper sets the fields up to `blocked`, in this order. */
+/* State of the mechanism.  The Python class of the mechanism sets the fields up to `blocked`, in this order. */
 typedef struct {
     int64_t adapters,  /* number of adapters */
         paths,         /* number of paths between two adapters, one by each LID of an adapter */
