@@ -34,6 +34,8 @@ CANDIDATES = {
 Of equally good engines, the first one in this list is taken.  On a larger fabric an engine would take too long, or
 another engine of the list carries more.
 """
+MOST_SWITCHES = {"disjoint": 500}
+"""Number of switches up to which engines are tried whose work depends less on the end ports than on the switches."""
 ON_TURNS = ("mud", "smart", "segment", "dnup", "lturn")
 """Engines that forbid some turns (CDG edges) and route over the allowed turns.  They are not tried on trees.
 
@@ -152,7 +154,7 @@ def _engines(fabric: Fabric, options: EngineOptions) -> list[Engine]:
     found = []
     limits = CANDIDATES | (ON_ONE_VL if vls_allowed(options) == 1 else {})
     for name, longest in limits.items():
-        if name in left_out or seconds > longest:
+        if name in left_out or seconds > longest or fabric.switches > MOST_SWITCHES.get(name, fabric.switches):
             continue
         module = import_module(f"{__package__}.{module_of(name)}")
         # With an LMC, paths over an intermediate group lower the all-to-all share, by which auto chooses.

@@ -128,3 +128,11 @@ def test_auto_takes_short_paths_of_a_dragonfly_to_all_lids():
     routing = ENGINES["auto"].route(fabric, EngineOptions())
     assert routing.provenance.options["chosen"] == "dragonfly"
     assert all_to_all_share(fabric, channel_loads(fabric, routing)) > 1.04
+
+
+def test_disjoint_is_not_tried_on_many_switches():
+    names = [
+        {engine.name for engine in module._engines(generate("torus", [size], cas=1), EngineOptions())}
+        for size in ("8x7x7", "8x8x8")
+    ]
+    assert [("disjoint" in each, "torus-2qos" in each) for each in names] == [(True, True), (False, True)]
