@@ -4,18 +4,21 @@ The results are stored in a JSON file.  Only results that are missing in this fi
 program writes two pictures (SVG) and the tables of docs/comparison.md.
 
 Every fabric is routed four times: with all links, and without 1, 5 and 10 % of the links between switches (at least one
-link).  A link never fails if its loss would separate switches.  All engines run with their default options, and OpenSM
-with QoS and 8 VLs.  Seconds of ibnue are CPU seconds of the engine in a process that has loaded all modules.  Seconds
-of OpenSM are the smaller of two values, both of which include more than the engine.  One is the time from "building
-routing with" to "tables configured" in OpenSM's log.  The other is the CPU time of OpenSM up to the end of its first
-sweep.
+link).  Large fabrics are routed with all links and without 1 % of the links, and an engine has tables only if it ends
+within a minute of CPU time.  A link never fails if its loss would separate switches.  All engines run with their
+default options, and OpenSM with QoS and 8 VLs.  Seconds of ibnue are CPU seconds of the engine in a process that has
+loaded all modules.  Seconds of OpenSM are the smaller of two values, both of which include more than the engine.  One
+is the time from "building routing with" to "tables configured" in OpenSM's log.  The other is the CPU time of OpenSM up
+to the end of its first sweep.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import multiprocessing
 import re
+import resource
 import sys
 import tempfile
 import time
@@ -28,7 +31,7 @@ from typing import Any
 import igraph
 import numpy as np
 
-from benchmarks.comparison_page import SHARES, write_page, write_pictures
+from benchmarks.comparison_page import SHARES, SHARES_OF_LARGE, write_page, write_pictures
 from benchmarks.opensm_tables import opensm_tables
 from benchmarks.quality_table import VLS, listed
 from benchmarks.torus_conf import torus_conf
@@ -64,6 +67,8 @@ REFERENCE = {
 
 To save time, the fabrics have fewer CAs than the published fabrics.
 """
+LARGE = {"torus 10x10x10": "torus 10x10x10 cas=1"}
+"""Generator and arguments of each large fabric, with few CAs to save time, by the name in tables."""
 KINDS = (
     "ring-5", "ring-8-double", "mesh-3x3", "mesh-4x4-hole", "torus-3x3", "torus-4x4-faults", "torus-5x4-double",
     "hypercube-4", "hyperx-3x4", "full-mesh-6", "tree-2-3", "tree-4-2-faults", "tree-slim", "tree-valley",
@@ -76,6 +81,10 @@ LOST = "the tables do not deliver all pairs of end ports"
 
 Incomplete tables carry less traffic, so their figures would seem better than those of complete tables.
 """
+LIMIT = 60
+"""CPU seconds within which an engine must compute its tables of a large fabric."""
+TOO_SLOW = f"no tables within {LIMIT} CPU seconds"
+"""Reason of a refusal for engines that reach the limit."""
 Result = dict[str, Any]
 """Figures of the tables of one engine on one fabric, by name.
 
@@ -132,9 +141,14 @@ def cases(only: str) -> list[Case]:
     def fixture(path: Path) -> Callable[[], Fabric]:
         return lambda: read_fabric(path)
 
-    fabrics: dict[str, Callable[[], Fabric]] = {name: reference(words) for name, words in REFERENCE.items()}
+    fabrics: dict[str, Callable[[], Fabric]] = {name: reference(words) for name, words in (REFERENCE | LARGE).items()}
     fabrics |= {name: fixture(FIXTURES[name].path) for name in KINDS}
-    return [Case(name, missing, make) for name, make in fabrics.items() for missing in SHARES if only in name]
+    return [
+        Case(name, missing, make)
+        for name, make in fabrics.items()
+        for missing in (SHARES_OF_LARGE if name in LARGE else SHARES)
+        if only in name
+    ]
 
 
 def figures(fabric: Fabric, routing: Routing, vls: int, seconds: float | None) -> Result:
@@ -166,14 +180,40 @@ def figures(fabric: Fabric, routing: Routing, vls: int, seconds: float | None) -
     return found
 
 
-def ours(fabric: Fabric, engine: str) -> Result:
-    """Route a fabric with an engine of ibnue, and return the figures of the tables."""
+def ours(fabric: Fabric, engine: str, *, routed: Callable[[], None] = lambda: None) -> Result:
+    """Route a fabric with an engine of ibnue, call ``routed``, and return the figures of the tables."""
+    fabric.derived.clear()  # Each engine searches for coordinates itself.
     start = time.process_time()
     try:
         routing = ENGINES[engine].route(fabric, EngineOptions())
     except IbnueError as error:
         return {"refused": shortened(str(error))}
-    return figures(fabric, routing, routing.vls_needed, time.process_time() - start)
+    seconds = time.process_time() - start
+    routed()
+    return figures(fabric, routing, routing.vls_needed, seconds)
+
+
+def within_limit(fabric: Fabric, engine: str) -> Result:
+    """Return the result of :func:`ours`, computed in a process that ends if the engine needs more than :data:`LIMIT`
+    CPU seconds.
+    """
+    context = multiprocessing.get_context("fork")
+    receiver, sender = context.Pipe(duplex=False)
+
+    def run() -> None:
+        _, hard = resource.getrlimit(resource.RLIMIT_CPU)
+        resource.setrlimit(resource.RLIMIT_CPU, (LIMIT, hard))
+        sender.send(ours(fabric, engine, routed=lambda: resource.setrlimit(resource.RLIMIT_CPU, (hard, hard))))
+
+    process = context.Process(target=run)
+    process.start()
+    sender.close()
+    try:
+        return dict(receiver.recv())
+    except EOFError:
+        return {"refused": TOO_SLOW}
+    finally:
+        process.join()
 
 
 def theirs(fabric: Fabric, whole: Fabric, engine: str, timeout: float) -> Result:
@@ -235,7 +275,8 @@ def measured(ledger: dict[str, dict[str, Result]], arguments: argparse.Namespace
             engine = name.removeprefix("OpenSM ")
             if name not in known:
                 is_ours = engine == name
-                known[name] = ours(fabric, name) if is_ours else theirs(fabric, whole, engine, arguments.timeout)
+                route = within_limit if case.name in LARGE else ours
+                known[name] = route(fabric, name) if is_ours else theirs(fabric, whole, engine, arguments.timeout)
             results[name] = known[name]
         print(f"{time.process_time():6.0f} CPU s  {case.key}: {len(wanted)} engines", file=sys.stderr, flush=True)
         write_ledger(ledger, arguments.json)
@@ -285,8 +326,8 @@ def main(words: Sequence[str] | None = None) -> int:
         # purpose.
         warnings.simplefilter("ignore")
         measured(ledger, arguments)
-    write_page(ledger, list(REFERENCE), arguments.page)
-    write_pictures(ledger, list(REFERENCE), arguments.pictures)
+    write_page(ledger, list(REFERENCE), list(LARGE), arguments.page)
+    write_pictures(ledger, list(REFERENCE), list(LARGE), arguments.pictures)
     return 0
 
 

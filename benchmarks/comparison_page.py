@@ -17,6 +17,8 @@ from benchmarks.quality_table import line
 
 SHARES = (0.0, 0.01, 0.05, 0.1)
 """Shares of the links between switches that are removed from each fabric."""
+SHARES_OF_LARGE = SHARES[:2]
+"""Shares of the links between switches that are removed from each large fabric."""
 BEGIN, END = "<!-- tables: python -m benchmarks.comparison -->\n", "<!-- end of tables -->\n"
 REFERENCE_PICTURE, FIXTURE_PICTURE = "comparison.svg", "comparison-fixtures.svg"
 HEAD = ("engine", "loop-free", "VLs", "all-to-all", "bisection", "mean hops", "stretch", "seconds")
@@ -25,20 +27,20 @@ Ledger = Mapping[str, Mapping[str, Mapping[str, Any]]]
 Results = Sequence[Mapping[str, Any]]
 
 
-def write_page(ledger: Ledger, reference: Sequence[str], page: Path) -> None:
+def write_page(ledger: Ledger, reference: Sequence[str], large: Sequence[str], page: Path) -> None:
     """Replace the tables in a documentation page by the tables of a ledger's results.
 
-    Two comments in the page mark the begin and the end of the tables.  ``reference`` are the names of the reference
-    fabrics.
+    Two comments in the page mark the begin and the end of the tables.  ``reference`` and ``large`` are the names of the
+    reference fabrics and of the large fabrics.
     """
     before, _, rest = page.read_text().partition(BEGIN)
     _, _, after = rest.partition(END)
-    page.write_text(before + BEGIN + "\n".join(tables(ledger, reference)) + "\n" + END + after)
+    page.write_text(before + BEGIN + "\n".join(tables(ledger, reference, large)) + "\n" + END + after)
 
 
-def write_pictures(ledger: Ledger, reference: Sequence[str], folder: Path) -> None:
+def write_pictures(ledger: Ledger, reference: Sequence[str], large: Sequence[str], folder: Path) -> None:
     """Write two pictures of the results: one of the reference fabrics, and one of the fixtures."""
-    fixtures = [name for name in names_of(ledger) if name not in reference]
+    fixtures = [name for name in names_of(ledger) if name not in (*reference, *large)]
     (folder / REFERENCE_PICTURE).write_text(picture(ledger, [n for n in reference if n in names_of(ledger)], 24, True))
     (folder / FIXTURE_PICTURE).write_text(picture(ledger, fixtures, 6, False))
 
@@ -54,35 +56,49 @@ def engines_of(ledger: Ledger) -> list[str]:
     return sorted(found, key=lambda name: name.startswith("OpenSM "))
 
 
-def of_shares(ledger: Ledger, fabric: str, engine: str) -> list[Mapping[str, Any]]:
+def of_shares(ledger: Ledger, fabric: str, engine: str, shares: Sequence[float]) -> list[Mapping[str, Any]]:
     """Return the results of an engine on a fabric, one for each share of missing links.
 
     An element is empty if the engine was not measured with this share.
     """
-    return [ledger.get(f"{fabric} - {share:.0%}", {}).get(engine, {}) for share in SHARES]
+    return [ledger.get(f"{fabric} - {share:.0%}", {}).get(engine, {}) for share in shares]
 
 
-def tables(ledger: Ledger, reference: Sequence[str]) -> Iterator[str]:
-    """Yield the lines of all Markdown tables: one table for each reference fabric, and one for all fixtures."""
-    for fabric in reference:
-        if fabric not in names_of(ledger):
-            continue
-        yield f"\n### {fabric}\n"
-        rows = {engine: of_shares(ledger, fabric, engine) for engine in engines_of(ledger)}
-        yield from (line(HEAD), line(["---"] * len(HEAD)))
-        routed = {engine: row for engine, row in rows.items() if any("vls" in each for each in row)}
-        for engine, row in routed.items():
+def tables(ledger: Ledger, reference: Sequence[str], large: Sequence[str]) -> Iterator[str]:
+    """Yield the lines of all Markdown tables: one table for each reference fabric and for each large fabric, and one
+    for all fixtures.
+    """
+    measured = names_of(ledger)
+    for fabric in (name for name in reference if name in measured):
+        yield from fabric_table(ledger, fabric, SHARES)
+    if any(name in measured for name in large):
+        yield "\n## Large fabrics\n"
+        yield "A cell has two values, for 0 and 1 % of the links missing, or one value if both are equal."
+    for fabric in (name for name in large if name in measured):
+        yield from fabric_table(ledger, fabric, SHARES_OF_LARGE)
+    yield from fixture_table(ledger, [name for name in measured if name not in (*reference, *large)])
+
+
+def fabric_table(ledger: Ledger, fabric: str, shares: Sequence[float]) -> Iterator[str]:
+    """Yield the lines of the Markdown table of a fabric, and the reasons of engines without tables.
+
+    ``shares`` are the shares of missing links.
+    """
+    yield f"\n### {fabric}\n"
+    rows = {engine: of_shares(ledger, fabric, engine, shares) for engine in engines_of(ledger)}
+    yield from (line(HEAD), line(["---"] * len(HEAD)))
+    for engine, row in rows.items():
+        if any("vls" in each for each in row):
             yield line([engine, *cells(row)])
-        refused: dict[str, list[str]] = {}
-        for engine, row in rows.items():
-            for reason in dict.fromkeys(each["refused"] for each in row if "refused" in each):
-                shares = [f"{s:.0%}" for s, each in zip(SHARES, row, strict=True) if each.get("refused") == reason]
-                where = "" if len(shares) == len(SHARES) else f" ({', '.join(shares)})"
-                refused.setdefault(reason, []).append(f"`{engine}`{where}")
-        if refused:
-            yield "\nWithout tables:\n"
-            yield from (f"- {', '.join(engines)}: {reason}" for reason, engines in refused.items())
-    yield from fixture_table(ledger, [name for name in names_of(ledger) if name not in reference])
+    refused: dict[str, list[str]] = {}
+    for engine, row in rows.items():
+        for reason in dict.fromkeys(each["refused"] for each in row if "refused" in each):
+            those = [f"{s:.0%}" for s, each in zip(shares, row, strict=True) if each.get("refused") == reason]
+            where = "" if len(those) == len(shares) else f" ({', '.join(those)})"
+            refused.setdefault(reason, []).append(f"`{engine}`{where}")
+    if refused:
+        yield "\nWithout tables:\n"
+        yield from (f"- {', '.join(engines)}: {reason}" for reason, engines in refused.items())
 
 
 def cells(row: Results) -> list[str]:

@@ -34,7 +34,7 @@ CANDIDATES = {
 Of equally good engines, the first one in this list is taken.  On a larger fabric an engine would take too long, or
 another engine of the list carries more.
 """
-MOST_SWITCHES = {"disjoint": 500}
+MOST_SWITCHES = {"disjoint": 500, "lash-tor": 500}
 """Number of switches up to which engines are tried whose work depends less on the end ports than on the switches."""
 ON_TURNS = ("mud", "smart", "segment", "dnup", "lturn")
 """Engines that forbid some turns (CDG edges) and route over the allowed turns.  They are not tried on trees.

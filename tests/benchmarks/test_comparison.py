@@ -4,7 +4,9 @@ import json
 
 import pytest
 
+from benchmarks import comparison as module
 from benchmarks.comparison import (
+    LARGE,
     LEDGER,
     PAGE,
     PICTURES,
@@ -14,6 +16,7 @@ from benchmarks.comparison import (
     main,
     read_ledger,
     shortened,
+    within_limit,
 )  # fmt: skip
 from benchmarks.comparison_page import BEGIN, END, FIXTURE_PICTURE, REFERENCE_PICTURE, write_page, write_pictures
 from benchmarks.torus_conf import torus_conf
@@ -25,8 +28,8 @@ def test_page_and_pictures_are_those_of_the_results(tmp_path):
     ledger = read_ledger(LEDGER)
     page = tmp_path / PAGE.name
     page.write_text(PAGE.read_text())
-    write_page(ledger, list(REFERENCE), page)
-    write_pictures(ledger, list(REFERENCE), tmp_path)
+    write_page(ledger, list(REFERENCE), list(LARGE), page)
+    write_pictures(ledger, list(REFERENCE), list(LARGE), tmp_path)
     for path in (PAGE, PICTURES / REFERENCE_PICTURE, PICTURES / FIXTURE_PICTURE):
         assert (tmp_path / path.name).read_text() == path.read_text(), "run python -m benchmarks.comparison"
     assert {case.key for case in cases("")} == set(ledger)
@@ -78,3 +81,17 @@ def test_equal_reasons_are_equal_texts():
     assert (
         shortened("no routing engine could route this fabric: f: ERR AB2B: Found 3 roots, no more") == "Found N roots"
     )
+
+
+def test_an_engine_that_reaches_the_limit_has_no_tables(monkeypatch):
+    fabric = generate("ring", ["5"], cas=1)
+    assert within_limit(fabric, "updn")["certified"] is True
+
+    class Endless:
+        def route(self, fabric, options):
+            while True:
+                pass
+
+    monkeypatch.setattr(module, "ENGINES", {"updn": Endless()})
+    monkeypatch.setattr(module, "LIMIT", 1)
+    assert "CPU seconds" in within_limit(fabric, "updn")["refused"]

@@ -130,9 +130,12 @@ def test_auto_takes_short_paths_of_a_dragonfly_to_all_lids():
     assert all_to_all_share(fabric, channel_loads(fabric, routing)) > 1.04
 
 
-def test_disjoint_is_not_tried_on_many_switches():
+def test_disjoint_and_lash_tor_are_not_tried_on_many_switches():
     names = [
         {engine.name for engine in module._engines(generate("torus", [size], cas=1), EngineOptions())}
         for size in ("8x7x7", "8x8x8")
     ]
-    assert [("disjoint" in each, "torus-2qos" in each) for each in names] == [(True, True), (False, True)]
+    assert [{"disjoint", "lash-tor", "torus-2qos"} & each for each in names] == [
+        {"disjoint", "lash-tor", "torus-2qos"},
+        {"torus-2qos"},
+    ]
