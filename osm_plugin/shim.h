@@ -195,7 +195,7 @@ enum ibnue_source { IBNUE_FROM_TAKEN, IBNUE_FROM_LAST, IBNUE_FROM_REMAINS };
 
 /* Tables that OpenSM has received, with work that has to wait until the switches have acknowledged the LFTs. */
 struct ibnue_unsettled {
-    struct ibnue_engine *engine; /* engine of the tables, NULL: no work has to wait */
+    struct ibnue_engine *engine; /* engine that computed the tables; NULL: there are no such tables */
     struct ibnue_answer answer;  /* head of the answer; its offsets refer to the buffer that `source` names */
     enum ibnue_source source;    /* buffer that contains the tables */
     int rounds_open;             /* whether the switches do not have all rounds of these tables yet */

@@ -78,8 +78,8 @@ def promised(engine: Engine) -> Demand:
 def as_before(certificate: Certificate, *, scope: Scope = "endports") -> Demand:
     """Return the demand on the proof of re-routed tables: a certificate as strong as that of the previous tables.
 
-    The certificate may leave out traffic between switches, unless ``scope`` is "all".  In that case :func:`weaker`
-    reports the difference.
+    The certificate may leave out traffic between switches, unless ``scope`` is "all".  If only the previous certificate
+    covers this traffic, :func:`weaker` reports the difference.
     """
     return Demand(certificate.strength, scope)
 

@@ -86,7 +86,7 @@ def nue_trees(
     """
     switches, count = len(sources), len(targets.root)
     network, aims = network_of(channels, inverse_capacity, sources), targets_of(targets)
-    # This call does not set the layers.  The kernel changes them, so a copy is passed together with the other results.
+    # The kernel overwrites the layers.  So they are not passed with the targets, but as a copy in the results.
     aims.layer = ffi.NULL
     options = ffi.new("ibn_nue_options *")
     options.layers, options.passes, options.threads, options.seed = len(parent), passes, threads, seed

@@ -146,8 +146,8 @@ def _rounds_without_drain(
         return rounds, taken
     strict, deep = write_rounds(waiting.slots, columns.next_channels, outward=True)
     rounds, last = np.where(taken[:, None], rounds, strict), np.where(taken, last, deep)
-    # LIDs are admitted one after the other, in the order of the list. LIDs that the first check admitted come first, so
-    # they are admitted again.
+    # LIDs are admitted one after the other, in the order of `position`.  LIDs that the first call of `_admitted` has
+    # admitted come first, so the second call admits them again.
     position = np.argsort(~taken, kind="stable")
     return rounds, _admitted(waiting, columns, base, order, rounds, position[last[position] <= MOST_ROUNDS])
 

@@ -121,8 +121,8 @@ def place(request: TreeRequest, trees: DisjointTrees, orders: VlOrders, vls: int
     stays acyclic.
 
     ``orders`` has the order of the switches of each VL.  A path that fits on no VL is replaced by the path in the first
-    tree.  If the request names first trees (``request.initial``), the attempt ends instead, because computed first
-    trees lose fewer link-disjoint paths.
+    tree.  If the request names first trees (``request.initial``), the attempt ends instead, because fewer
+    link-disjoint paths are lost with first trees that the search computes itself.
 
     Returns
     -------

@@ -94,7 +94,7 @@ def _join(fabric: Fabric, roots: list[int]) -> list[int]:
 
 
 def _path_to_first(parent: list[int], root: int, first: int) -> list[int]:
-    """Return the switches on the path from a root to the switch ``first``, the root of a breadth-first tree."""
+    """Return the switches on the path from ``root`` to ``first`` in the breadth-first tree that begins at ``first``."""
     path = [root]
     while path[-1] != first:
         path.append(parent[path[-1]])

@@ -208,7 +208,7 @@ class TurnTrial:
         )
 
     def rate(self, turns: AllowedTurns) -> tuple[int, float]:
-        """Rate a set of turns by how well it balances the sample.  The result is a tuple; the smaller tuple is better.
+        """Rate a set of turns by how well the trees of ``sample`` are balanced.  The smaller tuple is better.
 
         The first number of the tuple is the number of hops by which the longest path exceeds ``LONGEST``.  The second
         number is the highest utilisation.

@@ -296,7 +296,9 @@ def _read_end(tokens: _Tokens, scope: _Scope, depth: int) -> dict[str, str]:
 
 
 def _read_node(tokens: _Tokens, scope: _Scope, own: str, location: Location) -> dict[str, str]:
-    """Read the port behind ``own``, the id of a node, and return the id with the port or an empty text."""
+    """Read the port that may follow the node id ``own``, as in ``id:port``.  Return ``{id: port}``; without a port, the
+    port is an empty text.
+    """
     port = ""
     while tokens.takes(":"):
         text = tokens.identifier()

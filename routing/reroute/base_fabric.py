@@ -71,7 +71,7 @@ class BaseNumbering:
     @cached_property
     def repair_fabric(self) -> RepairFabric:
         """Return the data of the present fabric that the repair kernel needs, in switch and channel numbers of the
-        base.
+        earlier fabric ``base``.
         """
         fabric, channels = self.fabric, self.base.channels
         alive = np.zeros(len(channels), np.uint8)

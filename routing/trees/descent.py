@@ -213,8 +213,8 @@ def ceilings(
     least, lower = (float(every[falling[behind > share]].max(initial=0.0)) for share in (THIN, MOST_THIN))
     margin = MARGIN
     if 0.0 < lower * WORTH_IT < least:
-        # The common ceiling has no margin here, so that the channels of the cut that limits all-to-all traffic are
-        # filled evenly.
+        # Ceilings above the common one have no margin (factor MARGIN) here, so that the channels of the cut that limits
+        # all-to-all traffic are filled evenly.
         least, margin = lower, 1.0
     common = max(least * MARGIN, total / MOST_RATE, 1e-9)
     return np.where(forced * MARGIN > common * (1.0 + 1e-6), forced * margin, common), least

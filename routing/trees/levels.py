@@ -146,7 +146,7 @@ class _Comparison:
         return best
 
     def is_tree(self, order: TreeOrder) -> bool:
-        """Return whether nearly all flow has shortest paths in this order."""
+        """Return whether this order allows shortest paths of the fabric for nearly all flow."""
         return self._rank(order.position)[1] <= (1.0 - LEAST_SHORTEST) * float(self.weight.sum())
 
     def _rank(self, position: npt.NDArray[np.int32]) -> tuple[bool, float, float]:

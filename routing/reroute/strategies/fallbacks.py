@@ -66,7 +66,9 @@ def _by_source_helps(progress: Progress, certificate: Certificate, _: Budget) ->
 
 
 def use_sls_by_source_first(context: RerouteContext, progress: Progress) -> Progress:
-    """Repair as :func:`use_sls_by_source` does, on large tables, where the other steps change more and take longer."""
+    """Repair as :func:`use_sls_by_source` does.  This strategy is for large tables, on which other strategies change
+    more and take longer.
+    """
     return use_sls_by_source(context, progress)
 
 

@@ -44,7 +44,10 @@ class Retransmission(CaseMechanism):
 
     @classmethod
     def from_table(cls, table: Mapping[str, Any], packet: int) -> Retransmission:
-        """Return retransmission with the settings of a table, whose times are in packet times."""
+        """Return retransmission with the settings of a scenario's table, whose times are in packet times.
+
+        ``packet`` is the packet time in ticks.
+        """
         return cls(max(1, round(float(table.get("timeout", USUAL_TIMEOUT)) * packet)))
 
     def numbers(self, network: Network, traffic: Traffic) -> Sequence[int]:

@@ -5,12 +5,12 @@
 
 /* A fabric and its tables: the input of the kernels that collect channel dependencies.
  *
- * The channels out of switch s are numbered from 0, in the order of their out-ports.  Two pseudo-channels have the next
+ * The channels out of switch s are numbered from 0, in the order of their out-ports.  Two placeholders have the next
  * numbers.  Number outdegree(s) means that the packet is dropped.  Number outdegree(s) + 1 means that the packet
  * returns to this switch over a loop-back cable.  So each LFT entry leads to some channel, and routes are followed
  * without branches.
  *
- * Channels and pseudo-channels together are the X = C + 2 S extended channels.  The extended channels of switch s begin
+ * Channels and placeholders together are the X = C + 2 S extended channels.  The extended channels of switch s begin
  * at index xfirst[s].
  *
  * A dependency of extended channel x is on a channel out of switch xdst[x].  The dependency on this switch's channel
@@ -28,7 +28,7 @@ typedef struct {
     const uint8_t *exit;   /* [S, 256]: for each port, the number of its extended channel among those of the switch */
     const int32_t *xfirst; /* [S + 1]: first extended channel of each switch */
     const int32_t *xdst;   /* [X]: switch where each extended channel ends; S: the packet is dropped */
-    const int32_t *dep_first;  /* [X]: index of the first dependency of each extended channel; 0 for pseudo-channels */
+    const int32_t *dep_first;  /* [X]: index of the first dependency of each extended channel; 0 for placeholders */
     const int32_t *lid_switch; /* [L]: switch that delivers each LID; -1: no switch does */
     const uint8_t *lid_port;   /* [L]: port by which its switch delivers each LID; 0: the LID is the switch's own */
     const int32_t *part;       /* [S]: number of the connected part to which each switch belongs */

@@ -80,7 +80,7 @@ static void rebalance_paths(layering_job *job, int last, int32_t used, const int
 
 /* Choose for every pair of switches the least loaded of the layers that have all CDG edges of the pair's paths.  With
  * `last`, the chosen layers are stored.  Otherwise only the load of each layer is summed in `carried`.  `used` and
- * `base` are those of the function least. */
+ * `base` are parameters of the function `least`. */
 static void even_pairs(layering_job *job, int last, int32_t used, const int32_t *base, double *carried)
 {
     int32_t switches = job->net.switches;

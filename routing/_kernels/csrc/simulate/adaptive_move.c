@@ -78,7 +78,7 @@ static void leave(ibn_adaptive *sim, int32_t p, int32_t from, int32_t d, int64_t
         /* The neighbours learn that the spare buffer is free after the packet has left and the cable delay has
          * passed. */
         ibn_simulate_adaptive_at(sim, end + sim->channel[packet->channel].wire, AV_SPARE, d, k);
-    } else if (packet->channel == IBN_NONE) { /* else a relayed packet, which was counted before */
+    } else if (packet->channel == IBN_NONE) { /* Relayed packets were counted when they were first sent. */
         sim->injected++;
         sim->injected_bytes += packet->bytes;
         ibn_simulate_flow_sent(&sim->flow[packet->flow], packet, sim->now);

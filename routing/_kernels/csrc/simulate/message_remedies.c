@@ -40,7 +40,8 @@ void ibn_simulate_release_token(ibn_sim *sim, ibn_attached *self, int32_t device
             await_token(sim, self, d);
 }
 
-/* Answer the first request of a CA, which is stuck, by a back-off, if the output queue of replies has room. */
+/* If the first request of a CA is stuck for long enough, and the output queue of replies has room, answer the request
+ * by a back-off: an order to the requester to send the request to the third CA itself. */
 static void back_off(ibn_sim *sim, ibn_replies *state, ibn_endpoint *one)
 {
     if (!ibn_message_is_stuck(state, one, REQUEST) || one->in[REQUEST].since + state->backoff > sim->now
@@ -60,7 +61,8 @@ static int queue_to_rescue(const ibn_sim *sim, const ibn_replies *state, const i
     return -1;
 }
 
-/* Let a CA that the token has reached rescue a message, unless the token has been captured since. */
+/* Let a CA that the token has reached rescue a message.  Nothing happens if some CA has captured the token after the
+ * timer for this event was set. */
 static void token(ibn_sim *sim, ibn_replies *state, ibn_endpoint *one)
 {
     int32_t ahead = (one->order - state->token_at + state->cas) % state->cas;

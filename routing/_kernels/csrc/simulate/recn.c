@@ -3,8 +3,8 @@
  * A channel is congested if its sender, a switch, has many packets queued for it although the receiver has room.  This
  * channel is the root of a congestion tree, and all packets whose paths lead through it belong to the tree.  The
  * devices that send these packets to the switch are notified.  They assign one of their set-aside VLs to the tree, so
- * that these packets do not take the buffers of other packets.  When many packets wait for a set-aside VL, the devices further away
- * are notified as well, up to the CAs.  A VL that is empty is released.
+ * that these packets do not take the buffers of other packets.  When many packets wait for a set-aside VL, the devices
+ * further away are notified as well, up to the CAs.  A VL that is empty is released.
  *
  * Source: regional explicit congestion notification (RECN) as it is generally described; see
  * routing/simulate/mechanisms/recn.py. */
@@ -53,8 +53,8 @@ static void detach(ibn_sim *sim, ibn_attached *self)
     free(((recn *)self->state)->root);
 }
 
-/* Hook: return the set-aside VL of channel c that is assigned to a tree of packet p, or else VL `usual`.  Of several trees,
- * the one whose root is furthest on the path of the packet counts, because the packet waits there last. */
+/* Hook: return the set-aside VL of channel c that is assigned to a tree of packet p, or else VL `usual`.  Of several
+ * trees, the one whose root is furthest on the path of the packet counts, because the packet waits there last. */
 static int32_t vl(ibn_sim *sim, ibn_attached *self, int32_t p, int32_t c, int32_t usual)
 {
     recn *state = self->state;
@@ -109,8 +109,8 @@ static void assign(ibn_sim *sim, ibn_attached *self, int32_t c, int32_t root)
     ibn_simulate_timer(sim, self, sim->now + state->release, c, -1 - unused);
 }
 
-/* Hook: handle a notification for channel c, whose root is `value`, or check set-aside VL -1 - `value` of channel c, which
- * is released if no packet is queued for it or in its buffer. */
+/* Hook: handle a notification for channel c, whose root is `value`, or check set-aside VL -1 - `value` of channel c,
+ * which is released if no packet is queued for it or in its buffer. */
 static void timer(ibn_sim *sim, ibn_attached *self, int32_t c, int32_t value)
 {
     recn *state = self->state;
@@ -128,8 +128,8 @@ static void timer(ibn_sim *sim, ibn_attached *self, int32_t c, int32_t value)
     state->used--;
 }
 
-/* Write how often VLs were assigned and refused, how many are assigned now, the most that were assigned at one time, and
- * the number of packets. */
+/* Write how often VLs were assigned and refused, how many are assigned now, the most that were assigned at one time,
+ * and the number of packets. */
 static int64_t read(const ibn_sim *sim, const ibn_attached *self, int64_t most, int64_t *numbers)
 {
     (void)sim;

@@ -45,8 +45,7 @@ static int32_t hops_upwards(const tree_survey *survey, int32_t u)
     return best;
 }
 
-/* Return whether at least as many shortest paths of switch u begin with a channel down as with a channel up, counted by
- * first channels. */
+/* Return whether at least as many channels down as channels up of switch u are the first channel of a shortest path. */
 static int has_more_down(const tree_survey *survey, int32_t u, int32_t hops)
 {
     const ibn_network *net = survey->net;

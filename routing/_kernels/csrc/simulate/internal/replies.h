@@ -26,7 +26,7 @@ typedef struct {
     int32_t first, last,         /* first outlet of the CA, and the outlet after its last one */
         order,                   /* number of CAs of which the token visits this CA last, from the first one */
         serving,                 /* 1: the queues are being served, else 0 */
-        checked,                 /* 1: a timer will check the first messages, else 0 */
+        checked,                 /* 1: a timer will check the first messages of the input queues, else 0 */
         wants_token;             /* 1: the CA waits for the token, else 0 */
 } ibn_endpoint;
 
@@ -54,7 +54,7 @@ typedef struct {
         *ca_lid,        /* [cas] LID of each CA that has outlets (see ibn_outlet), in the order of the token */
         cas,            /* number of CAs that have outlets (see ibn_outlet) */
         token_at;       /* number of the CA that released the token */
-    ibn_outlet *outlet;     /* [flows - requests] */
+    ibn_outlet *outlet;     /* [flows - requests] state of each flow from number `requests` on */
     ibn_endpoint *endpoint; /* [devices] state of each CA */
 } ibn_replies;
 
