@@ -136,7 +136,7 @@ class Difference:
 
 
 def tables_of_bundle(bundle: Bundle) -> Tables:
-    """Return the tables in a bundle (the folder that ``ibnue route`` writes), without a fabric."""
+    """Return the tables in a bundle that ``ibnue route`` has written, without a fabric."""
     return _tables(bundle, bundle.routing, None)
 
 

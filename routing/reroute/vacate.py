@@ -109,7 +109,7 @@ def _lid_vls(rules: ServiceLevelRules, lids: int) -> npt.NDArray[np.uint16]:
 def _steps(
     frame: BaseNumbering, lft: npt.NDArray[np.uint8]
 ) -> Iterator[tuple[npt.NDArray[np.intp], npt.NDArray[np.int64]]]:
-    """Yield for each switch the LIDs to which it sends packets over at least two channels.
+    """Yield for each switch the LIDs to which the path from the switch has at least two channels.
 
     Yields
     ------

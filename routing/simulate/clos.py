@@ -90,7 +90,8 @@ class _Crossbar:
     """Crossbar of a switch, with its handle, the handles of its output queues, and the rule of its routes.
 
     The output to adapter d over path p is ``divided // unit % radix``, where ``divided`` is p for switches that spread
-    packets, and d for the others.
+    packets (``by_path``), and d for the others.  So ``unit`` is the number of consecutive values of ``divided`` that
+    share an output.
     """
 
     handle: int
@@ -158,7 +159,7 @@ def _levels(adapters: int, radix: int) -> int:
 
 
 def build_clos(adapters: int, radix: int, timing: ClosTiming) -> Clos:
-    """Build a Clos network of 2 k + 1 stages for ``radix``^(k + 1) adapters.
+    """Build a Clos network of 2 k + 1 stages for n = ``radix``^(k + 1) adapters; k follows from n and ``radix``.
 
     Raises
     ------
@@ -168,7 +169,8 @@ def build_clos(adapters: int, radix: int, timing: ClosTiming) -> Clos:
 
     Notes
     -----
-    Cost: O(S L) for S switches, including output queues, and L LIDs.
+    Cost: O(S L) for S switches and L LIDs.  Each output queue of a switch is a separate switch of two ports in the
+    fabric, and counts in S.
     """
     levels = _levels(adapters, radix)
     lmc = levels * (radix.bit_length() - 1)

@@ -147,7 +147,8 @@ def _over_time(recorder: Recorder, start: float) -> Found:
     network, late = recorder.simulation.network, np.asarray(recorder.time) > start
     rooms, shares = np.asarray(recorder.taken, float)[late] / recorder.packet, recorder.shares()[late]
     fullest, pauses = rooms.max(axis=0, initial=0.0), recorder.simulation.virtual_channels().pauses.sum(axis=1)
-    # One value for all cables between two devices.
+    # All cables from one device to another have one name, and so one value: the largest used space, or the sum of the
+    # pauses.
     most, message = dict[str, float](), dict[str, int]()
     for n, c in enumerate(recorder.channels):
         name = network.path_name(c)

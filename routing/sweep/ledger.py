@@ -212,8 +212,8 @@ class Ledger:
         """Store the results of tasks in one transaction, and return the number of results that were stored.
 
         A task that already has a result keeps this result.  So if a task ran twice, because its worker seemed to have
-        died, only one result counts.  Only results with an outcome in :data:`~routing.sweep.results.PASSING` are
-        replaced, because such outcomes depend on the machine.
+        died, only one result counts.  Only results with a temporary outcome (one in
+        :data:`~routing.sweep.results.PASSING`) are replaced, because such outcomes depend on the machine.
 
         ``run`` is the number of the run, and ``pairs`` has each task with its result.
         """

@@ -18,7 +18,9 @@ typedef struct {
     int64_t repeat;  /* smallest number of ticks between two pings from one queue */
     int64_t lasts;   /* number of ticks after which a mark expires; a mark reserves room on a channel for one packet */
     int64_t hold;    /* number of ticks after which a mark expires whose cycle has been found (a locked mark) */
-    int64_t sample;  /* ticks between two searches for suspected packets; used only if `scheme` is 3, 5, 6 or 7 */
+    /* ticks between two searches for suspected packets; used only if `scheme` is 3 (pings and bubbles), 5 (relay), 6
+     * (recovery paths) or 7 (deflection) */
+    int64_t sample;
     int64_t step;    /* ticks that the token takes from one switch to the next; used only if `scheme` is 2 (token) */
     int32_t columns; /* number of destinations for which `choice` differs: one for each switch, or one for each LID */
     /* [switches][lids] SL of a packet that enters the escape VLs, or the fabric, at each switch */
