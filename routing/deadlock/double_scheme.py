@@ -118,7 +118,7 @@ class DoubleScheme:
 
     @property
     def safe(self) -> bool:
-        """Return whether each step sends packets to some LID, and no step can form a credit loop."""
+        """Return whether in each step CAs may send packets to some LID, and no step can form a credit loop."""
         return all(step.safe and step.inject.any() for step in self.steps)
 
     @property
