@@ -71,7 +71,10 @@ class CongestionControl(CaseMechanism):
 
     @classmethod
     def from_table(cls, table: Mapping[str, Any], packet: int) -> CongestionControl:
-        """Return congestion control with the settings of a scenario's table, whose times are in packet times."""
+        """Return congestion control with the settings of a scenario's table, whose times are in packet times.
+
+        ``packet`` is the packet time in ticks.
+        """
         times = {
             key: max(1, round(float(table.get(key, usual)) * packet)) for key, usual in (("notice", 1), ("timer", 20))
         }

@@ -49,8 +49,8 @@ static void sort_by_hops(const uint16_t *hops, int32_t switches, int32_t *queue,
 }
 
 /* Choose for every path the least loaded of the layers that have all of its CDG edges.  With `last`, the chosen layers
- * are stored.  Otherwise only the load of each layer is summed in `carried`.  `used` and `base` are those of the
- * function least.  `has`, `queue` and `starts` are scratch. */
+ * are stored.  Otherwise only the load of each layer is summed in `carried`.  `used` and `base` are parameters of
+ * the function `least`.  `has`, `queue` and `starts` are scratch. */
 static void rebalance_paths(layering_job *job, int last, int32_t used, const int32_t *base, double *carried,
                             uint32_t *has, int32_t *queue, int32_t *starts)
 {
