@@ -17,6 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
+import pymetis  # noqa: F401 - engines load METIS only for fabrics larger than the one in `warm`
 
 import routing
 from osm_plugin.answer import SharedMemory
