@@ -179,7 +179,8 @@ def run_booksim(program: Path, load: float, speedup: int) -> Result:
         words = [str(program), str(file), f"injection_rate={load}", f"input_speedup={speedup}"]
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         # BookSim2 exits with status 255 after a run without an error, so the status has no meaning.
-        output = subprocess.run(words, capture_output=True, text=True, check=False).stdout
+        done = subprocess.run(words, capture_output=True, text=True, check=False)
+        output = done.stdout if done.stdout.strip() else done.stderr
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
     cycles = re.findall(r"Time taken is (\d+) cycles", output)
     seconds = after.ru_utime - before.ru_utime

@@ -19,6 +19,7 @@ import json
 import multiprocessing
 import re
 import resource
+import signal
 import sys
 import tempfile
 import time
@@ -46,6 +47,7 @@ from routing.fabric import Fabric
 from routing.faults.choose import between_switches
 from routing.formats.atomic import atomic_write
 from routing.formats.fabric_files import read_fabric, write_net
+from routing.processes import describe_exit
 from routing.quality import measure
 from routing.tables import Routing
 from routing.topologies import from_words
@@ -208,12 +210,15 @@ def within_limit(fabric: Fabric, engine: str) -> Result:
     process = context.Process(target=run)
     process.start()
     sender.close()
-    try:
-        return dict(receiver.recv())
-    except EOFError:
-        return {"refused": TOO_SLOW}
-    finally:
-        process.join()
+    with receiver:
+        try:
+            result = dict(receiver.recv())
+        except EOFError:
+            result = {"refused": TOO_SLOW}
+    process.join()
+    if process.exitcode not in (0, -signal.SIGXCPU):
+        raise ChildProcessError(f"{engine} on {fabric.name}: the process {describe_exit(process.exitcode or 0)}")
+    return result
 
 
 def theirs(fabric: Fabric, whole: Fabric, engine: str, timeout: float) -> Result:

@@ -143,9 +143,15 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, texts:
 def error_is_terminal() -> bool:
     """Return whether standard error is a terminal, or is to be treated as one.
 
-    The library rich is not asked, because loading it takes longer than many commands.
+    The library rich is asked only if a terminal is possible, because loading it takes longer than many commands.
     """
-    return sys.stderr.isatty() or bool(os.environ.get("FORCE_COLOR"))
+    if sys.stderr is None or sys.stderr.closed:  # The command was started without a standard error.
+        return False
+    if not (sys.stderr.isatty() or os.environ.keys() & {"FORCE_COLOR", "TTY_COMPATIBLE"}):
+        return False
+    from rich.console import Console
+
+    return Console(stderr=True).is_terminal
 
 
 def hint(text: str) -> None:

@@ -95,3 +95,13 @@ def test_an_engine_that_reaches_the_limit_has_no_tables(monkeypatch):
     monkeypatch.setattr(module, "ENGINES", {"updn": Endless()})
     monkeypatch.setattr(module, "LIMIT", 1)
     assert "CPU seconds" in within_limit(fabric, "updn")["refused"]
+
+
+def test_an_engine_whose_process_dies_is_not_reported_as_slow(monkeypatch):
+    class Broken:
+        def route(self, fabric, options):
+            raise ZeroDivisionError
+
+    monkeypatch.setattr(module, "ENGINES", {"updn": Broken()})
+    with pytest.raises(ChildProcessError, match="updn on ring-5: the process ended with exit status 1"):
+        within_limit(generate("ring", ["5"], cas=1), "updn")

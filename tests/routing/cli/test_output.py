@@ -1,6 +1,8 @@
 """What names hold does nothing to a terminal, and everything to files."""
 
 import json
+import subprocess
+import sys
 
 import pytest
 from command_runs import assert_refused, run
@@ -105,3 +107,9 @@ def test_json_and_files_hold_names_as_they_are(painted, tmp_path):
     reported = json.loads(run("route", painted, "-e", "minhop", "-o", tmp_path / "out", "--json").stdout)
     assert reported["credit_loop"][0]["switch_name"].startswith(f"{RED}sw")
     assert RED.encode() in (tmp_path / "out" / "opensm-lfts.dump").read_bytes()
+
+
+def test_commands_run_without_a_standard_error(tmp_path):
+    """As a service may start them: Python then has no object for standard error."""
+    command = f"{sys.executable} -m routing.cli route torus:3x3 -e updn -o {tmp_path}/tables 2>&-"
+    assert subprocess.run(["sh", "-c", command], stdout=subprocess.DEVNULL, check=False).returncode == 0
