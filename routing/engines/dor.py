@@ -11,7 +11,7 @@ import numpy.typing as npt
 from routing._kernels.balance import Balanced
 from routing.engines.base import EngineOptions, Offers, Promise, refuse_unsupported
 from routing.engines.destinations import forwarding_tables
-from routing.engines.grid_tables import GridRoutes, place
+from routing.engines.grid_tables import BALANCED, GridRoutes, place
 from routing.engines.provenance import provenance
 from routing.engines.uncounted import without_uncounted
 from routing.engines.vl_assignment import round_robin_sls, vl_tables, vls_allowed
@@ -66,9 +66,10 @@ class DimensionOrder:
         warn_of_miscabled(routes)
         found = time.perf_counter()
         sl, needed = self._service_levels(routes, vls, orders=(False, True))
-        # Moved paths need more VLs.  So no path moves if the VLs do not suffice without moves.
-        for balanced in routes.balanced() if needed and vls > 1 else ():
-            moved, used = self._service_levels(balanced, vls, orders=(False,))
+        # Moved paths mostly need more VLs.  So if the VLs do not suffice without moves, each search gets less work.
+        orders, visits = ((False,), VISITS) if needed else ((False, True), VISITS // BALANCED)
+        for balanced in routes.balanced() if vls > 1 else ():
+            moved, used = self._service_levels(balanced, vls, orders=orders, visits=visits)
             if used:
                 routes, sl, needed = balanced, moved, used
                 break
@@ -85,7 +86,9 @@ class DimensionOrder:
         )
 
     @staticmethod
-    def _service_levels(routes: GridRoutes, vls: int, *, orders: tuple[bool, ...]) -> tuple[npt.NDArray[np.uint8], int]:
+    def _service_levels(
+        routes: GridRoutes, vls: int, *, orders: tuple[bool, ...], visits: int = VISITS
+    ) -> tuple[npt.NDArray[np.uint8], int]:
         """Return the SLs, and the number of VLs on which the paths close no cycle.  The number is 0 if there are too
         few VLs.
 
@@ -97,15 +100,15 @@ class DimensionOrder:
         every, zero = np.ones(paths.hop.shape, bool), np.zeros_like(paths.crossing)
         # Paths spread over the VLs if each first tries the VL of its datelines.  If all paths try VL 0 first, more of
         # them fit.  Which order of the paths needs fewer VLs depends on the fabric.
-        spread = place(routes, every, paths.crossing, vls, visits=VISITS) if paths.regular.all() else None
+        spread = place(routes, every, paths.crossing, vls, visits=visits) if paths.regular.all() else None
         placed = spread
         for detours_first in orders:
             if placed is None or placed.failed:
-                placed = place(routes, every, zero, vls, visits=VISITS, detours_first=detours_first)
+                placed = place(routes, every, zero, vls, visits=visits, detours_first=detours_first)
         if placed is None or placed.failed:
             return np.zeros(lids, np.uint8), 0
         if spread is None:
-            spread = place(routes, every, paths.crossing, vls, visits=VISITS)
+            spread = place(routes, every, paths.crossing, vls, visits=visits)
             placed = placed if spread.failed else spread
         if placed.used <= 1:
             return round_robin_sls(routes.destinations, lids, vls), 1

@@ -14,7 +14,7 @@ from routing._kernels.balance import Balanced
 from routing.engines.base import EngineOptions, Offers, Promise, refuse_unsupported
 from routing.engines.destinations import forwarding_tables
 from routing.engines.dor import VISITS, warn_of_miscabled
-from routing.engines.grid_tables import GridRoutes, place
+from routing.engines.grid_tables import BALANCED, GridRoutes, place
 from routing.engines.provenance import provenance
 from routing.engines.vl_assignment import vl_tables, vls_allowed
 from routing.errors import NotEnoughVLs, RoutingError
@@ -81,14 +81,7 @@ class TorusTwoQos:
             raise NotEnoughVLs(base, vls)
         if options.first_vl + datelines > SLS:
             raise RoutingError(f"{routes.paths.rings} dimensions with rings need {datelines} SLs, there are too few")
-        code, spare = self._codes(routes, datelines, base, vls)
-        # Moved paths change their SLs, and replies to them need not be safe. So paths move only if some paths need
-        # other SLs anyway.
-        for balanced in () if options.vls == "min" or routes.paths.regular.all() else routes.balanced():
-            with contextlib.suppress(NotEnoughVLs):
-                code, spare = self._codes(balanced, datelines, base, vls)
-                routes = balanced
-                break
+        routes, code, spare = self._fitting(routes, datelines, base, vls)
         trees = Balanced(routes.next_channel, np.zeros(0), np.zeros(0))
         used = base + spare
         tables = vl_tables(routes.by_lid(code), used, options)
@@ -101,8 +94,39 @@ class TorusTwoQos:
             provenance=provenance(self.name, fabric, options, {"route": time.perf_counter() - start}, **routes.facts()),
         )
 
+    @classmethod
+    def _fitting(
+        cls, routes: GridRoutes, datelines: int, base: int, vls: int
+    ) -> tuple[GridRoutes, npt.NDArray[np.uint8], int]:
+        """Return balanced routes if these fit into the VLs, else ``routes``, with the result of :meth:`_codes`.
+
+        Raises
+        ------
+        NotEnoughVLs
+            Neither the routes nor balanced ones fit.
+        """
+        found, visits = None, VISITS
+        try:
+            found = routes, *cls._codes(routes, datelines, base, vls)
+        except NotEnoughVLs as refusal:
+            if refusal.needed is not None:  # No VL is left for detours, and balanced routes have no fewer detours.
+                raise
+            # Moved paths mostly need more VLs.  So each further search gets less work.
+            visits = VISITS // BALANCED
+        # Moved paths change their SLs, and replies to them need not be safe. So paths move only if some paths need
+        # other SLs anyway.
+        fewest = found is not None and routes.options.vls == "min"
+        for balanced in () if fewest or routes.paths.regular.all() else routes.balanced():
+            with contextlib.suppress(NotEnoughVLs):
+                return balanced, *cls._codes(balanced, datelines, base, vls, visits=visits)
+        if found is None:
+            raise NotEnoughVLs(None, vls)
+        return found
+
     @staticmethod
-    def _codes(routes: GridRoutes, datelines: int, base: int, vls: int) -> tuple[npt.NDArray[np.uint8], int]:
+    def _codes(
+        routes: GridRoutes, datelines: int, base: int, vls: int, *, visits: int = VISITS
+    ) -> tuple[npt.NDArray[np.uint8], int]:
         """Return the SL of each path, uint8[2, S, S], and the number of VLs for detours.
 
         ``datelines`` is the number of SLs that encode which datelines a path crosses, ``base`` the number of VLs of
@@ -126,7 +150,7 @@ class TorusTwoQos:
         spare = min(vls - base, SLS - routes.options.first_vl - datelines)
         if spare < 1:
             raise NotEnoughVLs(base + 1, vls)
-        placed = place(routes, detours, np.zeros_like(code), spare, visits=VISITS)
+        placed = place(routes, detours, np.zeros_like(code), spare, visits=visits)
         if placed.failed:
             raise NotEnoughVLs(None, vls)
         vl = placed.vl if not routes.options.reversible else placed.vl[[0, 0]]

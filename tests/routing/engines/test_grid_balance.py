@@ -52,6 +52,17 @@ def test_without_visits_no_path_moves():
     assert np.array_equal(found.hop, routes.paths.hop) and np.array_equal(found.regular, routes.paths.regular)
 
 
+@pytest.mark.parametrize(
+    ("engine", "seed", "missing", "vls"), [("dor", 372, 2, 2), ("dor", 1133, 3, 2), ("torus-2qos", 245, 5, 4)]
+)
+def test_balanced_paths_are_taken_if_only_they_fit_into_the_vls(engine, seed, missing, vls):
+    whole = generate("torus", ["5x5"], cas=1)
+    links = np.random.default_rng(seed).permutation(between_switches(whole))
+    fabric = whole.without_links(links[:missing].tolist())
+    routing = ENGINES[engine].route(fabric, EngineOptions(vls=vls, threads=1))
+    assert routing.vls_needed <= vls and prove(fabric, routing, threads=1).certified
+
+
 def test_fewer_paths_move_until_the_vls_suffice():
     fabric = faulty("torus", "6x6x6", 1, missing=0.05)
     routes = GridRoutes.of(fabric, EngineOptions())
