@@ -58,10 +58,24 @@ class Snapshot:
             os.ftruncate(file, original.nbytes)
             with mmap.mmap(file, original.nbytes) as memory:
                 np.frombuffer(memory, np.uint8).reshape(original.shape)[...] = original
-            _written_pages(snapshot.copy()[:1, :1])
+            reports = snapshot.reports_writes()
         except (OSError, BufferError):
             return None
-        return snapshot
+        return snapshot if reports else None
+
+    def reports_writes(self) -> bool:
+        """Return whether the system reports the first page of a copy as written after a write, and the second page as
+        not written after a read.
+
+        Raises
+        ------
+        OSError
+            The system reports nothing.
+        """
+        memory = self.copy().reshape(-1)[: 2 * PAGE]
+        memory[0] ^= 1
+        _ = int(memory[-1])  # A read loads the second page, as a page that belongs to the file.
+        return bool(_written_pages(memory).tolist() == [1, 0][: -(-memory.size // PAGE)])
 
     def copy(self) -> npt.NDArray[np.uint8]:
         """Return a copy of the original that may be written."""
@@ -83,13 +97,17 @@ class SharedCopy(np.ndarray[Any, np.dtype[np.uint8]]):
     snapshot: Snapshot | None = None
     _written: npt.NDArray[np.uint8] | None = None
 
-    def written(self) -> npt.NDArray[np.uint8]:
-        """Return uint8[N], whether each of the N pages of the array's memory was written.
+    def written(self) -> npt.NDArray[np.uint8] | None:
+        """Return uint8[N], whether each of the N pages of the array's memory was written; None if the system does not
+        report it now, for instance because the process has too many open files.
 
         Cost: 30 ns for each page, once if the array is read-only.
         """
         if self._written is None or self.flags.writeable:
-            self._written = _written_pages(self)
+            try:
+                self._written = _written_pages(self)
+            except OSError:
+                return None
         return self._written
 
 
@@ -102,11 +120,13 @@ def shared_copy(snapshot: Snapshot) -> SharedCopy:
 
 def writable_copy(lft: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
     """Return a copy of an LFT that may be written.  The copy of a :class:`SharedCopy` is a :class:`SharedCopy` too."""
-    if not isinstance(lft, SharedCopy) or lft.snapshot is None:
+    written = lft.written() if isinstance(lft, SharedCopy) and lft.snapshot is not None else None
+    if written is None:
         return np.array(lft, order="C")
+    assert isinstance(lft, SharedCopy) and lft.snapshot is not None
     copy = shared_copy(lft.snapshot)
     old, new = lft.reshape(-1), copy.reshape(-1)
-    for run in _runs(np.flatnonzero(lft.written())):
+    for run in _runs(np.flatnonzero(written)):
         new[run] = old[run]
     return copy
 
@@ -144,13 +164,15 @@ def _origin(
 ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8] | None]:
     """Return the array with which an LFT shares memory, and the pages that may differ (None: none).
 
-    An LFT that is the original of the LFT ``other`` shares memory with itself only.
+    An LFT that is the original of the LFT ``other`` shares memory with itself only.  So does an LFT whose written pages
+    are not known.
     """
     shares = isinstance(lft, SharedCopy) and lft.snapshot is not None
     if not shares or (isinstance(other, SharedCopy) and other.snapshot is not None and other.snapshot.original is lft):
         return lft, None
     assert isinstance(lft, SharedCopy) and lft.snapshot is not None
-    return lft.snapshot.original, lft.written()
+    written = lft.written()
+    return (lft, None) if written is None else (lft.snapshot.original, written)
 
 
 def _runs(pages: npt.NDArray[np.intp]) -> Iterator[slice]:

@@ -93,11 +93,14 @@ def _pages(
 ) -> npt.NDArray[np.uint8] | None:
     """Return uint8[N], whether the entries in each page of the LFTs have to be compared; None if all have to be."""
     was = translated.routing
-    same_sls = np.array_equal(np.broadcast_to(was.sl, routing.sl.shape), routing.sl)
-    if missing is None or not translated.in_place or not same_sls:
+    if missing is None or not translated.in_place:
         return None
-    pages = pages_that_may_differ(routing.lft, was.lft)
-    return None if pages is None else pages | missing
+    # The missing entries of the previous LFTs are known.  So both LFTs are compared with the previous LFTs, and not
+    # with each other: an entry that both lack has to be found, too.
+    now, earlier = (pages_that_may_differ(lft, translated.earlier) for lft in (routing.lft, was.lft))
+    if now is None or earlier is None or not np.array_equal(np.broadcast_to(was.sl, routing.sl.shape), routing.sl):
+        return None
+    return now | earlier | missing
 
 
 def _is_plain(fabric: Fabric, before: Published, translated: TranslatedTables) -> bool:

@@ -45,7 +45,10 @@ def prepare_sls(context: RerouteContext, in_use: Progress, most: int) -> Candida
             in_use, tables=replace(tables, sl=sl, vls_needed=tables.vls), statistics=statistics, leaves_baseline=True
         )
         after = next_tables(context, done, load, most)
-        if after is None or find_schedule(context.request.fabric, done.tables, after, replies=replies) is None:
+        threads = context.request.options.threads
+        if after is None or (
+            find_schedule(context.request.fabric, done.tables, after, replies=replies, threads=threads) is None
+        ):
             continue
         if isinstance(step := verified(context, done, 1.0), Candidate):
             return step

@@ -128,3 +128,46 @@ def test_missing_entries_of_the_tables_before_are_compared():
     lft[3, int(fabric.endport_lid[0])] = 255
     before = Published(fabric, replace(routing, lft=lft), prove(fabric, routing, threads=1))
     assert precompute(before, threads=1).missing_pages.any()
+
+
+@pytest.mark.usefixtures("every_size")
+def test_a_system_that_reports_no_write_has_no_snapshots(monkeypatch):
+    original = np.arange(3 * PAGE, dtype=np.int64).astype(np.uint8)
+    assert Snapshot.of(original) is not None
+    monkeypatch.setattr(shared_copy.os, "pread", lambda file, size, offset: bytes(size))
+    assert Snapshot.of(original) is None
+
+
+@pytest.mark.usefixtures("every_size")
+def test_tables_are_compared_as_a_whole_if_written_pages_become_unknown(monkeypatch):
+    fabric = generate("torus", ["4x4"], cas=2)
+    routing = ENGINES["dfsssp"].route(fabric, OPTIONS)
+    before = Published(fabric, routing, prove(fabric, routing, threads=1))
+    less = fabric.without_links([int(np.unique(fabric.channels.link)[3])])
+    usual = reroute(ENGINES["dfsssp"], OPTIONS, before, less, precomputed=precompute(before))
+    precomputed = precompute(before)
+
+    def fail(array):
+        raise OSError(24, "Too many open files")
+
+    monkeypatch.setattr(shared_copy, "_written_pages", fail)
+    found = reroute(ENGINES["dfsssp"], OPTIONS, before, less, precomputed=precomputed)
+    assert np.array_equal(found.routing.lft, usual.routing.lft)
+    assert found.changed == usual.changed > 0
+    assert prove(less, found.routing, threads=1).complete
+
+
+@pytest.mark.usefixtures("every_size")
+@pytest.mark.parametrize("shares_memory", [True, False])
+def test_entries_that_the_translation_has_dropped_are_not_proven(shares_memory):
+    fabric = generate("torus", ["4x4"], cas=2)
+    routing = ENGINES["dfsssp"].route(fabric, OPTIONS)
+    before = Published(fabric, routing, prove(fabric, routing, threads=1))
+    precomputed = precompute(before)
+    link = int(np.unique(fabric.channels.link)[3])
+    less = fabric.without_links([link])
+    translated = translate_tables(routing, fabric, less, precomputed.lft if shares_memory else None)
+    assert translated.broken
+    order = np.ascontiguousarray(before.proof.certificate.order[:, fabric.channels.link != link])
+    pages = precomputed.missing_pages
+    assert prove_changes(less, translated.routing, before, translated, order, missing_pages=pages) is None

@@ -81,7 +81,7 @@ static int32_t *find_missing(repair_state *job, const uint8_t *pages, int32_t *f
     missing_entry *list = list_missing(job, pages, &count);
     int32_t *missing = list ? malloc(((size_t)count + 1) * sizeof *missing) : NULL;
     job->counts[MISSING] = count;
-    for (int32_t i = 0; i < count; i++)
+    for (int32_t i = 0; list && i < count; i++)
         first[list[i].lid + 1]++;
     for (int32_t lid = 0; lid < lids; lid++)
         first[lid + 1] += first[lid];

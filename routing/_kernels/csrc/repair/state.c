@@ -304,8 +304,10 @@ bool ibn_repair_fits(repair_state *job, int32_t count, int32_t vl)
         return add_monotone(job, count, vl);
     const int32_t before = job->added_count;
     for (int32_t i = 0; i < count; i++) {
-        if (job->graph.blocked[job->steps[i].dependency] & bit)
+        if (job->graph.blocked[job->steps[i].dependency] & bit) {
+            job->added_count = before;
             return false;
+        }
         if (!ibn_core_acyclic_has(&job->graph, job->steps[i].dependency, vl))
             job->added[job->added_count++] = (added_edge){job->steps[i].dependency, vl};
     }
