@@ -107,7 +107,7 @@ WAYS: dict[str, Callable[[Fabric, Destinations, Layer, int], Seeds]] = {
 
 
 def row(fabric: Fabric, name: str, vls: int, passes: int) -> list[str]:
-    """Route a fabric from one kind of initial state, and return the row of the table.
+    """Route a fabric with Nue's layers in one kind of initial state, and return the row of the table.
 
     Parameters
     ----------

@@ -59,9 +59,9 @@ def ours(fabric: Fabric, vls: int) -> list[str]:
 
 
 def ours_too(fabric: Fabric, engine: str, vls: int) -> str:
-    """Return the CPU seconds of an ibnue engine and its proof as text.
+    """Return the time of an engine of ibnue and of the proof of its tables in CPU seconds, as text.
 
-    If the engine needs more VLs, the text is "gave up".  If the tables have no certificate, it is "NO".
+    If the engine needs more VLs, the text is "gave up".  If the tables have no certificate, the text is "NO".
     """
     cpu = time.process_time()
     try:

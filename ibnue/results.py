@@ -242,7 +242,9 @@ class Check(Result):
         return self.verdict.possible_loop or self.verdict.proof.credit_loop
 
     def report(self) -> Report:
-        """Return the verdict, the channels of the credit loop, and the picture."""
+        """Return the report of the check: its verdict, the channels of the credit loop if there is one, and the picture
+        of the fabric.
+        """
         return check.report_of(self.fabric, self.routing, self.verdict, check.summary(self.fabric, self.verdict))
 
     def __repr__(self) -> str:

@@ -57,7 +57,7 @@ def page_with_table(page: str) -> str:
 
 
 def main() -> None:
-    """Write all pictures, and update the documentation page if it exists."""
+    """Write the pictures of all fixture fabrics, and update the page docs/fixtures.md if it exists."""
     for fixture in FIXTURES.values():
         fixture.picture.write_text(draw(fixture), encoding="utf-8")
     if PAGE.exists():

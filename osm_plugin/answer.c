@@ -123,7 +123,7 @@ static int tree_fits(const struct view *view, const struct ibnue_answer *answer,
     return 1;
 }
 
-/* Return whether the traffic classes of an answer contain only valid SLs and VLs. */
+/* Return whether the SLs and VLs that an answer assigns to the QoS classes are all valid. */
 static int classes_fit(const struct ibnue_answer *answer, const uint8_t *bytes)
 {
     const struct ibnue_classes *classes = (const struct ibnue_classes *)(bytes + answer->classes_at);

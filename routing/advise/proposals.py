@@ -82,8 +82,8 @@ class Proposal:
 
 
 def propose(hosts: int, ports: int) -> list[Shape]:
-    """Return a design for each family and each share of :data:`TARGETS`: the one with the fewest switches.  Of several
-    such designs, the one with the fewest cables is returned.
+    """Return a design for each family of topologies and each bisection share in :data:`TARGETS`: the one that reaches
+    the share with the fewest switches.  Of several such designs, the one with the fewest cables is returned.
 
     Parameters
     ----------

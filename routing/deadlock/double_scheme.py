@@ -43,7 +43,7 @@ class Flow:
     lids: Lids
 
     def masked(self) -> Routing:
-        """Return the tables of this flow, in which only the entries for ``lids`` remain.  All other entries are 255."""
+        """Return the tables of these packets with the entries for ``lids`` only.  All other entries are 255."""
         return replace(self.routing, lft=np.where(self.lids, self.routing.lft, np.uint8(NO_PORT)))
 
 

@@ -41,7 +41,7 @@ class DisjointPaths:
 
     @property
     def shares(self) -> tuple[float, float, float]:
-        """Shares of the pairs with at least two, three and four link-disjoint paths."""
+        """Shares of the pairs of switches with at least two, three and four link-disjoint paths."""
         return self.two, self.three, self.four
 
 

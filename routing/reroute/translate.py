@@ -121,7 +121,7 @@ def _in_place(routing: Routing, old_fabric: Fabric, fabric: Fabric, snapshot: Sn
     """
     nowhere = np.flatnonzero(fabric.lids.switch < 0)
     broken = int(np.count_nonzero(routing.lft[:, nowhere] != NO_PORT))
-    # If the fabric is split, or entries lead to lost LIDs, entries of all rows may be invalid.
+    # If the fabric is split, or the tables have entries for LIDs that are gone, invalid entries may be in every row.
     if fabric.component.max(initial=0) > 0 or broken:
         snapshot = None
     valid = routing.lft.copy() if snapshot is None else shared_copy(snapshot)

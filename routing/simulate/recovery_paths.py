@@ -42,7 +42,8 @@ def recovery_channels(network: Network) -> npt.NDArray[np.int32]:
     hops[:, np.arange(count), np.arange(count)] = 0
     inside = np.flatnonzero((arrays.src < count) & (arrays.dst < count))
     later = ranks[arrays.dst[inside]] > ranks[arrays.src[inside]]
-    # Paths to later switches come first, from the last switch on.  Paths towards earlier switches can continue on them.
+    # Paths over spare buffers 1 lead only to switches with higher ranks.  These paths are computed first, beginning at
+    # the highest rank.  Paths over spare buffers 0 lead to lower ranks, and may then continue over spare buffers 1.
     for buffer, order in ((1, np.argsort(-ranks)), (0, np.argsort(ranks))):
         for switch in order.tolist():
             leaves = (arrays.src[inside] == switch) & (later | (buffer == 0))

@@ -57,7 +57,7 @@ static int collect(fit_job *job, int32_t s, int32_t lid, bool *arrives)
     return OK;
 }
 
-/* List the dependencies of all paths of a group in `step`.  *arrives receives whether all paths reach their
+/* Write the dependencies of all paths of a group to `step`.  *arrives receives whether all paths reach their
  * destinations.  Returns OK or NO_MEMORY. */
 static int collect_group(fit_job *job, int32_t group, bool *arrives)
 {

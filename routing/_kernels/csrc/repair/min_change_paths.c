@@ -242,8 +242,8 @@ static int32_t next_path(fewest_job *job, int32_t *length)
     return NONE;
 }
 
-/* Begin the repair of one LID. Find the switches without a path to the target.  Find for each missing entry the nearest
- * neighbour that has a path. */
+/* Begin the repair of one LID.  Find the switches without a path to the target.  For each missing entry, find the
+ * neighbour whose path to the target is shortest. */
 static void begin(fewest_job *job, int32_t target, const uint8_t *missing, const uint8_t *entry)
 {
     const int32_t switches = job->given->switches;

@@ -28,8 +28,8 @@ static uint32_t hooks_of(const ibn_mechanism *kind)
            | (kind->arrived ? IBN_HOOK_ARRIVED : 0) | (kind->vl ? IBN_HOOK_VL : 0);
 }
 
-/* Find the mechanisms that the options name, and set sim->hooks.  Return 1 if memory runs out or no mechanism has one
- * of the names, else 0. */
+/* Find the mechanisms that the options name, and set sim->hooks.  Return 1 if memory runs out or
+ * one of the names belongs to no mechanism, else 0. */
 int ibn_simulate_resolve_mechanisms(ibn_sim *sim, const ibn_simulate_options *options)
 {
     sim->attached = calloc((size_t)options->mechanisms + 1, sizeof *sim->attached);

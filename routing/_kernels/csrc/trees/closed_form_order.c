@@ -17,7 +17,7 @@ typedef struct {
     const int32_t *first, *dst, *reverse, *level;
     uint8_t *kind;
     int32_t *position; /* [S] position of each switch in the order, -1: the switch is not placed yet */
-    int32_t *missing;  /* [S] number of channels from each switch up to switches that have no position yet */
+    int32_t *missing;  /* [S] number of channels that lead up from each switch to a switch without a position */
     int32_t *above;    /* [S] number of channels from each switch up to switches that have a position */
     int32_t *near;     /* [S] number of channels from each switch, up or down, to switches that have a position */
     int32_t *queue;    /* [S] switches that can be placed now */
