@@ -13,7 +13,7 @@ from importlib import import_module
 from routing.engines.base import LONGER_PATHS, Engine, EngineOptions, Offers, Promise, refuse_unsupported
 from routing.engines.effort import VISITS_PER_SECOND, visits_per_pass
 from routing.engines.orders import top_switches
-from routing.engines.provenance import provenance
+from routing.engines.provenance import LOOP_FREE, provenance
 from routing.engines.registry import module_of
 from routing.engines.torus_dimensions import resembles_grid
 from routing.engines.vl_assignment import vls_allowed
@@ -48,8 +48,6 @@ GRIDS_ONLY = ("torus-2qos", "dor", "hyperx")
 
 They refuse any other fabric, and the search for coordinates takes time.
 """
-LOOPS = "loop_free"
-"""Key in the provenance of tables that may have a credit loop, of engines that promise nothing."""
 COUNTED_ON_TREES = 1.0
 """Largest all-to-all share that counts on a tree.
 
@@ -174,8 +172,8 @@ def _measured(engine: Engine, fabric: Fabric, options: EngineOptions) -> Tried:
         if engine.name in GRIDS_ONLY:
             warnings.simplefilter("ignore", InputWarning)
         routing = engine.route(fabric, options)
-    if LOOPS in routing.provenance.options:
-        raise RoutingError(f"{engine.name} closes a credit loop on this fabric")
+    if LOOP_FREE in routing.provenance.options:
+        raise RoutingError(f"{engine.name} closes a credit loop on this fabric (allow more VLs)")
     loads = channel_loads(fabric, routing, threads=options.threads)
     share = min(all_to_all_share(fabric, loads), COUNTED_ON_TREES if top_switches(fabric) else INFINITE)
     bisection = bisection_share(fabric, routing, seed=options.seed, threads=options.threads)

@@ -11,8 +11,8 @@ import numpy.typing as npt
 from routing._kernels.balance import Balanced
 from routing.engines.base import EngineOptions, Offers, Promise, refuse_unsupported
 from routing.engines.destinations import forwarding_tables
-from routing.engines.grid_tables import BALANCED, GridRoutes, place
-from routing.engines.provenance import provenance
+from routing.engines.grid_tables import BALANCED, GridRoutes, VlPlacement, place
+from routing.engines.provenance import LOOP_FREE, provenance
 from routing.engines.uncounted import without_uncounted
 from routing.engines.vl_assignment import round_robin_sls, vl_tables, vls_allowed
 from routing.errors import InputWarning
@@ -76,7 +76,7 @@ class DimensionOrder:
         trees = Balanced(routes.next_channel, np.zeros(0), np.zeros(0))
         facts = routes.facts()
         if needed == 0:
-            facts["loop_free"] = f"no: the rings need more VLs than {vls}"
+            facts[LOOP_FREE] = f"no: the rings need more VLs than {vls}"
         seconds = {"paths": found - start, "tables": time.perf_counter() - found}
         return Routing(
             lft=forwarding_tables(fabric, routes.destinations, trees),
@@ -100,15 +100,23 @@ class DimensionOrder:
         every, zero = np.ones(paths.hop.shape, bool), np.zeros_like(paths.crossing)
         # Paths spread over the VLs if each first tries the VL of its datelines.  If all paths try VL 0 first, more of
         # them fit.  Which order of the paths needs fewer VLs depends on the fabric.
-        spread = place(routes, every, paths.crossing, vls, visits=visits) if paths.regular.all() else None
-        placed = spread
+        regular, found = bool(paths.regular.all()), dict[tuple[bool, bool], VlPlacement]()
+
+        def placement(start: npt.NDArray[np.uint8], *, detours_first: bool = False) -> VlPlacement:
+            # Without detours, both orders are the same, and on one VL all start VLs are the same.
+            key = bool((start % vls).any()), detours_first and not regular
+            if key not in found:
+                found[key] = place(routes, every, start, vls, visits=visits, detours_first=key[1])
+            return found[key]
+
+        placed = placement(paths.crossing) if regular else None
         for detours_first in orders:
             if placed is None or placed.failed:
-                placed = place(routes, every, zero, vls, visits=visits, detours_first=detours_first)
+                placed = placement(zero, detours_first=detours_first)
         if placed is None or placed.failed:
             return np.zeros(lids, np.uint8), 0
-        if spread is None:
-            spread = place(routes, every, paths.crossing, vls, visits=visits)
+        if not regular:
+            spread = placement(paths.crossing)
             placed = placed if spread.failed else spread
         if placed.used <= 1:
             return round_robin_sls(routes.destinations, lids, vls), 1

@@ -46,6 +46,9 @@ class GridRoutes:
     side
         int64[D], 0 or 1: which of the two sets of paths in ``paths`` each destination uses.  The sets differ in the
         side of a ring that paths use to a destination half a ring away.
+    cabling
+        What the provenance records of the coordinates, and of links that may be miscabled (see
+        :func:`routing.grids.miscabled.facts`).
     """
 
     fabric: Fabric
@@ -55,6 +58,7 @@ class GridRoutes:
     bundles: LinkBundles
     paths: GridPaths
     side: npt.NDArray[np.int64]
+    cabling: dict[str, object]
 
     @classmethod
     def of(cls, fabric: Fabric, options: EngineOptions) -> GridRoutes:
@@ -75,12 +79,14 @@ class GridRoutes:
         side = np.zeros(len(destinations.root), np.int64)
         if not options.reversible:
             side = _alternate(destinations)
-        return cls(fabric, options, coordinates, destinations, bundles, paths, side)
+        cabling = facts(fabric, coordinates)
+        return cls(fabric, options, coordinates, destinations, bundles, paths, side, cabling)
 
     def balanced(self) -> Iterator[GridRoutes]:
         """Yield routes with balanced paths around missing links, those with the most moved paths first.
 
-        The fewer paths move, the fewer VLs are necessary.  If no link is missing, there are no such routes.
+        The fewer paths move, the fewer VLs are mostly necessary.  If no link is missing, or no path moves, there are no
+        such routes.
         """
         if missing_links(self.fabric, self.coordinates, self.bundles) == 0:
             return
@@ -90,6 +96,8 @@ class GridRoutes:
         visits = round(VISITS * self.options.effort)
         for _ in range(BALANCED):
             paths, visited = balance_detours(self.fabric, self.bundles, self.paths, weight, visits=visits)
+            if np.array_equal(paths.hop, self.paths.hop):
+                return
             yield replace(self, paths=paths)
             visits = visited // 3
 
@@ -113,22 +121,18 @@ class GridRoutes:
         found[:, self.destinations.lid] = of_paths[self.side, self.destinations.root].T
         return found
 
-    @cached_property
-    def _cabling(self) -> dict[str, object]:
-        return facts(self.fabric, self.coordinates)
-
     def links_named(self, key: str) -> list[str]:
         """Return the names of the links that may be miscabled for one reason, a key of
         :func:`routing.grids.miscabled.facts`.
         """
-        names = self._cabling.get(key, [])
+        names = self.cabling.get(key, [])
         return list(names) if isinstance(names, list) else []
 
     def facts(self) -> dict[str, object]:
         """Return what the provenance records: the coordinates, miscabled links, and the number of detours."""
         used = np.zeros(self.paths.regular.shape, bool)
         used[self.side, self.destinations.root] = True
-        found = dict(self._cabling)
+        found = dict(self.cabling)
         found["detours"] = int(np.count_nonzero(used & ~self.paths.regular))
         return found
 

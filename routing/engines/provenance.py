@@ -9,6 +9,9 @@ from routing.engines.base import OPTIONS, EngineOptions
 from routing.fabric import Fabric
 from routing.tables import Provenance
 
+LOOP_FREE = "loop_free"
+"""Key in the provenance of tables that may have a credit loop, of engines that promise nothing."""
+
 
 def provenance(
     engine: str, fabric: Fabric, options: EngineOptions, seconds: Mapping[str, float], **results: object

@@ -71,6 +71,13 @@ def test_tables_with_a_credit_loop_are_never_taken():
     assert verify(fabric, routing, AUTO).proof.certified
 
 
+def test_the_error_for_tables_with_a_credit_loop_says_what_to_do(monkeypatch):
+    monkeypatch.setattr(module, "CANDIDATES", {"dor": module.MOST})
+    monkeypatch.setattr(module, "ON_ONE_VL", {})
+    with pytest.raises(RoutingError, match=r"dor closes a credit loop on this fabric \(allow more VLs\)"):
+        AUTO.route(generate("torus", ["5x4"], cas=2), EngineOptions(vls=1))
+
+
 def test_of_equal_engines_the_one_with_the_highest_throughput_is_taken():
     fabric = without_links(read_fabric(FIXTURES["full-mesh-6"].path), 1)
     assert AUTO.route(fabric, EngineOptions()).provenance.options["chosen"] == "lturn"

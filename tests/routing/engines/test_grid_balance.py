@@ -6,12 +6,13 @@ from slow_grid_balance import balance_slowly
 
 from routing._kernels.symmetric_paths import LinkBundles
 from routing.deadlock.proof import prove
-from routing.engines import ENGINES
+from routing.engines import ENGINES, dor, grid_tables
 from routing.engines.base import EngineOptions
 from routing.engines.destinations import inverse_capacity
 from routing.engines.grid_balance import balance_detours
-from routing.engines.grid_tables import GridRoutes
+from routing.engines.grid_tables import GridRoutes, place
 from routing.faults.choose import between_switches
+from routing.grids.miscabled import facts
 from routing.topologies import generate
 
 SHAPES = [
@@ -61,6 +62,29 @@ def test_balanced_paths_are_taken_if_only_they_fit_into_the_vls(engine, seed, mi
     fabric = whole.without_links(links[:missing].tolist())
     routing = ENGINES[engine].route(fabric, EngineOptions(vls=vls, threads=1))
     assert routing.vls_needed <= vls and prove(fabric, routing, threads=1).certified
+
+
+@pytest.mark.parametrize(("vls", "missing", "expected"), [(1, 0, 1), (2, 0, 2), (3, 2, 2)])
+def test_dor_places_paths_only_once_in_the_same_way(vls, missing, expected, monkeypatch):
+    whole = generate("torus", ["5x5"], cas=1)
+    links = np.random.default_rng(1).permutation(between_switches(whole))
+    routes = GridRoutes.of(whole.without_links(links[:missing].tolist()), EngineOptions(effort=0, threads=1))
+    found = []
+    monkeypatch.setattr(dor, "place", lambda *each, **options: found.append(place(*each, **options)) or found[-1])
+    dor.ENGINE._service_levels(routes, vls, orders=(False, True))
+    assert len(found) == len({one.vl.tobytes() for one in found}) == expected
+
+
+def test_without_work_no_routes_are_balanced():
+    assert not list(GridRoutes.of(faulty("torus", "5x5", 1), EngineOptions(effort=0)).balanced())
+
+
+@pytest.mark.parametrize("engine", ["dor", "torus-2qos"])
+def test_links_that_may_be_miscabled_are_searched_once(engine, monkeypatch):
+    calls = []
+    monkeypatch.setattr(grid_tables, "facts", lambda *each: calls.append(each) or facts(*each))
+    routing = ENGINES[engine].route(faulty("torus", "6x6", 1, missing=0.2), EngineOptions(threads=1))
+    assert routing.provenance.options["detours"] and len(calls) == 1
 
 
 def test_fewer_paths_move_until_the_vls_suffice():
