@@ -19,7 +19,8 @@ CORNERS_UP_TO = 4_000_000
 FEWEST_OPPOSITE, MOST_OPPOSITE = 3, 0.5
 """Number of links from which a set of opposite links is large, and largest share of all links that one such set has."""
 SQUARED = 0.6
-"""Least share of the links that are in large sets of opposite links if the fabric resembles a grid."""
+"""Least share of the links that are in large sets of opposite links if the fabric resembles a grid.  Sets of two
+count too if one large set joins them to squares."""
 
 
 def resembles_grid(fabric: Fabric) -> bool:
@@ -32,10 +33,24 @@ def resembles_grid(fabric: Fabric) -> bool:
     if bundles is None:
         return False
     squares, links = _squares(*_corners(bundles, fabric.switches), fabric.switches), len(bundles) // 2
-    opposite = np.bincount(_opposite_links(bundles, squares, fabric.switches))
-    large = opposite[opposite >= FEWEST_OPPOSITE]
+    opposite = _opposite_links(bundles, squares, fabric.switches)
+    size = np.bincount(opposite)
+    large = size[size >= FEWEST_OPPOSITE]
+    in_large = large.sum() + 2 * _most_pairs_joined(bundles, squares, opposite, fabric.switches)
     # In a random network with many links, a few squares with opposite links join nearly all links to one set.
-    return bool(large.sum() >= SQUARED * links and large.max(initial=0) <= MOST_OPPOSITE * links)
+    return bool(in_large >= SQUARED * links and large.max(initial=0) <= MOST_OPPOSITE * links)
+
+
+def _most_pairs_joined(bundles: Rows, squares: Rows, opposite: Rows, switches: int) -> int:
+    """Return the largest number of sets of two opposite links that one large set joins to squares.
+
+    In a grid with a dimension of two switches, the links of this dimension join all links of the other dimension.
+    """
+    size, link = np.bincount(opposite), _link_numbers(bundles, switches)
+    u, v, _, w = squares.T
+    one, other = opposite[link(u, v)], opposite[link(u, w)]
+    pair, joining = np.unique(np.concatenate([np.column_stack([one, other]), np.column_stack([other, one])]), axis=0).T
+    return int(np.bincount(joining[(size[pair] == 2) & (size[joining] >= FEWEST_OPPOSITE)]).max(initial=0))
 
 
 def directions(fabric: Fabric) -> npt.NDArray[np.int32] | None:

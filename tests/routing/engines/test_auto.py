@@ -63,6 +63,11 @@ def test_engines_for_grids_are_tried_on_a_large_hyperx_that_lacks_links():
     assert AUTO.route(fabric, EngineOptions()).provenance.options["chosen"] in ("torus-2qos", "dor")
 
 
+def test_engines_for_grids_are_tried_on_a_torus_with_a_dimension_of_two():
+    fabric = without_links(generate("torus", ["2x20"], cas=4), 1)
+    assert {"torus-2qos", "dor"} < {engine.name for engine in module._engines(fabric, EngineOptions())}
+
+
 def test_tables_with_a_credit_loop_are_never_taken():
     fabric, one = generate("torus", ["5x4"], cas=2), EngineOptions(vls=1)
     routing = AUTO.route(fabric, one)

@@ -47,6 +47,14 @@ def test_grids_that_lack_links_resemble_grids(name, size, missing):
     assert resembles_grid(fabric.without_links(gone.tolist()))
 
 
+@pytest.mark.parametrize("missing", [0, 1, 2])
+@pytest.mark.parametrize(("name", "size"), [("torus", "2x20"), ("mesh", "20x2"), ("hyperx", "2x12")])
+def test_grids_with_a_dimension_of_two_resemble_grids(name, size, missing):
+    fabric = generate(name, [size], cas=1)
+    gone = np.random.default_rng(1).permutation(between_switches(fabric))[:missing]
+    assert resembles_grid(fabric.without_links(gone.tolist()))
+
+
 @pytest.mark.parametrize(
     ("name", "size"),
     [
