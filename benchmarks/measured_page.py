@@ -20,10 +20,10 @@ This page lists every table of figures in these pages. `python -m benchmarks --p
 themselves are on the linked pages.
 
 `python -m benchmarks` runs all benchmarks again, with OpenSM's engines in the same run. `python -m benchmarks --quick`
-runs those that take about a minute each. Both commands mark each figure that differs from the record in
-`benchmarks/figures.json`. The word `figure` marks a result, and `time` marks a time or a size. The word `noise` marks a
-time whose difference may come from the machine. `--repeat 3` measures that noise. `-o FILE` writes JSON, and
-`--plots DIR` draws each table as SVG.
+runs those that take about a minute each. The output has a line for each figure that differs from the record in
+`benchmarks/figures.json`. The line begins with `figure` for a result, and with `time` for a time or a size. It begins
+with `noise` if the difference from the recorded time may come from the machine. `--repeat 3` measures that noise.
+`-o FILE` writes JSON, and `--plots DIR` draws each table as SVG.
 
 All figures are from one kind of machine: a virtual machine with two x86-64 cores, Debian 12, Python 3.11, OpenSM
 3.3.23. Other programs ran on the same cores, so seconds are upper bounds. Counts, shares and VLs are the same on every
@@ -183,7 +183,7 @@ def _benchmarks(benchmarks: Mapping[str, Place], stored: Mapping[str, Record]) -
     if missing:
         yield ""
         of = count_noun(len(benchmarks), "benchmark")
-        yield f"{len(missing)} of the {of} have no record. The table above has the date of their figures."
+        yield f"{len(missing)} of the {of} have no record. The table above has the date of each of their figures."
         yield ""
         yield "| benchmark | reason |"
         yield "|---|---|"
