@@ -21,7 +21,7 @@ from routing.simulate.plan import Action, Do, Plan
 from routing.simulate.run import Simulation
 from routing.simulate.scenario import Case, Scenario
 from routing.simulate.scenario_fabric import scenario_fabric, scenario_routing
-from routing.simulate.scenario_schema import made_by
+from routing.simulate.scenario_schema import NEW_TABLES, made_by
 from routing.simulate.scenario_setup import (
     build_network_for,
     flows_of,
@@ -29,9 +29,10 @@ from routing.simulate.scenario_setup import (
     packet_ticks,
     timing_of,
     traffic_of,
+    vls_for,
 )
 from routing.simulate.sm_watch import SmWatch
-from routing.simulate.table_changes import NEW_TABLES, plan_table_change
+from routing.simulate.table_changes import plan_table_change
 from routing.simulate.traffic import FOREVER, Flow
 from routing.tables import Routing
 
@@ -76,8 +77,6 @@ def plan_of(scenario: Scenario, case: Case) -> Plan:
         return _watched(scenario, case)
     if any(key in case.table.get("change", {}) for key in NEW_TABLES):
         return plan_table_change(scenario, case, flows)
-    if "change" in case.table and "fault" in case.table:
-        raise scenario.error(f"case {case.name!r} has a change and a fault", *case.where, remedy="make two cases of it")
     if "change" in case.table:
         return _Change(scenario, case, flows).plan(names)
     network, traffic = build_network_for(scenario, case)
@@ -85,15 +84,12 @@ def plan_of(scenario: Scenario, case: Case) -> Plan:
         names_of = endport_names(network.fabric)
         names = [names_of[flow.source] for flow in traffic.flows]
     actions = tuple(Action(tick, do) for tick, do in link_actions(scenario, case, network))
-    return Plan(with_room(case, network), traffic, tuple(range(len(names))), tuple(names), actions)
+    return Plan(with_room(scenario, case, network), traffic, tuple(range(len(names))), tuple(names), actions)
 
 
 def _watched(scenario: Scenario, case: Case) -> Plan:
     """Return the run of a case whose subnet manager reads the counters in every period, and breaks credit loops."""
     table = {key: value for key, value in case.table.items() if key != "watch"}
-    if "change" in table or "fault" in table:
-        problem = f"case {case.name!r} has a watch beside a change or a fault"
-        raise scenario.error(problem, *case.where, "watch", remedy="make two cases of it")
     plan = plan_of(scenario, replace(case, table=table))
     every = round(float(case.table["watch"]["every"]) * packet_ticks(scenario))
     _, end = measurement_window(scenario, case)
@@ -175,8 +171,9 @@ class _Change:
     def _plan(self, names: tuple[str, ...], actions: Sequence[Action], vls: int | None = None) -> Plan:
         """Return a run that starts with the old tables and performs the given actions.
 
-        ``vls`` is the number of data VLs; None: as many as the old tables use.
+        ``vls`` is the number of VLs that packets use; None: as many as the tables use.
         """
+        vls = vls_for(self._scenario, self._case, self._old, self._new, used=vls)
         network = build_network(self._fabric, self._old, timing_of(self._scenario, self._case, self._fabric), vls=vls)
         traffic = traffic_of(self._scenario, self._case, network, self._flows)
         change = (actions[0].tick, actions[-1].tick) if actions else None

@@ -13,13 +13,13 @@ from routing.engines.base import Engine, EngineOptions
 from routing.fabric import Fabric
 from routing.publish import verify
 from routing.reroute import Published, reroute
-from routing.simulate.network import Network, build_network
+from routing.simulate.network import Network, build_network, data_vls
 from routing.simulate.plan import Do
 from routing.simulate.run import Simulation
 from routing.simulate.scenario import Case, Scenario
 from routing.simulate.scenario_fabric import cable_between, enough_vls, pair
 from routing.simulate.scenario_schema import made_by
-from routing.simulate.scenario_setup import measurement_window, packet_ticks
+from routing.simulate.scenario_setup import measurement_window, packet_ticks, vls_for
 from routing.tables import Routing
 
 
@@ -165,7 +165,7 @@ def _writers(scenario: Scenario, case: Case, network: Network, moments: list[_Mo
     return writers
 
 
-def with_room(case: Case, network: Network) -> Network:
+def with_room(scenario: Scenario, case: Case, network: Network) -> Network:
     """Return the network with enough SLs and VLs for all tables that a simulation case writes during the run.
 
     The size of a simulation's tables is fixed at its start.  Later tables may have SLs by source switch even if the
@@ -174,7 +174,8 @@ def with_room(case: Case, network: Network) -> Network:
     if not any(fault.get("reroute") for fault in case.table.get("fault", [])):
         return network
     routing = replace(network.routing, sl=network.routing.service_levels.with_rows(network.fabric.switches))
-    return build_network(network.fabric, routing, network.timing, vls=max(network.vls, routing.vls))
+    vls = vls_for(scenario, case, routing, used=max(data_vls(routing), routing.vls))
+    return build_network(network.fabric, routing, network.timing, vls=vls)
 
 
 def _write(routing: Routing) -> Do:

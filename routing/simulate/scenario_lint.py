@@ -11,6 +11,7 @@ from typing import Any
 from routing.errors import ParseError
 from routing.formats.toml_text import Toml
 from routing.simulate.mechanisms.registry import IN_CASES
+from routing.simulate.scenario_conflicts import check_conflicts
 from routing.simulate.scenario_schema import made_by
 from routing.simulate.scenario_table_lint import check_unread
 
@@ -28,7 +29,7 @@ READ_BY: Mapping[str, set[str]] = {
     "seeds": _RUN | {"load", "window", "remedy", "seeds"},
     "detection": _RUN | {"load", "window", "seed", "remedy", "detection"},
     "shifts": _RUN | {"seed", "from"},
-    "workload": (_RUN | _MECHANISMS | {"seed", "remedy", "workload"}) - {"without"},
+    "workload": (_RUN | _MECHANISMS | {"seed", "remedy", "workload"}) - {"without", "replies"},
     "adaptive": (_RUN | {"window", "seed", "from", "loads", "adaptive"}) - {"speedup"},
     "request-grant": _ALWAYS | {"until", "from", "seed", "loads", "request_grant"},
     "pauses": _TABLES,
@@ -223,6 +224,7 @@ def _check_case(file: Toml, case: Table, number: int) -> None:
     schemes = set(case.get("adaptive", {}).get("schemes", []))
     _check_words(file, case, "adaptive", schemes, SCHEME_KEYS, *where)
     _check_request_grant(file, case, *where)
+    check_conflicts(file, case, *where)
     for key in ("inputs", "pauses"):
         if what == "adaptive" and key in case and "tables" not in schemes:
             raise _unused(file, *where, key, why='without "tables" among the schemes')

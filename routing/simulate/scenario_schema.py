@@ -128,6 +128,9 @@ TABLES: Mapping[str, Mapping[str, Key]] = {
 The table ``expect`` is not included: its keys depend on the kind of the case (:mod:`routing.simulate.case_runners`).
 """
 
+NEW_TABLES = ("engine", "tables", "reroute")
+"""Keys of ``[case.change]`` that name the source of the new tables."""
+
 ORIGINS = ("paper", "theory", "program", "regression")
 """Origins of expected figures: the text of the source, a formula or theorem, the output of another program, or earlier
 output of ibnue itself.

@@ -35,6 +35,7 @@ from routing.simulate.traffic import (
     uniform,
     within,
 )
+from routing.tables import Routing
 
 ARBITRATIONS = {"round-robin": Arbitration.ROUND_ROBIN, "arrival": Arbitration.ARRIVAL, "random": Arbitration.RANDOM}
 INPUTS = {"voq": Inputs.VOQ, "fifo": Inputs.FIFO}
@@ -290,6 +291,25 @@ def mechanisms_of(scenario: Scenario, case: Case) -> list[CaseMechanism]:
     return [kind.from_table(case.table[kind.table], packet) for kind in IN_CASES if kind.table in case.table]
 
 
+def vls_for(scenario: Scenario, case: Case, *tables: Routing, used: int | None = None) -> int:
+    """Return the number of VLs of a case's network: those that packets use, and those that mechanisms add.
+
+    Parameters
+    ----------
+    scenario, case
+        Scenario file and the case.
+    tables
+        Tables that the run uses.
+    used
+        Number of VLs that the packets of flows use.  None: as many as the tables use.
+    """
+    used = max(map(data_vls, tables)) if used is None else used
+    # Replies may use an SL, and so a VL, that no request uses.
+    if "replies" in case.table:
+        used = max(used, *(routing.vls for routing in tables))
+    return used + sum(mechanism.further_vls for mechanism in mechanisms_of(scenario, case))
+
+
 def build_network_for(
     scenario: Scenario, case: Case, flows: Sequence[Mapping[str, Any]] | None = None
 ) -> tuple[Network, Traffic]:
@@ -303,9 +323,7 @@ def build_network_for(
     flows = flows_of(scenario, case) if flows is None else flows
     fabric = scenario_fabric(scenario)
     routing = scenario_routing(scenario, case, fabric, flows)
-    # Replies may use an SL, and so a VL, that no request uses.
-    vls = routing.vls if "replies" in case.table else data_vls(routing)
-    vls += sum(mechanism.further_vls for mechanism in mechanisms_of(scenario, case))
+    vls = vls_for(scenario, case, routing)
     network = build_network(fabric, routing, timing_of(scenario, case, fabric), vls=vls)
     return network, traffic_of(scenario, case, network, flows)
 

@@ -18,12 +18,17 @@ from routing.simulate.plan import Action, Do, Plan
 from routing.simulate.run import Simulation
 from routing.simulate.scenario import Case, Scenario
 from routing.simulate.scenario_fabric import engine_tables, read_scenario_tables, scenario_fabric, scenario_routing
-from routing.simulate.scenario_setup import measurement_window, packet_ticks, switching_of, timing_of, traffic_of
+from routing.simulate.scenario_schema import NEW_TABLES
+from routing.simulate.scenario_setup import (
+    measurement_window,
+    packet_ticks,
+    switching_of,
+    timing_of,
+    traffic_of,
+    vls_for,
+)
 from routing.simulate.table_writes import METHODS, TableChange, TableWrite, aligned, vls_of
 from routing.tables import Routing
-
-NEW_TABLES = ("engine", "tables", "reroute")
-"""Keys of ``[case.change]`` that name the source of the new tables."""
 
 
 def plan_table_change(scenario: Scenario, case: Case, flows: Sequence[Mapping[str, Any]]) -> Plan:
@@ -44,7 +49,8 @@ def plan_table_change(scenario: Scenario, case: Case, flows: Sequence[Mapping[st
     with scenario.placed(*case.where, "change", "how"):
         writes = scenario.choice("method to change tables", case.table["change"]["how"], METHODS)(change)
     _check(scenario, case, change, at, writes)
-    network = build_network(fabric, old, timing_of(scenario, case, fabric), vls=vls_of(old, new, writes))
+    vls = vls_for(scenario, case, old, new, used=vls_of(old, new, writes))
+    network = build_network(fabric, old, timing_of(scenario, case, fabric), vls=vls)
     traffic = traffic_of(scenario, case, network, flows)
     names = [str(flow["name"]) for flow in flows]
     if scenario.tables["traffic"]:

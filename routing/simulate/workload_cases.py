@@ -24,6 +24,7 @@ from routing.simulate.scenario_setup import (
     remedies_of,
     switching_of,
     timing_of,
+    vls_for,
 )
 from routing.simulate.workload import Workload, all_to_all_v, halving_doubling, read_trace, ring_allreduce
 
@@ -44,7 +45,8 @@ def run_workload(scenario: Scenario, case: Case) -> CaseOutput:
     """
     fabric, packet = scenario_fabric(scenario), packet_ticks(scenario)
     routing = scenario_routing(scenario, case, fabric, ())
-    network = build_network(fabric, routing, timing_of(scenario, case, fabric))
+    vls = vls_for(scenario, case, routing)
+    network = build_network(fabric, routing, timing_of(scenario, case, fabric), vls=vls)
     workload = _workload(scenario, case, fabric)
     mtu = scenario.tables["timing"].get("packet", 2048)
     tasks, mechanisms = Tasks(workload), mechanisms_of(scenario, case)

@@ -555,7 +555,7 @@ class Replies(Mechanism):
             )  # fmt: skip
             self.sim.call("made", packet)
             packet.message = (kind, request)
-            self.sim.enqueue(packet, flow.channel, int(self.sim.net.ca_sl2vl[flow.reply_sl]), flow.index)
+            self.sim.enqueue(packet, flow.channel, self.sim.ca_vl(packet, flow), flow.index)
 
 
 KNOWN = {

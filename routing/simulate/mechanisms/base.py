@@ -29,9 +29,12 @@ class Mechanism(ABC):
     ----------
     name
         Name of the mechanism in the kernel, at most 15 letters.
+    alone
+        Whether no other mechanism may be attached to the simulation.
     """
 
     name: ClassVar[str]
+    alone: ClassVar[bool] = False
 
     @abstractmethod
     def numbers(self, network: Network, traffic: Traffic) -> Sequence[int]:
@@ -85,9 +88,12 @@ def with_mechanisms(
     Raises
     ------
     OptionError
-        A mechanism occurs twice, or one of its settings is out of range.
+        A mechanism occurs twice or beside one that has to be alone, or one of its settings is out of range.
     """
     names = [mechanism.name for mechanism in mechanisms]
+    alone = [mechanism.name for mechanism in mechanisms if mechanism.alone]
+    if alone and len(names) > 1:
+        raise OptionError(f"{alone[0]} is not possible beside other mechanisms", remedy="leave the others out")
     if len(set(names)) < len(names):
         raise OptionError(f"a mechanism occurs twice among {', '.join(names)}")
     numbers = [np.asarray(mechanism.numbers(network, traffic), np.int64) for mechanism in mechanisms]

@@ -112,8 +112,10 @@ class Replies(CaseMechanism):
         else:
             to = lids
         answering = [row for row in rows if set(to) - {int(fabric.endport_lid[row])}]
-        more = tuple(Flow(row, to, stop=0) for row in answering for _ in self._outlets())
-        return replace(traffic, flows=traffic.flows + more)
+        more = tuple(Flow(row, to, bytes=self.bytes, stop=0) for row in answering for _ in self._outlets())
+        # A stop at tick 0 marks the further flows.  A flow of requests without any message gets a stop at tick 1.
+        flows = tuple(flow if flow.stop else replace(flow, start=1, stop=1) for flow in traffic.flows)
+        return replace(traffic, flows=flows + more)
 
     def numbers(self, network: Network, traffic: Traffic) -> Sequence[int]:
         """Return the settings in the order of the kernel, the LID of each flow of requests, and queue, SL and LID of

@@ -95,6 +95,8 @@ class RequestGrant(Mechanism):
     """
 
     name: ClassVar[str] = "request-grant"
+    # Its segments are neither gated nor announced to other mechanisms, and keep their VL.
+    alone: ClassVar[bool] = True
 
     clos: Clos
     loads: npt.NDArray[np.float64]

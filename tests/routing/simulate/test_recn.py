@@ -13,9 +13,12 @@ from slow_compare import assert_equal, slow_twin
 
 from routing.errors import OptionError
 from routing.simulate.mechanisms.recn import Recn
+from routing.simulate.mechanisms.replies import Replies
+from routing.simulate.mechanisms.retransmission import Retransmission
 from routing.simulate.network import build_network, data_vls
+from routing.simulate.options import Remedies, Remedy, Switching
 from routing.simulate.run import Simulation, simulate
-from routing.simulate.traffic import Traffic
+from routing.simulate.traffic import Process, Traffic
 
 
 def any_recn(rng):
@@ -47,6 +50,34 @@ def test_any_settings_beside_the_slow_twin(seed):
         assert_equal(fast, slow)
         twin = slow.attached[0]
         assert fast.results_of(recn).tolist() == [twin.assigned, twin.refused, len(twin.root), twin.most, twin.packets]
+
+
+@examples(8)
+@given(st.integers(0, 1 << 30))
+def test_replies_on_set_aside_vls_beside_the_slow_twin(seed):
+    rng = random.Random(seed)
+    blocks, recn = rng.choice([1, 2]), any_recn(rng)
+    network = any_network(rng, blocks)
+    used = max(data_vls(network.routing), network.routing.vls)
+    network = build_network(network.fabric, network.routing, network.timing, vls=used + recn.set_aside)
+    replies = Replies(
+        sl=rng.randrange(network.routing.vls), input=rng.randint(1, 3), output=rng.randint(1, 3), bytes=64 * blocks
+    )
+    flows = [any_flow(rng, network.fabric) for _ in range(rng.randint(3, 8))]
+    flows = [flow for flow in flows if flow.process is not Process.TRACE and flow.bytes <= 64 * blocks]
+    traffic = replies.extended_traffic(network, Traffic(tuple(flows), 64 * blocks))
+    if len(traffic.flows) == len(flows):
+        return
+    mechanisms = [replies, recn, Retransmission(20)][: rng.randint(2, 3)]
+    remedies = Remedies(Remedy(hoq=rng.choice([0, 4]), stall_count=0))
+    switching = Switching(seed=seed)
+    fast = Simulation(network, traffic, switching, remedies, mechanisms)
+    slow = slow_twin(network, traffic, switching, remedies, mechanisms)
+    for stop in (60, 150, 250):
+        fast.run(stop)
+        slow.run(fast.now)
+        assert_equal(fast, slow)
+        assert fast.results_of(recn)[4] == slow.attached[1].packets
 
 
 def congested(senders, recn, **how):

@@ -1,6 +1,7 @@
 """Endpoints that answer requests: beside their slow twin, and message-dependent deadlock."""
 
 import random
+from dataclasses import replace
 
 import pytest
 from examples import examples
@@ -41,7 +42,7 @@ def test_any_replies_beside_the_slow_twin(seed):
     blocks = rng.choice([1, 2])
     network = any_network(rng, blocks)
     flows = [any_flow(rng, network.fabric) for _ in range(rng.randint(3, 8))]
-    flows = [flow for flow in flows if flow.process is not Process.TRACE and flow.bytes <= 64 * blocks and flow.stop]
+    flows = [flow for flow in flows if flow.process is not Process.TRACE and flow.bytes <= 64 * blocks]
     sls = range(network.vls)
     remedy = rng.choice([
         {}, {"backoff": rng.randint(1, 60), "outstanding": rng.randint(1, 4)},
@@ -123,6 +124,19 @@ def test_chains_and_their_remedies_beside_the_slow_twin(seed):
     fast = Simulation(network, traffic, switching, remedies, mechanisms)
     slow = slow_twin(network, traffic, switching, remedies, mechanisms)
     assert_equal_to_twin(fast, slow, replies, stops=(100, 250, 400))
+
+
+def test_a_flow_that_stops_at_once_is_not_taken_for_replies():
+    network, traffic, replies = star(3, 1, 1, sl=0)
+    flows = [flow for flow in traffic.flows if flow.stop]
+    dead = [replace(flow, stop=0) for flow in flows]
+    counts = []
+    for mixed in (flows, [*dead, *flows], [*flows, *dead]):
+        extended = replies.extended_traffic(network, Traffic(tuple(mixed), 64))
+        simulation = simulate(network, extended, mechanisms=[replies])
+        simulation.run(100_000)
+        counts.append((simulation.totals()["delivered"], *simulation.results_of(replies).tolist()))
+    assert counts == [(1200, 600, 0, 0)] * 3
 
 
 @pytest.mark.parametrize(

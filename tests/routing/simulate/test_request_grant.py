@@ -12,6 +12,7 @@ from slow_compare import assert_equal, slow_twin
 
 from routing.errors import OptionError
 from routing.simulate.clos import ClosTiming, build_clos
+from routing.simulate.mechanisms.congestion import CongestionControl
 from routing.simulate.mechanisms.request_grant import RequestGrant, hotspot_loads
 from routing.simulate.options import Inputs, Remedies, Switching
 from routing.simulate.run import Simulation
@@ -54,6 +55,12 @@ def test_any_adapters_beside_the_slow_twin(seed):
         fast.check()
         assert_equal(fast, slow)
         np.testing.assert_array_equal(np.array(adapters.counts(fast)).T, slow.attached[0].counts())
+
+
+def test_other_mechanisms_are_refused():
+    adapters = any_adapters(random.Random(1))
+    with pytest.raises(OptionError, match="beside other mechanisms"):
+        Simulation(adapters.clos.network, adapters.traffic(), SWITCHES, Remedies(), [adapters, CongestionControl()])
 
 
 def run_adapters(adapters, until, **how):

@@ -122,7 +122,8 @@ static void offer(ibn_sim *sim, ibn_attached *self, ibn_endpoint *one, int32_t f
     if (sim->hooks & IBN_HOOK_MADE)
         ibn_simulate_on_made(sim, p);
     self->tag[p] = first.tag;
-    ibn_simulate_enqueue(sim, p, flow->channel, sim->ca_sl2vl[packet->sl], flow->index, 0);
+    int32_t vl = ibn_simulate_choose_vl(sim, p, flow->channel, sim->ca_sl2vl[packet->sl]);
+    ibn_simulate_enqueue(sim, p, flow->channel, vl, flow->index, 0);
 }
 
 /* Return whether a CA takes a packet now: replies always, other messages if their input queue has room. */
@@ -250,6 +251,16 @@ static void timer(ibn_sim *sim, ibn_attached *self, int32_t subject, int32_t val
     serve(sim, self, subject);
 }
 
+/* Return the VC for which the next packet of a flow is queued at the port of its CA. */
+static int32_t vc_at_port(const ibn_sim *sim, const ibn_flow *flow)
+{
+    const ibn_channel *channel = &sim->channel[flow->channel];
+    int32_t vl = 0;
+    while (vl < sim->vls - 1 && ibn_simulate_queue(sim, channel, vl, flow->index)->head != flow->head)
+        vl++;
+    return flow->channel * sim->vls + vl;
+}
+
 /* Hook: return the VC for which packets in the buffer of a CA's VC l wait.  Return IBN_NONE if nothing has to leave, or
  * if a remedy will act.
  *
@@ -267,9 +278,8 @@ static int32_t waits_for(const ibn_sim *sim, const ibn_attached *self, int32_t l
         const ibn_flow *flow = &sim->flow[f];
         if (state->outlet[f - state->requests].queue != queue || flow->head == IBN_NONE)
             continue;
-        const ibn_packet *packet = &sim->packet[flow->head];
-        found = flow->channel * sim->vls + sim->ca_sl2vl[packet->sl];
-        if (packet->blocks <= ibn_simulate_credits(&sim->vc[found]) + sim->vc[found].returning)
+        found = vc_at_port(sim, flow);
+        if (sim->packet[flow->head].blocks <= ibn_simulate_credits(&sim->vc[found]) + sim->vc[found].returning)
             return IBN_NONE;
     }
     return found;

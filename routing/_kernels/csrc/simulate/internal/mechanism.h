@@ -33,7 +33,8 @@ struct ibn_mechanism {
     /* Hook: free the memory to which the state points. */
     void (*detach)(ibn_sim *sim, ibn_attached *self);
     /* Hook: return whether a flow may now create its next packet, whose destination is flow->lid.  If not, the
-     * mechanism has to call ibn_simulate_retry later. */
+     * mechanism has to call ibn_simulate_retry later.  The hook is not called for packets that mechanisms create, such
+     * as replies, and packets that are sent again. */
     int (*gate)(ibn_sim *sim, ibn_attached *self, int32_t flow);
     /* Hook: a flow has created a packet, which waits at the port of its CA. */
     void (*made)(ibn_sim *sim, ibn_attached *self, int32_t packet);

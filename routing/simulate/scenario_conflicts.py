@@ -1,0 +1,52 @@
+"""Check a scenario file for cases whose parts exclude each other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from routing.formats.toml_text import Toml
+from routing.simulate.scenario_schema import NEW_TABLES
+
+TWO_CASES, ONE = "make two cases of it", "leave one of the two out"
+FIRST_TABLES = "bubble, whose rings are those of the first tables"
+CONFLICTS = (
+    ("watch", "change", "a watch beside a change or a fault", TWO_CASES),
+    ("watch", "fault", "a watch beside a change or a fault", TWO_CASES),
+    ("fault", "change along paths", "a change and a fault", TWO_CASES),
+    (
+        "fault", "re-route beside a change", "a change beside a re-route, which would undo it",
+        "leave the times of reroute out, or let the change re-route",
+    ),
+    ("pauses", "Deadlock Breaker", "pauses beside Deadlock Breaker, which needs credits", ONE),
+    ("pauses", "bubble", "pauses beside bubble, which needs credits", ONE),
+    ("change", "bubble", f"a change beside {FIRST_TABLES}", ONE),
+    ("watch", "bubble", f"a watch beside {FIRST_TABLES}", ONE),
+    ("re-route", "bubble", f"a re-route beside {FIRST_TABLES}", ONE),
+    ("recn", "bubble", "recn beside bubble, which does not protect set-aside VLs", ONE),
+    ("replies", "bubble", "replies beside bubble, which does not protect the VLs of replies", ONE),
+)  # fmt: skip
+"""Pairs of parts of a case that exclude each other, with what the error says, and its remedy."""
+
+
+def check_conflicts(file: Toml, case: Mapping[str, Any], *where: str | int) -> None:
+    """Raise ParseError if two parts of a case exclude each other.
+
+    Parameters
+    ----------
+    file, case, where
+        Scenario file, the case, and its location in the file.
+    """
+    change = case.get("change", {})
+    rerouted = any(fault.get("reroute") for fault in case.get("fault", []))
+    parts = {
+        **dict.fromkeys(case, True),
+        "change along paths": "change" in case and not any(key in change for key in NEW_TABLES),
+        "re-route": rerouted,
+        "re-route beside a change": "change" in case and rerouted,
+        "Deadlock Breaker": case.get("remedy", {}).get("breaker") == "deadlock",
+    }
+    for part, other, problem, remedy in CONFLICTS:
+        if parts.get(part) and parts.get(other):
+            at = part if part in case else "fault"
+            raise file.error(f"case {case['name']!r} has {problem}", *where, at, remedy=remedy)
