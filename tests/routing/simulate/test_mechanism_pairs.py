@@ -19,7 +19,7 @@ MECHANISMS = {
     "bubble": "bubble = { }",
     "injection limit": "injection_limit = { packets = 3 }",
     "replies": "replies = { sl = 1, outstanding = 2, bytes = 256 }",
-    "back-off": "replies = { sl = 1, forward_sl = 0, bytes = 256, input = 1, output = 1, outstanding = 3, backoff = 5 }",
+    "back-off": "replies = { sl = 1, forward_sl = 0, bytes = 64, input = 1, output = 1, outstanding = 3, backoff = 5 }",
     "rescues": "replies = { forward_sl = 0, rescue_sl = 1, bytes = 256, input = 1, output = 1, detect = 10 }",
     "retransmission": "retransmission = { timeout = 20 }",
 }
