@@ -6,30 +6,41 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-enum { MOST_ARRAYS = 48 }; /* largest number of arrays in a list */
-
+/* A list of arrays.  An empty list is all zero. */
 typedef struct {
-    void *array[MOST_ARRAYS]; /* [count] the arrays */
-    int count;
-    bool failed; /* whether an array could not be allocated */
+    void **array; /* [room] the arrays, of which the first `count` are in use */
+    int count,    /* number of arrays */
+        room;     /* number of arrays for which the list has room */
+    bool failed;  /* whether an array could not be allocated */
 } array_list;
 
 /* Allocate an array of `count` elements of `size` bytes, all zero, and append it to a list.  Returns NULL and sets
- * `failed` if memory ran out, or if the list is full. */
+ * `failed` if memory ran out. */
 static inline void *ibn_core_arrays_add(array_list *list, size_t count, size_t size)
 {
-    void *array = list->count < MOST_ARRAYS ? calloc(count, size) : NULL;
+    if (list->count == list->room) {
+        const int room = 2 * list->room + 16;
+        void **larger = realloc(list->array, (size_t)room * sizeof *larger);
+        if (larger) {
+            list->array = larger;
+            list->room = room;
+        }
+    }
+    void *array = list->count < list->room ? calloc(count, size) : NULL;
     if (array)
         list->array[list->count++] = array;
     list->failed |= !array;
     return array;
 }
 
-/* Free all arrays of a list. */
+/* Free all arrays of a list, which is empty afterwards. */
 static inline void ibn_core_arrays_free(array_list *list)
 {
     while (list->count > 0)
         free(list->array[--list->count]);
+    free(list->array);
+    list->array = NULL;
+    list->room = 0;
 }
 
 #endif
