@@ -252,6 +252,7 @@ class SlowAdaptive(Sources):
     def take(self, vc, end):
         at = self.vc[vc]
         packet = at.queue.popleft()
+        self.suspects.pop(vc, None)
         at.leaving = True
         at.held -= packet.blocks
         at.returning += packet.blocks
@@ -538,7 +539,7 @@ class SlowAdaptive(Sources):
                 vcs.append(self.escape(packet, vc, switch)[0])
             from_switch = vc is None or self.src[vc // self.vls] < self.net.switches
             if self.opt.scheme == DEFLECT and from_switch:
-                vcs += [at for c in self.onward(switch) for at in self.vcs_of(c)]
+                vcs += [at for c in self.onward(switch) for at in self.vcs_of(c, self.opt.adaptive_vls)]
             full = [at for at in vcs if self.vc[at].credits + self.vc[at].returning < packet.blocks]
             can_move = len(full) < len(vcs)
             if self.opt.scheme == CONCURRENT and from_switch:

@@ -16,7 +16,6 @@ from routing.deadlock.waitfor import WaitFor
 from routing.errors import BrokenPromise, FalseCertificate, InputError, RoutingError
 from routing.simulate.adaptive_cases import run_adaptive
 from routing.simulate.case_output import CaseOutput, Series, tables_stated
-from routing.simulate.changes import both_directions
 from routing.simulate.detection_cases import run_detection
 from routing.simulate.graphs import run_graph
 from routing.simulate.message_types import run_message_types
@@ -27,6 +26,7 @@ from routing.simulate.request_grant_cases import run_request_grant
 from routing.simulate.scenario import Case, Scenario
 from routing.simulate.scenario_fabric import scenario_fabric, scenario_routing
 from routing.simulate.scenario_setup import build_network_for, flows_of
+from routing.simulate.table_changes import both_directions
 from routing.simulate.workload_cases import run_workload
 
 __all__ = ["CASE_RUNNERS", "CaseOutput", "Result", "Series", "compare_with_expected", "run_case"]

@@ -6,14 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from routing.formats.toml_text import Toml
-from routing.simulate.scenario_schema import NEW_TABLES
 
 TWO_CASES, ONE = "make two cases of it", "leave one of the two out"
 FIRST_TABLES = "bubble, whose rings are those of the first tables"
 CONFLICTS = (
     ("watch", "change", "a watch beside a change or a fault", TWO_CASES),
     ("watch", "fault", "a watch beside a change or a fault", TWO_CASES),
-    ("fault", "change along paths", "a change and a fault", TWO_CASES),
     (
         "fault", "re-route beside a change", "a change beside a re-route, which would undo it",
         "leave the times of reroute out, or let the change re-route",
@@ -37,11 +35,9 @@ def check_conflicts(file: Toml, case: Mapping[str, Any], *where: str | int) -> N
     file, case, where
         Scenario file, the case, and its location in the file.
     """
-    change = case.get("change", {})
     rerouted = any(fault.get("reroute") for fault in case.get("fault", []))
     parts = {
         **dict.fromkeys(case, True),
-        "change along paths": "change" in case and not any(key in change for key in NEW_TABLES),
         "re-route": rerouted,
         "re-route beside a change": "change" in case and rerouted,
         "Deadlock Breaker": case.get("remedy", {}).get("breaker") == "deadlock",

@@ -1,9 +1,13 @@
-"""Plan a change from the tables of a scenario to those of another engine or file, by any method, while traffic runs."""
+"""Plan a change of tables by any method, while traffic runs.
+
+The new tables are those of another engine, of files or of a re-route, or they contain the paths ``then`` of flows.
+"""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +15,7 @@ import numpy as np
 from routing.endports import endport_names
 from routing.errors import ParseError
 from routing.fabric import Fabric
+from routing.simulate.handmade import lids_of
 from routing.simulate.link_faults import link_actions, links_down_at, rerouted
 from routing.simulate.mechanisms.hold import Hold
 from routing.simulate.network import build_network
@@ -18,7 +23,7 @@ from routing.simulate.plan import Action, Do, Plan
 from routing.simulate.run import Simulation
 from routing.simulate.scenario import Case, Scenario
 from routing.simulate.scenario_fabric import engine_tables, read_scenario_tables, scenario_fabric, scenario_routing
-from routing.simulate.scenario_schema import NEW_TABLES
+from routing.simulate.scenario_schema import NEW_TABLES, made_by
 from routing.simulate.scenario_setup import (
     measurement_window,
     packet_ticks,
@@ -30,9 +35,21 @@ from routing.simulate.scenario_setup import (
 from routing.simulate.table_writes import METHODS, TableChange, TableWrite, aligned, vls_of
 from routing.tables import Routing
 
+FlowTables = Sequence[Mapping[str, Any]]
 
-def plan_table_change(scenario: Scenario, case: Case, flows: Sequence[Mapping[str, Any]]) -> Plan:
-    """Return the run of a simulation case whose change names the new tables: an engine, files, or a re-route.
+
+def both_directions(flows: FlowTables) -> dict[str, list[FlowTables]]:
+    """Return the flows of a simulation case with their paths before and after the change of tables.
+
+    The result maps ``old`` to a list with the flows on their old paths, ``new`` to a list with the flows on their new
+    paths, and ``both`` to a list with both.
+    """
+    new = [dict(flow, path=flow.get("then", flow.get("path"))) if "path" in flow else flow for flow in flows]
+    return {"old": [flows], "new": [new], "both": [flows, new]}
+
+
+def plan_table_change(scenario: Scenario, case: Case, flows: FlowTables) -> Plan:
+    """Return the run of a simulation case that changes its tables.
 
     Links that are down at the start of the change are missing in the fabric of the new tables.
 
@@ -44,7 +61,7 @@ def plan_table_change(scenario: Scenario, case: Case, flows: Sequence[Mapping[st
     fabric, at, every = scenario_fabric(scenario), *_times(scenario, case)
     routing = scenario_routing(scenario, case, fabric, flows)
     after = fabric.without_links(links_down_at(scenario, case, fabric, at))
-    old, new = aligned(after, routing, _new_tables(scenario, case, (fabric, routing), after))
+    old, new = aligned(after, routing, _new_tables(scenario, case, (fabric, routing), after, flows))
     change = TableChange(after, old, new, every, _order(scenario, case, fabric))
     with scenario.placed(*case.where, "change", "how"):
         writes = scenario.choice("method to change tables", case.table["change"]["how"], METHODS)(change)
@@ -52,7 +69,12 @@ def plan_table_change(scenario: Scenario, case: Case, flows: Sequence[Mapping[st
     vls = vls_for(scenario, case, old, new, used=vls_of(old, new, writes))
     network = build_network(fabric, old, timing_of(scenario, case, fabric), vls=vls)
     traffic = traffic_of(scenario, case, network, flows)
-    names = [str(flow["name"]) for flow in flows]
+    names, owner = [str(flow["name"]) for flow in flows], tuple(range(len(traffic.flows)))
+    if _along_paths(case) and case.table["change"]["how"] == "double scheme":
+        # Each LID of a CA gets a flow, because the Double Scheme stops traffic to one set of LIDs after the other.
+        parts = [(n, lid) for n in owner for lid in lids_of(fabric, str(flows[n]["path"][-1]))]
+        owner = tuple(n for n, _ in parts)
+        traffic = replace(traffic, flows=tuple(replace(traffic.flows[n], destinations=(lid,)) for n, lid in parts))
     if scenario.tables["traffic"]:
         labels = endport_names(fabric)
         names = [labels[flow.source] for flow in traffic.flows]
@@ -60,7 +82,7 @@ def plan_table_change(scenario: Scenario, case: Case, flows: Sequence[Mapping[st
     actions = [Action(tick, do) for tick, do in link_actions(scenario, case, network)]
     actions += [Action(at + write.after, write_action(write), write.drained) for write in writes]
     return Plan(
-        network, traffic, tuple(range(len(names))), tuple(names),
+        network, traffic, owner, tuple(names),
         tuple(sorted(actions, key=lambda action: action.tick)), holds, (at, at + writes[-1].after),
     )  # fmt: skip
 
@@ -71,9 +93,37 @@ def _times(scenario: Scenario, case: Case) -> tuple[int, int]:
     return round(float(table["at"]) * packet), round(float(table.get("every", 0)) * packet)
 
 
-def _new_tables(scenario: Scenario, case: Case, before: tuple[Fabric, Routing], fabric: Fabric) -> Routing:
+def _along_paths(case: Case) -> bool:
+    """Return whether the new tables of a change contain the paths ``then`` of flows."""
+    return not any(key in case.table["change"] for key in NEW_TABLES)
+
+
+def _tables_of_paths(scenario: Scenario, case: Case, fabric: Fabric, flows: FlowTables) -> Routing:
+    """Return the tables with the paths ``then`` of all flows.
+
+    Raises
+    ------
+    ParseError
+        A flow has no path, or the old tables do not contain the paths of the flows.
+    """
+    if scenario.tables["traffic"] or not all("path" in flow for flow in flows):
+        problem = f"case {case.name!r} changes tables, so every flow needs a path"
+        raise scenario.error(problem, *case.where, "change")
+    made = made_by(scenario.tables["routing"], case.table)
+    if made is not None:
+        source = {"engine": "the engine", "rule": "the rule", "tables": "files"}[made]
+        problem = f"case {case.name!r} changes tables from path to then, and they are those of {source}"
+        raise scenario.error(problem, *case.where, "change", remedy=f"leave {made} out")
+    return scenario_routing(scenario, case, fabric, both_directions(flows)["new"][0])
+
+
+def _new_tables(
+    scenario: Scenario, case: Case, before: tuple[Fabric, Routing], fabric: Fabric, flows: FlowTables
+) -> Routing:
     """Return the new tables of a change, for the fabric without the links that are down."""
     table, where = case.table["change"], (*case.where, "change")
+    if _along_paths(case):
+        return _tables_of_paths(scenario, case, before[0], flows)
     named = [key for key in NEW_TABLES if table.get(key)]
     if len(named) != 1:
         raise scenario.error(

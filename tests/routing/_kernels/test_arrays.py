@@ -23,7 +23,7 @@ int main(void)
     if (ibn_core_arrays_add(&list, SIZE_MAX / 2, 1) || !list.failed)
         return 3;
     ibn_core_arrays_free(&list);
-    return list.count;
+    return list.last != 0;
 }
 """
 

@@ -78,8 +78,7 @@ FILES = {
 REPLIES = "replies|back-off|rescues"
 REFUSED = (
     ("watch", "change.*|paths.*|fault|re-route", "has a watch beside a change or a fault"),
-    ("fault|re-route", "paths.*", "has a change and a fault"),
-    ("re-route", "change.*", "has a change beside a re-route"),
+    ("re-route", "change.*|paths.*", "has a change beside a re-route"),
     ("pauses", "Deadlock Breaker|bubble", "has pauses beside .*, which needs credits"),
     ("bubble", "change.*|paths.*|watch|re-route", "beside bubble, whose rings are those of the first tables"),
     ("bubble", "recn", "beside bubble, which does not protect set-aside VLs"),

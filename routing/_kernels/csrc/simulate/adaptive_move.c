@@ -43,6 +43,7 @@ void ibn_simulate_adaptive_take(ibn_adaptive *sim, int32_t l, int64_t end)
     ibn_adaptive_vc *vc = &sim->vc[l];
     const ibn_packet *packet = &sim->packet[vc->queue.head];
     vc->queue.head = packet->next;
+    vc->suspect = -1;
     vc->leaving = 1;
     vc->held -= packet->blocks;
     vc->returning += packet->blocks;

@@ -106,10 +106,13 @@ static int may_enter(const ibn_adaptive *sim, wait_edges *wait_edges, int32_t ve
 }
 
 /* Return 1 if the next spare buffer on the recovery path of packet p is free or will become free.  Otherwise, add to
- * the wait-for graph an edge from `vertex` to this spare buffer, and return 0. */
+ * the wait-for graph an edge from `vertex` to this spare buffer, and return 0.  Also return 0 if there is no path. */
 static int may_recover(const ibn_adaptive *sim, wait_edges *wait_edges, int32_t vertex, int32_t p, int32_t s, int32_t k)
 {
-    int32_t c = ibn_simulate_adaptive_recovery_ahead(sim, p, s, k), next = sim->channel[c].dst;
+    int32_t c = ibn_simulate_adaptive_recovery_ahead(sim, p, s, k);
+    if (c == IBN_NONE)
+        return 0;
+    int32_t next = sim->channel[c].dst;
     int after = ibn_simulate_adaptive_spare_after(sim, c), state = sim->device[next].spare_state[after];
     if (state == SPARE_FREE || state == SPARE_LEAVING)
         return 1;
@@ -123,7 +126,7 @@ static int may_deflect(const ibn_adaptive *sim, wait_edges *wait_edges, int32_t 
 {
     int goes = 0;
     for (int32_t c = sim->out_first[s]; c < sim->out_first[s + 1]; c++)
-        for (int vl = 0; vl < sim->vls && sim->channel[c].to_switch; vl++)
+        for (int vl = 0; vl < sim->options.adaptive_vls && sim->channel[c].to_switch; vl++)
             goes |= may_enter(sim, wait_edges, vertex, p, c * sim->vls + vl);
     return goes;
 }

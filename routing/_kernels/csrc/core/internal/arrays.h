@@ -6,41 +6,43 @@
 #include <stddef.h>
 #include <stdlib.h>
 
+/* What stands before each array in memory.  The header is as large as the strictest alignment, so that the array after
+ * it is aligned. */
+typedef union array_header {
+    union array_header *before; /* header of the array that was allocated before, or NULL */
+    max_align_t alignment;
+} array_header;
+
 /* A list of arrays.  An empty list is all zero. */
 typedef struct {
-    void **array; /* [room] the arrays, of which the first `count` are in use */
-    int count,    /* number of arrays */
-        room;     /* number of arrays for which the list has room */
-    bool failed;  /* whether an array could not be allocated */
+    array_header *last; /* header of the array that was allocated last, or NULL */
+    bool failed;        /* whether an array could not be allocated */
 } array_list;
 
-/* Allocate an array of `count` elements of `size` bytes, all zero, and append it to a list.  Returns NULL and sets
+/* Allocate an array of `count` elements of `size` bytes, all zero, and add it to a list.  Returns NULL and sets
  * `failed` if memory ran out. */
 static inline void *ibn_core_arrays_add(array_list *list, size_t count, size_t size)
 {
-    if (list->count == list->room) {
-        const int room = 2 * list->room + 16;
-        void **larger = realloc(list->array, (size_t)room * sizeof *larger);
-        if (larger) {
-            list->array = larger;
-            list->room = room;
-        }
-    }
-    void *array = list->count < list->room ? calloc(count, size) : NULL;
-    if (array)
-        list->array[list->count++] = array;
-    list->failed |= !array;
-    return array;
+    size_t bytes;
+    const bool fits = !__builtin_mul_overflow(count, size, &bytes)
+                      && !__builtin_add_overflow(bytes, sizeof(array_header), &bytes);
+    array_header *header = fits ? calloc(1, bytes) : NULL;
+    list->failed |= !header;
+    if (!header)
+        return NULL;
+    header->before = list->last;
+    list->last = header;
+    return header + 1;
 }
 
 /* Free all arrays of a list, which is empty afterwards. */
 static inline void ibn_core_arrays_free(array_list *list)
 {
-    while (list->count > 0)
-        free(list->array[--list->count]);
-    free(list->array);
-    list->array = NULL;
-    list->room = 0;
+    while (list->last) {
+        array_header *before = list->last->before;
+        free(list->last);
+        list->last = before;
+    }
 }
 
 #endif
