@@ -58,6 +58,8 @@ def labels_of(names: Sequence[str], guids: Sequence[int]) -> tuple[str, ...]:
     - The name ends in the GUID of another device, so that it looks like that device's label.
     """
     stripped = [name.strip() for name in names]
+    if all(stripped) and len(set(stripped)) == len(stripped) and "0x" not in "\n".join(stripped):
+        return tuple(names)  # This shortcut is for speed: the cases above need a look at each name.
     count = Counter(stripped)
     return tuple(
         name if visible and count[visible] == 1 and not _ends_in_other(name, guid) else _with_guid(name, guid)

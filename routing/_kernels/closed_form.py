@@ -34,6 +34,10 @@ class TreeGraph:
     position
         int32[S], position of each switch in a switch order.  Every path that leads up and then down in the levels also
         does so in this order.
+    inverse_capacity
+        float64[C], inverse capacity of each channel.
+    channel
+        int[C], number of each channel in the fabric.
     """
 
     first: npt.NDArray[np.int32]
@@ -44,6 +48,7 @@ class TreeGraph:
     level: npt.NDArray[np.int32]
     position: npt.NDArray[np.int32]
     inverse_capacity: npt.NDArray[np.float64]
+    channel: npt.NDArray[np.intp]
 
     @classmethod
     def of(
@@ -63,7 +68,8 @@ class TreeGraph:
         reverse, position = number[channels.reverse[order]], np.empty(len(level), np.int32)
         tables = (pointer(table) for table in (channels.first, dst, reverse, level, kind, position))
         check(lib.ibn_trees_level_order(len(level), *tables))
-        return cls(channels.first, dst, reverse, channels.port[order], kind, level, position, inverse_capacity[order])
+        inverse_capacity = inverse_capacity[order]
+        return cls(channels.first, dst, reverse, channels.port[order], kind, level, position, inverse_capacity, order)
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,6 +110,9 @@ class TreeTables:
     ----------
     lft
         uint8[S, L], out-ports; 255 where there is no path.
+    load
+        float64[C], flow on each channel of the fabric; None if it was not asked for.  Flows over longer paths are
+        missing.
     searched
         Number of entries towards end ports that the closed form left open.
     filled, filled_between_leaves
@@ -115,6 +124,7 @@ class TreeTables:
     """
 
     lft: npt.NDArray[np.uint8]
+    load: npt.NDArray[np.float64] | None
     searched: int
     filled: int
     filled_between_leaves: int
@@ -130,6 +140,7 @@ def closed_form(
     *,
     passes: int,
     threads: int,
+    loads: bool = False,
 ) -> TreeTables:
     """Compute the forwarding tables of a tree topology in closed form.
 
@@ -147,6 +158,8 @@ def closed_form(
         Number of passes, after the first pass, over the entries that the closed form leaves open.
     threads
         Worker threads; they do not change the result.
+    loads
+        Whether to add up the flow on each channel, which takes some time on trees without missing links.
 
     Notes
     -----
@@ -164,8 +177,11 @@ def closed_form(
     point(targets, first=lids.first, at=lids.at, lid=lids.lid, owner=lids.owner, digit=lids.digit)
     point(targets, port=lids.port, share=lids.share)
     lft, counts = np.full((switches, columns), NO_PORT, np.uint8), np.zeros(4, np.int64)
-    check(lib.ibn_trees_closed_form(tree, targets, passes, threads, pointer(lft), pointer(counts)))
-    return TreeTables(lft, *map(int, counts))
+    load = np.zeros(len(graph.dst)) if loads else None
+    check(lib.ibn_trees_closed_form(tree, targets, passes, threads, pointer(lft), pointer(counts), pointer(load)))
+    if load is not None:
+        load[graph.channel] = load.copy()
+    return TreeTables(lft, load, *map(int, counts))
 
 
 def _bundles(graph: TreeGraph) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from routing._kernels.closed_form import TreeGraph
+from routing._kernels.closed_form import TreeGraph, TreeTables
 from routing.engines.base import Engine, EngineOptions
 from routing.engines.destinations import Destinations, forwarding_tables, inverse_capacity
 from routing.engines.provenance import provenance
@@ -220,11 +220,32 @@ def _closed_form(
     """
     leaves = Leaves(np.ones(fabric.endports, bool))
     try:
-        tables, level = route_tree(fabric, leaves, inverse_rate, passes=CLOSED_FORM_PASSES, threads=threads)
+        tables, level = route_tree(fabric, leaves, inverse_rate, passes=CLOSED_FORM_PASSES, threads=threads, loads=True)
     except NotATree:
         return None
-    load = channel_loads(fabric, tables.lft, threads=threads)
+    load = _flows(fabric, destinations, tables, level)
+    if load is None:
+        load = channel_loads(fabric, tables.lft, threads=threads)
     return _ClosedForm(tables.lft, level, load, _all_shortest(fabric, destinations, load))
+
+
+def _flows(
+    fabric: Fabric, destinations: Destinations, tables: TreeTables, level: npt.NDArray[np.int32]
+) -> npt.NDArray[np.float64] | None:
+    """Return the all-to-all load of each channel (float64[C]) that the closed form has added up.  None if some flows
+    are missing.
+
+    The closed form adds no flows over longer paths, and gives all end ports the same weight.  With paths up and then
+    down between all leaves, no flow is missing if each switch delivers as much as is sent to it.  ``level`` is the
+    level of each switch, int32[S].
+    """
+    load, sources = tables.load, fabric.source_weight_at.astype(np.float64)
+    mass = np.bincount(destinations.root, destinations.share, fabric.switches).astype(np.float64)
+    uneven = (sources != fabric.senders_at) | (mass != sources) | ((sources > 0) & (level > 0))
+    if load is None or tables.filled_between_leaves or uneven.any():
+        return None
+    sent, received = (np.bincount(end, load, fabric.switches) for end in (fabric.channels.src, fabric.channels.dst))
+    return load if np.allclose(received, sent, rtol=0.0, atol=1e-9 * max(float(load.max(initial=0.0)), 1.0)) else None
 
 
 def _is_good_enough(fabric: Fabric, destinations: Destinations, closed: _ClosedForm, options: EngineOptions) -> bool:
@@ -278,9 +299,33 @@ def _all_shortest(fabric: Fabric, destinations: Destinations, load: npt.NDArray[
     """
     sources = fabric.source_weight_at.astype(np.float64)
     mass = np.bincount(destinations.root, destinations.share, fabric.switches).astype(np.float64)
-    senders, receivers = np.flatnonzero(sources), np.flatnonzero(mass)
-    distance = np.asarray(fabric.graph.distances(senders.tolist(), receivers.tolist()), float)
-    # If there are no senders, the graph library returns a list without rows.
-    distance = distance.reshape(len(senders), len(receivers))
-    distance[~np.isfinite(distance)] = 0.0  # Two switches in different connected components exchange no flow.
-    return bool(np.isclose(float(load.sum()), float(sources[senders] @ distance @ mass[receivers]), rtol=1e-9))
+    return bool(np.isclose(float(load.sum()), _least_load(fabric, sources, mass), rtol=1e-9))
+
+
+def _least_load(fabric: Fabric, sources: npt.NDArray[np.float64], mass: npt.NDArray[np.float64]) -> float:
+    """Return the sum of the flows between all switches, each times the distance of the switches.
+
+    A switch sends to every other one its element of ``sources`` times the other's element of ``mass`` (float64[S]
+    each).  Two switches in different connected components exchange no flow.
+
+    Cost: O(C S / 64) for each hop of the longest shortest path.
+    """
+    channels = fabric.channels
+    receivers, linked = np.flatnonzero(mass), np.flatnonzero(np.diff(channels.first))
+    near = np.zeros((fabric.switches, len(receivers)), bool)
+    near[receivers, np.arange(len(receivers))] = True
+    # Bits of receivers in each row: those within the present number of hops of the switch.
+    rows = np.packbits(near, axis=1)
+    rows = np.pad(rows, ((0, 0), (0, -rows.shape[1] % 8))).view(np.uint64)
+    senders = np.flatnonzero(sources)
+    reached: list[float] = []
+    while True:
+        bits = np.unpackbits(rows[senders].view(np.uint8), axis=1, count=len(receivers))
+        reached.append(float(sources[senders] @ (bits @ mass[receivers])))
+        further = rows.copy()
+        if len(linked):
+            further[linked] |= np.bitwise_or.reduceat(rows[channels.dst], channels.first[linked])
+        if np.array_equal(further, rows):
+            # A flow over n hops is missing in the first n sums.
+            return sum(reached[-1] - each for each in reached)
+        rows = further

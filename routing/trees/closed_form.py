@@ -58,6 +58,7 @@ def route_tree(
     *,
     passes: int,
     threads: int,
+    loads: bool = False,
 ) -> tuple[TreeTables, npt.NDArray[np.int32]]:
     """Compute the tables of a tree, and the levels of its switches.
 
@@ -73,6 +74,8 @@ def route_tree(
         Number of passes, after the first pass, over the entries that the closed form leaves open.
     threads
         Worker threads; they do not change the result.
+    loads
+        Whether to add up the flow on each channel.
 
     Returns
     -------
@@ -103,6 +106,7 @@ def route_tree(
             len(fabric.lids),
             passes=passes,
             threads=threads,
+            loads=loads,
         )
         leaf = (level == 0) & (fabric.senders_at > 0)
         delivers = np.repeat(leaf[lids.at], np.diff(lids.first))

@@ -7,14 +7,15 @@ from strategies import Sketch, pull_links
 from routing.deadlock.proof import prove
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
-from routing.engines.destinations import Destinations
-from routing.engines.tree_paths import CLOSED_FORM_PASSES, _all_shortest, may_descend
+from routing.engines.destinations import Destinations, inverse_capacity
+from routing.engines.tree_paths import CLOSED_FORM_PASSES, _all_shortest, _flows, _least_load, may_descend
 from routing.fabric import NodeKind
 from routing.quality import all_to_all_share, channel_loads, measure
 from routing.quality.flows import Flows
 from routing.quality.parts import stretch
 from routing.reroute import Published, Stability, reroute
 from routing.topologies import generate
+from routing.trees.closed_form import Leaves, route_tree
 from routing.trees.levels import tree_order
 
 SMALL_EFFORT = EngineOptions(effort=1e-6)
@@ -56,6 +57,42 @@ def test_a_longer_path_is_noticed(broken):
     assert _all_shortest(broken, destinations, load)
     load[0] += 1.0
     assert not _all_shortest(broken, destinations, load)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "missing", "seed", "has_all"),
+    [
+        ("4,3", 0.0, 1, True),
+        ("4,3", 0.1, 1, True),
+        ("8,3", 0.05, 2, True),
+        ("3,4", 0.1, 2, True),
+        ("4,3", 0.3, 1, False),  # 88 entries between leaves have longer paths
+    ],
+)
+def test_flows_of_the_closed_form_are_the_loads_of_its_tables(arguments, missing, seed, has_all):
+    fabric = without_links(arguments, missing, seed)
+    leaves = Leaves(np.ones(fabric.endports, bool))
+    tables, level = route_tree(fabric, leaves, inverse_capacity(fabric), passes=2, threads=2, loads=True)
+    found = _flows(fabric, Destinations.of(fabric), tables, level)
+    assert (found is not None) == has_all
+    if found is not None:
+        assert found == pytest.approx(channel_loads(fabric, tables.lft), abs=1e-9)
+    without = route_tree(fabric, leaves, inverse_capacity(fabric), passes=2, threads=2)[0]
+    assert without.load is None
+    assert np.array_equal(without.lft, tables.lft)
+
+
+@pytest.mark.parametrize(("arguments", "missing"), [("4,3", 0.0), ("4,3", 0.2), ("4,2", 0.7)])
+def test_least_load_is_the_sum_of_flows_times_distances(arguments, missing):
+    fabric = without_links(arguments, missing, 3)
+    assert (missing > 0.5) == bool(fabric.component.any())  # The last fabric is split.
+    draw = np.random.default_rng(4)
+    sources, mass = (draw.integers(0, 3, fabric.switches).astype(float) for _ in range(2))
+    distance = np.array(fabric.graph.distances(), float)
+    distance[~np.isfinite(distance)] = 0.0
+    assert _least_load(fabric, sources, mass) == pytest.approx(sources @ distance @ mass)
+    assert _least_load(fabric, np.zeros(fabric.switches), mass) == 0.0
+    assert _least_load(fabric, sources, np.zeros(fabric.switches)) == 0.0
 
 
 def test_switches_without_cas_are_routed():

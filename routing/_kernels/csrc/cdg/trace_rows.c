@@ -42,7 +42,8 @@ typedef struct {
     /* [S] switches whose row must be visited again, because a next switch in the row had not been visited yet */
     int32_t *again;
     uint8_t *far; /* [S] hops from each switch to the first LID of the current block */
-    /* [S, BLOCK] by switch and LID: (hops << 8) | (number of the next channel), or UNKNOWN if not yet computed */
+    /* [S, n] by switch and LID of the current block: (hops << 8) | (number of the next channel), or UNKNOWN if not yet
+     * computed */
     uint16_t *state;
     /* [2, X, words] found dependencies as bits; row 0: of routes to CAs and routers, row 1: of routes to switches */
     uint64_t *bits;
@@ -106,14 +107,14 @@ static inline int32_t visit(worker_t *w, int32_t s, int32_t target, const uint8_
     const int32_t x = t->xfirst[s], degree_here = degree(t, s), words = w->j->words, *xdst = t->xdst + x;
     const uint8_t *exit = t->exit + (size_t)s * 256;
     const size_t channels = (size_t)w->j->extended;
-    uint16_t *own = w->state + (size_t)s * BLOCK;
+    uint16_t *own = w->state + (size_t)s * n;
     int32_t open = 0;
     for (int32_t i = 0; i < n; i++) {
         const int32_t number = exit[from[i]];
         if (number >= degree_here)
             return -1;
         const int32_t v = xdst[number];
-        const uint32_t there = w->state[(size_t)v * BLOCK + i];
+        const uint32_t there = w->state[(size_t)v * n + i];
         if (there == UNKNOWN) {
             open++;
             continue;
@@ -184,7 +185,7 @@ static void store_hops(const worker_t *w, const int32_t *lid, int32_t n, const i
     const cdg_tables *t = w->j->t;
     for (int32_t s = 0; s < t->switches; s++) {
         uint8_t *to = w->j->hops + (size_t)s * t->lids;
-        const uint16_t *own = w->state + (size_t)s * BLOCK;
+        const uint16_t *own = w->state + (size_t)s * n;
         for (int32_t k = 0; k < lines && s + AHEAD < t->switches; k++)
             __builtin_prefetch(to + (size_t)AHEAD * t->lids + line[k], 1);
         for (int32_t i = 0; i < n; i++)
@@ -200,13 +201,13 @@ static bool run_block(worker_t *w, const int32_t *lid, int32_t n)
     uint8_t kind[BLOCK], copy[BLOCK];
     int32_t line[BLOCK], rows = 0;
     const int32_t lines = choose_lines(lid, n, line);
-    memset(w->state, 0xFF, (size_t)S * BLOCK * sizeof *w->state);
+    memset(w->state, 0xFF, (size_t)S * n * sizeof *w->state);
     for (int32_t i = 0; i < n; i++) {
         const uint8_t port = t->lft[(size_t)target * t->lids + lid[i]];
         if (port != t->lid_port[lid[i]] || t->exit[(size_t)target * 256 + port] != degree(t, target))
             return false;
         kind[i] = !t->lid_port[lid[i]];
-        w->state[(size_t)target * BLOCK + i] = 0;
+        w->state[(size_t)target * n + i] = 0;
     }
     if (!order_by_hops(w, lid[0]))
         return false;

@@ -18,6 +18,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { AHEAD = 8 }; /* number of LFT rows by which entries are fetched into the cache ahead of their use */
+
 /* Fill the row of table to_top for switch v: the first channel by which v sends up to each top switch.  The values
  * follow from those of the switches directly above v.  If several of these lead to a top switch, the top switches are
  * distributed among them.  Returns CF_OK or CF_NO_MEMORY. */
@@ -123,7 +125,10 @@ static uint8_t port_up(const cf_state *x, int32_t v, int32_t t, int32_t k, const
     }
     if (offset == CF_NONE)
         return CF_NONE;
-    const int32_t c = tree->first[v] + offset, link = x->chain[(size_t)tree->level[v] * all + k];
+    const int32_t c = tree->first[v] + offset;
+    if (tree->bundle_size[c] == 1)
+        return tree->port[c];
+    const int32_t link = x->chain[(size_t)tree->level[v] * all + k];
     const int32_t alike = link >= 0 && tree->bundle_size[link] == tree->bundle_size[c];
     const int32_t cable = alike ? tree->bundle_rank[link] : k;
     return tree->port[c + cable % tree->bundle_size[c]];
@@ -210,10 +215,17 @@ static void fill_rows(void *context, int32_t part)
 void ibn_trees_closed_form_copy_entries(const cf_state *x, int32_t g, int32_t n, uint8_t *port)
 {
     const int32_t *lid = x->lids->lid + x->lids->first[g];
+    int32_t run; /* number of LIDs at the beginning of the group that are consecutive */
+    for (run = n > 0; run < n && lid[run] == lid[0] + run; run++)
+        ;
     for (int32_t v = 0; v < x->tree->switches; v++) {
         const uint8_t *row = x->lft + (size_t)v * x->lids->lids;
-        for (int32_t i = 0; i < n; i++)
-            port[(size_t)v * n + i] = row[lid[i]];
+        uint8_t *to = port + (size_t)v * n;
+        if (v + AHEAD < x->tree->switches && n > 0)
+            __builtin_prefetch(row + (size_t)AHEAD * x->lids->lids + lid[0]);
+        memcpy(to, row + lid[0], (size_t)run);
+        for (int32_t i = run; i < n; i++)
+            to[i] = row[lid[i]];
     }
 }
 
@@ -247,7 +259,7 @@ static void number(cf_state *x)
         find_fast(x, v);
         for (int32_t c = tree->first[v]; c < tree->first[v + 1]; c++) {
             ups += tree->kind[c] == CF_UP;
-            x->slot[(size_t)v * 256 + tree->port[c]] = (uint8_t)(c - tree->first[v]);
+            x->slot[(size_t)v * x->ports + tree->port[c]] = (uint8_t)(c - tree->first[v]);
         }
         x->top_number[v] = ups ? -1 : x->tops;
         if (!ups)
@@ -316,20 +328,22 @@ static int compute(cf_state *x, int32_t passes)
 }
 
 int ibn_trees_closed_form(const ibn_tree *tree, const ibn_tree_lids *lids, int32_t passes, int32_t threads,
-                          uint8_t *lft, int64_t *counts)
+                          uint8_t *lft, int64_t *counts, double *load)
 {
     const size_t switches = (size_t)tree->switches, all = (size_t)lids->first[lids->groups];
     cf_state x = {.tree = tree, .lids = lids, .threads = threads > 0 ? threads : 1, .lft = lft, .counts = counts};
+    x.load = load;
     x.top_number = ibn_core_arrays_add(&x.arrays, switches + 1, sizeof *x.top_number);
     x.top_switch = ibn_core_arrays_add(&x.arrays, switches + 1, sizeof *x.top_switch);
     x.top_rank = ibn_core_arrays_add(&x.arrays, switches + 1, sizeof *x.top_rank);
     x.by_level = ibn_core_arrays_add(&x.arrays, switches + 1, sizeof *x.by_level);
     x.down = ibn_core_arrays_add(&x.arrays, switches * switches + 1, 1);
-    x.slot = ibn_core_arrays_add(&x.arrays, switches * 256 + 1, 1);
+    for (int32_t c = 0; c < tree->first[switches]; c++)
+        x.ports = tree->port[c] >= x.ports ? tree->port[c] + 1 : x.ports;
+    x.slot = ibn_core_arrays_add(&x.arrays, switches * (size_t)x.ports + 1, 1);
     x.fast = ibn_core_arrays_add(&x.arrays, (size_t)tree->first[switches] + 1, 1);
     x.chain = ibn_core_arrays_add(&x.arrays, (size_t)tree->levels * all + 1, sizeof *x.chain);
     x.top_of = ibn_core_arrays_add(&x.arrays, all + 1, sizeof *x.top_of);
-    x.load = ibn_core_arrays_add(&x.arrays, (size_t)tree->first[switches] + 1, sizeof *x.load);
     const int code = x.arrays.failed ? CF_NO_MEMORY : compute(&x, passes);
     ibn_core_arrays_free(&x.arrays);
     return code;

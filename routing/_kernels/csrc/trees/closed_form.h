@@ -42,7 +42,10 @@ typedef struct {
  * down in this order: see closed_form_order.c. */
 int ibn_trees_level_order(int32_t switches, const int32_t *first, const int32_t *dst, const int32_t *reverse,
                           const int32_t *level, uint8_t *kind, int32_t *position);
-/* Compute the forwarding tables of a tree topology: see closed_form.c. */
+/* Compute the forwarding tables of a tree topology: see closed_form.c.
+ *
+ * load: double [C], output: flow on each channel.  Flows over longer paths are missing (see closed_form_fill.c).  The
+ * pointer may be NULL, which saves time on trees without missing links. */
 int ibn_trees_closed_form(const ibn_tree *tree, const ibn_tree_lids *lids, int32_t passes, int32_t threads,
-                          uint8_t *lft, int64_t *counts);
+                          uint8_t *lft, int64_t *counts, double *load);
 #endif

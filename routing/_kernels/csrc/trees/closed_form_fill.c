@@ -21,25 +21,38 @@ typedef struct {
     int64_t *counts;
     /* [G] for each LID group (all LIDs that one switch delivers): whether some entry towards its LIDs may be missing */
     const uint8_t *may_miss;
-    int32_t most;    /* largest number of LIDs that one switch delivers */
-    uint8_t *block;  /* [threads, S, most] entries of all switches towards the LIDs of one LID group */
-    uint8_t *column; /* [threads, S] entries of all switches towards one LID */
-    int32_t *queue;  /* [threads, S] switches from which some path to the present destination leads down only */
+    int32_t most; /* largest number of LIDs that one switch delivers */
+    /* [threads, 2, S, most] entries of all switches towards the LIDs of one LID group; row 1: before they are filled */
+    uint8_t *block;
+    uint8_t *missing; /* [threads, most] whether each column of a block has a missing entry */
+    int32_t *rows;  /* [threads, S] switches with a missing entry towards the LIDs of one LID group, by position */
+    int32_t *queue; /* [threads, S] switches from which some path to the present destination leads down only */
     /* [threads, S] next channel of each switch on a path that leads down only, as an index among the switch's channels;
      * CF_NONE: there is no such path */
     uint8_t *towards;
 } fill_t;
 
+/* A LFT column: the entries of all switches towards one LID of a block. */
+typedef struct {
+    uint8_t *entry; /* entry of switch 0 */
+    size_t stride;  /* distance between the entries of two consecutive switches */
+} column_t;
+
+static inline uint8_t *entry(column_t column, int32_t v)
+{
+    return column.entry + (size_t)v * column.stride;
+}
+
 /* Remove each entry that leads to a switch without an entry.  The entry may be filled again with a longer path. */
-static void prune(const cf_state *x, int32_t t, uint8_t *column)
+static void prune(const cf_state *x, int32_t t, column_t column)
 {
     for (int32_t j = 0; j < x->tree->switches; j++) {
         const int32_t v = x->by_level[j];
-        if (v == t || column[v] == CF_NONE || x->down[(size_t)v * x->tree->switches + t] != CF_NONE)
+        if (v == t || *entry(column, v) == CF_NONE || x->down[(size_t)v * x->tree->switches + t] != CF_NONE)
             continue;
-        const int32_t w = x->tree->dst[x->tree->first[v] + x->slot[(size_t)v * 256 + column[v]]];
-        if (w != t && column[w] == CF_NONE)
-            column[v] = CF_NONE;
+        const int32_t w = x->tree->dst[ibn_trees_closed_form_channel_at(x, v, *entry(column, v))];
+        if (w != t && *entry(column, w) == CF_NONE)
+            *entry(column, v) = CF_NONE;
     }
 }
 
@@ -64,13 +77,13 @@ static void find_paths_down(const cf_state *x, int32_t t, int32_t *queue, uint8_
 }
 
 /* Return whether the path from switch v to switch t is complete, and leads down only in the switch order. */
-static int leads_down(const cf_state *x, int32_t v, int32_t t, const uint8_t *column)
+static int leads_down(const cf_state *x, int32_t v, int32_t t, column_t column)
 {
     const ibn_tree *tree = x->tree;
     while (v != t) {
-        if (column[v] == CF_NONE)
+        if (*entry(column, v) == CF_NONE)
             return 0;
-        const int32_t w = tree->dst[tree->first[v] + x->slot[(size_t)v * 256 + column[v]]];
+        const int32_t w = tree->dst[ibn_trees_closed_form_channel_at(x, v, *entry(column, v))];
         if (tree->position[w] < tree->position[v])
             return 0;
         v = w;
@@ -80,7 +93,7 @@ static int leads_down(const cf_state *x, int32_t v, int32_t t, const uint8_t *co
 
 /* Give switch v a path down, over switches without an entry, to a switch whose path leads down only.  `queue` and
  * `back` are scratch.  Returns whether such a path exists. */
-static int join_down(const cf_state *x, int32_t v, int32_t t, uint8_t *column, int32_t *queue, uint8_t *back)
+static int join_down(const cf_state *x, int32_t v, int32_t t, column_t column, int32_t *queue, uint8_t *back)
 {
     const ibn_tree *tree = x->tree;
     int32_t head = 0, tail = 0;
@@ -93,13 +106,13 @@ static int join_down(const cf_state *x, int32_t v, int32_t t, uint8_t *column, i
             if (tree->position[w] < tree->position[at] || back[w] != CF_NONE)
                 continue;
             back[w] = (uint8_t)(tree->reverse[c] - tree->first[w]);
-            if (w != t && column[w] == CF_NONE)
+            if (w != t && *entry(column, w) == CF_NONE)
                 queue[tail++] = w;
             else if (leads_down(x, w, t, column)) {
                 for (int32_t to = w; to != v;) {
                     const int32_t up = tree->first[to] + back[to];
                     to = tree->dst[up];
-                    column[to] = tree->port[tree->reverse[up]];
+                    *entry(column, to) = tree->port[tree->reverse[up]];
                 }
                 return 1;
             }
@@ -110,13 +123,13 @@ static int join_down(const cf_state *x, int32_t v, int32_t t, uint8_t *column, i
 
 /* Fill the entry of switch v towards a LID of switch t.  `part` is the number of the thread, and `column` has the
  * entries of all switches towards the LID. */
-static void fill_entry(const fill_t *fill, int32_t part, int32_t v, int32_t t, uint8_t *column)
+static void fill_entry(const fill_t *fill, int32_t part, int32_t v, int32_t t, column_t column)
 {
     const ibn_tree *tree = fill->x->tree;
     for (int32_t c = tree->first[v]; c < tree->first[v + 1]; c++) {
         const int32_t w = tree->dst[c];
-        if (tree->position[w] < tree->position[v] && (w == t || column[w] != CF_NONE)) {
-            column[v] = tree->port[c];
+        if (tree->position[w] < tree->position[v] && (w == t || *entry(column, w) != CF_NONE)) {
+            *entry(column, v) = tree->port[c];
             return;
         }
     }
@@ -127,28 +140,49 @@ static void fill_entry(const fill_t *fill, int32_t part, int32_t v, int32_t t, u
     find_paths_down(fill->x, t, queue, towards);
     while (v != t && towards[v] != CF_NONE) {
         const int32_t c = tree->first[v] + towards[v];
-        column[v] = tree->port[c];
+        *entry(column, v) = tree->port[c];
         v = tree->dst[c];
     }
 }
 
-/* Fill the missing entries of all switches towards LID k, which switch t delivers.  `part` is the number of the
- * thread. */
-static void fill_lid(const fill_t *fill, int32_t part, int32_t t, int32_t k, uint8_t *column)
+/* Fill the missing entries towards LID k, which switch t delivers.  `part` is the number of the thread.  The `count`
+ * switches in `rows`, sorted by position, are all switches without an entry. */
+static void fill_lid(const fill_t *fill, int32_t part, int32_t t, int32_t k, column_t column, const int32_t *rows,
+                     int32_t count)
 {
     const cf_state *x = fill->x;
     const ibn_tree *tree = x->tree;
     const int between_leaves = x->lids->share[k] > 0.0 && tree->level[t] == 0;
-    if (tree->levels > 3 || x->lids->share[k] <= 0.0)
+    if (tree->levels > 3 || x->lids->share[k] <= 0.0) {
         prune(x, t, column);
-    for (int32_t n = 0; n < tree->switches; n++) {
-        const int32_t v = fill->by_position[n];
-        if (column[v] != CF_NONE || tree->component[v] != tree->component[t])
+        rows = fill->by_position, count = tree->switches;
+    }
+    for (int32_t n = 0; n < count; n++) {
+        const int32_t v = rows[n];
+        if (*entry(column, v) != CF_NONE || tree->component[v] != tree->component[t])
             continue;
         fill_entry(fill, part, v, t, column);
         fill->counts[2 * part]++;
         fill->counts[2 * part + 1] += between_leaves && tree->sources[v] > 0.0 && tree->level[v] == 0;
     }
+}
+
+/* List the switches with a missing entry in a block of n columns in `rows`, sorted by position.  Set missing[i] to 1
+ * for each column i with such an entry.  Returns the number of switches. */
+static int32_t list_missing(const fill_t *fill, const uint8_t *block, int32_t n, int32_t *rows, uint8_t *missing)
+{
+    int32_t count = 0;
+    memset(missing, 0, (size_t)n);
+    for (int32_t j = 0; j < fill->x->tree->switches; j++) {
+        const int32_t v = fill->by_position[j];
+        const uint8_t *row = block + (size_t)v * n;
+        if (!memchr(row, CF_NONE, (size_t)n))
+            continue;
+        rows[count++] = v;
+        for (int32_t i = 0; i < n; i++)
+            missing[i] |= row[i] == CF_NONE;
+    }
+    return count;
 }
 
 /* Fill the missing entries towards the LIDs of LID group g, one LFT column after the other.  `part` is the number of
@@ -157,20 +191,25 @@ static void fill_group(const fill_t *fill, int32_t part, int32_t g)
 {
     const cf_state *x = fill->x;
     const int32_t S = x->tree->switches, begin = x->lids->first[g], n = x->lids->first[g + 1] - begin;
-    uint8_t *block = fill->block + (size_t)part * S * fill->most, *column = fill->column + (size_t)part * S;
+    const size_t most = (size_t)S * fill->most;
+    uint8_t *block = fill->block + 2 * (size_t)part * most, *before = block + most;
+    uint8_t *missing = fill->missing + (size_t)part * fill->most;
+    int32_t *rows = fill->rows + (size_t)part * S;
     ibn_trees_closed_form_copy_entries(x, g, n, block);
-    for (int32_t i = 0; i < n; i++) {
-        int32_t missing = 0;
-        for (int32_t v = 0; v < S; v++) {
-            column[v] = block[(size_t)v * n + i];
-            missing += column[v] == CF_NONE;
-        }
-        if (!missing)
+    const int32_t count = list_missing(fill, block, n, rows, missing);
+    if (count == 0)
+        return;
+    memcpy(before, block, (size_t)S * n);
+    for (int32_t i = 0; i < n; i++)
+        if (missing[i])
+            fill_lid(fill, part, x->lids->at[g], begin + i, (column_t){block + i, (size_t)n}, rows, count);
+    for (int32_t v = 0; v < S; v++) {
+        const uint8_t *now = block + (size_t)v * n, *old = before + (size_t)v * n;
+        if (memcmp(now, old, (size_t)n) == 0)
             continue;
-        fill_lid(fill, part, x->lids->at[g], begin + i, column);
-        for (int32_t v = 0; v < S; v++)
-            if (column[v] != block[(size_t)v * n + i])
-                x->lft[(size_t)v * x->lids->lids + x->lids->lid[begin + i]] = column[v];
+        for (int32_t i = 0; i < n; i++)
+            if (now[i] != old[i])
+                x->lft[(size_t)v * x->lids->lids + x->lids->lid[begin + i]] = now[i];
     }
 }
 
@@ -192,12 +231,13 @@ int ibn_trees_closed_form_fill(cf_state *x, const uint8_t *may_miss)
     }
     fill.by_position = malloc((switches + 1) * sizeof *fill.by_position);
     fill.counts = calloc(2 * parts, sizeof *fill.counts);
-    fill.block = malloc(parts * switches * fill.most + 1);
-    fill.column = malloc(parts * switches + 1);
+    fill.block = malloc(2 * parts * switches * fill.most + 1);
+    fill.missing = malloc(parts * fill.most + 1);
+    fill.rows = malloc((parts * switches + 1) * sizeof *fill.rows);
     fill.queue = malloc((parts * switches + 1) * sizeof *fill.queue);
     fill.towards = malloc(parts * switches + 1);
-    int code = fill.by_position && fill.counts && fill.block && fill.column ? CF_OK : CF_NO_MEMORY;
-    if (!fill.queue || !fill.towards)
+    int code = fill.by_position && fill.counts && fill.block && fill.missing ? CF_OK : CF_NO_MEMORY;
+    if (!fill.rows || !fill.queue || !fill.towards)
         code = CF_NO_MEMORY;
     for (size_t v = 0; code == CF_OK && v < switches; v++)
         fill.by_position[x->tree->position[v]] = (int32_t)v;
@@ -210,7 +250,8 @@ int ibn_trees_closed_form_fill(cf_state *x, const uint8_t *may_miss)
     free(fill.by_position);
     free(fill.counts);
     free(fill.block);
-    free(fill.column);
+    free(fill.missing);
+    free(fill.rows);
     free(fill.queue);
     free(fill.towards);
     return code;

@@ -22,8 +22,17 @@ typedef struct {
     uint8_t *port; /* [parts, S, most] out-port of each switch towards each LID of a group */
 } sums_t;
 
+/* A channel, with what a search reads of it together. */
+typedef struct {
+    double load, inverse_capacity; /* flow on the channel, and inverse capacity */
+    int32_t dst;                   /* switch where the channel ends */
+    uint8_t kind;                  /* CF_UP, CF_DOWN or CF_UNUSED */
+} channel_t;
+
 typedef struct {
     cf_state *x;
+    channel_t *channel; /* [C] */
+    int32_t *below;     /* [S] number of channels that lead down from each switch */
     uint8_t *port;    /* [S, n] out-port of each switch towards each of the n LIDs of the present group */
     /* group: number of the present group, which is all LIDs that one switch delivers.
      * n: number of LIDs with flow in this group. */
@@ -49,11 +58,6 @@ static int32_t with_flow(const ibn_tree_lids *lids, int32_t g)
     return k - lids->first[g];
 }
 
-static inline int32_t channel_at(const cf_state *x, int32_t v, uint8_t port)
-{
-    return x->tree->first[v] + x->slot[(size_t)v * 256 + port];
-}
-
 /* Add the flow that passes switch v, towards each LID of a group, to the next channel and to the next switch. */
 static void pass_on(const cf_state *x, int32_t v, int32_t g, int32_t n, const uint8_t *port, float *flow, double *load)
 {
@@ -62,7 +66,7 @@ static void pass_on(const cf_state *x, int32_t v, int32_t g, int32_t n, const ui
         const float all = flow[(size_t)v * n + i] + (float)(sent * share[i]);
         if (all == 0.0F || port[(size_t)v * n + i] == CF_NONE)
             continue;
-        const int32_t c = channel_at(x, v, port[(size_t)v * n + i]);
+        const int32_t c = ibn_trees_closed_form_channel_at(x, v, port[(size_t)v * n + i]);
         load[c] += (double)all;
         flow[(size_t)x->tree->dst[c] * n + i] += all;
     }
@@ -92,8 +96,11 @@ static void sum_part(void *context, int32_t part)
     }
 }
 
-static int add_up(cf_state *x, int32_t most)
+/* Fill s->channel and s->below.  The flow on each channel is that of all entries that are not open. */
+static int add_up(search_t *s, int32_t most)
 {
+    cf_state *x = s->x;
+    const ibn_tree *tree = x->tree;
     const size_t block = (size_t)x->tree->switches * most + 1, channels = (size_t)x->tree->first[x->tree->switches];
     sums_t sums = {.x = x, .most = most};
     sums.flow = ibn_core_arrays_add(&x->arrays, x->threads * block, sizeof *sums.flow);
@@ -102,9 +109,12 @@ static int add_up(cf_state *x, int32_t most)
     int code = x->arrays.failed ? CF_NO_MEMORY : CF_OK;
     if (code == CF_OK)
         code = ibn_core_parallel(x->threads, x->threads, sum_part, &sums);
-    for (int32_t part = 0; code == CF_OK && part < x->threads; part++)
-        for (size_t c = 0; c < channels; c++)
-            x->load[c] += sums.load[part * channels + c];
+    for (size_t c = 0; code == CF_OK && c < channels; c++) {
+        s->channel[c] = (channel_t){0.0, tree->inverse_capacity[c], tree->dst[c], tree->kind[c]};
+        for (int32_t part = 0; part < x->threads; part++)
+            s->channel[c].load += sums.load[part * channels + c];
+        s->below[tree->dst[c]] += tree->kind[c] == CF_UP;
+    }
     return code;
 }
 
@@ -138,14 +148,15 @@ static double path_cost(const search_t *s, int32_t c, int32_t i, double limit)
     const int32_t t = x->lids->at[s->group];
     double cost = 0.0;
     for (;;) {
-        const double here = x->load[c] * x->tree->inverse_capacity[c];
+        const channel_t *channel = s->channel + c;
+        const double here = channel->load * channel->inverse_capacity;
         cost = here > cost ? here : cost;
-        const int32_t v = x->tree->dst[c];
+        const int32_t v = channel->dst;
         if (cost >= limit || v == t)
             return cost;
         if (*entry(s, v, i) == CF_NONE)
             return DBL_MAX;
-        c = channel_at(x, v, *entry(s, v, i));
+        c = ibn_trees_closed_form_channel_at(x, v, *entry(s, v, i));
     }
 }
 
@@ -160,7 +171,7 @@ static int32_t choose(search_t *s, int32_t v, int32_t i)
     for (int32_t n = 0, j = s->x->lids->digit[k] % (count ? count : 1); n < count; n++, j++) {
         j = j == count ? 0 : j;
         const int32_t c = tree->first[v] + j;
-        if (tree->kind[c] != CF_UP)
+        if (s->channel[c].kind != CF_UP)
             continue;
         const double cost = path_cost(s, c, i, least);
         if (cost < least)
@@ -176,9 +187,9 @@ static void add(search_t *s, int32_t v, int32_t i, double flow)
 {
     const int32_t t = s->x->lids->at[s->group];
     while (v != t && *entry(s, v, i) != CF_NONE) {
-        const int32_t c = channel_at(s->x, v, *entry(s, v, i));
-        s->x->load[c] += flow;
-        v = s->x->tree->dst[c];
+        channel_t *channel = s->channel + ibn_trees_closed_form_channel_at(s->x, v, *entry(s, v, i));
+        channel->load += flow;
+        v = channel->dst;
     }
 }
 
@@ -216,9 +227,7 @@ static void open_more(search_t *s)
         const int32_t v = x->by_level[j];
         if (v == t || x->down[(size_t)v * S + t] != CF_NONE)
             continue;
-        int32_t below = 0;
-        for (int32_t c = tree->first[v]; c < tree->first[v + 1]; c++)
-            below += tree->kind[c] == CF_DOWN;
+        const int32_t below = s->below[v];
         for (int32_t i = 0; below && i < s->n; i++)
             if (4 * s->wanted[(size_t)v * s->n + i] > below && top[i] < x->tops
                 && x->to_top[(size_t)v * x->tops + top[i]] == CF_NONE)
@@ -228,7 +237,7 @@ static void open_more(search_t *s)
     for (int32_t j = 0; tree->levels > 3 && j < S; j++)
         for (int32_t i = 0, v = x->by_level[j]; v != t && tree->level[v] > 0 && i < s->n; i++) {
             const uint8_t port = *entry(s, v, i);
-            const int32_t w = port == CF_NONE ? t : tree->dst[channel_at(x, v, port)];
+            const int32_t w = port == CF_NONE ? t : tree->dst[ibn_trees_closed_form_channel_at(x, v, port)];
             if (w != t && *entry(s, w, i) == CF_NONE)
                 *entry(s, v, i) = CF_NONE;
         }
@@ -314,14 +323,14 @@ static int search_group(search_t *s, int32_t g, int32_t pass)
 /* Return whether no channel has a higher utilisation than necessary.  A lower bound of the utilisation is the traffic
  * of a switch with end ports, divided by the capacity of the switch's links.  The highest bound of all switches is
  * used. senders[part]: number of end ports that send, in each connected part. */
-static int is_even(const cf_state *x, const double *senders)
+static int is_even(const search_t *s, const double *senders)
 {
-    const ibn_tree *tree = x->tree;
+    const ibn_tree *tree = s->x->tree;
     double bound = 0.0, peak = 0.0;
     for (int32_t v = 0; v < tree->switches; v++) {
         double capacity = 0.0;
         for (int32_t c = tree->first[v]; c < tree->first[v + 1]; c++) {
-            const double here = x->load[c] * tree->inverse_capacity[c];
+            const double here = s->channel[c].load * tree->inverse_capacity[c];
             capacity += 1.0 / tree->inverse_capacity[c];
             peak = here > peak ? here : peak;
         }
@@ -337,24 +346,29 @@ int ibn_trees_closed_form_search(cf_state *x, int32_t passes, uint8_t *may_miss)
     int32_t most = 0;
     for (int32_t g = 0; g < x->lids->groups; g++)
         most = with_flow(x->lids, g) > most ? with_flow(x->lids, g) : most;
-    if (x->counts[0] == 0 || most == 0)
+    if ((x->counts[0] == 0 && !x->load) || most == 0)
         return CF_OK;
     search_t s = {.x = x, .size = 1 << 16, .may_miss = may_miss};
     const size_t switches = (size_t)x->tree->switches;
+    s.channel = ibn_core_arrays_add(&x->arrays, (size_t)x->tree->first[switches] + 1, sizeof *s.channel);
+    s.below = ibn_core_arrays_add(&x->arrays, switches + 1, sizeof *s.below);
     s.port = ibn_core_arrays_add(&x->arrays, switches, (size_t)most);
     s.wanted = ibn_core_arrays_add(&x->arrays, switches, (size_t)most);
     s.open = malloc((size_t)s.size * sizeof *s.open);
     s.begin = ibn_core_arrays_add(&x->arrays, (size_t)x->lids->groups + 1, sizeof *s.begin);
     s.expected = ibn_core_arrays_add(&x->arrays, switches, sizeof *s.expected);
     double *senders = ibn_core_arrays_add(&x->arrays, switches + 1, sizeof *senders);
-    int code = s.open && !x->arrays.failed ? add_up(x, most) : CF_NO_MEMORY;
+    int code = s.open && !x->arrays.failed ? add_up(&s, most) : CF_NO_MEMORY;
     if (code == CF_OK)
         estimate_flow(&s);
     for (int32_t v = 0; code == CF_OK && v < x->tree->switches; v++)
         senders[x->tree->component[v]] += x->tree->sources[v];
-    for (int32_t pass = 0; code == CF_OK && pass <= passes && !(pass > 0 && is_even(x, senders)); pass++)
+    passes = x->counts[0] > 0 ? passes : -1;
+    for (int32_t pass = 0; code == CF_OK && pass <= passes && !(pass > 0 && is_even(&s, senders)); pass++)
         for (int32_t g = 0; g < x->lids->groups && code == CF_OK; g++)
             code = search_group(&s, g, pass);
+    for (int32_t c = 0; code == CF_OK && x->load && c < x->tree->first[switches]; c++)
+        x->load[c] = s.channel[c].load;
     free(s.open);
     return code;
 }

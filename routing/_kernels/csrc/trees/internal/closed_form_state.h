@@ -31,7 +31,9 @@ typedef struct {
     uint8_t *down;
     /* [C] 1: the channel leads up, and its bundle is about as fast as the fastest bundle of its switch; else 0 */
     uint8_t *fast;
-    uint8_t *slot;     /* [S, 256] by switch and port: index of the port's channel among the switch's channels */
+    int32_t ports; /* P, highest out-port of a channel, plus 1 */
+    /* [S, P] by switch and out-port: index of the port's channel among the switch's channels */
+    uint8_t *slot;
     int32_t *by_level; /* [S] switches sorted by level, the highest level first */
     /* [levels, K] by level and LID: channel up from a switch of this level, -1: none.  The channels of a LID form a
      * chain from its leaf switch to a top switch.  Paths to the LID use the chain in reverse */
@@ -39,9 +41,15 @@ typedef struct {
     /* [K] by LID: number of the top switch over which paths to the LID lead; T: none, so that each source switch
      * chooses a path separately */
     int32_t *top_of;
-    double *load;      /* [C] flow on each channel */
-    array_list arrays; /* all arrays above except `lft` and `counts` */
+    double *load;      /* [C] output: flow on each channel; may be NULL */
+    array_list arrays; /* all arrays above except `lft`, `counts` and `load` */
 } cf_state;
+
+/* Return the channel by which switch v sends if its out-port is `port`. */
+static inline int32_t ibn_trees_closed_form_channel_at(const cf_state *x, int32_t v, uint8_t port)
+{
+    return x->tree->first[v] + x->slot[(size_t)v * x->ports + port];
+}
 
 /* Return the inverse capacity of a link, in the slower of its two directions. */
 static inline double ibn_trees_closed_form_inverse_capacity(const ibn_tree *tree, int32_t c)
@@ -53,7 +61,7 @@ static inline double ibn_trees_closed_form_inverse_capacity(const ibn_tree *tree
 /* Assign a top switch to every LID, with a chain of channels that leads from the LID's switch up to the top switch.
  * Returns CF_OK or CF_NO_MEMORY. */
 int ibn_trees_closed_form_assign(cf_state *x);
-/* Choose the least loaded path for every entry that the closed form leaves open.
+/* Choose the least loaded path for every entry that the closed form leaves open, and fill x->load.
  *
  * passes: number of passes after the first one, in which the entries choose again.
  * may_miss: uint8 [G], output, by LID group (all LIDs that one switch delivers): set to 1 if some entry towards a LID
