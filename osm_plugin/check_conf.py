@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from osm_plugin.bundle_engine import plugin_engines
 from osm_plugin.config import ENGINE_OPTIONS, PluginConfig, config_path, read_config
-from osm_plugin.opensm_conf import OpensmConf, take_over
+from osm_plugin.opensm_conf import OpensmConf, settings_in, take_over
 from osm_plugin.options import port_classes
 from routing.engines import ENGINES
-from routing.engines.base import offers_of
+from routing.engines.base import MAX_DATA_VLS, EngineOptions, offers_of, refuse_unsupported
 from routing.errors import IbnueError, InputError, OptionError
 from routing.formats.bundle import read_bundle
 from routing.formats.guid_files import read_guid_list
-from routing.formats.text import read_text
+from routing.formats.text import c_number, read_text
 from routing.policy import read_policy
 
 PLUGIN = "ibnue"
+PREFIX = f"{PLUGIN}-"
+"""Beginning of the names of the plugin's engines in ``routing_engine``."""
 OPENSM_CONF = Path("/etc/opensm/opensm.conf")
 """The file that OpenSM reads if no other one is named."""
 CREATE_CONF = f"'opensm -c {OPENSM_CONF}' writes one with OpenSM's defaults"
@@ -28,6 +31,9 @@ CREATE_CONF = f"'opensm -c {OPENSM_CONF}' writes one with OpenSM's defaults"
 UNSET = "(null)"
 """Value of options without a value in the opensm.conf that OpenSM writes."""
 BUILTIN = ("minhop", "updn", "dnup", "file", "ftree", "lash", "dor", "torus-2QoS", "nue", "dfsssp", "sssp")
+_VLS_OF_CODE: Mapping[int | None, int] = {1: 1, 2: 2, 3: 4, 4: 8}
+"""Number of data VLs for each code of ``max_op_vls`` that limits this number."""
+_QOS_MAX_VLS = ("qos_max_vls", "qos_ca_max_vls", "qos_sw0_max_vls", "qos_swe_max_vls", "qos_rtr_max_vls")
 _READERS: dict[str, Callable[[Path], Any]] = {
     "root_guid_file": read_guid_list,
     "guid_file": read_guid_list,
@@ -75,6 +81,12 @@ def check_configuration(path: Path | None, opensm_conf: Path | None) -> list[Fin
         findings += _named_files(config)
         findings += _engine_values(config, path)
         findings += _class_values(config, path)
+        findings += _written_files(config, path)
+        shadow = (config.shadow or "").removeprefix(PREFIX)
+        if config.shadow is not None and shadow not in ENGINES:
+            findings.append(
+                Finding(True, f"{path}: shadow: unknown engine {shadow!r} (known are {', '.join(ENGINES)})")
+            )
     if opensm_conf is not None:
         findings += _opensm_conf(config, path, opensm_conf)
     return findings
@@ -95,11 +107,26 @@ def _engine_values(config: PluginConfig, path: Path) -> Iterator[Finding]:
             yield Finding(True, f"{where}: unknown engine (known are {', '.join(ENGINES)})")
         try:
             for key, option in ENGINE_OPTIONS.items():
-                option.convert(table.get(key))
+                if key in table:
+                    option.check(option.convert(table[key]))
         except OptionError as problem:
             yield Finding(True, f"{where}: {problem}")
+        if not table.get("budget", 0) >= 0:
+            yield Finding(True, f"{where}: budget is {table['budget']}, wanted seconds from 0")
         if "effort" in table and "budget" in table:
             yield Finding(True, f"{where}: effort and budget both set the effort (leave one out)")
+
+
+def _written_files(config: PluginConfig, path: Path) -> Iterator[Finding]:
+    for key in ("log_file", "state_file", "status_file", "metrics_file"):
+        name = getattr(config, key)
+        if not isinstance(name, str):
+            continue
+        if Path(name).is_dir():
+            yield Finding(True, f"{path}: {key}: {name}: is a folder (name a file)")
+        elif not Path(name).parent.is_dir():
+            folder = Path(name).parent
+            yield Finding(True, f"{path}: {key}: {folder}: there is no such folder (create it, or name another folder)")
 
 
 def _class_values(config: PluginConfig, path: Path) -> Iterator[Finding]:
@@ -112,23 +139,25 @@ def _class_values(config: PluginConfig, path: Path) -> Iterator[Finding]:
 
 
 def _opensm_conf(config: PluginConfig, path: Path | None, conf_path: Path) -> Iterator[Finding]:
-    text = read_text(conf_path)
-    lines = [line.strip().partition(" ") for line in text.splitlines() if line.strip() and line.strip()[0] != "#"]
-    answer = {key: value.strip() for key, _, value in lines if value.strip() != UNSET}
-    if PLUGIN not in answer.get("event_plugin_name", "").replace(",", " ").split():
+    settings = settings_in(read_text(conf_path))
+    answer = {key: value for key, value in settings.items() if value != UNSET}
+    # Like OpenSM, take a comma only behind the first name.
+    first, *others = re.split(r"[,\s]+", answer.get("event_plugin_name", ""), maxsplit=1)
+    if PLUGIN not in (first, *" ".join(others).split()):
         yield Finding(True, f"{conf_path}: event_plugin_name does not name {PLUGIN} (event_plugin_name {PLUGIN})")
     yield from _options_line(answer.get("event_plugin_options", ""), path, conf_path)
     names = answer.get("routing_engine", "").replace(",", " ").split()
     yield from _engine_names(names, config, conf_path)
+    yield from _unsupported_options(names, config, conf_path)
     yield from _qos(answer, names, config, conf_path)
     if answer.get("use_ucast_cache", "").upper() == "TRUE":
         yield Finding(
             False, f"{conf_path}: use_ucast_cache TRUE: OpenSM does not call the engine when a leaf switch or CA is "
             "lost or comes back, so the tables are then not proven (set use_ucast_cache FALSE)"
         )  # fmt: skip
-    for name in dict.fromkeys(name.removeprefix(f"{PLUGIN}-") for name in names if name.startswith(f"{PLUGIN}-")):
+    for name in dict.fromkeys(name.removeprefix(PREFIX) for name in names if name.startswith(PREFIX)):
         own = config.options_of(name)
-        _, verdicts = take_over(OpensmConf.of(text), name, own)
+        _, verdicts = take_over(OpensmConf.of_settings(settings), name, own)
         yield from (Finding(False, f"{conf_path}, {PLUGIN}-{name}: {v}") for v in verdicts if not v.honoured)
 
 
@@ -145,33 +174,76 @@ def _options_line(options: str, path: Path | None, conf_path: Path) -> Iterator[
 
 
 def _engine_names(names: list[str], config: PluginConfig, conf_path: Path) -> Iterator[Finding]:
-    ours = {f"{PLUGIN}-{name}" for name in plugin_engines()}
-    if not ours & set(names):
+    ours = {f"{PREFIX}{name}" for name in plugin_engines()}
+    if not ours & set(names) and config.shadow is None:
         yield Finding(True, f"{conf_path}: routing_engine names no engine of the plugin (routing_engine {PLUGIN}-updn)")
     for name in names:
         if name not in ours and name not in BUILTIN and name != "no_fallback":
             yield Finding(True, f"{conf_path}: unknown engine {name!r} (known are {', '.join(sorted(ours))})")
     if f"{PLUGIN}-bundle" in names and config.bundle is None:
         yield Finding(True, f'{conf_path}: {PLUGIN}-bundle needs a bundle (set bundle = "FILE" in the configuration)')
-    if "no_fallback" not in names:
+    yield from _opensms_own(names, sorted(ours & set(names), key=names.index), conf_path)
+    if "no_fallback" not in names and ours & set(names):
         yield Finding(
             False, f"{conf_path}: without no_fallback OpenSM uses its own minhop when all engines fail; its tables "
             "may have credit loops"
         )  # fmt: skip
 
 
-def _qos(answer: dict[str, str], names: list[str], config: PluginConfig, conf_path: Path) -> Iterator[Finding]:
-    if answer.get("qos", "").upper() == "TRUE":
-        return
-    for name in (name.removeprefix(f"{PLUGIN}-") for name in names if name.startswith(f"{PLUGIN}-")):
-        vls = config.options_of(name).get("vls", "auto")
-        if isinstance(vls, int) and vls > 1:
-            only = "but without QoS OpenSM sets up only one (qos TRUE, or vls = 1)"
-            text = f"{PLUGIN}-{name} is configured with {vls} VLs, {only}"
-            yield Finding(True, f"{conf_path}: {text}")
-        elif offers_of(ENGINES.get(name)).needs_vls:
-            text = f"{PLUGIN}-{name} usually needs more than one VL, but without QoS OpenSM sets up only one (qos TRUE)"
+def _opensms_own(names: list[str], ours: list[str], conf_path: Path) -> Iterator[Finding]:
+    """Report OpenSM's own engines in the list ``names``, if the list has engines of the plugin (``ours``), too."""
+    for name in (name for name in names if name in BUILTIN and ours):
+        later = [each for each in ours if names.index(each) > names.index(name)]
+        if later and name == "minhop":
+            text = f"minhop routes every fabric, so OpenSM never tries {', '.join(later)}"
+            yield Finding(True, f"{conf_path}: {text} (name minhop last, or leave it out)")
+        elif later:
+            yield Finding(False, f"{conf_path}: OpenSM tries {name} before {later[0]}; ibnue does not prove its tables")
+        else:
+            text = f"OpenSM uses {name} if the engines before it fail; ibnue does not prove its tables"
             yield Finding(False, f"{conf_path}: {text}")
+
+
+def _unsupported_options(names: list[str], config: PluginConfig, conf_path: Path) -> Iterator[Finding]:
+    """Report engines that would reject an option of the configuration.  For example, not all engines support the
+    options in ``[engine]``.
+    """
+    for name in (name.removeprefix(PREFIX) for name in names if name.startswith(PREFIX)):
+        options = {key: value for key, value in config.options_of(name).items() if key in ENGINE_OPTIONS}
+        try:
+            known = EngineOptions.of(options)
+        except OptionError:
+            continue  # Another check reports values out of range.
+        try:
+            if name in ENGINES:
+                refuse_unsupported(ENGINES[name], known)
+        except OptionError as problem:
+            general = "; for options of a single engine, write [engine.NAME] instead of [engine]"
+            text = f"{PREFIX}{name} would route nothing: {problem}{general if config.engine.get('') else ''}"
+            yield Finding(True, f"{conf_path}: {text}")
+
+
+def _qos(answer: dict[str, str], names: list[str], config: PluginConfig, conf_path: Path) -> Iterator[Finding]:
+    limit, only, remedy = _data_vls(answer)
+    for name in (name.removeprefix(PREFIX) for name in names if name.startswith(PREFIX)):
+        vls = config.options_of(name).get("vls", "auto")
+        if isinstance(vls, int) and limit < vls <= MAX_DATA_VLS:
+            text = f"{PREFIX}{name} is configured with {vls} VLs, but {only} ({remedy}, or vls = {limit})"
+            yield Finding(True, f"{conf_path}: {text}")
+        elif limit == 1 and offers_of(ENGINES.get(name)).needs_vls:
+            text = f"{PREFIX}{name} usually needs more than one VL, but {only} ({remedy})"
+            yield Finding(False, f"{conf_path}: {text}")
+
+
+def _data_vls(answer: dict[str, str]) -> tuple[int, str, str]:
+    """Return how many data VLs opensm.conf allows, the reason for an error message, and the remedy."""
+    if answer.get("qos", "").upper() != "TRUE":
+        return 1, "without QoS OpenSM sets up only one", "qos TRUE"
+    code = c_number(answer.get("max_op_vls", ""))
+    limits = [(_VLS_OF_CODE.get(code, MAX_DATA_VLS), "max_op_vls")]
+    limits += [(c_number(answer.get(key, "")) or MAX_DATA_VLS, key) for key in _QOS_MAX_VLS]
+    limit, key = min(limits)
+    return limit, f"with {key} {answer.get(key)} OpenSM sets up only {limit}", f"raise {key}"
 
 
 def as_table(findings: list[Finding]) -> list[dict[str, Any]]:

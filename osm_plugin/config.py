@@ -15,8 +15,8 @@ from typing import Any
 
 from routing.class_settings import CLASS_LABELS, SETTINGS
 from routing.engines.base import OPTIONS
-from routing.errors import InputError
-from routing.formats.toml_text import Toml
+from routing.errors import InputError, ParseError
+from routing.formats.toml_text import Toml, type_names
 
 LOG_LEVELS = ("error", "info", "debug")
 STABILITIES = ("full", "balanced", "fresh")
@@ -226,17 +226,11 @@ def read_config(path: Path | None) -> PluginConfig:
     Raises
     ------
     InputError
-        The file cannot be read, is not TOML, or has an unknown key or a value out of range.
+        The file cannot be read, is not UTF-8 or not TOML, or has an unknown key or a value out of range.
     """
     if path is None:
         return PluginConfig()
-    try:
-        text = path.read_text(encoding="utf-8", errors="backslashreplace")
-    except OSError as problem:
-        raise InputError(
-            f"cannot be read: {problem.strerror or problem}", path=path, remedy="check event_plugin_options"
-        ) from None
-    file = Toml.of(text, path)
+    file = Toml.of(_text(path), path)
     found = dict(file.table)
     _check_keys(found, _KEYS, (), file)
     engine = _engine_options(_by_engine(found.pop("engine", {})), file)
@@ -256,6 +250,20 @@ def read_config(path: Path | None) -> PluginConfig:
     config = PluginConfig(**found, engine=engine, classes=classes)
     _check_values(config, file)
     return config
+
+
+def _text(path: Path) -> str:
+    try:
+        data = path.read_bytes()
+    except OSError as problem:
+        raise InputError(
+            f"cannot be read: {problem.strerror or problem}", path=path, remedy="check event_plugin_options"
+        ) from None
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as problem:
+        line = data.count(b"\n", 0, problem.start) + 1
+        raise ParseError("is not UTF-8 text", path=path, line=line, remedy="save it as UTF-8") from None
 
 
 def config_from_table(table: Mapping[str, Any], path: Path) -> PluginConfig:
@@ -311,8 +319,7 @@ def _check_keys(
             raise file.error(f"unknown key {name!r}", *section, key, remedy=f"known are {', '.join(known)}")
         # isinstance accepts a bool as an int, but "threads = true" must be an error.
         if not isinstance(value, known[key]) or (isinstance(value, bool) and bool not in known[key]):
-            wanted = " or ".join(kind.__name__ for kind in known[key])
-            raise file.error(f"{name!r} is {value!r}, wanted {wanted}", *section, key)
+            raise file.error(f"{name!r} is {value!r}, wanted {type_names(known[key])}", *section, key)
 
 
 def _check_values(config: PluginConfig, file: Toml) -> None:

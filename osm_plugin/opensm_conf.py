@@ -38,12 +38,15 @@ class OpensmConf:
 
     @classmethod
     def of(cls, text: str) -> OpensmConf:
-        """Read lines "key value" of a request or of opensm.conf itself.  If a key is repeated, its last line counts."""
-        found: dict[str, str] = {}
-        for line in text.splitlines():
-            key, _, value = line.strip().partition(" ")
-            if key and not key.startswith("#"):
-                found[key] = value.strip()
+        """Read the lines "key value" of a request, which have no comments.  If a key is repeated, its last line
+        counts.
+        """
+        lines = (line.strip().partition(" ") for line in text.splitlines())
+        return cls.of_settings({key: value.strip() for key, _, value in lines if key and not key.startswith("#")})
+
+    @classmethod
+    def of_settings(cls, found: Mapping[str, str]) -> OpensmConf:
+        """Return those of the settings, by name, that differ from OpenSM's defaults."""
         usual = {option.name: option.usual for option in OPTIONS}
         return cls(
             {key: value for key, value in found.items() if value not in _UNSET and not _same(value, usual.get(key, ""))}
@@ -52,6 +55,21 @@ class OpensmConf:
     def get(self, key: str) -> str | None:
         """Return the value of an option; None if it has OpenSM's default."""
         return self.values.get(key)
+
+
+def settings_in(text: str) -> dict[str, str]:
+    """Read the settings in the text of opensm.conf as OpenSM does: by name, and the last line of a name counts.
+
+    ``#`` begins a comment everywhere in a line, and a value may be quoted.
+    """
+    found: dict[str, str] = {}
+    for line in text.split("\n"):
+        words = line.partition("#")[0].split(None, 1)
+        if words:
+            value = words[1].rstrip() if len(words) > 1 else ""
+            quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "'\""
+            found[words[0]] = value[1:-1] if quoted else value
+    return found
 
 
 def _same(value: str, usual: str) -> bool:
@@ -196,7 +214,7 @@ def foreign_options(path: str | None) -> dict[str, str]:
         text = Path(path).read_text(encoding="utf-8", errors="replace")
     except OSError:
         return {}
-    found = OpensmConf.of(text)
+    found = OpensmConf.of_settings(settings_in(text))
     return {name: found.values[name] for name in FOREIGN if name in found.values}
 
 

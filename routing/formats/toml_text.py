@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -25,6 +25,15 @@ _TOKEN = re.compile(
     re.DOTALL,
 )
 """Pattern of the tokens of TOML: brackets, commas, newlines, strings, comments and other words."""
+
+_TYPE_NAMES = {
+    int: "an integer",
+    float: "a number",
+    str: "a string",
+    bool: "true or false",
+    list: "an array",
+    dict: "a table",
+}
 
 Where = tuple[str | int, ...]
 """Path to a value: keys, and indices from 0, as in ``("rule", 2, "ports")``."""
@@ -81,6 +90,12 @@ class Toml:
         the value, as keys and indices.
         """
         return ParseError(problem, path=self.path, line=self.line(*where), remedy=remedy)
+
+
+def type_names(types: Iterable[type]) -> str:
+    """Describe types of values by their names in TOML, such as "a string or true or false"."""
+    found = set(types)
+    return " or ".join(_TYPE_NAMES[kind] for kind in types if not (kind is int and float in found))
 
 
 def parse_toml(text: str, path: str | Path) -> dict[str, Any]:

@@ -59,12 +59,24 @@ def test_a_check_without_findings_is_one_line(files, tmp_path, monkeypatch):
     ("text", "complaint"),
     [
         ("deadline = 'soon'", "ibnue.toml:1: 'deadline' is 'soon'"),
-        ("[engine]\nroot_guid_file = 'none'", "engine.root_guid_file: "),
+        ("[engine.updn]\nroot_guid_file = 'none'", "engine.updn.root_guid_file: "),
         ("policies = 'none'", "policies: "),
         ("bundle = 'none'", "bundle: "),
         ("[engine]\nobjective = 'peace'", "unknown objective 'peace'"),
         ("[engine.none]\nvls = 1", "[engine.none]: unknown engine"),
         ("[engine]\neffort = 1\nbudget = 2", "effort and budget both set the effort"),
+        ("[engine]\nvls = 16", "[engine]: 16 is not a valid number of data VLs (use 1 to 15, min or auto)"),
+        ("[engine]\nvls = '8'", "[engine]: '8' is not a valid number of data VLs"),
+        ("[engine.nue]\neffort = -1", "[engine.nue]: -1 is not a valid effort"),
+        ("[engine]\npartition = 'half'", "[engine]: 'half' is not a valid partition"),
+        ("[engine]\nbudget = -1", "[engine]: budget is -1, wanted seconds from 0"),
+        ("[engine]\nbudget = nan", "[engine]: budget is nan, wanted seconds from 0"),
+        ("shadow = 'none'", "shadow: unknown engine 'none' (known are auto, updn"),
+        ("log_file = '/'", "log_file: /: is a folder (name a file)"),
+        ("log_file = 'none/worker.log'", "none: there is no such folder (create it, or name another folder)"),
+        ("state_file = 'none/state.npz'", "state_file: "),
+        ("metrics_file = 'none/ibnue.prom'", "metrics_file: "),
+        ("[engine]\nroots = ['sw0']", "ibnue-nue would route nothing: nue has no roots (leave them out, or use updn)"),
     ],
 )
 def test_a_wrong_configuration(files, text, complaint):
@@ -77,12 +89,16 @@ def test_a_wrong_configuration(files, text, complaint):
     ("old", "new", "complaint"),
     [
         ("event_plugin_name ibnue", "event_plugin_name other", "event_plugin_name does not name ibnue"),
+        ("event_plugin_name ibnue", "event_plugin_name a,b,ibnue", "event_plugin_name does not name ibnue"),
         ("event_plugin_options", "#", "is not named (event_plugin_options --config"),
         ("ibnue.toml", "other.toml", "event_plugin_options names"),
         ("ibnue-nue", "ibnue-neu,ibnue-updn", "unknown engine 'ibnue-neu'"),
         ("ibnue-nue", "nue", "routing_engine names no engine of the plugin"),
         ("ibnue-nue", "ibnue-bundle", "ibnue-bundle needs a bundle"),
         ("qos TRUE", "qos FALSE", "ibnue-nue is configured with 4 VLs, but without QoS OpenSM sets up only one"),
+        ("qos TRUE", "qos TRUE\nmax_op_vls 2", "4 VLs, but with max_op_vls 2 OpenSM sets up only 2 (raise max_op_vls"),
+        ("qos TRUE", "qos TRUE\nqos_swe_max_vls 1", "4 VLs, but with qos_swe_max_vls 1 OpenSM sets up only 1 (raise"),
+        ("ibnue-nue", "minhop,ibnue-nue", "minhop routes every fabric, so OpenSM never tries ibnue-nue"),
     ],
 )
 def test_an_opensm_conf_that_does_not_fit(files, old, new, complaint):
@@ -97,12 +113,46 @@ def test_an_opensm_conf_that_does_not_fit(files, old, new, complaint):
         (",no_fallback", "", "without no_fallback OpenSM uses its own minhop"),
         ("qos TRUE", "qos TRUE\nuse_ucast_cache TRUE", "use_ucast_cache TRUE: OpenSM does not call the engine"),
         ("qos TRUE", "qos TRUE\nscatter_ports 8", ""),
+        (
+            "ibnue-nue",
+            "ibnue-nue,ftree",
+            "OpenSM uses ftree if the engines before it fail; ibnue does not prove its tables",
+        ),
+        ("ibnue-nue", "updn,ibnue-nue", "OpenSM tries updn before ibnue-nue; ibnue does not prove its tables"),
     ],
 )
 def test_what_is_worth_knowing_is_not_wrong(files, old, new, note):
     files[1].write_text(files[1].read_text().replace(old, new))
     assert wrong(files) == []
     assert any(note in finding.text for finding in check_configuration(*files)) or not note
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("qos TRUE", "qos TRUE # for several VLs"),
+        ("qos TRUE", "qos\tTRUE"),
+        ("qos TRUE", "qos TRUE\nqos_max_vls 0\nmax_op_vls 4"),
+        ("ibnue-nue,no_fallback", '"ibnue-nue,no_fallback"'),
+        ("event_plugin_name ibnue", "event_plugin_name 'ibnue'\r"),
+        ("event_plugin_name ibnue", "event_plugin_name other, ibnue another"),
+    ],
+)
+def test_lines_are_read_as_opensm_reads_them(files, old, new):
+    files[1].write_text(files[1].read_text().replace(old, new))
+    assert check_configuration(*files) == []
+
+
+def test_in_shadow_mode_opensms_own_engine_is_not_wrong(files):
+    files[0].write_text("shadow = 'ibnue-nue'\n")
+    files[1].write_text(files[1].read_text().replace("ibnue-nue,no_fallback", "minhop"))
+    assert check_configuration(*files) == []
+
+
+def test_an_option_of_one_engine_is_no_obstacle_to_the_next(files):
+    files[0].write_text("[engine.updn]\nroots = ['sw0']\n")
+    files[1].write_text(files[1].read_text().replace("ibnue-nue", "ibnue-updn,ibnue-nue"))
+    assert check_configuration(*files) == []
 
 
 @pytest.mark.parametrize("missing", [0, 1])

@@ -65,7 +65,7 @@ def test_a_full_file(tmp_path):
         ("dead_line = 3", "unknown key 'dead_line' \\(known are deadline, "),
         ("[engine]\nvlz = 3", "unknown key 'engine.vlz'"),
         ("[engine.updn]\nthreads = 3", "unknown key 'engine.updn.threads'"),
-        ("threads = true", "'threads' is True, wanted int"),
+        ("threads = true", "'threads' is True, wanted an integer"),
         ("deadline = 0", "'deadline' is 0, wanted seconds over 0"),
         ("deadline = nan", "'deadline' is nan, wanted seconds over 0"),
         ("round_wait = -0.1", "'round_wait' is -0.1, wanted seconds from 0 to 60"),
@@ -74,7 +74,7 @@ def test_a_full_file(tmp_path):
         ("worker_user = 'not a user'", "there is no user 'not a user'"),
         ("log_level = 'loud'", "'log_level' is 'loud' \\(one of error, info, debug\\)"),
         ("deadline = 1\ndeadline = 2", "is not TOML"),
-        ("engine = 3", "'engine' is 3, wanted dict"),
+        ("engine = 3", "'engine' is 3, wanted a table"),
     ],
 )
 def test_what_is_wrong_is_reported_in_one_line_with_the_file(tmp_path, text, complaint):
@@ -85,10 +85,34 @@ def test_what_is_wrong_is_reported_in_one_line_with_the_file(tmp_path, text, com
     assert str(raised.value).startswith(f"{path}:{text.count(chr(10)) + 1}: ") and "\n" not in str(raised.value)
 
 
-def test_bytes_that_are_no_text(tmp_path):
+@pytest.mark.parametrize(
+    ("data", "line"),
+    [
+        (b"\xff\xfe\x00", 1),
+        (b"deadline = 5\nlog_file = '/\xfc.log'\n", 2),
+        ("deadline = 5\n".encode("utf-16"), 1),
+    ],
+)
+def test_bytes_that_are_no_text(tmp_path, data, line):
     path = tmp_path / "ibnue.toml"
-    path.write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(InputError, match="is not TOML"):
+    path.write_bytes(data)
+    with pytest.raises(InputError, match="ibnue.toml:" + str(line) + ": is not UTF-8 text \\(save it as UTF-8\\)"):
+        read_config(path)
+
+
+def test_a_byte_order_mark_is_not_part_of_the_text(tmp_path):
+    path = tmp_path / "ibnue.toml"
+    path.write_bytes(b"\xef\xbb\xbfdeadline = 5\r\n")
+    assert read_config(path).deadline == 5
+
+
+@pytest.mark.parametrize(
+    "text", ['classes = "x"', "[[engine]]\nvls = 1", '[classes.storage]\nnames = "a"', "state_file = 3"]
+)
+def test_types_have_the_names_of_toml(tmp_path, text):
+    path = tmp_path / "ibnue.toml"
+    path.write_text(text)
+    with pytest.raises(InputError, match=r"wanted (a table|an array|a string or true or false)$"):
         read_config(path)
 
 

@@ -173,7 +173,7 @@ def test_the_most_vls_of_nue(bench):
 def test_multicast_roots_come_from_the_file_that_opensm_passes_over(bench, tmp_path):
     conf = tmp_path / "opensm.conf"
     conf.write_text(
-        f"mc_primary_root_guid 0xdead\nmc_secondary_root_guid {GUIDS[3]}\nremote_guid_sorting TRUE\nlmc 2\n"
+        f"mc_primary_root_guid 0xdead # old\nmc_secondary_root_guid\t'{GUIDS[3]}'\nremote_guid_sorting TRUE\nlmc 2\n"
     )
     assert set(foreign_options(str(conf))) == {"mc_primary_root_guid", "mc_secondary_root_guid", "remote_guid_sorting"}
     found = bench.ask("updn", f"config_file {conf}\n")
