@@ -27,15 +27,13 @@ import numpy as np
 import numpy.typing as npt
 
 from routing._kernels.adaptive import CHANNEL_COUNTERS, AdaptiveArrays, AdaptiveHandle
-from routing.cdg.trace import uniform_sl2vl
-from routing.deadlock.port_groups import compute_port_groups
-from routing.deadlock.proof import prove
 from routing.deadlock.waitfor import WaitFor
 from routing.errors import KernelError, OptionError
 from routing.port_groups import Rule
 from routing.simulate.bounds import LONGEST, is_int_in
 from routing.simulate.escape import FAR, check_escape, injection_points
 from routing.simulate.network import Network, data_vls
+from routing.simulate.next_channels import grouped_channels, shortest_channels
 from routing.simulate.options import MOST_SEED, Arbitration
 from routing.simulate.recovery_paths import recovery_channels, switch_ranks
 from routing.simulate.simulation_base import SimulationBase
@@ -118,64 +116,6 @@ class Adaptive:
     seed: int = 1
 
 
-def _shortest(network: Network) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
-    """List the channels on shortest paths, by switch and last switch.
-
-    The pair (switch, last switch of the path) has the index switch x S + last switch.
-
-    Returns
-    -------
-    first
-        int32[S^2 + 1]: position in ``channel`` of the first channel of each pair.
-    channel
-        int32[...]: channels by which shortest paths to the last switch leave the switch, one pair after the other.
-    """
-    arrays, hops = network.arrays, network.arrays.distance.astype(np.int64)
-    inside = np.flatnonzero((arrays.src < arrays.switches) & (arrays.dst < arrays.switches))
-    near, far = hops[arrays.src[inside]], hops[arrays.dst[inside]]
-    channel, goal = np.nonzero((far + 1 == near) & (near < FAR))
-    key = arrays.src[inside[channel]].astype(np.int64) * arrays.switches + goal
-    order = np.lexsort((inside[channel], key))
-    first = np.searchsorted(key[order], np.arange(arrays.switches**2 + 1))
-    return first.astype(np.int32), inside[channel][order].astype(np.int32)
-
-
-def _grouped_ports(network: Network) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
-    """List the channels of the port groups of the network's tables, by switch and LID.
-
-    Returns ``first`` (int32[S L + 1]) and ``channel`` (int32).  The channels of switch x for a LID are
-    ``channel[first[i]:first[i + 1]]``, with i = x L + LID.
-
-    The switches of the simulation let a waiting packet take any port of its group (``Rule.ESCAPE``).
-
-    Raises
-    ------
-    OptionError
-        The SL depends on the sender's LID, or the SL2VL tables differ between ports.
-    RoutingError
-        The tables have a credit loop.
-    """
-    fabric, routing, arrays = network.fabric, network.routing, network.arrays
-    if routing.service_levels.by_source_lid:
-        raise OptionError("the SL depends on the sender's LID", remedy="use tables with SLs by LID or by switch")
-    if uniform_sl2vl(routing) is None:
-        raise OptionError("SL2VL tables differ between ports", remedy="use tables of nue or updn")
-    groups = compute_port_groups(fabric, routing, prove(fabric, routing), Rule.ESCAPE)
-    number = {at: c for c, at in enumerate(zip(arrays.src.tolist(), arrays.src_port.tolist(), strict=True))}
-    channels = fabric.channels
-    ports = zip(channels.src.tolist(), channels.port.tolist(), strict=True)
-    own = np.array([number[at] for at in ports], np.int32)
-    keys, values = [np.zeros(0, np.int64)], [np.zeros(0, np.int32)]
-    for row, lid in enumerate(groups.lids.tolist()):
-        chosen = np.flatnonzero(groups.channels(row))
-        keys.append(channels.src[chosen].astype(np.int64) * len(fabric.lids) + lid)
-        values.append(own[chosen])
-    key, value = np.concatenate(keys), np.concatenate(values)
-    order = np.lexsort((value, key))
-    first = np.searchsorted(key[order], np.arange(fabric.switches * len(fabric.lids) + 1))
-    return first.astype(np.int32), value[order]
-
-
 def _lid_channels(network: Network) -> npt.NDArray[np.int32]:
     """Return int32[L]: for each LID, the channel from its last switch to its owner, or -1 if no port has the LID."""
     arrays, fabric = network.arrays, network.fabric
@@ -230,12 +170,9 @@ def adaptive_arrays(network: Network, adaptive: Adaptive) -> AdaptiveArrays:
         check_escape(network, count, stay=adaptive.stay)
     enter_sl, enter_port = injection_points(network)
     recovers = adaptive.scheme is Scheme.CONCURRENT
-    if adaptive.scheme is Scheme.GROUPS:
-        columns, column = len(network.fabric.lids), np.arange(len(network.fabric.lids), dtype=np.int32)
-        first, choice = _grouped_ports(network)
-    else:
-        columns, column = network.arrays.switches, network.arrays.lid_switch
-        first, choice = _shortest(network)
+    # A switch lets a waiting packet take any port of its group, as the rule ESCAPE says.
+    grouped = adaptive.scheme is Scheme.GROUPS
+    allowed = grouped_channels(network, Rule.ESCAPE) if grouped else shortest_channels(network)
     return AdaptiveArrays(
         scheme=int(adaptive.scheme),
         adaptive_vls=count,
@@ -251,10 +188,10 @@ def adaptive_arrays(network: Network, adaptive: Adaptive) -> AdaptiveArrays:
         step=adaptive.step,
         enter_sl=enter_sl,
         enter_port=enter_port,
-        columns=columns,
-        lid_column=column,
-        choice_first=first,
-        choice=choice,
+        columns=allowed.columns,
+        lid_column=allowed.lid_column,
+        choice_first=allowed.first,
+        choice=allowed.channel,
         lid_channel=_lid_channels(network),
         recovery_next=recovery_channels(network) if recovers else np.zeros(0, np.int32),
         recovery_rank=switch_ranks(network) if recovers else np.zeros(0, np.int32),

@@ -5,6 +5,7 @@ from copy import copy
 from dataclasses import replace
 from types import SimpleNamespace
 
+from slow_simulate.faults import NEVER
 from slow_simulate.kinds import INJECT, TIMER
 from slow_simulate.request_grant import RequestGrant
 
@@ -20,6 +21,9 @@ class Mechanism:
 
     def room(self, packet, vc):
         return 0
+
+    def output(self, packet, usual):
+        return usual
 
     def vl(self, packet, channel, usual):
         return usual
@@ -314,6 +318,39 @@ class Recn(Mechanism):
             del self.root[channel, vl]
 
 
+class PortChoice(Mechanism):
+    def __init__(self, sim, index, numbers):
+        super().__init__(sim, index, numbers)
+        self.columns, lids = numbers[0], sim.lft.shape[1]
+        firsts = sim.net.switches * self.columns + 1
+        self.lid_column, rest = numbers[1 : 1 + lids], numbers[1 + lids :]
+        self.first, self.choice = rest[:firsts], rest[firsts:]
+        self.seen, self.choices, self.others = {}, 0, 0
+
+    def load(self, c):
+        now, load = self.seen.get(c, (-1, 0))
+        if now != self.sim.now:
+            vcs = range(c * self.sim.vls, (c + 1) * self.sim.vls)
+            load = sum(map(self.sim.vc_waiting, vcs)) + (self.sim.busy[c] > self.sim.now)
+            self.seen[c] = self.sim.now, load
+        return load
+
+    def output(self, packet, usual):
+        column = self.lid_column[packet.lid]
+        i = int(self.sim.net.dst[packet.channel]) * self.columns + column
+        group = self.choice[self.first[i] : self.first[i + 1]] if column >= 0 else []
+        start = self.sim.now * 2654435761 % 2**32 // 2**16 + self.sim.in_index[packet.channel]
+        start = start % len(group) if group else 0
+        up = [c for c in group[start:] + group[:start] if self.sim.busy[c] < NEVER]
+        loads = [self.load(c) for c in up]
+        chosen = up[loads.index(min(loads))] if up else usual
+        self.choices += len(up) > 1
+        self.others += len(up) > 1 and chosen != usual
+        if chosen is not None:
+            self.load(chosen)
+        return chosen
+
+
 class Bubble(Mechanism):
     def room(self, packet, vc):
         blocks, rings = self.numbers[0], self.numbers[1:]
@@ -568,6 +605,7 @@ KNOWN = {
     "congestion": Congestion,
     "qcn": Qcn,
     "recn": Recn,
+    "port-choice": PortChoice,
     "request-grant": RequestGrant,
 }
 
@@ -589,6 +627,11 @@ class Mechanisms:
 
     def room(self, packet, vc):
         return max((mechanism.room(packet, vc) for mechanism in self.attached), default=0)
+
+    def chosen_output(self, packet, out):
+        for mechanism in self.attached:
+            out = mechanism.output(packet, out)
+        return out
 
     def chosen_vl(self, packet, channel, vl):
         for mechanism in self.attached:

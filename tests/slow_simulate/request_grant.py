@@ -64,6 +64,9 @@ class RequestGrant:
     def gate(self, flow):
         return True
 
+    def output(self, packet, usual):
+        return usual
+
     def vl(self, packet, channel, usual):
         return usual
 

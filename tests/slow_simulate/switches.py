@@ -45,8 +45,8 @@ class Switches:
         c = packet.channel
         device = int(self.net.dst[c])
         port = int(self.lft[device, packet.lid])
-        out = self.at_port.get((device, port))
-        if (device, port) in self.down:
+        out = self.chosen_output(packet, self.at_port.get((device, port)))
+        if out is None and (device, port) in self.down:
             self.counters[self.down[device, port]]["discards"] += 1
             self.counters[self.down[device, port]]["down"] += 1
         elif out is None or out == self.net.reverse[c]:

@@ -25,7 +25,8 @@ static uint32_t hooks_of(const ibn_mechanism *kind)
     return (kind->gate ? IBN_HOOK_GATE : 0) | (kind->made ? IBN_HOOK_MADE : 0) | (kind->sent ? IBN_HOOK_SENT : 0)
            | (kind->queued ? IBN_HOOK_QUEUED : 0) | (kind->delivered ? IBN_HOOK_DELIVERED : 0)
            | (kind->lost ? IBN_HOOK_LOST : 0) | (kind->room ? IBN_HOOK_ROOM : 0)
-           | (kind->arrived ? IBN_HOOK_ARRIVED : 0) | (kind->vl ? IBN_HOOK_VL : 0);
+           | (kind->arrived ? IBN_HOOK_ARRIVED : 0) | (kind->vl ? IBN_HOOK_VL : 0)
+           | (kind->output ? IBN_HOOK_OUTPUT : 0);
 }
 
 /* Find the mechanisms that the options name, and set sim->hooks.  Return 1 if memory runs out or
@@ -123,6 +124,16 @@ int32_t ibn_simulate_room(const ibn_sim *sim, int32_t p, int32_t l)
         most = blocks > most ? blocks : most;
     }
     return most;
+}
+
+/* Return the channel for which a switch queues packet p.  A mechanism may replace the channel that the mechanisms before
+ * have chosen. */
+int32_t ibn_simulate_other_output(ibn_sim *sim, int32_t p, int32_t usual)
+{
+    for (int32_t m = 0; m < sim->mechanisms; m++)
+        if (sim->attached[m].kind->output)
+            usual = sim->attached[m].kind->output(sim, &sim->attached[m], p, usual);
+    return usual;
 }
 
 /* Return the VL on which packet p is queued for channel c.  A mechanism may replace the VL that the mechanisms before

@@ -18,6 +18,8 @@ IBN_SPECIALIZED int forward(ibn_sim *sim, int32_t p, int plain)
     int port = sim->lft[(int64_t)device * sim->lids + packet->lid];
     int32_t out = sim->at_port[device * 256 + port];
     int32_t l = packet->vc;
+    if (!plain && sim->hooks & IBN_HOOK_OUTPUT)
+        out = ibn_simulate_other_output(sim, p, out);
     if (out == IBN_NONE || out == from->reverse) {
         int32_t down = out == IBN_NONE ? ibn_simulate_down_at(sim, device, port) : IBN_NONE;
         if (down == IBN_NONE) {

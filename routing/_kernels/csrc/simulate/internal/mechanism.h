@@ -21,8 +21,8 @@ struct ibn_attached {
 
 /* Definition of a mechanism by its hooks.  Any hook except `attach` may be NULL.
  *
- * The events of a tick are handled in any order.  So the hooks gate, made, vl, sent, delivered and lost are called in
- * any order within a tick, and their effect must not depend on the order. */
+ * The events of a tick are handled in any order.  So the hooks gate, made, output, vl, sent, delivered and lost are
+ * called in any order within a tick, and their effect must not depend on the order. */
 struct ibn_mechanism {
     const char *name; /* name by which a simulation attaches the mechanism, at most 15 letters */
     int64_t bytes;    /* size of the mechanism's state in bytes */
@@ -38,6 +38,9 @@ struct ibn_mechanism {
     int (*gate)(ibn_sim *sim, ibn_attached *self, int32_t flow);
     /* Hook: a flow has created a packet, which waits at the port of its CA. */
     void (*made)(ibn_sim *sim, ibn_attached *self, int32_t packet);
+    /* Hook: return the channel for which a switch queues a packet.  The tables have channel `usual` for it, or IBN_NONE
+     * if no link leaves the switch there.  The VL is the same for all channels that the hook can return. */
+    int32_t (*output)(ibn_sim *sim, ibn_attached *self, int32_t packet, int32_t usual);
     /* Hook: return the VL on which a packet is queued for a channel.  The tables have VL `usual` for it.  The hook is
      * called once each time that a packet is queued. */
     int32_t (*vl)(ibn_sim *sim, ibn_attached *self, int32_t packet, int32_t channel, int32_t usual);
@@ -108,6 +111,7 @@ int ibn_simulate_on_arrived(ibn_sim *sim, int32_t packet);
 int32_t ibn_simulate_waits_for(const ibn_sim *sim, int32_t vc);
 void ibn_simulate_take(ibn_sim *sim, int32_t packet);
 int32_t ibn_simulate_room(const ibn_sim *sim, int32_t packet, int32_t vc);
+int32_t ibn_simulate_other_output(ibn_sim *sim, int32_t packet, int32_t usual);
 int32_t ibn_simulate_other_vl(ibn_sim *sim, int32_t packet, int32_t channel, int32_t usual);
 void ibn_simulate_on_sent(ibn_sim *sim, int32_t packet);
 void ibn_simulate_on_queued(ibn_sim *sim, int32_t packet, int32_t vc);

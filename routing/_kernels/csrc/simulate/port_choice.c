@@ -1,0 +1,126 @@
+/* Choice of ports: a switch queues an arriving packet for the least loaded port of the packet's port group.
+ *
+ * The load of a port is the number of packets that are queued for its channel, on all VLs, at the beginning of the tick.
+ * A packet that is being sent counts as well.  A port whose link is down is not chosen.  Of several ports with the same
+ * load, the switch takes one that depends on the input and the tick.  A packet that is queued keeps its port.
+ *
+ * See routing/simulate/mechanisms/port_choice.py. */
+#include "simulate/internal/mechanism.h"
+
+#include <stdlib.h>
+
+/* Port groups, and the loads that have been looked up in the present tick. */
+typedef struct {
+    int32_t columns,  /* number of columns: LIDs with the same groups share a column */
+        *lid_column,  /* [lids] column of a LID, or IBN_NONE if it has none */
+        *first,       /* [switches * columns + 1] index in `choice` of the first channel of a group */
+        *choice,      /* channels of the groups, sorted by switch and column */
+        *load;        /* [channels] load of a channel at the beginning of tick seen[channel] */
+    int64_t *seen;    /* [channels] tick in which the load was looked up last, or -1 */
+    int64_t choices,  /* number of packets that had several ports whose links were up */
+        others;       /* number of these packets that did not take the port of the table */
+} port_choice;
+
+/* Return a copy of `count` numbers, or NULL if memory runs out. */
+static int32_t *narrow(const int64_t *numbers, int64_t count)
+{
+    int32_t *copy = malloc((size_t)(count + 1) * sizeof *copy);
+    for (int64_t i = 0; copy && i < count; i++)
+        copy[i] = (int32_t)numbers[i];
+    return copy;
+}
+
+static int attach(ibn_sim *sim, ibn_attached *self, const int64_t *numbers, int64_t count)
+{
+    port_choice *state = self->state;
+    state->columns = (int32_t)numbers[0];
+    int64_t firsts = (int64_t)sim->switches * state->columns + 1, choices = count - 1 - sim->lids - firsts;
+    state->lid_column = narrow(numbers + 1, sim->lids);
+    state->first = narrow(numbers + 1 + sim->lids, firsts);
+    state->choice = narrow(numbers + 1 + sim->lids + firsts, choices);
+    state->load = malloc((size_t)sim->channels * sizeof *state->load);
+    state->seen = malloc((size_t)sim->channels * sizeof *state->seen);
+    if (!state->lid_column || !state->first || !state->choice || !state->load || !state->seen)
+        return 1;
+    for (int32_t c = 0; c < sim->channels; c++)
+        state->seen[c] = -1;
+    return 0;
+}
+
+static void detach(ibn_sim *sim, ibn_attached *self)
+{
+    const port_choice *state = self->state;
+    (void)sim;
+    free(state->lid_column);
+    free(state->first);
+    free(state->choice);
+    free(state->load);
+    free(state->seen);
+}
+
+/* Return the load of channel c at the beginning of the present tick.
+ *
+ * Packets of the present tick must not count, because they arrive in any order.  So the load is looked up before the
+ * first packet of the tick is queued for the channel. */
+static int32_t load_of(const ibn_sim *sim, port_choice *state, int32_t c)
+{
+    if (state->seen[c] != sim->now) {
+        state->seen[c] = sim->now;
+        state->load[c] = sim->channel[c].busy > sim->now;
+        for (int32_t vl = 0; vl < sim->vls; vl++)
+            state->load[c] += sim->vc[c * sim->vls + vl].waiting;
+    }
+    return state->load[c];
+}
+
+/* Return the number of the port, out of `count` ports, with which the search for the least loaded port begins.
+ *
+ * A multiplicative hash of the tick, so that packets of one input do not always take the same one of equal ports. */
+static int32_t begin_with(const ibn_sim *sim, const ibn_far_end *from, int32_t count)
+{
+    uint32_t hash = (uint32_t)sim->now * 2654435761u >> 16;
+    return (int32_t)((hash + (uint32_t)from->in_index) % (uint32_t)count);
+}
+
+/* Hook: return the least loaded channel of the packet's port group, or channel `usual` if the group has no channel. */
+static int32_t output(ibn_sim *sim, ibn_attached *self, int32_t p, int32_t usual)
+{
+    port_choice *state = self->state;
+    const ibn_packet *packet = &sim->packet[p];
+    const ibn_far_end *from = &sim->far_end[packet->channel];
+    int32_t column = state->lid_column[packet->lid], best = IBN_NONE, up = 0;
+    const int32_t *first = &state->first[(int64_t)from->device * state->columns + (column == IBN_NONE ? 0 : column)];
+    int32_t count = column == IBN_NONE ? 0 : first[1] - first[0], start = count ? begin_with(sim, from, count) : 0;
+    for (int32_t i = 0; i < count; i++) {
+        int32_t c = state->choice[first[0] + (start + i) % count];
+        if (sim->channel[c].busy == IBN_NEVER)
+            continue;
+        up++;
+        if (best == IBN_NONE || load_of(sim, state, c) < load_of(sim, state, best))
+            best = c;
+    }
+    state->choices += up > 1;
+    state->others += up > 1 && best != usual;
+    if (best == IBN_NONE)
+        best = usual;
+    if (best != IBN_NONE)
+        load_of(sim, state, best);
+    return best;
+}
+
+/* Write the numbers of packets that had a choice, and of those that took another port than that of the table. */
+static int64_t read(const ibn_sim *sim, const ibn_attached *self, int64_t most, int64_t *numbers)
+{
+    (void)sim;
+    const port_choice *state = self->state;
+    if (most >= 2) {
+        numbers[0] = state->choices;
+        numbers[1] = state->others;
+    }
+    return 2;
+}
+
+IBN_MECHANISM(port_choice) = {
+    .name = "port-choice", .bytes = sizeof(port_choice), .attach = attach, .detach = detach, .output = output,
+    .read = read,
+};

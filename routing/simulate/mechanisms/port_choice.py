@@ -1,0 +1,86 @@
+"""Simulate switches that choose a port for each arriving packet: the least loaded port of the packet's port group.
+
+Switches with adaptive routing in the field choose a port when a packet arrives, by the lengths of the output queues
+(Mellanox's description of adaptive routing; the rule of a real switch is not public).  The packet then waits for this
+port.  So the port groups are those of the rule ``commit`` (:mod:`routing.deadlock.port_groups`), which are proven free
+of deadlock.  The schemes of :mod:`routing.simulate.adaptive` choose again while a packet waits.
+
+This mechanism is a part of simulations with output queues.  So it can be combined with all remedies, with congestion
+control and with link faults.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from routing.errors import OptionError
+from routing.port_groups import Rule
+from routing.simulate.mechanisms.base import CaseMechanism
+from routing.simulate.network import Network
+from routing.simulate.next_channels import NextChannels, grouped_channels, shortest_channels
+from routing.simulate.scenario_key import FLAG, Key
+from routing.simulate.traffic import Traffic
+
+if TYPE_CHECKING:
+    from routing.simulate.run import Simulation
+
+
+@dataclass(frozen=True)
+class PortChoice(CaseMechanism):
+    """Choice of the least loaded port, at all switches.
+
+    Attributes
+    ----------
+    shortest
+        Whether switches choose among all ports on shortest paths, so that the network can deadlock.  If not, they choose
+        among the ports of the proven port groups.
+    """
+
+    name: ClassVar[str] = "port-choice"
+    table: ClassVar[str] = "port_choice"
+    keys: ClassVar[Mapping[str, Key]] = {"shortest": Key(FLAG)}
+
+    shortest: bool = False
+
+    @classmethod
+    def from_table(cls, table: Mapping[str, Any], packet: int) -> PortChoice:
+        """Return the choice of ports with the settings of a table."""
+        return cls(**table)
+
+    def channels(self, network: Network) -> NextChannels:
+        """Return the channels among which switches choose.
+
+        Raises
+        ------
+        OptionError
+            The SL depends on the sender's LID, or the SL2VL tables differ between ports.
+        RoutingError
+            The tables have a credit loop, so no port groups can be proven.
+        """
+        if not self.shortest:
+            return grouped_channels(network, Rule.COMMIT)
+        if network.arrays.sl2vl.ndim > 1:
+            raise OptionError("SL2VL tables differ between ports", remedy="use tables of nue or updn")
+        return shortest_channels(network)
+
+    def numbers(self, network: Network, traffic: Traffic) -> Sequence[int]:
+        """Return the channels among which switches choose, in the order of the kernel.
+
+        Raises
+        ------
+        OptionError, RoutingError
+            See :meth:`channels`.
+        """
+        allowed = self.channels(network)
+        parts = [np.array([allowed.columns]), allowed.lid_column, allowed.first, allowed.channel]
+        return np.concatenate(parts).astype(np.int64).tolist()  # type: ignore[no-any-return]
+
+    def figures(self, simulation: Simulation) -> dict[str, Any]:
+        """Return the numbers of packets that could choose among several ports at a switch, and of packets that took
+        another port than that of the table.  A packet counts at each switch.
+        """
+        return dict(zip(("choices", "other_ports"), simulation.results_of(self).tolist(), strict=True))

@@ -1,0 +1,103 @@
+"""List the channels by which packets may leave each switch under adaptive routing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from routing.cdg.trace import uniform_sl2vl
+from routing.deadlock.port_groups import compute_port_groups
+from routing.deadlock.proof import prove
+from routing.errors import OptionError
+from routing.port_groups import Rule
+from routing.simulate.escape import FAR
+from routing.simulate.network import Network
+
+
+@dataclass(frozen=True, eq=False)
+class NextChannels:
+    """Channels by which packets may leave each switch.
+
+    LIDs with the same channels share a *column*.  The channels of switch ``s`` and column ``k`` are
+    ``channel[first[i]:first[i + 1]]``, with i = s x columns + k.
+
+    Attributes
+    ----------
+    columns
+        Number of columns.
+    lid_column
+        int32[L], the column of each LID, or -1 if the LID has none.
+    first
+        int32[S x columns + 1].
+    channel
+        int32, channels of the simulation.
+    """
+
+    columns: int
+    lid_column: npt.NDArray[np.int32]
+    first: npt.NDArray[np.int32]
+    channel: npt.NDArray[np.int32]
+
+
+def shortest_channels(network: Network) -> NextChannels:
+    """List the channels on shortest paths.  LIDs whose paths end at the same switch share a column.
+
+    A packet has no choice at the last switch, so no channel is listed there.
+    """
+    arrays, hops = network.arrays, network.arrays.distance.astype(np.int64)
+    inside = np.flatnonzero((arrays.src < arrays.switches) & (arrays.dst < arrays.switches))
+    near, far = hops[arrays.src[inside]], hops[arrays.dst[inside]]
+    channel, goal = np.nonzero((far + 1 == near) & (near < FAR))
+    key = arrays.src[inside[channel]].astype(np.int64) * arrays.switches + goal
+    return _sorted(key, inside[channel], arrays.switches, arrays.switches, arrays.lid_switch)
+
+
+def grouped_channels(network: Network, rule: Rule) -> NextChannels:
+    """List the channels of the port groups of the network's tables.  Each LID has a column.
+
+    Parameters
+    ----------
+    network
+        Network with the tables.
+    rule
+        Rule by which the switches treat a packet that has to wait.
+
+    Raises
+    ------
+    OptionError
+        The SL depends on the sender's LID, or the SL2VL tables differ between ports.
+    RoutingError
+        The tables have a credit loop.
+    """
+    fabric, routing, arrays = network.fabric, network.routing, network.arrays
+    if routing.service_levels.by_source_lid:
+        raise OptionError("the SL depends on the sender's LID", remedy="use tables with SLs by LID or by switch")
+    if uniform_sl2vl(routing) is None:
+        raise OptionError("SL2VL tables differ between ports", remedy="use tables of nue or updn")
+    groups = compute_port_groups(fabric, routing, prove(fabric, routing), rule)
+    number = {at: c for c, at in enumerate(zip(arrays.src.tolist(), arrays.src_port.tolist(), strict=True))}
+    channels = fabric.channels
+    ports = zip(channels.src.tolist(), channels.port.tolist(), strict=True)
+    own = np.array([number[at] for at in ports], np.int32)
+    keys, values = [np.zeros(0, np.int64)], [np.zeros(0, np.int32)]
+    for row, lid in enumerate(groups.lids.tolist()):
+        chosen = np.flatnonzero(groups.channels(row))
+        keys.append(channels.src[chosen].astype(np.int64) * len(fabric.lids) + lid)
+        values.append(own[chosen])
+    lids = len(fabric.lids)
+    return _sorted(np.concatenate(keys), np.concatenate(values), fabric.switches, lids, np.arange(lids, dtype=np.int32))
+
+
+def _sorted(
+    key: npt.NDArray[np.int64],
+    channel: npt.NDArray[np.int32] | npt.NDArray[np.int64],
+    switches: int,
+    columns: int,
+    lid_column: npt.NDArray[np.int32],
+) -> NextChannels:
+    """Sort the channels by key (switch x columns + column) and channel."""
+    order = np.lexsort((channel, key))
+    first = np.searchsorted(key[order], np.arange(switches * columns + 1))
+    return NextChannels(columns, lid_column, first.astype(np.int32), channel[order].astype(np.int32))
