@@ -73,7 +73,7 @@ def throughput(fabric: Fabric, routing: Routing) -> tuple[float, float, float]:
 def main(argv: Sequence[str] | None = None) -> None:
     """Measure the port groups of all fabrics, and print a table row for each fabric."""
     parser_of("port_groups", __doc__).parse_args(argv)
-    print("fabric, engine, VLs | ports commit | ports escape | CPU s | proof CPU s | permutation: tables | commit | escape")
+    print("fabric, engine, VLs | ports commit | ports escape | CPU s | proof CPU s | tables | commit | escape")
     for words, engine, vls in CASES:
         fabric = read(words)
         routing = ENGINES[engine].route(fabric, EngineOptions(vls=vls))

@@ -103,12 +103,16 @@ def _option(*names: str, help: str, **how: Any) -> Callable[[Command], Command]:
     return click.option(*names, help=f"With --sweep: {help}", **how)
 
 
+COMMIT = "commit"
+"""Name of the scheme in which switches choose a port when a packet arrives."""
 _OPTIONS = (
     _option("-e", "--engine", "engines", multiple=True, metavar="ENGINE",
             help="tables to compare (default: updn and nue); may be given several times."),
     _option("--vls", type=click.IntRange(1, 15), metavar="N", help="data VLs (default: 8)."),
-    _option("--scheme", "schemes", multiple=True, type=click.Choice(["escape", "groups", "token", "bubble", "none"]),
-            help="adaptive routing, with escape paths of updn on one VL; may be given several times."),
+    _option("--scheme", "schemes", multiple=True,
+            type=click.Choice([COMMIT, "escape", "groups", "token", "bubble", "none"]),
+            help="adaptive routing; may be given several times. commit: switches choose the least loaded port of the "
+            "proven port groups of each engine's tables. Others: escape paths of updn on one VL."),
     _option("--pattern", "patterns", multiple=True, metavar="PATTERN",
             help="uniform (default), permutation, neighbour, tornado, transpose, bit-complement, bit-reverse, hotspot "
             "or incast; may be given several times."),
@@ -177,17 +181,23 @@ def make_curves(fabric: Fabric, options: dict[str, Any]) -> list[Curve]:
     from routing.simulate.patterns import pattern_traffic
 
     timing = Timing(buffer=options["buffer"])
-    networks = []
-    for name in options["engines"]:
+    networks: list[tuple[str, Network, str | None]] = []
+    commits = COMMIT in (options["schemes"] or ())
+    for name in options["engines"] or (("updn",) if commits else ()):
         if name not in ENGINES:
             raise OptionError(f"there is no engine {name!r}", remedy=f"use {', '.join(ENGINES)}")
         routing = ENGINES[name].route(fabric, EngineOptions(vls=options["vls"]))
-        networks.append((name, build_network(fabric, routing, timing), None))
-    if options["schemes"]:
+        network = build_network(fabric, routing, timing)
+        if options["engines"]:
+            networks.append((name, network, None))
+        if commits:
+            networks.append((f"{name}, {COMMIT}", network, COMMIT))
+    schemes = [scheme for scheme in options["schemes"] or () if scheme != COMMIT]
+    if schemes:
         escape = ENGINES["updn"].route(fabric, EngineOptions(vls=1))
         vls = max(options["vls"], 2)
         network = build_network(fabric, escape, timing, vls=vls)
-        networks += [(f"adaptive, {scheme}", network, scheme) for scheme in options["schemes"]]
+        networks += [(f"adaptive, {scheme}", network, scheme) for scheme in schemes]
     for pattern in options["patterns"]:
         # The result is not used: an unsuitable pattern raises its error here, before the first run.
         pattern_traffic(networks[0][1], pattern, 0.5)
@@ -198,14 +208,19 @@ def measure_point(curve: Curve, load: float, seed: int, settings: Settings) -> M
     """Simulate one curve at one offered load with one seed, in a worker process."""
     from routing.simulate.adaptive import Scheme
     from routing.simulate.load_curve import measure, simulation_of
+    from routing.simulate.mechanisms.port_choice import PortChoice
     from routing.simulate.patterns import PROCESSES, pattern_traffic
 
     traffic = pattern_traffic(
         curve.network, curve.pattern, load, process=PROCESSES[settings.process], burst=settings.burst,
         bytes=settings.message, mtu=settings.packet, seed=seed,
     )  # fmt: skip
-    scheme = None if curve.scheme is None else Scheme[curve.scheme.upper()]
-    return measure(simulation_of(curve.network, traffic, scheme, speedup=settings.speedup, seed=seed), traffic, load)
+    scheme = None if curve.scheme in (None, COMMIT) else Scheme[curve.scheme.upper()]
+    mechanisms = [PortChoice()] if curve.scheme == COMMIT else []
+    simulation = simulation_of(
+        curve.network, traffic, scheme, mechanisms=mechanisms, speedup=settings.speedup, seed=seed
+    )
+    return measure(simulation, traffic, load)
 
 
 def measure_all(

@@ -20,6 +20,7 @@ import numpy.typing as npt
 from routing.errors import OptionError
 from routing.simulate.adaptive import Adaptive, AdaptiveSimulation, Scheme, simulate_adaptive
 from routing.simulate.latency import Latencies
+from routing.simulate.mechanisms.base import Mechanism
 from routing.simulate.network import Network
 from routing.simulate.options import Switching
 from routing.simulate.patterns import offered_rate
@@ -150,17 +151,24 @@ def mean_and_error(values: Sequence[float]) -> tuple[float, float | None]:
 
 
 def simulation_of(
-    network: Network, traffic: Traffic, scheme: Scheme | None, *, speedup: int = 1, seed: int = 1
+    network: Network,
+    traffic: Traffic,
+    scheme: Scheme | None,
+    *,
+    mechanisms: Sequence[Mechanism] = (),
+    speedup: int = 1,
+    seed: int = 1,
 ) -> Simulation | AdaptiveSimulation:
     """Set up a simulation with fixed tables, or with a scheme of adaptive routing whose escape paths are the tables.
 
     The time limits of a scheme are those of the included scenarios: a packet counts as stuck after one packet time.
 
-    ``scheme`` None means fixed tables.  ``speedup`` is the number of packets that an input of a switch can send at
-    once.
+    ``scheme`` None means fixed tables, to which ``mechanisms`` can be attached.  ``speedup`` is the number of packets
+    that an input of a switch can send at once.
     """
     if scheme is None:
-        return simulate(network, traffic, switching=Switching(speedup=speedup, seed=seed))
+        switching = Switching(speedup=speedup, seed=seed)
+        return simulate(network, traffic, switching=switching, mechanisms=mechanisms)
     packet = max(1, round(max(message_interval(network, flow.source, 1.0, traffic.mtu) for flow in traffic.flows)))
     adaptive = Adaptive(
         scheme, ca_vls=network.vls - (scheme is Scheme.ESCAPE), stay=scheme is Scheme.ESCAPE, detect=packet,

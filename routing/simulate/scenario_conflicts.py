@@ -9,6 +9,7 @@ from routing.formats.toml_text import Toml
 
 TWO_CASES, ONE = "make two cases of it", "leave one of the two out"
 FIRST_TABLES = "bubble, whose rings are those of the first tables"
+FIRST_PORTS = "port_choice, whose ports are those of the first tables, beside"
 CONFLICTS = (
     ("watch", "change", "a watch beside a change or a fault", TWO_CASES),
     ("watch", "fault", "a watch beside a change or a fault", TWO_CASES),
@@ -23,6 +24,12 @@ CONFLICTS = (
     ("re-route", "bubble", f"a re-route beside {FIRST_TABLES}", ONE),
     ("recn", "bubble", "recn beside bubble, which does not protect set-aside VLs", ONE),
     ("replies", "bubble", "replies beside bubble, which does not protect the VLs of replies", ONE),
+    ("port_choice", "change", f"{FIRST_PORTS} a change", ONE),
+    ("port_choice", "watch", f"{FIRST_PORTS} a watch", ONE),
+    ("port_choice", "re-route", f"{FIRST_PORTS} a re-route", ONE),
+    ("port_choice", "Loop Breaker", f"{FIRST_PORTS} Loop Breaker, which writes tables", ONE),
+    ("port_choice", "recn", "port_choice beside recn, which follows the paths of the tables", ONE),
+    ("port_choice", "bubble", "port_choice beside bubble, whose rings follow the paths of the tables", ONE),
 )  # fmt: skip
 """Pairs of parts of a case that exclude each other, with what the error says, and its remedy."""
 
@@ -41,6 +48,7 @@ def check_conflicts(file: Toml, case: Mapping[str, Any], *where: str | int) -> N
         "re-route": rerouted,
         "re-route beside a change": "change" in case and rerouted,
         "Deadlock Breaker": case.get("remedy", {}).get("breaker") == "deadlock",
+        "Loop Breaker": case.get("remedy", {}).get("breaker") == "loop",
     }
     for part, other, problem, remedy in CONFLICTS:
         if parts.get(part) and parts.get(other):

@@ -36,8 +36,8 @@ class PortChoice(CaseMechanism):
     Attributes
     ----------
     shortest
-        Whether switches choose among all ports on shortest paths, so that the network can deadlock.  If not, they choose
-        among the ports of the proven port groups.
+        Whether switches choose among all ports on shortest paths, so that the network can deadlock.  If not, they
+        choose among the ports of the proven port groups.
     """
 
     name: ClassVar[str] = "port-choice"

@@ -1,5 +1,6 @@
 """ibnue simulate, as a user meets it."""
 
+import csv
 import json
 
 import pytest
@@ -140,6 +141,16 @@ def test_a_sweep_over_loads_has_a_row_for_each_point(tmp_path):
     assert len(rows) == 5
     assert all(row.endswith(",settled") for row in rows[1:])
     assert (tmp_path / "sweep-neighbour.svg").read_text().count("<polyline") == 4
+
+
+def test_a_sweep_with_port_groups_of_each_engine(tmp_path):
+    words = ("-e", "updn", "-e", "nue", "--scheme", "commit", "--pattern", "tornado", "--loads", "0.9", "--seeds", "1")
+    result = run("kary-ntree:4,2", "--sweep", *words, "--csv", tmp_path / "points.csv")
+    assert result.exit_code == 0, result.output
+    with (tmp_path / "points.csv").open() as file:
+        accepted = {row["routing"]: float(row["accepted"]) for row in csv.DictReader(file)}
+    assert list(accepted) == ["updn", "updn, commit", "nue", "nue, commit"]
+    assert all(accepted[f"{engine}, commit"] > 0.85 for engine in ("updn", "nue"))
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ MECHANISMS = {
     "qcn": "qcn = { sample = 2 }",
     "recn": "recn = { set_aside = 1, threshold = 2, spread = 1 }",
     "bubble": "bubble = { }",
+    "port choice": "port_choice = { shortest = true }",
     "injection limit": "injection_limit = { packets = 3 }",
     "replies": "replies = { sl = 1, outstanding = 2, bytes = 256 }",
     "back-off": "replies = { sl = 1, forward_sl = 0, bytes = 64, input = 1, output = 1, outstanding = 3, backoff = 5 }",
@@ -83,6 +84,12 @@ REFUSED = (
     ("bubble", "change.*|paths.*|watch|re-route", "beside bubble, whose rings are those of the first tables"),
     ("bubble", "recn", "beside bubble, which does not protect set-aside VLs"),
     ("bubble", REPLIES, "beside bubble, which does not protect the VLs of replies"),
+    (
+        "port choice",
+        "change.*|paths.*|watch|re-route|Loop Breaker",
+        "has port_choice, whose ports are those of the first tables, beside",
+    ),
+    ("port choice", "recn|bubble", "has port_choice beside .* the paths of the tables"),
 )
 
 

@@ -1,4 +1,4 @@
-"""Switches that choose a port for each packet, beside their slow twin, and what the choice does to throughput and loops."""
+"""Switches that choose a port for each packet, beside their slow twin, and the effect on throughput and deadlock."""
 
 import random
 

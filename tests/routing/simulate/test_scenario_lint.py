@@ -29,6 +29,7 @@ VALUES = {
     "from": "1", "until": "9", "remedy": "{ hoq = 100 }", "change": '{ how = "at once", at = 10 }', "wire": "2",
     "fault": '[{ cable = ["a", "b"], at = 10 }]', "arbitration": '"random"', "inputs": '"fifo"', "buffer": "9",
     "congestion": "{ threshold = 2 }", "qcn": "{ sample = 2 }", "recn": "{ set_aside = 1 }", "bubble": "{ }",
+    "port_choice": "{ shortest = true }",
     "injection_limit": "{ packets = 2 }", "replies": "{ input = 2 }",
     "retransmission": "{ timeout = 9 }", "request_grant": '{ scheme = "implicit" }',
     "workload": '{ collective = "ring-allreduce", bytes = 64 }',
