@@ -1,9 +1,9 @@
 """Simulate switches that choose a port for each arriving packet: the least loaded port of the packet's port group.
 
-Switches with adaptive routing in the field choose a port when a packet arrives, by the lengths of the output queues
-(Mellanox's description of adaptive routing; the rule of a real switch is not public).  The packet then waits for this
-port.  So the port groups are those of the rule ``commit`` (:mod:`routing.deadlock.port_groups`), which are proven free
-of deadlock.  The schemes of :mod:`routing.simulate.adaptive` choose again while a packet waits.
+A packet that has arrived waits for its port, and does not change it.  So the port groups are those of the rule
+``commit`` (:mod:`routing.deadlock.port_groups`), which are proven free of deadlock.  The schemes of
+:mod:`routing.simulate.adaptive` choose again while a packet waits.  Vendors do not publish how their switches compare
+ports; here the numbers of queued packets count.
 
 This mechanism is a part of simulations with output queues.  So it can be combined with all remedies, with congestion
 control and with link faults.
