@@ -192,6 +192,7 @@ static void report(void *data, osm_epi_event_id_t event, void *about)
     log_warnings(plugin);
     if (event == OSM_EVENT_ID_SUBNET_UP && may_use_nodes(plugin)) {
         ibnue_arbitration_report(plugin);
+        ibnue_sl2vl_report(plugin);
         ibnue_policies_apply(plugin);
         ibnue_shadow_look(plugin);
     }

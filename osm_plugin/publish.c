@@ -213,6 +213,20 @@ static void set_sl2vl(const struct ibnue_service *service, const osm_node_t *nod
         ib_slvl_table_set(table, sl, ports && !node->sw ? sl % service->vls : vl[sl] & 15);
 }
 
+/* Return whether OpenSM cuts a table before it writes the table.  OpenSM masks VLs to the operational VLs that the port
+ * has at this moment, and raises the operational VLs only later in the sweep. */
+static int is_cut(const osm_physp_t *port, const ib_slvl_table_t *table)
+{
+    unsigned code = ib_port_info_get_op_vls(&port->port_info), mask = code ? (1u << (code - 1)) - 1 : 0;
+    int cut = 0;
+
+    for (uint8_t sl = 0; sl < 16; sl++) {
+        unsigned vl = ib_slvl_table_get(table, sl);
+        cut |= vl != 15 && (vl & mask) != vl;
+    }
+    return cut;
+}
+
 /* Fill an SL-to-VL table (OpenSM's callback update_sl2vl).  If all paths use one VL, the administrator's table is
  * kept. */
 void ibnue_update_sl2vl(void *context, osm_physp_t *port, uint8_t in_port, uint8_t out_port, ib_slvl_table_t *table)
@@ -220,7 +234,10 @@ void ibnue_update_sl2vl(void *context, osm_physp_t *port, uint8_t in_port, uint8
     struct ibnue_engine *engine = context;
     const struct ibnue_service *service = ibnue_service_hold(engine);
 
-    if (service && service->vls > 1)
+    if (service && service->vls > 1) {
         set_sl2vl(service, port->p_node, in_port, out_port, table);
+        /* Ports without a cable, and port 0 of switches, carry no traffic of a channel. */
+        engine->plugin->narrow += osm_physp_get_remote(port) && is_cut(port, table);
+    }
     ibnue_service_release(engine);
 }

@@ -7,6 +7,7 @@
 
 #include <opensm/osm_partition.h>
 #include <opensm/osm_qos_policy.h>
+#include <opensm/osm_sm.h>
 
 /* Blocks 0 and 1 of a port are its low-priority table, and blocks 2 and 3 its high-priority table. */
 #define HIGH_BLOCK 2
@@ -241,4 +242,27 @@ void ibnue_arbitration_report(struct ibnue_plugin *plugin)
             now->missing);
     *last = *now;
     *now = (struct ibnue_arbitration){.vls = 0};
+}
+
+/* Log at the end of a sweep if OpenSM has cut SL-to-VL tables to fewer VLs.  This happens if ports got more operational
+ * VLs in this sweep.  Request a heavy sweep, which writes the whole tables, unless the previous sweep was such a
+ * sweep. */
+void ibnue_sl2vl_report(struct ibnue_plugin *plugin)
+{
+    uint32_t now = plugin->narrow, last = plugin->last_narrow;
+
+    plugin->narrow = 0;
+    plugin->last_narrow = now;
+    if (now && !last) {
+        SAY(plugin, OSM_LOG_INFO,
+            "ibnue: SL-to-VL tables: ports had fewer VLs than the tables use, so OpenSM has cut %u tables; another sweep"
+            " writes them as proven\n",
+            now);
+        plugin->osm->subn.force_heavy_sweep = TRUE;
+        osm_sm_signal(&plugin->osm->sm, OSM_SIGNAL_SWEEP);
+    } else if (now && now != last)
+        SAY(plugin, OSM_LOG_ERROR,
+            "ERR IBN40: SL-to-VL tables: %u tables are still cut to the fewer VLs that their ports have; the tables in"
+            " the switches are not the proven ones\n",
+            now);
 }

@@ -248,6 +248,7 @@ struct ibnue_plugin {
     /* attributes of the QoS policy file when it was last read */
     struct ibnue_stamp policy_file;
     struct ibnue_arbitration arbitration, last_arbitration; /* VL arbitration in this sweep, and in the one before */
+    uint32_t narrow, last_narrow; /* number of SL-to-VL tables that OpenSM has cut in this sweep, and in the one before */
     struct ibnue_policies *policies;                        /* values that the rules demand of ports, NULL: none */
     struct ibnue_status status;                             /* counts of errors and sweeps for the status file */
     /* memory that is shared only with the shadow engine's worker */
@@ -288,6 +289,7 @@ IBNUE_HIDDEN void ibnue_qos_sls(const struct ibnue_plugin *plugin, uint32_t *pol
 IBNUE_HIDDEN void ibnue_update_vlarb(void *context, osm_physp_t *port, uint8_t number, ib_vl_arb_table_t *block,
                                      unsigned length, unsigned block_number);
 IBNUE_HIDDEN void ibnue_arbitration_report(struct ibnue_plugin *plugin);
+IBNUE_HIDDEN void ibnue_sl2vl_report(struct ibnue_plugin *plugin);
 
 /* The function of embed.c, declared next, starts the Python interpreter inside OpenSM. */
 IBNUE_HIDDEN int ibnue_python_start(char *why);

@@ -2,11 +2,13 @@
 sees no loop."""
 
 import random
+import signal
 import zlib
 
 import pytest
 from campaigns import without_slow
-from plugin_lab import expected_lfts, sweep_options
+from plugin_lab import expected_lfts, logged, sweep_options
+from waiting import until
 
 from ibsim_fixtures.catalogue import FIXTURES
 from routing.engines import ENGINES
@@ -68,6 +70,20 @@ def test_before_and_after_faults(live, name):
             lab.ibsim.unlink(device, port)
         assert lab.opensm.resweep().engine == "ibnue-nue"
         engine_and_switches_agree(lab)
+
+
+def test_vls_that_are_raised_while_opensm_runs_are_in_the_switches_after_another_sweep(live):
+    """OpenSM raises the VLs of the ports only after it has written SL2VL tables for the ports' old VLs."""
+    config = {"qos": True, "max_op_vls": 2, "sweep_interval": 0}
+    with live(FIXTURES["torus-4x4"].path, "ibnue-nue,no_fallback", toml="stability = 'fresh'", config=config) as lab:
+        conf = lab.opensm.folder / "opensm.conf"
+        conf.write_text(conf.read_text().replace("max_op_vls 2", "max_op_vls 4"))
+        lab.opensm.signal(signal.SIGHUP)
+        until(lambda: max(max(row) for row in lab.switch_sl2vl().values()) == VLS - 1)
+        engine_and_switches_agree(lab)
+        assert len(logged(lab, "OpenSM has cut [0-9]+ tables; another sweep writes them as proven")) == 1
+        lab.opensm.resweep()
+        assert logged(lab, "IBN40") == []
 
 
 @pytest.mark.slow
