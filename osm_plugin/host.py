@@ -359,10 +359,13 @@ class Host:
         return Path(self._opensm_log).parent / "ibnue-worker.log" if self._opensm_log.startswith("/") else None
 
     def _open_log(self) -> IO[bytes] | None:
-        folder = self._log_path()
+        path = self._log_path()
         try:
-            return None if folder is None else folder.open("ab")
-        except OSError:
+            return None if path is None else path.open("ab")
+        except OSError as problem:
+            self._remarks.append(
+                f"the worker's log is not written: {path}: {(problem.strerror or str(problem)).lower()}"
+            )
             return None
 
     def _follow_log(self) -> None:

@@ -55,7 +55,7 @@ class State:
 
     def take_remarks(self) -> list[str]:
         """Return the pending lines for OpenSM's log, each of them only once."""
-        report, self.remarks = self.remarks, []
+        report, self.remarks = list(dict.fromkeys(self.remarks)), []
         return report
 
     def refresh(self, path: Path | None, *, threads: int) -> None:

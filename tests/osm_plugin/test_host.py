@@ -35,6 +35,14 @@ def test_a_worker_that_is_found_dead_when_it_is_needed_is_reported(host, tmp_pat
     assert host.check_worker() == ""
 
 
+def test_a_log_file_that_cannot_be_opened_is_reported_once(host, tmp_path):
+    config = tmp_path / "ibnue.toml"
+    config.write_text("log_file = 'none/worker.log'\n")
+    host.start(f"--config {config}", str(tmp_path / "opensm.log"))
+    wanted = f"the worker's log is not written: {tmp_path}/none/worker.log: no such file or directory"
+    assert [host.check_worker(), host.check_worker()] == [wanted, ""]
+
+
 def test_a_shadow_worker_that_dies_before_its_message_is_reported_once(host, tmp_path):
     config = tmp_path / "ibnue.toml"
     config.write_text("shadow = 'nue'\n")

@@ -281,6 +281,14 @@ def test_a_file_that_cannot_be_written_is_named(tmp_path, torus, started, positi
     assert any(remark.startswith(f"state not saved: {path}: ") and why in remark for remark in state.take_remarks())
 
 
+def test_a_remark_that_occurs_twice_is_logged_once(started):
+    state = started(None)
+    state.take_remarks()
+    for line in ("a", "b", "a"):
+        state.remark(line)
+    assert (state.take_remarks(), state.take_remarks()) == (["a", "b"], [])
+
+
 def test_a_file_that_never_answers_stops_nothing_and_is_waited_for_once(tmp_path, torus, degraded):
     os.mkfifo(path := tmp_path / "s.npz")  # whoever opens it for reading waits for a writer
     state = State(timeout=0.05)
