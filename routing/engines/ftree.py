@@ -12,7 +12,7 @@ from routing.engines.base import LONGER_PATHS, EngineOptions, Offers, Promise, r
 from routing.engines.destinations import Destinations, forwarding_tables, inverse_capacity
 from routing.engines.provenance import provenance
 from routing.engines.roots import named_roots
-from routing.engines.tree_paths import TOLERANCE, channel_ceilings, excess_utilisation, may_descend
+from routing.engines.tree_paths import TOLERANCE, channel_ceilings, excess_utilisation, has_equal_leaves, may_descend
 from routing.engines.vl_assignment import round_robin_sls, vl_tables, vls_allowed
 from routing.fabric import Fabric
 from routing.formats.guid_files import read_guid_list
@@ -145,7 +145,7 @@ def better_by_descent(
     utilisation = load * inverse_rate
     given = np.maximum(utilisation / ceiling - 1.0, 0.0)
     # With any tables, the highest utilisation is at least the highest ceiling, that of the leaf with the fewest links.
-    least_peak = ceiling.max(initial=0.0) if _has_equal_leaves(fabric) else 0.0
+    least_peak = ceiling.max(initial=0.0) if has_equal_leaves(fabric) else 0.0
     if given.max(initial=0.0) <= TOLERANCE or utilisation.max() <= (1.0 + TOLERANCE) * least_peak:
         return None
     trees = tree_tables(
@@ -173,18 +173,12 @@ def _order(fabric: Fabric, level: npt.NDArray[np.int32]) -> TreeOrder | None:
     A tree is regular if no link is missing, all links have one speed, and all leaves the same number of end ports.
     """
     order = TreeOrder(level, TreeGraph.of(fabric.channels, level, inverse_capacity(fabric)).position, 0)
-    if _has_equal_leaves(fabric) and is_whole(fabric, tree_slots(fabric, order)):
+    if has_equal_leaves(fabric) and is_whole(fabric, tree_slots(fabric, order)):
         return None
     found = tree_order(fabric)
     if found is not None and found.longer == 0 and np.array_equal(found.level, level):
         return found
     return order if reaches_all(fabric, order.position) else None
-
-
-def _has_equal_leaves(fabric: Fabric) -> bool:
-    """Return whether all links have one speed, and all leaves the same number of end ports."""
-    ends, speeds = np.unique(fabric.senders_at[fabric.senders_at > 0]), np.unique(fabric.channels.capacity)
-    return len(ends) <= 1 and len(speeds) <= 1
 
 
 def compute_nodes(fabric: Fabric, options: EngineOptions) -> npt.NDArray[np.bool_]:

@@ -17,7 +17,15 @@ from routing.fabric import Fabric
 from routing.quality import channel_loads
 from routing.tables import Routing
 from routing.trees.closed_form import Leaves, NotATree, route_tree
-from routing.trees.descent import LEAST_SWEEPS, affordable_sweeps, ceilings, is_whole, tree_slots, tree_tables
+from routing.trees.descent import (
+    LEAST_SWEEPS,
+    MOST_SWEEPS,
+    affordable_sweeps,
+    ceilings,
+    is_whole,
+    tree_slots,
+    tree_tables,
+)
 from routing.trees.levels import MOST_LONGER, TreeOrder, tree_order
 
 OBJECTIVE_REFUSAL = (
@@ -37,6 +45,12 @@ MOST_EXCESS = 0.05
 :data:`MOST_VISITS`.  The limit rises with the visits that the descent would need."""
 LOWER_PEAK = 1.02
 """Factor by which the highest utilisation of the closed form has to be lower if it is to replace a descent."""
+ENOUGH_SWEEPS = 4
+"""Number of passes of the descent on trees with equal leaves, and nearly as many links as end ports between all
+levels.  Further passes do not balance these trees better.
+"""
+FULL = 0.8
+"""Least number of links between two levels of such a tree, relative to the number of end ports."""
 CLOSED_FORM_PASSES = 2
 """Number of passes of the closed form over entries that it leaves open."""
 
@@ -107,7 +121,7 @@ def tree_paths(fabric: Fabric, destinations: Destinations, options: EngineOption
     order = tree_order(fabric)
     if order is None or order.longer > MOST_LONGER:
         return None
-    sweeps = affordable_sweeps(fabric, len(destinations.lid), options.effort)
+    sweeps = _sweeps(fabric, destinations, order.level, options)
     if sweeps == 0:
         return None
     if closed is None and not is_whole(fabric, tree_slots(fabric, order)):
@@ -119,7 +133,7 @@ def tree_paths(fabric: Fabric, destinations: Destinations, options: EngineOption
         lid=destinations.lid,
         inverse_capacity=inverse_rate,
         sources=fabric.source_weight_at.astype(np.float64),
-        sweeps=sweeps if options.passes is None else options.passes + 1,
+        sweeps=sweeps,
         seed=options.seed,
         start=None if closed is None else closed.lft,
     )
@@ -177,6 +191,22 @@ def may_descend(fabric: Fabric, destinations: Destinations, options: EngineOptio
 def _least_visits(fabric: Fabric, destinations: Destinations) -> float:
     """Return the number of channels that the descent compares if it makes only ``LEAST_SWEEPS`` passes."""
     return LEAST_SWEEPS * len(destinations.lid) * len(fabric.channels) / 2
+
+
+def _sweeps(fabric: Fabric, destinations: Destinations, level: npt.NDArray[np.int32], options: EngineOptions) -> int:
+    """Return the number of passes of the descent; 0 if it needs too much memory.
+
+    The number is that of the options, or what the effort allows.  Up to effort 1, trees that are too large for
+    ``MOST_SWEEPS`` passes get only :data:`ENOUGH_SWEEPS` if these are enough.  ``level`` is the level of each switch,
+    int32[S].
+    """
+    sweeps = affordable_sweeps(fabric, len(destinations.lid), options.effort)
+    if sweeps and options.passes is not None:
+        return options.passes + 1
+    if not ENOUGH_SWEEPS < sweeps < MOST_SWEEPS or options.effort > 1.0 or not has_equal_leaves(fabric):
+        return sweeps
+    links = np.bincount(level[fabric.channels.src], level[fabric.channels.dst] > level[fabric.channels.src])
+    return ENOUGH_SWEEPS if links[: level.max()].min(initial=np.inf) >= FULL * fabric.senders_at.sum() else sweeps
 
 
 def excess_utilisation(
@@ -256,6 +286,12 @@ def _is_good_enough(fabric: Fabric, destinations: Destinations, closed: _ClosedF
     excess = excess_utilisation(fabric, destinations, closed.load, closed.level, options).max(initial=0.0)
     most = MOST_EXCESS * _least_visits(fabric, destinations) / MOST_VISITS
     return closed.is_shortest and float(excess) * options.effort <= most
+
+
+def has_equal_leaves(fabric: Fabric) -> bool:
+    """Return whether all links have one speed, and all leaves the same number of end ports."""
+    ends, speeds = np.unique(fabric.senders_at[fabric.senders_at > 0]), np.unique(fabric.channels.capacity)
+    return len(ends) <= 1 and len(speeds) <= 1
 
 
 def _is_regular(fabric: Fabric) -> bool:

@@ -8,7 +8,15 @@ from routing.deadlock.proof import prove
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
 from routing.engines.destinations import Destinations, inverse_capacity
-from routing.engines.tree_paths import CLOSED_FORM_PASSES, _all_shortest, _flows, _least_load, may_descend
+from routing.engines.tree_paths import (
+    CLOSED_FORM_PASSES,
+    ENOUGH_SWEEPS,
+    _all_shortest,
+    _flows,
+    _least_load,
+    _sweeps,
+    may_descend,
+)
 from routing.fabric import NodeKind
 from routing.quality import all_to_all_share, channel_loads, measure
 from routing.quality.flows import Flows
@@ -93,6 +101,26 @@ def test_least_load_is_the_sum_of_flows_times_distances(arguments, missing):
     assert _least_load(fabric, sources, mass) == pytest.approx(sources @ distance @ mass)
     assert _least_load(fabric, np.zeros(fabric.switches), mass) == 0.0
     assert _least_load(fabric, sources, np.zeros(fabric.switches)) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("kind", "arguments", "cas", "effort", "is_enough"),
+    [
+        ("kary-ntree", ["9", "3"], 10, 1.0, True),
+        ("kary-ntree", ["9", "3"], 10, 1.5, False),  # more effort is asked for
+        ("kary-ntree", ["9", "3"], 12, 1.0, False),  # too few links for the end ports
+        ("xgft", ["12x12x6", "1x6x6"], None, 1.0, False),  # a level with few links
+        ("kary-ntree", ["4", "3"], 5, 1.0, False),  # so small that all passes take little time
+    ],
+)
+def test_few_passes_are_made_on_large_regular_trees_with_nearly_full_bandwidth(kind, arguments, cas, effort, is_enough):
+    fabric = generate(kind, arguments, **({} if cas is None else {"cas": cas}))
+    order = tree_order(fabric)
+    assert order is not None
+    sweeps = _sweeps(fabric, Destinations.of(fabric), order.level, EngineOptions(effort=effort))
+    assert (sweeps == ENOUGH_SWEEPS) == is_enough
+    assert sweeps >= ENOUGH_SWEEPS
+    assert _sweeps(fabric, Destinations.of(fabric), order.level, EngineOptions(passes=6)) == 7
 
 
 def test_switches_without_cas_are_routed():
