@@ -79,10 +79,10 @@ static void copy_network(ibn_sim *sim, const ibn_sim_network *network)
     sim->watch = copy(NULL, (int64_t)sizeof(ibn_watch) * sim->vcs, failed);
     sim->touched = copy(NULL, 4LL * sim->channels, failed);
     sim->marked = copy(NULL, 2LL * sim->channels, failed);
-    int64_t ports = sim->options.speedup ? 8LL * IBN_PORT_WORDS * sim->switches : 0;
-    sim->full_inputs = copy(NULL, ports, failed);
-    sim->awaiting = copy(NULL, ports, failed);
-    sim->touch_key = copy(NULL, sim->options.speedup ? 8LL * sim->channels : 0, failed);
+    int64_t limited = sim->options.speedup ? sim->switches : 0;
+    sim->input_ends = copy(NULL, 8LL * sim->channels * sim->options.speedup, failed);
+    sim->outputs = copy(NULL, 8 * IBN_PORT_WORDS * limited, failed);
+    sim->competing = copy(NULL, 4 * limited, failed);
     sim->to_check = copy(NULL, sim->options.xoff ? 4 * sim->vcs : 0, failed);
 }
 
@@ -146,7 +146,7 @@ static void set_queues(ibn_sim *sim)
     sim->words = (most + 63) / 64;
     sim->in_turn = sim->words == 1 && sim->options.arbitration == ARBITER_ROUND_ROBIN;
     sim->plain = sim->in_turn && !sim->options.arbiters && !sim->options.single_fifo && !sim->freed_first && !sim->aging
-                 && !sim->options.speedup && !(sim->hooks & (IBN_HOOK_QUEUED | IBN_HOOK_ROOM | IBN_HOOK_VL | IBN_HOOK_OUTPUT));
+                 && !(sim->hooks & (IBN_HOOK_QUEUED | IBN_HOOK_ROOM | IBN_HOOK_VL | IBN_HOOK_OUTPUT));
     sim->failed |= queues > INT32_MAX;
     sim->queue = sim->failed ? NULL : none(2 * queues, &sim->failed);
     sim->mask = sim->words > 1 ? copy(NULL, 8LL * sim->vcs * sim->words, &sim->failed) : NULL;
@@ -234,8 +234,8 @@ void ibn_simulate_free(ibn_sim *sim)
         sim->distance,  sim->lid_switch,  sim->lid_device,  sim->hoq,   sim->lifetime, sim->detect,      sim->repeat,
         sim->release,   sim->stall_count, sim->breaker,     sim->extra, sim->vlarb,    sim->flow,        sim->lists,
         sim->trace,     sim->event,       sim->slot,        sim->heap,  sim->later,    sim->touched,     sim->marked,
-        sim->to_check,  sim->busy_slots,  sim->packet,      sim->clcm,  sim->log,      sim->full_inputs, sim->awaiting,
-        sim->touch_key,
+        sim->to_check,  sim->busy_slots,  sim->packet,      sim->clcm,  sim->log,      sim->input_ends,  sim->outputs,
+        sim->competing,
     };
     ibn_simulate_detach(sim);
     for (unsigned i = 0; i < sizeof parts / sizeof *parts; i++)

@@ -1,7 +1,7 @@
 /* Limit of a switch's crossbar: an input may send only a given number of packets at one time, each to another channel.
  *
- * The functions of this file are used only if options.speedup is above 0.  In the masks, bit n stands for input or
- * output number n of a switch. */
+ * The limit is options.speedup; 0: there is no limit.  An input that is busy causes no event, unless
+ * a channel waits for it.  An input has the number of the channel that leaves the switch by the port of the input. */
 #ifndef IBNUE_INTERNAL_SIM_CROSSBAR_H
 #define IBNUE_INTERNAL_SIM_CROSSBAR_H
 
@@ -9,27 +9,44 @@
 
 #define IBN_PORT_WORDS 4 /* number of 64-bit words in a mask with one bit for each port of a switch */
 
-/* Return whether an input of a switch already sends as many packets as the crossbar allows at one time. */
-static inline int ibn_simulate_input_full(const ibn_sim *sim, int32_t device, int32_t input)
+/* Return the tick from which on an input can send another packet, or 0 if the number of packets has no limit.  `input`
+ * is the number of the input at the device that sends on channel c. */
+static inline int64_t ibn_simulate_input_free_at(const ibn_sim *sim, int32_t c, int32_t input)
 {
-    return sim->full_inputs[device * IBN_PORT_WORDS + (input >> 6)] >> (input & 63) & 1;
+    if (!sim->options.speedup || !sim->channel[c].from_switch)
+        return 0;
+    return sim->input_ends[(int64_t)(sim->out_first[sim->channel[c].src] + input) * sim->options.speedup];
 }
 
-/* Record that channel c waits for an input that is busy with other packets.  When an input of the switch becomes free,
- * channel c is arbitrated again. */
-static inline void ibn_simulate_await_input(ibn_sim *sim, int32_t c)
-{
-    int32_t device = sim->channel[c].src, output = c - sim->out_first[device];
-    sim->awaiting[device * IBN_PORT_WORDS + (output >> 6)] |= 1ull << (output & 63);
-}
-
-/* Record that the input of channel c sends one more packet until tick `end`. */
-static inline void ibn_simulate_occupy_input(ibn_sim *sim, int32_t c, int64_t end)
+/* Record that channel c waits for an input that is busy until tick `time`, when channel c is arbitrated again. */
+static inline void ibn_simulate_await_input(ibn_sim *sim, int32_t c, int64_t time)
 {
     ibn_channel *channel = &sim->channel[c];
-    if (++channel->sending == sim->options.speedup)
-        sim->full_inputs[channel->dst * IBN_PORT_WORDS + (channel->in_index >> 6)] |= 1ull << (channel->in_index & 63);
-    ibn_simulate_at(sim, end, EV_INPUT, c, 0);
+    if (channel->awaits && channel->awaits <= time)
+        return;
+    channel->awaits = time;
+    ibn_simulate_at(sim, time, EV_INPUT, c, 0);
+}
+
+/* Handle the event that an input for which channel c waits may send again. */
+static inline void ibn_simulate_input_free(ibn_sim *sim, int32_t c)
+{
+    if (sim->channel[c].awaits == sim->now)
+        sim->channel[c].awaits = 0;
+    ibn_simulate_touch(sim, c);
+}
+
+/* Record that the input of channel c sends one more packet until tick `end`.  The first of the ticks of an input is the
+ * earliest one. */
+static inline void ibn_simulate_occupy_input(ibn_sim *sim, int32_t c, int64_t end)
+{
+    int32_t count = sim->options.speedup, least = 0;
+    int64_t *ends = &sim->input_ends[(int64_t)sim->channel[c].reverse * count];
+    ends[0] = end;
+    for (int32_t i = 1; i < count; i++)
+        least = ends[i] < ends[least] ? i : least;
+    ends[0] = ends[least];
+    ends[least] = end;
 }
 
 #endif

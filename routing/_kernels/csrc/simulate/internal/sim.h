@@ -19,7 +19,7 @@ enum {
     EV_DELIVER, /* Kind of event: the tail of a packet has reached a CA.  Subject: the packet. */
     EV_INJECT,  /* Kind of event: a flow can send its next packet.  Subject: the flow. */
     EV_EXPOSE,  /* Kind of event: the next packet of a single FIFO can be forwarded.  Subject: the VC. */
-    /* Kind of event: an input of a switch has finished sending a packet.  Subject: the channel into the switch. */
+    /* Kind of event: an input for which a channel waits has finished sending a packet.  Subject: the channel. */
     EV_INPUT,
     /* Kind of event: a pause message reaches the sender of a VC.  Subject: the VC.  Value: number of the message. */
     EV_PAUSE,
@@ -224,11 +224,9 @@ typedef struct {
         from_switch,     /* 1: the sender is a switch, 0: a CA or router */
         to_switch,       /* 1: the receiver is a switch, 0: a CA or router */
         dst_port,        /* port number at the receiver */
-        ages,            /* 1: packets that are queued for the channel have a lifetime limit, else 0 */
-        /* number of packets that the receiver is forwarding from this channel; counted only if the crossbar is
-         * limited */
-        sending;
-    uint8_t spare[28]; /* bytes that are not used, so that the struct fills its second cache line */
+        ages;            /* 1: packets that are queued for the channel have a lifetime limit, else 0 */
+    int64_t awaits;    /* tick of the first pending EV_INPUT event of the channel; 0: there is none */
+    uint8_t spare[16]; /* bytes that are not used, so that the struct fills its second cache line */
 } ibn_channel;
 
 /* The part of a channel's state that the receiving device needs to forward a packet.  A copy of this part is in a
@@ -412,15 +410,18 @@ struct ibn_sim {
     /* [heap_room] events that are due too late for the timing wheel, as a binary heap ordered by tick */
     ibn_distant *heap;
     ibn_event *later;      /* [later_room] events of one kind while they are being sorted */
-    /* [switches][4] bit n is set if input n of the switch sends as many packets as the crossbar allows */
-    uint64_t *full_inputs,
-        *awaiting;         /* [switches][4] bit n is set if output n of the switch has packets that wait for an input */
-    /* [channels] sort key of each channel in `touched`; allocated only if the crossbar is limited */
-    int64_t *touch_key;
+    /* [channels][speedup] for each input of a switch: ticks until which its latest packets leave, the earliest first;
+     * allocated only if the crossbar is limited */
+    int64_t *input_ends;
+    /* [switches][4] bit n is set if output n of the switch has to be arbitrated; allocated only if the crossbar is
+     * limited */
+    uint64_t *outputs;
+    int32_t *competing;    /* [switches] switches that have bits in `outputs` */
     uint64_t *busy_slots;  /* [slots / 64] one bit for each slot of the timing wheel, set if the slot has events */
     /* 1: arbitration is round robin, and one 64-bit word has enough bits for the inputs of each channel; else 0 */
     int32_t in_turn;
-    int32_t plain;       /* 1: `in_turn` is 1, and no option is set for which a hop needs the general code; else 0 */
+    /* 1: `in_turn` is 1, and no option except speedup is set for which a hop needs the general code; else 0 */
+    int32_t plain;
     int32_t aging;       /* 1: some channel has a lifetime limit, or some port has a breaker; else 0 */
     uint16_t *marked;    /* [channels] 1: the channel is listed in `touched`, else 0 */
     int32_t slots,       /* number of slots of the timing wheel, one for each tick */
@@ -602,9 +603,6 @@ void ibn_simulate_lose(ibn_sim *sim, int32_t p);
 void ibn_simulate_gone(ibn_sim *sim, int32_t p);
 /* Function of arbiter.c, which arbitrates channels. */
 void ibn_simulate_arbitrate(ibn_sim *sim);
-/* Functions of crossbar.c, which handle inputs that become free and sort the channels that compete for inputs. */
-void ibn_simulate_input_free(ibn_sim *sim, int32_t c);
-void ibn_simulate_order_touched(ibn_sim *sim);
 /* Functions of source.c, which create the traffic. */
 void ibn_simulate_prepare(ibn_sim *sim, int32_t f);
 void ibn_simulate_start_flows(ibn_sim *sim);
