@@ -13,15 +13,13 @@ FIRST_PORTS = "port_choice, whose ports are those of the first tables, beside"
 CONFLICTS = (
     ("watch", "change", "a watch beside a change or a fault", TWO_CASES),
     ("watch", "fault", "a watch beside a change or a fault", TWO_CASES),
-    (
-        "fault", "re-route beside a change", "a change beside a re-route, which would undo it",
-        "leave the times of reroute out, or let the change re-route",
-    ),
+    ("fault", "re-route beside a change", "a change beside a re-route, which would undo it", ONE),
     ("pauses", "Deadlock Breaker", "pauses beside Deadlock Breaker, which needs credits", ONE),
     ("pauses", "bubble", "pauses beside bubble, which needs credits", ONE),
     ("change", "bubble", f"a change beside {FIRST_TABLES}", ONE),
     ("watch", "bubble", f"a watch beside {FIRST_TABLES}", ONE),
     ("re-route", "bubble", f"a re-route beside {FIRST_TABLES}", ONE),
+    ("bubble", "Loop Breaker", f"Loop Breaker, which writes tables, beside {FIRST_TABLES}", ONE),
     ("recn", "bubble", "recn beside bubble, which does not protect set-aside VLs", ONE),
     ("replies", "bubble", "replies beside bubble, which does not protect the VLs of replies", ONE),
     ("port_choice", "change", f"{FIRST_PORTS} a change", ONE),

@@ -310,6 +310,12 @@ def vls_for(scenario: Scenario, case: Case, *tables: Routing, used: int | None =
     return used + sum(mechanism.further_vls for mechanism in mechanisms_of(scenario, case))
 
 
+def case_network(scenario: Scenario, case: Case, fabric: Fabric, *tables: Routing, used: int | None = None) -> Network:
+    """Build the network of a case with the first of its tables.  For the arguments see :func:`vls_for`."""
+    vls = vls_for(scenario, case, *tables, used=used)
+    return build_network(fabric, tables[0], timing_of(scenario, case, fabric), vls=vls)
+
+
 def build_network_for(
     scenario: Scenario, case: Case, flows: Sequence[Mapping[str, Any]] | None = None
 ) -> tuple[Network, Traffic]:
@@ -323,8 +329,7 @@ def build_network_for(
     flows = flows_of(scenario, case) if flows is None else flows
     fabric = scenario_fabric(scenario)
     routing = scenario_routing(scenario, case, fabric, flows)
-    vls = vls_for(scenario, case, routing)
-    network = build_network(fabric, routing, timing_of(scenario, case, fabric), vls=vls)
+    network = case_network(scenario, case, fabric, routing)
     return network, traffic_of(scenario, case, network, flows)
 
 

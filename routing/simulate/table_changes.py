@@ -18,20 +18,12 @@ from routing.fabric import Fabric
 from routing.simulate.handmade import lids_of
 from routing.simulate.link_faults import link_actions, links_down_at, rerouted
 from routing.simulate.mechanisms.hold import Hold
-from routing.simulate.network import build_network
 from routing.simulate.plan import Action, Do, Plan
 from routing.simulate.run import Simulation
 from routing.simulate.scenario import Case, Scenario
 from routing.simulate.scenario_fabric import engine_tables, read_scenario_tables, scenario_fabric, scenario_routing
 from routing.simulate.scenario_schema import NEW_TABLES, made_by
-from routing.simulate.scenario_setup import (
-    measurement_window,
-    packet_ticks,
-    switching_of,
-    timing_of,
-    traffic_of,
-    vls_for,
-)
+from routing.simulate.scenario_setup import case_network, measurement_window, packet_ticks, switching_of, traffic_of
 from routing.simulate.table_writes import METHODS, TableChange, TableWrite, aligned, vls_of
 from routing.tables import Routing
 
@@ -66,8 +58,7 @@ def plan_table_change(scenario: Scenario, case: Case, flows: FlowTables) -> Plan
     with scenario.placed(*case.where, "change", "how"):
         writes = scenario.choice("method to change tables", case.table["change"]["how"], METHODS)(change)
     _check(scenario, case, change, at, writes)
-    vls = vls_for(scenario, case, old, new, used=vls_of(old, new, writes))
-    network = build_network(fabric, old, timing_of(scenario, case, fabric), vls=vls)
+    network = case_network(scenario, case, fabric, old, new, used=vls_of(old, new, writes))
     traffic = traffic_of(scenario, case, network, flows)
     names, owner = [str(flow["name"]) for flow in flows], tuple(range(len(traffic.flows)))
     if _along_paths(case) and case.table["change"]["how"] == "double scheme":

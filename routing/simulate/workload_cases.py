@@ -13,18 +13,17 @@ from routing.simulate.events import describe
 from routing.simulate.goal import read_goal
 from routing.simulate.mechanisms.registry import IN_CASES
 from routing.simulate.mechanisms.tasks import Tasks
-from routing.simulate.network import BLOCK, build_network
+from routing.simulate.network import BLOCK
 from routing.simulate.run import simulate
 from routing.simulate.scenario import Case, Scenario
 from routing.simulate.scenario_fabric import relative_to, scenario_fabric, scenario_routing
 from routing.simulate.scenario_setup import (
+    case_network,
     measurement_window,
     mechanisms_of,
     packet_ticks,
     remedies_of,
     switching_of,
-    timing_of,
-    vls_for,
 )
 from routing.simulate.workload import Workload, all_to_all_v, halving_doubling, read_trace, ring_allreduce
 
@@ -45,8 +44,7 @@ def run_workload(scenario: Scenario, case: Case) -> CaseOutput:
     """
     fabric, packet = scenario_fabric(scenario), packet_ticks(scenario)
     routing = scenario_routing(scenario, case, fabric, ())
-    vls = vls_for(scenario, case, routing)
-    network = build_network(fabric, routing, timing_of(scenario, case, fabric), vls=vls)
+    network = case_network(scenario, case, fabric, routing)
     workload = _workload(scenario, case, fabric)
     mtu = scenario.tables["timing"].get("packet", 2048)
     tasks, mechanisms = Tasks(workload), mechanisms_of(scenario, case)

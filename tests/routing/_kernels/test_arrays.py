@@ -20,7 +20,7 @@ int main(void)
             return 1;
     if (list.failed || *first)
         return 2;
-    if (ibn_core_arrays_add(&list, SIZE_MAX / 2, 1) || !list.failed)
+    if (ibn_core_arrays_add(&list, SIZE_MAX, 2) || !list.failed)
         return 3;
     ibn_core_arrays_free(&list);
     return list.last != 0;

@@ -81,7 +81,7 @@ REFUSED = (
     ("watch", "change.*|paths.*|fault|re-route", "has a watch beside a change or a fault"),
     ("re-route", "change.*|paths.*", "has a change beside a re-route"),
     ("pauses", "Deadlock Breaker|bubble", "has pauses beside .*, which needs credits"),
-    ("bubble", "change.*|paths.*|watch|re-route", "beside bubble, whose rings are those of the first tables"),
+    ("bubble", "change.*|paths.*|watch|re-route|Loop Breaker", "beside bubble, whose rings are those of the first"),
     ("bubble", "recn", "beside bubble, which does not protect set-aside VLs"),
     ("bubble", REPLIES, "beside bubble, which does not protect the VLs of replies"),
     (
