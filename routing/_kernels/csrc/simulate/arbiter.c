@@ -2,8 +2,8 @@
  *
  * An input of a switch is a channel into the switch.  An input of a CA is a flow of the CA.
  *
- * Functions with the argument `plain` are compiled three times.  The copies for plain = IDEAL and plain = LIMITED leave
- * out the code for rarely used options. */
+ * Functions with the argument `plain` are compiled twice.  The copy for plain = 1 leaves out the code for rarely used
+ * options. */
 #include <string.h>
 
 #include "simulate/internal/crossbar.h"
@@ -14,10 +14,6 @@
 #define VLARB_ENTRIES 64
 #define VLARB_WIDTH (4 + 4 * VLARB_ENTRIES)
 #define VLARB_NO_LIMIT 255
-
-/* Values of `plain`: any option may be set; no option is set, and an input can send to all outputs at once; or no option
- * is set except a speedup. */
-enum { GENERAL, IDEAL, LIMITED };
 
 /* The inputs among which arbitration chooses. */
 typedef struct {
@@ -253,8 +249,7 @@ IBN_SPECIALIZED int32_t input_to_serve(ibn_sim *sim, int32_t c, const ibn_channe
     int32_t input = __builtin_ctzll(ahead ? ahead : vc->mask), p = ibn_simulate_queue(sim, channel, vl, input)->head;
     if (sim->packet[p].blocks > ibn_simulate_credits(vc))
         return IBN_NONE;
-    int is_free = plain == IDEAL || ibn_simulate_input_free_at(sim, c, input) <= sim->now;
-    return is_free ? input : input_that_fits(sim, c, vl);
+    return plain || ibn_simulate_input_free_at(sim, c, input) <= sim->now ? input : input_that_fits(sim, c, vl);
 }
 
 /* Choose the VL and the input that channel c serves.  Return IBN_NONE if no packet can be sent. */
@@ -287,7 +282,7 @@ IBN_SPECIALIZED void leave(ibn_sim *sim, ibn_packet *packet, int64_t end, int pl
     }
     sim->vc[packet->vc].held -= packet->blocks;
     ibn_simulate_give_back(sim, packet->channel, packet->vc, packet->blocks, end, plain);
-    if (plain != IDEAL && sim->options.speedup)
+    if (!plain && sim->options.speedup)
         ibn_simulate_occupy_input(sim, packet->channel, end);
     if (!plain && sim->options.single_fifo)
         ibn_simulate_at(sim, end, EV_EXPOSE, packet->vc, 0);
@@ -381,37 +376,32 @@ IBN_SPECIALIZED void arbitrate_touched(ibn_sim *sim, int plain)
     sim->touches = 0;
 }
 
-/* Return the number of the output with which the arbitration of a switch begins in this tick: a random one. */
-static int32_t first_output(const ibn_sim *sim, int32_t device)
-{
-    int32_t outputs = sim->out_first[device + 1] - sim->out_first[device];
-    uint64_t key = ibn_simulate_key(sim->options.seed, 8, (uint64_t)device);
-    return (int32_t)((ibn_simulate_number(key, (uint64_t)sim->now) >> 32) * (uint64_t)outputs >> 32);
-}
-
 /* Arbitrate the channels of a switch that have bits in sim->outputs, in cyclic order, and clear the bits.
  *
  * An input serves the first channel that wants it.  Because the channels have an order, the result does not depend on
- * the order of events within a tick.  A single channel needs no order. */
-IBN_SPECIALIZED void arbitrate_switch(ibn_sim *sim, int32_t device, int plain)
+ * the order of events within a tick.  The order begins with a random channel, if there are several. */
+static void arbitrate_switch(ibn_sim *sim, int32_t device)
 {
     uint64_t *mask = &sim->outputs[device * IBN_PORT_WORDS];
-    int32_t words = (sim->out_first[device + 1] - sim->out_first[device] + 63) >> 6;
-    int is_one = !(mask[0] & (mask[0] - 1)) && !(mask[1] | mask[2] | mask[3]);
-    int32_t first = is_one ? 0 : first_output(sim, device);
+    int32_t outputs = sim->out_first[device + 1] - sim->out_first[device], words = (outputs + 63) >> 6, first = 0;
+    if (mask[0] & (mask[0] - 1) || mask[1] | mask[2] | mask[3]) {
+        uint64_t key = ibn_simulate_key(sim->options.seed, 8, (uint64_t)device);
+        first = (int32_t)((ibn_simulate_number(key, (uint64_t)sim->now) >> 32) * (uint64_t)outputs >> 32);
+    }
     for (int round = 0; round < 2; round++) {
         for (int32_t w = 0; w < words; w++) {
             uint64_t ahead = w == first >> 6 ? ~0ull << (first & 63) : w > first >> 6 ? ~0ull : 0;
             for (uint64_t rest = mask[w] & (round ? ~ahead : ahead); rest; rest &= rest - 1)
-                arbitrate(sim, sim->out_first[device] + w * 64 + __builtin_ctzll(rest), plain);
+                arbitrate(sim, sim->out_first[device] + w * 64 + __builtin_ctzll(rest), 0);
         }
     }
     memset(mask, 0, IBN_PORT_WORDS * sizeof *mask);
 }
 
 /* Arbitrate the channels out of switches that events of this tick concern, one switch after the other.  The channels of
- * CAs stay in the list of touched channels. */
-IBN_SPECIALIZED void arbitrate_by_switch(ibn_sim *sim, int plain)
+ * CAs stay in the list of touched channels.  The function is not inlined, because the code for ideal crossbars is faster in
+ * a smaller function. */
+static __attribute__((noinline)) void arbitrate_by_switch(ibn_sim *sim)
 {
     int32_t switches = 0, rest = 0;
     for (int32_t i = 0; i < sim->touches; i++) {
@@ -432,26 +422,16 @@ IBN_SPECIALIZED void arbitrate_by_switch(ibn_sim *sim, int plain)
     }
     sim->touches = rest;
     for (int32_t i = 0; i < switches; i++)
-        arbitrate_switch(sim, sim->competing[i], plain);
-}
-
-/* Arbitrate the channels out of switches, if the crossbars of switches are limited.  The function is not inlined,
- * because the code for ideal crossbars is faster in a smaller function. */
-static __attribute__((noinline)) void arbitrate_limited(ibn_sim *sim)
-{
-    if (sim->plain)
-        arbitrate_by_switch(sim, LIMITED);
-    else
-        arbitrate_by_switch(sim, GENERAL);
+        arbitrate_switch(sim, sim->competing[i]);
 }
 
 /* Arbitrate all channels that events of this tick concern. */
 void ibn_simulate_arbitrate(ibn_sim *sim)
 {
     if (sim->options.speedup)
-        arbitrate_limited(sim);
+        arbitrate_by_switch(sim);
     if (sim->plain)
-        arbitrate_touched(sim, IDEAL);
+        arbitrate_touched(sim, 1);
     else
-        arbitrate_touched(sim, GENERAL);
+        arbitrate_touched(sim, 0);
 }

@@ -79,10 +79,9 @@ static void copy_network(ibn_sim *sim, const ibn_sim_network *network)
     sim->watch = copy(NULL, (int64_t)sizeof(ibn_watch) * sim->vcs, failed);
     sim->touched = copy(NULL, 4LL * sim->channels, failed);
     sim->marked = copy(NULL, 2LL * sim->channels, failed);
-    int64_t limited = sim->options.speedup ? sim->switches : 0;
     sim->input_ends = copy(NULL, 8LL * sim->channels * sim->options.speedup, failed);
-    sim->outputs = copy(NULL, 8 * IBN_PORT_WORDS * limited, failed);
-    sim->competing = copy(NULL, 4 * limited, failed);
+    sim->outputs = copy(NULL, sim->options.speedup ? 8LL * IBN_PORT_WORDS * sim->switches : 0, failed);
+    sim->competing = copy(NULL, 4LL * sim->switches, failed);
     sim->to_check = copy(NULL, sim->options.xoff ? 4 * sim->vcs : 0, failed);
 }
 

@@ -4,7 +4,6 @@
  * The result does not depend on the order in which the events of a tick were scheduled.  Events of the kinds before
  * EV_LATER (in the enum of internal/sim.h) may be handled in any order.  Events of EV_LATER and of the kinds after it
  * are sorted. */
-#include "simulate/internal/crossbar.h"
 #include "simulate/internal/flow.h"
 #include "simulate/internal/mechanism.h"
 
@@ -118,7 +117,9 @@ static inline void handle(ibn_sim *sim, int kind, int32_t subject, int32_t value
         freed(sim, subject, value);
         break;
     case EV_INPUT:
-        ibn_simulate_input_free(sim, subject);
+        if (sim->channel[subject].awaits == sim->now)
+            sim->channel[subject].awaits = 0;
+        ibn_simulate_touch(sim, subject);
         break;
     case EV_INJECT:
         sim->flow[subject].called = 0;

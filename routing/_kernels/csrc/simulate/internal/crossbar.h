@@ -28,14 +28,6 @@ static inline void ibn_simulate_await_input(ibn_sim *sim, int32_t c, int64_t tim
     ibn_simulate_at(sim, time, EV_INPUT, c, 0);
 }
 
-/* Handle the event that an input for which channel c waits may send again. */
-static inline void ibn_simulate_input_free(ibn_sim *sim, int32_t c)
-{
-    if (sim->channel[c].awaits == sim->now)
-        sim->channel[c].awaits = 0;
-    ibn_simulate_touch(sim, c);
-}
-
 /* Record that the input of channel c sends one more packet until tick `end`.  The first of the ticks of an input is the
  * earliest one. */
 static inline void ibn_simulate_occupy_input(ibn_sim *sim, int32_t c, int64_t end)
