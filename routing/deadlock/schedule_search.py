@@ -28,6 +28,10 @@ MOST_SEARCHED = 1 << 18
 """Largest number of LFT entries for which all searches are tried.  The limit exists because a sweep of the subnet
 manager waits for the result.
 """
+MOST_TRACED = 1 << 24
+"""Largest number of LFT entries for which a trace of all unchanged columns is affordable.  Larger tables without rounds
+LID by LID have no rounds.
+"""
 NO_HOPS = 254
 """Number of hops from which on a packet counts as not delivered."""
 
@@ -84,7 +88,7 @@ def find_schedule(
     waiting, large = MixedDependencies(mixture, replies=replies, threads=threads), mixture.before.size > MOST_SEARCHED
     base = _base(waiting, known)
     schedule = None if base is None else rounds_per_lid(waiting, base)
-    if large or (known is not None and schedule is not None and not schedule.first_draining_round):
+    if schedule is not None and (large or (known is not None and not schedule.first_draining_round)):
         return schedule
     return _searched(waiting, new, schedule)
 
@@ -136,10 +140,13 @@ def _searched(waiting: MixedDependencies, new: Routing, schedule: UpdateSchedule
     preferred to rounds that remove old entries.
     """
     lids = _followed(waiting.mixture, replies=waiting.replies)
-    if len(lids) * waiting.mixture.fabric.switches > MOST_FOLLOWED:
+    size = waiting.mixture.before.size
+    if len(lids) * waiting.mixture.fabric.switches > MOST_FOLLOWED or size > MOST_TRACED:
         return schedule
     columns, unchanged = waiting.columns(lids), waiting.unchanged(lids)
     job = _ScheduleSearch(waiting, columns)
+    if size > MOST_SEARCHED:
+        return job.with_drain(unchanged) or rounds_with_removal(waiting, columns, unchanged)
     found = job.at_once(unchanged) or job.with_drain(unchanged) or job.searched(unchanged, new)
     return found or schedule or rounds_with_removal(waiting, columns, unchanged)
 

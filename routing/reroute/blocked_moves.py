@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import igraph
 import numpy as np
 import numpy.typing as npt
 
+from routing.fabric import NO_PORT
 from routing.reroute.column_tree import ColumnTree
 from routing.reroute.vacate import ALL_VLS, TablesInUse, edge_usage
 
@@ -86,7 +87,8 @@ class BlockedMoves:
     in_use
         The tables in use.
     usage
-        int64[edges], number of LFT entries that use each CDG edge.
+        int64[edges], number of LFT entries that use each CDG edge.  For edges that no cut may contain, a number above
+        the number of all entries.
     """
 
     in_use: TablesInUse
@@ -96,6 +98,14 @@ class BlockedMoves:
     def of(cls, in_use: TablesInUse) -> BlockedMoves:
         """Count the entries that use each CDG edge."""
         return cls(in_use, edge_usage(in_use.frame, in_use.tables.lft))
+
+    def avoiding(self, lids: npt.NDArray[np.intp]) -> BlockedMoves:
+        """Return the blocked moves with cuts that contain no edge over which a path to one of ``lids`` leads."""
+        lft = self.in_use.tables.lft
+        only = np.full_like(lft, NO_PORT)
+        only[:, lids] = lft[:, lids]
+        # A cut with such an edge has more entries than any limit, so that it is not used.
+        return replace(self, usage=self.usage + lft.size * (edge_usage(self.in_use.frame, only) > 0))
 
     def rooms(self, most: int, trials: int) -> Iterator[Room]:
         """Yield sets of CDG edges to vacate.  At most ``trials`` sets are yielded, and at most ``most`` entries use the

@@ -41,6 +41,35 @@ class TablesInUse:
     now: Utilisation
 
 
+@dataclass(frozen=True, eq=False)
+class Vacated:
+    """Tables whose paths have left some CDG edges.
+
+    Attributes
+    ----------
+    tables
+        The tables.
+    load
+        int64[C], flow on each channel.
+    """
+
+    tables: Routing
+    load: npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class NotVacated:
+    """The reason why paths could not leave some CDG edges.
+
+    Attributes
+    ----------
+    lids
+        intp[N], the LIDs to which no other path was found.  If there are none, too many entries would change.
+    """
+
+    lids: npt.NDArray[np.intp]
+
+
 def edge_usage(frame: BaseNumbering, lft: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
     """Return int64[edges], the number of LFT entries that use each CDG edge, on any VL.  Cost: O(S L)."""
     usage = np.zeros(frame.base.channels.edges.count, np.int64)
@@ -55,7 +84,7 @@ def vacate(
     vacated: npt.NDArray[np.uint16],
     forbidden: npt.NDArray[np.uint16],
     most: int,
-) -> tuple[Routing, npt.NDArray[np.int64]] | None:
+) -> Vacated | NotVacated:
     """Move all paths off some CDG edges.  Then balance the load by further changes, up to ``most`` changed entries in
     total.
 
@@ -71,8 +100,8 @@ def vacate(
 
     Returns
     -------
-    tuple or None
-        The tables, and int64[C], their load.  None if a path is not found, or if too many entries would change.
+    Vacated or NotVacated
+        The tables and their load, or the reason if a path is not found or too many entries would change.
 
     Notes
     -----
@@ -89,13 +118,14 @@ def vacate(
     )  # fmt: skip
     budget = most - int(np.count_nonzero(repaired.lft != before))
     # A change of SLs is avoided, because hosts keep the SLs of the paths that they have asked for.
-    if (repaired.done == FAILED).any() or budget < 0 or not np.array_equal(repaired.sl, rules.sl.table):
-        return None
+    failed = np.flatnonzero(repaired.done == FAILED)
+    if len(failed) or budget < 0 or not np.array_equal(repaired.sl, rules.sl.table):
+        return NotVacated(failed)
     found = rebalance(
         fabric, rules, repaired.lft, before=before, masks=repaired.masks, order=repaired.order, load=repaired.load,
         limits=SearchLimits(now.goal, budget, max(LEAST_WORK, lft.size)), forbidden=forbidden,
     )  # fmt: skip
-    return replace(in_use.tables, lft=found.lft), found.load
+    return Vacated(replace(in_use.tables, lft=found.lft), found.load)
 
 
 def _lid_vls(rules: ServiceLevelRules, lids: int) -> npt.NDArray[np.uint16]:

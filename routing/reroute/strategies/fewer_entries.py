@@ -20,8 +20,10 @@ MOST_CHANGES, FEW_CHANGES = 3.5, 3.0
 """Changed entries for each missing entry: above the first number, the search begins; at the second, its first series of
 rounds ends.
 """
-ROUNDS = 16
-"""Largest number of rounds in each of two series.  Further rounds hardly find anything."""
+ROUNDS, ENTRIES_FOR_ROUNDS = 16, 1 << 22
+"""Largest number of rounds in each of two series, and number of table entries for all rounds of a series.  Further
+rounds hardly find anything.
+"""
 SERIES = ((0.02, 0.38, FEW_CHANGES), (0.005, 0.1, MOST_CHANGES))
 """For each series, the least excess of a round, the span of these excesses, and the changed entries for each missing
 entry at which the series ends.  The utilisation that a round permits while entries return exceeds the one to reach by a
@@ -57,7 +59,8 @@ def change_fewer(context: RerouteContext, state: State, missing: int, *, retrace
     accepted = max(state.peak, int(state.goal * (1 + ENOUGH[1])))
     reached = max(state.peak, int(state.goal * (1 + FURTHER_TOLERANCE)))
     best = _searched(context, state, accepted, 0, retrace)
-    for (least, span, enough), number in product(SERIES, range(ROUNDS)):
+    rounds = min(ROUNDS, ENTRIES_FOR_ROUNDS // max(1, state.progress.tables.lft.size))
+    for (least, span, enough), number in product(SERIES, range(rounds)):
         had = _changed(context, best)
         if had <= enough * missing:
             continue

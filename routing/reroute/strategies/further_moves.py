@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
 
 from routing.cdg.acyclic import AcyclicCdg
 from routing.deadlock.schedule_search import find_schedule
@@ -31,6 +32,7 @@ from routing.reroute.rebalance import (
     ENOUGH,
     FURTHER_GAIN,
     FURTHER_TOLERANCE,
+    LEAST_WORK,
     MOST_OF_TABLE,
     fullest,
     peak_in,
@@ -44,17 +46,28 @@ from routing.reroute.strategies.return_to_baseline import is_safe_change
 from routing.reroute.strategies.search_state import State, peak_of
 from routing.reroute.strategies.steps import released
 from routing.reroute.translate import translate_tables
-from routing.reroute.vacate import TablesInUse, vacate
+from routing.reroute.vacate import NotVacated, TablesInUse, vacate
 from routing.reroute.values import Rerouted, Stability
 from routing.reroute.verify import verify
 from routing.tables import Routing
 
-SEARCHES, TRIALS, ENTRIES_FOR_TRIALS = 12, 16, 2_500_000
-"""Largest number of searches of a series, of vacated sets of dependencies that each search tries, and of table entries
-for all of these trials of a series.
+SEARCHES, ENTRIES_FOR_SEARCHES, LEAST_SEARCHES = 12, 1 << 24, 4
+"""Largest number of searches of a series, number of table entries that all searches of a series may trace, and number
+of searches without which a series is not worth its time.
 
-A sweep waits for the re-route, and steps in quiet sweeps can improve the balance later.
+A sweep waits for the re-route, and steps in quiet sweeps can improve the balance later.  So the larger the tables are,
+the fewer searches a series has.
 """
+TRIALS, LEAST_TRIALS, ENTRIES_FOR_TRIALS = 16, 8, 2_500_000
+"""Number of vacated sets of dependencies: the largest for each search, the least for a series, and the number of table
+entries for all of these trials of a series.
+"""
+PASSES = 2
+"""Number of times that a search looks for sets of dependencies.  Another time, it avoids the dependencies that paths
+could not leave before.
+"""
+HOPS_FOR_ENTRY = 16
+"""Number of hops that a search may follow for each table entry, if these are more than in a search after a repair."""
 FEW_ENTRIES = 64
 """Number of entries that each search may move, or 1 % of the table if 1 % is less.  A search may always move half as
 many entries as the fault broke.
@@ -85,11 +98,13 @@ def move_further(context: RerouteContext, repaired: Candidate) -> Candidate:
     each set.  On large tables, all searches together may try fewer sets.
     """
     request, found = context.request, repaired.found
+    if not _is_worth_a_search(context, repaired):
+        return repaired
     numbering, threads = BaseNumbering.of(request.fabric, [request.fabric]), request.options.threads
     load = flow_towards(request.fabric, found.routing, threads=threads)
     goal, peak = goal_of(context, numbering), peak_of(load, numbering)
     best_known = goal
-    if peak > goal * (1 + ENOUGH[1]):
+    if peak > goal * (1 + ENOUGH[1]) and found.routing.lft.size <= LARGEST_SMALL_TABLE:
         fresh, fresh_peak = _from_scratch(request, numbering)
         was = peak_in(numbering, fullest(request.before.fabric.channels, request.before.load))
         found = replace(found, fresh_kept=was / fresh_peak if fresh_peak else None, fresh=fresh)
@@ -156,8 +171,21 @@ def may_move_further(context: RerouteContext, found: Rerouted) -> bool:
         and context.certificate is not None
         and found.proof.certificate is not None
         and found.proof.scope == context.certificate.scope
-        and found.routing.lft.size <= LARGEST_SMALL_TABLE
+        and ENTRIES_FOR_SEARCHES // max(1, found.routing.lft.size) >= LEAST_SEARCHES
     )
+
+
+def _is_worth_a_search(context: RerouteContext, repaired: Candidate) -> bool:
+    """Return whether the repaired tables may lose or change so much that entries should move.
+
+    This needs no trace of the tables if the repair has measured their rate.
+    """
+    found, numbering = repaired.found, context.numbering
+    if found.kept is None or changes_too_many(found.changed - repaired.restored, max(found.broken, repaired.missing)):
+        return True
+    before = context.request.before
+    peak = peak_in(numbering, fullest(before.fabric.channels, before.load) / found.kept)
+    return peak > goal_of(context, numbering) * (1 + FURTHER_TOLERANCE)
 
 
 def _progress(context: RerouteContext, repaired: Candidate, numbering: BaseNumbering) -> Progress:
@@ -202,18 +230,19 @@ def _searched(context: RerouteContext, state: State, until: Callable[[State], bo
     Returns the state ``state``, and the state after each search.  The search after which ``until`` returns True is the
     last one.
     """
-    states, trials = [state], max(2, ENTRIES_FOR_TRIALS // state.progress.tables.lft.size)
-    for _ in range(SEARCHES):
+    size = state.progress.tables.lft.size
+    states, trials = [state], max(LEAST_TRIALS, ENTRIES_FOR_TRIALS // size)
+    for _ in range(min(SEARCHES, ENTRIES_FOR_SEARCHES // size)):
         in_use = released(context, state.progress)
         if in_use is None or state.peak <= state.goal * (1 + FURTHER_TOLERANCE) or until(state):
             break
         state = replace(state, progress=in_use)
-        tables, found = state.moved(context, budget=state.most, tolerance=FURTHER_TOLERANCE)
-        if state.gains(found.load):
-            after: State | None = state.after(tables, found.load)
+        moved = _moved(context, state, max(LEAST_WORK, HOPS_FOR_ENTRY * size))
+        if state.gains(moved.load):
+            after: State | None = moved
         elif trials:
             after, tried = _vacated(context, state, min(TRIALS, trials))
-            trials -= tried
+            trials = max(0, trials - tried)
         else:
             break
         if after is None:
@@ -223,38 +252,69 @@ def _searched(context: RerouteContext, state: State, until: Callable[[State], bo
     return states
 
 
+def _moved(context: RerouteContext, state: State, work: int) -> State:
+    """Return the state after one search for moves, which follows at most ``work`` hops."""
+    tables, found = state.moved(context, budget=state.most, tolerance=FURTHER_TOLERANCE, work=work)
+    return state.after(tables, found.load)
+
+
 def _vacated(context: RerouteContext, state: State, trials: int) -> tuple[State | None, int]:
     """Vacate dependencies that block moves, and make these moves.
 
-    At most ``trials`` sets of dependencies are tried.  The first set that lowers the highest utilisation by 1 % is
-    taken.  If there is none, the best set is taken.
+    At most ``trials`` sets of dependencies are tried.  If none leads to a gain, as many sets are tried that avoid the
+    dependencies of paths for which there was no other path.
 
     Returns
     -------
     after : State or None
         State after the moves.  None if no set of dependencies leads to a gain.
     tried : int
-        Number of sets that were tried.
+        Number of sets that paths could leave, so that moves were searched.
     """
-    progress, best = state.progress, None
+    progress, tried = state.progress, 0
     rules = context.service_levels(progress.numbering, progress.certificate, progress.tables)
-    before = TablesInUse(progress.numbering, rules, progress.tables, progress.dependencies, state.now)
-    tried = 0
-    for room in BlockedMoves.of(before).rooms(state.most // 2, trials):
-        tried += 1
-        made = vacate(before, vacated=room.vls, forbidden=room.vls, most=state.most)
-        if made is None or peak_of(made[1], progress.numbering) > (1 + LARGEST_LOSS) * state.peak:
+    blocked = BlockedMoves.of(TablesInUse(progress.numbering, rules, progress.tables, progress.dependencies, state.now))
+    for _ in range(PASSES):
+        best, stuck, count = _best_room(context, state, blocked, trials)
+        tried += count
+        if best is not None or not len(stuck):
+            break
+        blocked = blocked.avoiding(stuck)
+    return best, tried
+
+
+def _best_room(
+    context: RerouteContext, state: State, blocked: BlockedMoves, trials: int
+) -> tuple[State | None, npt.NDArray[np.intp], int]:
+    """Try up to ``trials`` sets of dependencies.  The first set that lowers the highest utilisation by 1 % is taken.
+    If there is none, the best set is taken.
+
+    Returns
+    -------
+    best : State or None
+        State after the moves.  None if no set of dependencies leads to a gain.
+    stuck : intp[N]
+        LIDs to which no path was found that avoids the dependencies of a set.
+    tried : int
+        Number of sets that paths could leave, so that moves were searched.
+    """
+    best, tried, stuck = None, 0, np.zeros(0, np.intp)
+    for room in blocked.rooms(state.most // 2, trials):
+        made = vacate(blocked.in_use, vacated=room.vls, forbidden=room.vls, most=state.most)
+        if isinstance(made, NotVacated):
+            stuck = np.union1d(stuck, made.lids)
             continue
-        in_use = released(context, replace(progress, tables=made[0]))
+        tried += 1
+        if peak_of(made.load, state.progress.numbering) > (1 + LARGEST_LOSS) * state.peak:
+            continue
+        in_use = released(context, replace(state.progress, tables=made.tables))
         if in_use is None:
             continue
-        vacated = replace(state, progress=in_use, load=made[1])
-        tables, found = vacated.moved(context, budget=state.most, tolerance=FURTHER_TOLERANCE)
-        after = vacated.after(tables, found.load)
+        after = _moved(context, replace(state, progress=in_use, load=made.load), LEAST_WORK)
         best = after if best is None or after.peak < best.peak else best
         if best.peak < (1 - 2 * FURTHER_GAIN) * state.peak:
             break
-    return (best if best is not None and state.gains(best.load) else None), tried
+    return (best if best is not None and state.gains(best.load) else None), stuck, tried
 
 
 def _accepted(

@@ -25,7 +25,7 @@ from routing.reroute.strategies.steps import (
     searched,
     verified,
 )
-from routing.reroute.vacate import TablesInUse, vacate
+from routing.reroute.vacate import NotVacated, TablesInUse, vacate
 from routing.reroute.verify import verify
 
 LARGEST_LOSS = 0.02
@@ -100,16 +100,15 @@ def _vacated(context: RerouteContext, in_use: Progress, most: int) -> Candidate 
     trials = max(2, *(min(most_trials, entries // in_use.tables.lft.size) for most_trials, entries in TRIALS))
     for room in BlockedMoves.of(start).rooms(most // 2, trials):
         made = vacate(start, vacated=room.vls, forbidden=room.vls, most=most)
-        if made is None:
+        if isinstance(made, NotVacated):
             continue
-        tables, load = made
-        kept = kept_share(request.before, numbering.base.channels, load)
-        changed = count_changed(tables.lft, in_use.tables.lft)
+        kept = kept_share(request.before, numbering.base.channels, made.load)
+        changed = count_changed(made.tables.lft, in_use.tables.lft)
         if kept is None or kept < 1 - LARGEST_LOSS or not changed:
             continue
         statistics = replace(in_use.statistics, missing=0, vacated=room.edges, moved_for_balance=changed)
-        done = replace(in_use, tables=tables, statistics=statistics)
-        if next_tables(context, done, load, most) is None:
+        done = replace(in_use, tables=made.tables, statistics=statistics)
+        if next_tables(context, done, made.load, most) is None:
             continue
         if isinstance(found := verified(context, done, kept), Candidate):
             return found

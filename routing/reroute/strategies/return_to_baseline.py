@@ -21,7 +21,7 @@ from routing.reroute.rebalance import Utilisation, in_frame, kept_share
 from routing.reroute.statistics import RerouteStatistics
 from routing.reroute.strategies.balance import goal_of
 from routing.reroute.strategies.steps import released, verified
-from routing.reroute.vacate import TablesInUse, edge_usage, vacate
+from routing.reroute.vacate import NotVacated, TablesInUse, edge_usage, vacate
 from routing.reroute.values import LEFT_BASELINE, Published, Rerouted
 from routing.tables import Routing
 
@@ -67,11 +67,11 @@ def _without_contradictions(context: RerouteContext, baseline: Published, most: 
         vacated = np.zeros_like(contradicts)
         vacated[chosen] = contradicts[chosen]
         made = vacate(start, vacated=vacated, forbidden=against, most=most)
-        if made is None:
+        if isinstance(made, NotVacated):
             continue
-        kept = kept_share(request.before, numbering.base.channels, made[1])
+        kept = kept_share(request.before, numbering.base.channels, made.load)
         statistics = replace(now.statistics, missing=0, vacated=len(chosen))
-        found = verified(context, replace(now, tables=made[0], statistics=statistics, leaves_baseline=True), kept)
+        found = verified(context, replace(now, tables=made.tables, statistics=statistics, leaves_baseline=True), kept)
         if isinstance(found, Candidate):
             return found
     return Refusal("no path can be moved off the dependencies that contradict the baseline")

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from routing._kernels.repair import Rebalanced
 from routing.reroute.base_fabric import BaseNumbering
 from routing.reroute.context import RerouteContext
-from routing.reroute.rebalance import FURTHER_GAIN, Utilisation, move_entries
+from routing.reroute.rebalance import FURTHER_GAIN, LEAST_WORK, Utilisation, move_entries
 from routing.reroute.strategies.columns import Progress
 from routing.tables import Routing
 
@@ -54,7 +54,9 @@ class State:
         """Return the state with other tables, and their load (int64[C])."""
         return replace(self, progress=replace(self.progress, tables=tables), load=load)
 
-    def moved(self, context: RerouteContext, *, budget: int, tolerance: float) -> tuple[Routing, Rebalanced]:
+    def moved(
+        self, context: RerouteContext, *, budget: int, tolerance: float, work: int = LEAST_WORK
+    ) -> tuple[Routing, Rebalanced]:
         """Move entries off the most loaded channels, within the dependencies of this state.
 
         Parameters
@@ -65,6 +67,8 @@ class State:
             Maximum number of entries that become different from the tables before the fault.
         tolerance
             Fraction by which the highest utilisation may exceed the goal.
+        work
+            Work limit in hops that the search follows.
 
         Returns
         -------
@@ -83,6 +87,7 @@ class State:
             now=self.now,
             budget=budget,
             tolerance=tolerance,
+            work=work,
         )
 
 

@@ -217,6 +217,23 @@ def test_no_further_entries_move_if_only_the_repair_has_safe_rounds(monkeypatch)
     assert alone.fresh_kept == found.fresh_kept
 
 
+def test_large_tables_are_searched_as_often_as_their_traces_are_affordable(monkeypatch):
+    fabric, engine = generate("torus", ["5x5"]), ENGINES["updn"]
+    before, less = published(fabric, "updn"), fabric.without_links([29])
+    small = reroute(engine, OPTIONS, before, less, baseline=before)
+    monkeypatch.setattr(further_moves, "LARGEST_SMALL_TABLE", 0)
+    large = reroute(engine, OPTIONS, before, less, baseline=before)
+    assert large.statistics.moved_further
+    assert large.fresh is large.fresh_kept is None
+    assert large.kept >= small.kept - 0.02
+    check_certificate(less, large.routing, large.proof.certificate, threads=1)
+    affordable = further_moves.LEAST_SEARCHES * large.routing.lft.size
+    monkeypatch.setattr(further_moves, "ENTRIES_FOR_SEARCHES", affordable)
+    assert reroute(engine, OPTIONS, before, less, baseline=before).statistics.moved_further
+    monkeypatch.setattr(further_moves, "ENTRIES_FOR_SEARCHES", affordable - 1)
+    assert reroute(engine, OPTIONS, before, less, baseline=before).statistics.moved_further is None
+
+
 @pytest.mark.parametrize(("name", "link", "most"), [("dfsssp", 14, 0.6), ("updn", 164, 0.8)])
 def test_fewer_entries_change_at_a_loss_that_is_hardly_higher(name, link, most, monkeypatch):
     """The local search moves entries in many steps, and later steps make earlier ones needless."""

@@ -1,6 +1,7 @@
 """Steps of rebalancing that release dependencies, vacate others, and lead back to the baseline."""
 
 from collections import Counter
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -11,9 +12,13 @@ from routing.deadlock.schedule_search import find_schedule
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
 from routing.quality import all_to_all_share, channel_loads
-from routing.reroute import Published, reroute, spread
+from routing.reroute import Published, Stability, precompute, reroute, spread
 from routing.reroute.base_fabric import BaseNumbering
-from routing.reroute.vacate import edge_usage
+from routing.reroute.blocked_moves import BlockedMoves
+from routing.reroute.context import Request, RerouteContext
+from routing.reroute.rebalance import Utilisation, in_frame
+from routing.reroute.translate import translate_tables
+from routing.reroute.vacate import TablesInUse, edge_usage
 from routing.topologies import generate
 
 OPTIONS = EngineOptions(threads=1, effort=0.1)
@@ -83,6 +88,36 @@ def test_unmarked_tables_return_to_the_baseline_at_once(repaired):
     baseline, tables, _ = repaired
     found = reroute(ENGINES["updn"], OPTIONS, tables, baseline.fabric, baseline=baseline)
     assert found.how == "baseline"
+
+
+def test_cuts_avoid_the_paths_of_lids_that_are_stuck(repaired):
+    """No set of dependencies contains one over which a path to these LIDs leads, but some sets did before."""
+    _, tables, _ = repaired
+    lft, channels = tables.routing.lft, tables.fabric.channels
+    frame = BaseNumbering.of(tables.fabric, [tables.fabric])
+    load = in_frame(frame, tables.fabric, tables.load)
+    translated = translate_tables(tables.routing, tables.fabric, tables.fabric)
+    request = Request(ENGINES["updn"], OPTIONS, tables, tables.fabric, Stability.BALANCED, None, translated)
+    context = RerouteContext.of(request, precompute(tables, None))
+    rules = context.service_levels(frame, tables.proof.certificate, tables.routing)
+    in_use = TablesInUse(frame, rules, tables.routing, tables.proof.cdg, Utilisation(load, 0))
+    blocked = BlockedMoves.of(in_use)
+    lids = np.flatnonzero(tables.fabric.lids.endport >= 0)[::5]
+    used = set()
+    for lid in lids.tolist():
+        for switch in range(tables.fabric.switches):
+            path = [channels.at_port[switch, lft[switch, lid]]]
+            while path[-1] >= 0 and channels.dst[path[-1]] != tables.fabric.lids.switch[lid]:
+                path.append(channels.at_port[channels.dst[path[-1]], lft[channels.dst[path[-1]], lid]])
+            used.update(int(channels.edges.first[a] + b - channels.edges.after[a]) for a, b in pairwise(path))
+    most = lft.size - 1
+
+    def hits(moves):
+        return [used & set(np.flatnonzero(room.vls).tolist()) for room in moves.rooms(most, 50)]
+
+    assert any(hits(blocked))
+    assert hits(blocked.avoiding(lids))
+    assert not any(hits(blocked.avoiding(lids)))
 
 
 def test_usage_of_edges_by_walking(repaired):
