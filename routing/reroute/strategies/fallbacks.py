@@ -65,13 +65,6 @@ def _by_source_helps(progress: Progress, certificate: Certificate, _: Budget) ->
     return by_lid and certificate.strength == "forward" and len(certificate.order) > 1
 
 
-def use_sls_by_source_first(context: RerouteContext, progress: Progress) -> Progress:
-    """Repair as :func:`use_sls_by_source` does.  This strategy is for large tables, on which other strategies change
-    more and take longer.
-    """
-    return use_sls_by_source(context, progress)
-
-
 def _is_large(progress: Progress) -> bool:
     return progress.tables.lft.size > LARGEST_SMALL_TABLE
 
@@ -91,11 +84,6 @@ def prune_dependencies(context: RerouteContext, progress: Progress) -> Progress:
 
 def _may_rebuild(progress: Progress, _: Certificate, budget: Budget) -> bool:
     return len(progress.failed) <= budget.rebuilt_lids and progress.dependencies.position is None
-
-
-def prune_by_source(context: RerouteContext, progress: Progress) -> Progress:
-    """Repair as :func:`prune_dependencies` does, with the SLs by source switch and LID of an earlier step."""
-    return prune_dependencies(context, progress)
 
 
 def _may_rebuild_by_source(progress: Progress, certificate: Certificate, budget: Budget) -> bool:
@@ -157,11 +145,12 @@ def _always(_: Progress, __: Certificate, ___: Budget) -> bool:
 
 
 FALLBACKS = (
-    Fallback(use_sls_by_source_first, when=_is_large_and_by_source_helps, keeps_part=True),
+    # On large tables, the other steps change more entries and take longer.
+    Fallback(use_sls_by_source, when=_is_large_and_by_source_helps, keeps_part=True),
     Fallback(prune_dependencies, when=_may_rebuild, keeps_part=False),
     Fallback(trace_dependencies, when=_counts_switches, keeps_part=True),
     Fallback(use_sls_by_source, when=_by_source_helps, keeps_part=True),
-    Fallback(prune_by_source, when=_may_rebuild_by_source, keeps_part=False),
+    Fallback(prune_dependencies, when=_may_rebuild_by_source, keeps_part=False),
     Fallback(trace_endports, when=_always, keeps_part=True),
     Fallback(trace_without_failed, when=_counts_switches, keeps_part=True),
 )
