@@ -66,6 +66,10 @@ PASSES = 2
 """Number of times that a search looks for sets of dependencies.  Another time, it avoids the dependencies that paths
 could not leave before.
 """
+LEAST_LOSS = 0.04
+"""Fraction by which the highest utilisation must exceed the goal if tables from scratch are too expensive.  They could
+show that a smaller excess cannot be avoided.
+"""
 HOPS_FOR_ENTRY = 16
 """Number of hops that a search may follow for each table entry, if these are more than in a search after a repair."""
 FEW_ENTRIES = 64
@@ -185,7 +189,8 @@ def _is_worth_a_search(context: RerouteContext, repaired: Candidate) -> bool:
         return True
     before = context.request.before
     peak = peak_in(numbering, fullest(before.fabric.channels, before.load) / found.kept)
-    return peak > goal_of(context, numbering) * (1 + FURTHER_TOLERANCE)
+    least = FURTHER_TOLERANCE if found.routing.lft.size <= LARGEST_SMALL_TABLE else LEAST_LOSS
+    return peak > goal_of(context, numbering) * (1 + least)
 
 
 def _progress(context: RerouteContext, repaired: Candidate, numbering: BaseNumbering) -> Progress:
