@@ -7,8 +7,6 @@ LFTs share are not compared.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import numpy.typing as npt
 
@@ -17,19 +15,14 @@ from routing._kernels.shared_copy import runs_that_may_differ
 
 def count_changed(new: npt.NDArray[np.uint8], old: npt.NDArray[np.uint8]) -> int:
     """Return the number of entries in which two LFTs (uint8[S, L]) differ."""
-    return sum(len(entries) for entries in _differences(new, old))
+    flat, old_flat = np.asarray(new).reshape(-1), np.asarray(old).reshape(-1)
+    return sum(int(np.count_nonzero(flat[run] != old_flat[run])) for run in runs_that_may_differ(new, old))
 
 
 def changed_lids(new: npt.NDArray[np.uint8], old: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:
     """Return bool[L], the LIDs towards which two LFTs (uint8[S, L]) differ in any entry."""
     found = np.zeros(new.shape[1], bool)
-    for entries in _differences(new, old):
-        found[entries % new.shape[1]] = True
-    return found
-
-
-def _differences(new: npt.NDArray[np.uint8], old: npt.NDArray[np.uint8]) -> Iterator[npt.NDArray[np.intp]]:
-    """Yield the numbers of the entries that differ; entries are numbered row by row."""
     flat, old_flat = np.asarray(new).reshape(-1), np.asarray(old).reshape(-1)
     for run in runs_that_may_differ(new, old):
-        yield run.start + np.flatnonzero(flat[run] != old_flat[run])
+        found[(run.start + np.flatnonzero(flat[run] != old_flat[run])) % new.shape[1]] = True
+    return found
