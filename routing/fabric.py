@@ -190,14 +190,6 @@ class Fabric:
         return len(self.link_width)
 
     @cached_property
-    def derived(self) -> dict[str, object]:
-        """Results of long searches by modules of higher layers, by the name of the search.
-
-        Such a result depends on the fabric alone, like a cached property.
-        """
-        return {}
-
-    @cached_property
     def link_capacity(self) -> npt.NDArray[np.float64]:
         """Data rate of each of the K links in Gb/s, float64[K].
 

@@ -43,9 +43,6 @@ MOST_MISFITS = 0.05
 LEAST_PRESENT = 0.7
 """Least share of switches, and of links between present switches, that a grid must have."""
 
-SEARCH = "coordinates"
-"""Key of the result in :attr:`Fabric.derived`: the coordinates, or the error."""
-
 Columns = npt.NDArray[np.int64]
 
 
@@ -132,23 +129,7 @@ def find_coordinates(fabric: Fabric) -> Coordinates:
     Squares (cycles of four switches) show which links are opposite, by the relation of D. Djokovic,
     "Distance-preserving subgraphs of hypercubes", J. Comb. Theory B 14, 1973.
     Cost: O(S d^2 n) for S switches of degree d in n dimensions, for each switch from which coordinates are spread.
-    Further calls for the same fabric return the result of the first call.
     """
-    found = fabric.derived.get(SEARCH)
-    if found is None:
-        try:
-            found = _search(fabric)
-        except NotAGrid as refusal:
-            found = refusal
-        fabric.derived[SEARCH] = found
-    if isinstance(found, Coordinates):
-        return found
-    assert isinstance(found, NotAGrid)
-    raise found.with_traceback(None)
-
-
-def _search(fabric: Fabric) -> Coordinates:
-    """Search for coordinates (see :func:`find_coordinates`)."""
     channels = fabric.channels
     near = [
         frozenset(channels.dst[channels.first[switch] : channels.first[switch + 1]].tolist())
