@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+import resource
+import signal
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -48,16 +50,23 @@ class OpenSMTables:
 
 
 def opensm_tables(
-    net: Path, engine: str, *, vls: int, timeout: float = 60.0, config: Mapping[str, Setting] | None = None
+    net: Path,
+    engine: str,
+    *,
+    vls: int,
+    timeout: float = 60.0,
+    cpu_limit: int | None = None,
+    config: Mapping[str, Setting] | None = None,
 ) -> OpenSMTables:
     """Route a fabric file with an engine of a real OpenSM on ibsim, with QoS and ``vls`` data VLs.
 
-    ``config`` contains further settings of opensm.conf.
+    ``cpu_limit`` is the number of CPU seconds within which OpenSM must end its first sweep.  ``config`` contains
+    further settings of opensm.conf.
 
     Raises
     ------
     LabError
-        The engine gave up or exceeded the timeout.
+        The engine gave up, or exceeded the timeout or the CPU limit.
     """
     settings: dict[str, Setting] = {"qos": True, "qos_max_vls": vls, "nue_max_num_vls": vls, **(config or {})}
     with tempfile.TemporaryDirectory(prefix="ibnue-simulated-") as folder:
@@ -65,10 +74,12 @@ def opensm_tables(
         # contain.
         simulated = Path(folder) / "fabric.net"
         write_net(read_fabric(net), simulated, port_guids=False)
-        return _simulated_tables(simulated, engine, settings, timeout)
+        return _simulated_tables(simulated, engine, settings, timeout, cpu_limit)
 
 
-def _simulated_tables(net: Path, engine: str, settings: Mapping[str, Setting], timeout: float) -> OpenSMTables:
+def _simulated_tables(
+    net: Path, engine: str, settings: Mapping[str, Setting], timeout: float, cpu_limit: int | None
+) -> OpenSMTables:
     """Route the fabric of a file with an engine of OpenSM.  Port GUIDs in the file must be those that ibsim assigns."""
     with (
         tempfile.TemporaryDirectory(prefix="ibnue-path-dump-") as folder,
@@ -82,7 +93,7 @@ def _simulated_tables(net: Path, engine: str, settings: Mapping[str, Setting], t
             timeout=timeout,
         ) as opensm,
     ):
-        sweep = _routed(opensm)
+        sweep = _routed(opensm, cpu_limit)
         cpu = _cpu_seconds(opensm.pid)
         fabric = read_fabric(net, guid2lid=opensm.folder / "guid2lid")
         tables, paths = opensm.folder / "opensm-lfts.dump", opensm.folder / PATH_RECORDS
@@ -92,11 +103,22 @@ def _simulated_tables(net: Path, engine: str, settings: Mapping[str, Setting], t
         return OpenSMTables(fabric, read_tables(opensm.folder, fabric), _vls_needed(opensm), sweep, cpu)
 
 
-def _routed(opensm: OpenSM) -> float | None:
-    """Wait for the end of OpenSM's first sweep, and return the routing seconds of this sweep; None if unknown."""
+def _routed(opensm: OpenSM, cpu_limit: int | None) -> float | None:
+    """Wait for the end of OpenSM's first sweep, and return the routing seconds of this sweep; None if unknown.
+
+    ``cpu_limit`` is the number of CPU seconds that the sweep may take.
+    """
+    _, hard = resource.prlimit(opensm.pid, resource.RLIMIT_CPU)
     try:
-        return opensm.wait_for_subnet_up(after=0).routing_seconds
+        if cpu_limit is not None:
+            resource.prlimit(opensm.pid, resource.RLIMIT_CPU, (cpu_limit, hard))
+        sweep = opensm.wait_for_subnet_up(after=0)
+        # The limit does not apply to the dumps, which OpenSM writes after the sweep.
+        resource.prlimit(opensm.pid, resource.RLIMIT_CPU, (hard, hard))
+        return sweep.routing_seconds
     except LabError as error:
+        if opensm.returncode == -signal.SIGXCPU:
+            raise LabError(f"no tables within {cpu_limit} CPU seconds") from None
         needed = _vls_needed(opensm)
         if needed is None:
             raise

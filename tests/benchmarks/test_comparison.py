@@ -16,6 +16,7 @@ from benchmarks.comparison import (
     main,
     read_ledger,
     shortened,
+    theirs,
     within_limit,
 )  # fmt: skip
 from benchmarks.comparison_page import BEGIN, END, FIXTURE_PICTURE, REFERENCE_PICTURE, write_page, write_pictures
@@ -95,6 +96,14 @@ def test_an_engine_that_reaches_the_limit_has_no_tables(monkeypatch):
     monkeypatch.setattr(module, "ENGINES", {"updn": Endless()})
     monkeypatch.setattr(module, "LIMIT", 1)
     assert "CPU seconds" in within_limit(fabric, "updn")["refused"]
+
+
+@pytest.mark.lab
+def test_opensm_that_reaches_the_limit_has_no_tables(monkeypatch):
+    monkeypatch.setattr(module, "TOO_SLOW", "no tables within 1 CPU seconds")
+    slow, fast = generate("torus", ["6x5x5"], cas=2), generate("ring", ["5"], cas=1)
+    assert theirs(slow, slow, "lash", 60.0, 1) == {"refused": module.TOO_SLOW}
+    assert theirs(fast, fast, "minhop", 60.0, 1)["hops"] == 1.5
 
 
 def test_an_engine_whose_process_dies_is_not_reported_as_slow(monkeypatch):
