@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from routing.errors import OptionError
 from routing.fabric import Fabric
-from routing.names import guid_in, guids_text, labels_of
+from routing.names import did_you_mean, guid_in, guids_text, labels_of
 from routing.numerals import parse_decimal
 
 
@@ -66,7 +66,7 @@ def find_endport(fabric: Fabric, word: str) -> tuple[int, int]:
     if len(rows) != 1:
         known = f"{len(rows)} end ports are called {word!r}" if rows else f"no CA or router is called {word!r}"
         near = difflib.get_close_matches(word, dict.fromkeys(fabric.endport_name), 3, 0.5)
-        give = f"did you mean {' or '.join(near)}?" if near else "give a name, GUID or LID of the fabric"
+        give = did_you_mean(near) if near else "give a name, GUID or LID of the fabric"
         ports = guids_text(fabric.endport_guid[rows].tolist())
         raise OptionError(known, remedy=f"give the GUID or the LID of the port: {ports}" if rows else give)
     return rows[0], int(fabric.endport_lid[rows[0]])
@@ -111,5 +111,5 @@ def find_device(fabric: Fabric, word: str) -> int:
         return fabric.switches + int(fabric.endport_terminal[find_endport(fabric, word)[0]])
     except OptionError:
         near = difflib.get_close_matches(word, dict.fromkeys(names), 3, 0.5)
-        remedy = f"did you mean {' or '.join(near)}?" if near else "give a name or GUID of the fabric"
+        remedy = did_you_mean(near) if near else "give a name or GUID of the fabric"
         raise OptionError(f"there is no device {word!r}", remedy=remedy) from None

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from routing.names import join_lines
 from routing.numerals import count_noun
 
 
@@ -43,8 +44,8 @@ class InputError(IbnueError, ValueError):
         if self.line is not None:
             where += f":{self.line}"
         text = f"{where}: {self.problem}" if where else self.problem
-        text = " ".join(text.split())
-        return text if self.remedy is None else f"{text} ({' '.join(self.remedy.split())})"
+        text = join_lines(text)
+        return text if self.remedy is None else f"{text} ({join_lines(self.remedy)})"
 
 
 class InputWarning(UserWarning):
@@ -97,19 +98,21 @@ class NotEnoughVLs(RoutingError):
         Number of VLs that was allowed.
     proven
         Whether it is proven that fewer than ``needed`` VLs are not enough.  A heuristic search cannot prove this.
+    what
+        What the search did not find within ``have`` VLs, if ``needed`` is None.
     """
 
-    def __init__(self, needed: int | None, have: int, *, proven: bool = True) -> None:
+    def __init__(self, needed: int | None, have: int, *, proven: bool = True, what: str = "tables") -> None:
         self.needed = needed
         self.have = have
         self.proven = proven
         if needed is None:
-            problem = "the search found no tables with any number of VLs"
+            problem = f"the search found no {what} with up to {count_noun(have, 'VL')}"
         elif proven:
             problem = f"{count_noun(needed, 'VL is', 'VLs are')} needed"
         else:
             problem = f"the search needed {count_noun(needed, 'VL')}"
-        super().__init__(f"{problem}, {have} may be used")
+        super().__init__(problem if needed is None else f"{problem}, {have} may be used")
 
 
 class BrokenPromise(RoutingError):

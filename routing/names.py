@@ -21,6 +21,16 @@ def escape_control(text: str, may_stay: Callable[[str], bool] = str.isprintable)
     return "".join(letter if may_stay(letter) else letter.encode("unicode_escape").decode() for letter in text)
 
 
+def join_lines(text: str) -> str:
+    """Return a text as one line.  Spaces between words stay, because names of devices may contain several spaces."""
+    return " ".join(line.strip() for line in text.splitlines() if line.strip())
+
+
+def did_you_mean(names: Sequence[str]) -> str:
+    """Return the question whether one of these similar names was meant.  Names with spaces are quoted."""
+    return f"did you mean {' or '.join(repr(name) if ' ' in name else name for name in names)}?"
+
+
 def system_name(description: str) -> str:
     """Return the name of the system in the description of a switch, without prefix and type.
 

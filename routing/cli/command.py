@@ -28,7 +28,7 @@ import click
 from routing import __version__
 from routing.cli.output import input_warnings
 from routing.errors import EnvironmentProblem, IbnueError, InputError, InputWarning, NotCollected, NotEnoughVLs
-from routing.names import escape_control
+from routing.names import escape_control, join_lines
 
 FINDING = 1
 UNDECIDED = 3
@@ -79,7 +79,7 @@ RANGES = (("is not a valid integer range", "is not a whole number"), ("is not a 
 
 def one_line(text: str) -> str:
     """Return a text as one line without control characters, as every error is printed."""
-    return escape_control(" ".join(text.split()))
+    return escape_control(join_lines(text))
 
 
 @dataclass(frozen=True)
@@ -267,7 +267,7 @@ def report_error(error: BaseException, *, as_json: bool) -> int:
         click.echo(f"ibnue: {explained[0]}", err=True)
     complaint, status = explained
     if as_json:
-        texts = {name: " ".join(text.split()) for name, text in asdict(complaint).items() if isinstance(text, str)}
+        texts = {name: join_lines(text) for name, text in asdict(complaint).items() if isinstance(text, str)}
         record = {"schema": "ibnue-error/1", **asdict(complaint), **texts, "exit_status": status}
         click.echo(json.dumps(record, indent=2))
     return status

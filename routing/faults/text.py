@@ -15,7 +15,7 @@ from routing.errors import OptionError, ParseError
 from routing.fabric import Fabric
 from routing.faults.model import Fault, FaultKind, apply_faults, cable_at, device_of, node_guids
 from routing.formats.text import lines_of, read_text
-from routing.names import guid_in, guid_text, guids_text
+from routing.names import did_you_mean, guid_in, guid_text, guids_text
 from routing.rates import SPEED_OF, WIDTHS
 
 HOW = "write NAME/PORT, NAME/PORT - NAME/PORT, NAME, or port, switch, ca, group, degrade, swap in front"
@@ -280,7 +280,7 @@ class _Reader:
 
     def nothing(self, text: str) -> OptionError:
         near = difflib.get_close_matches(text, self.candidates(text), 3, 0.5)
-        hint = f"did you mean {' or '.join(near)}?" if near else HOW
+        hint = did_you_mean(near) if near else HOW
         shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
         return OptionError(f"{self.fabric.name} has no device {shown!r}", remedy=hint)
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from routing.errors import OptionError
 from routing.fabric import Fabric
-from routing.names import guid_in, guid_text
+from routing.names import did_you_mean, guid_in, guid_text
 from routing.policy.facts import PORTS, PortFacts
 from routing.policy.model import Policy, Rule, Speed
 
@@ -73,7 +73,7 @@ class SwitchNames:
         """Return advice for an unknown switch name: similar names, or the text ``otherwise`` if no name is similar."""
         alike = {name.lower(): name for name in self._by_name}
         near = difflib.get_close_matches(pattern.lower(), alike, 3, 0.5)
-        return f"did you mean {' or '.join(alike[name] for name in near)}?" if near else otherwise
+        return did_you_mean([alike[name] for name in near]) if near else otherwise
 
 
 def ports_of(

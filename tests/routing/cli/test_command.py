@@ -69,7 +69,13 @@ def test_wrong_use_is_one_line_and_status_2(args):
     ("error", "line", "status"),
     [
         (InputError("bad\nthing", path="f.net", line=3, remedy="mend it"), "f.net:3: bad thing (mend it)", 2),
+        (InputError("no device 'a  b'"), "no device 'a  b'", 2),
         (EnvironmentProblem("no opensm"), "no opensm", 2),
+        (
+            NotEnoughVLs(None, 1),
+            "the search found no tables with up to 1 VL (allow more, or use nue or updn, which need only one)",
+            1,
+        ),
         (
             NotEnoughVLs(4, 2),
             "4 VLs are needed, 2 may be used (allow more, or use nue or updn, which need only one)",

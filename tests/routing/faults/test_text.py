@@ -1,5 +1,7 @@
 """Faults by name."""
 
+from dataclasses import replace
+
 import pytest
 from examples import examples
 from hypothesis import given
@@ -124,6 +126,13 @@ def test_any_text_is_a_fault_or_refused_in_one_line(text):
     else:
         assert parse_fault(fault.name, RING) == fault
         apply_faults(RING, [fault])
+
+
+def test_similar_names_with_spaces_are_quoted_as_they_are():
+    fabric = replace(RING, switch_name=("rack 1  sw0", "rack 1  sw1", "sw2", "sw3"))
+    with pytest.raises(OptionError) as refusal:
+        parse_fault("rack 1 sw0/3", fabric)
+    assert "no device 'rack 1 sw0' (did you mean 'rack 1  sw0' or 'rack 1  sw1'" in str(refusal.value)
 
 
 def test_an_empty_port():
