@@ -43,6 +43,7 @@ def assign_vls(
     order: npt.NDArray[np.int32],
     allowed_vls: npt.NDArray[np.bool_],
     budget: int = 1 << 62,
+    most_failed: int = (1 << 31) - 1,
 ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint16], npt.NDArray[np.int32], int]:
     """Assign a VL to each group of paths, one group after the other.
 
@@ -63,12 +64,14 @@ def assign_vls(
     budget
         Work limit: number of channels that cycle searches may visit.  Once the limit is reached, no further group gets
         a VL.
+    most_failed
+        Number of groups without a VL after which no further group gets one.
 
     Returns
     -------
     vl : uint8[G]
-        The VL of each group.  It is :data:`NO_VL` if the group fits on no VL, or if one of its paths does not reach its
-        destination.
+        The VL of each group.  It is :data:`NO_VL` if the group fits on no VL, if one of its paths does not reach its
+        destination, or if more than ``most_failed`` groups before it got no VL.
     masks, order
         The arguments, with the CDG edges of the groups that got a VL.
     left : int
@@ -82,7 +85,7 @@ def assign_vls(
     masks, order = np.array(masks, order="C"), np.array(order, np.int32, order="C")
     vl, slot = np.full(len(groups.start), NO_VL, np.uint8), channels.edges.first
     request, left = ffi.new("vl_requests *"), ffi.new("int64_t *", budget)
-    request.switches, request.lids = lft.shape
+    (request.switches, request.lids), request.most_failed = lft.shape, most_failed
     request.channels, request.vls, request.groups = len(channels), len(order), len(groups.start)
     is_open = np.ascontiguousarray(allowed_vls).astype(np.uint8)
     point(request, first=channels.first, src=channels.src, dst=channels.dst, into=channels.into)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from routing._kernels.balance import Balanced
 from routing.engines.base import EngineOptions, Offers, Promise, refuse_unsupported
 from routing.engines.destinations import forwarding_tables
-from routing.engines.grid_tables import BALANCED, GridRoutes, VlPlacement, place
+from routing.engines.grid_tables import BALANCED, MOST_FAILED, GridRoutes, VlPlacement, place
 from routing.engines.provenance import LOOP_FREE, provenance
 from routing.engines.uncounted import without_uncounted
 from routing.engines.vl_assignment import round_robin_sls, vl_tables, vls_allowed
@@ -65,18 +65,19 @@ class DimensionOrder:
         routes = GridRoutes.of(fabric, options)
         warn_of_miscabled(routes)
         found = time.perf_counter()
-        sl, needed = self._service_levels(routes, vls, orders=(False, True))
+        sl, needed, given_up = self._service_levels(routes, vls, orders=(False, True))
         # Moved paths mostly need more VLs.  So if the VLs do not suffice without moves, each search gets less work.
         orders, visits = ((False,), VISITS) if needed else ((False, True), VISITS // BALANCED)
-        for balanced in routes.balanced() if vls > 1 else ():
-            moved, used = self._service_levels(balanced, vls, orders=orders, visits=visits)
+        for balanced in routes.balanced() if vls > 1 and not given_up else ():
+            moved, used, _ = self._service_levels(balanced, vls, orders=orders, visits=visits)
             if used:
                 routes, sl, needed = balanced, moved, used
                 break
         trees = Balanced(routes.next_channel, np.zeros(0), np.zeros(0))
         facts = routes.facts()
         if needed == 0:
-            facts[LOOP_FREE] = f"no: the rings need more VLs than {vls}"
+            what = "the rings" if routes.paths.regular.all() else "the rings and the detours around missing links"
+            facts[LOOP_FREE] = f"no: {what} need more VLs than {vls}"
         seconds = {"paths": found - start, "tables": time.perf_counter() - found}
         return Routing(
             lft=forwarding_tables(fabric, routes.destinations, trees),
@@ -88,15 +89,24 @@ class DimensionOrder:
     @staticmethod
     def _service_levels(
         routes: GridRoutes, vls: int, *, orders: tuple[bool, ...], visits: int = VISITS
-    ) -> tuple[npt.NDArray[np.uint8], int]:
-        """Return the SLs, and the number of VLs on which the paths close no cycle.  The number is 0 if there are too
-        few VLs.
+    ) -> tuple[npt.NDArray[np.uint8], int, bool]:
+        """Return the SLs of paths that close no cycle.
 
         Each order states whether paths with a detour are placed first.  The orders are tried one after the other.
+        ``visits`` limits the work of each search (see :func:`place`).
+
+        Returns
+        -------
+        sl : uint8[S, L]
+            SL by source switch and LID; uint8[L] by LID if the paths need no particular VL.
+        needed : int
+            Number of VLs on which the paths close no cycle; 0 if there are too few VLs.
+        given_up : bool
+            Whether so many paths have no VL that no balanced version of them is tried.
         """
         paths, lids = routes.paths, len(routes.fabric.lids)
         if not paths.rings and paths.regular.all():
-            return round_robin_sls(routes.destinations, lids, vls), 1
+            return round_robin_sls(routes.destinations, lids, vls), 1, False
         every, zero = np.ones(paths.hop.shape, bool), np.zeros_like(paths.crossing)
         # Paths spread over the VLs if each first tries the VL of its datelines.  If all paths try VL 0 first, more of
         # them fit.  Which order of the paths needs fewer VLs depends on the fabric.
@@ -114,16 +124,16 @@ class DimensionOrder:
             if placed is None or placed.failed:
                 placed = placement(zero, detours_first=detours_first)
         if placed is None or placed.failed:
-            return np.zeros(lids, np.uint8), 0
+            return np.zeros(lids, np.uint8), 0, all(each.failed > MOST_FAILED for each in found.values())
         if not regular:
             spread = placement(paths.crossing)
             placed = placed if spread.failed else spread
         if placed.used <= 1:
-            return round_robin_sls(routes.destinations, lids, vls), 1
+            return round_robin_sls(routes.destinations, lids, vls), 1, False
         vl = np.where(placed.vl == 255, 0, placed.vl).astype(np.uint8)
         if routes.options.reversible:
             vl[1] = vl[0]
-        return routes.by_lid(vl), placed.used
+        return routes.by_lid(vl), placed.used, False
 
 
 ENGINE = DimensionOrder()

@@ -25,6 +25,11 @@ from routing.grids.seeded import seeded
 Rows = npt.NDArray[np.int64]
 BALANCED = 4
 """Number of balanced versions of paths that are tried; each one gets a third of the work of the one before."""
+MOST_FAILED = 100
+"""Number of groups without a VL above which no balanced version of the paths is tried.
+
+Balanced versions are tried because by chance they may close fewer cycles.  They hardly ever do so if many groups fail.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -234,7 +239,7 @@ class VlPlacement:
     vl
         uint8[2, S, S] by set of paths (see :class:`GridPaths`), destination and source; 255 for paths without a VL.
     failed
-        Number of groups that fit on no VL.  A group is one path, or with reversible paths, both paths of two switches.
+        Number of groups without a VL.  A group is one path, or with reversible paths, both paths of two switches.
     """
 
     vl: npt.NDArray[np.uint8]
@@ -256,6 +261,8 @@ def place(
     detours_first: bool = False,
 ) -> VlPlacement:
     """Assign to each path the first VL, from its start VL on, on which it closes no cycle.
+
+    If more than :data:`MOST_FAILED` groups fit on no VL, the search ends.
 
     With the option ``reversible``, both paths between two switches use one VL.
 
@@ -305,6 +312,7 @@ def place(
         order=np.tile(np.arange(len(channels), dtype=np.int32), (vls, 1)),
         allowed_vls=np.ones(vls, bool),
         budget=visits,
+        most_failed=MOST_FAILED,
     )
     found = np.full(exists.shape, NO_VL, np.uint8)
     found[side, root, source] = np.repeat(vl, np.diff(groups.first))

@@ -4,7 +4,6 @@ decide which VL it uses.
 
 from __future__ import annotations
 
-import contextlib
 import time
 
 import numpy as np
@@ -14,7 +13,7 @@ from routing._kernels.balance import Balanced
 from routing.engines.base import EngineOptions, Offers, Promise, refuse_unsupported
 from routing.engines.destinations import forwarding_tables
 from routing.engines.dor import VISITS, warn_of_miscabled
-from routing.engines.grid_tables import BALANCED, GridRoutes, place
+from routing.engines.grid_tables import BALANCED, MOST_FAILED, GridRoutes, place
 from routing.engines.provenance import provenance
 from routing.engines.vl_assignment import vl_tables, vls_allowed
 from routing.errors import NotEnoughVLs, RoutingError
@@ -98,44 +97,51 @@ class TorusTwoQos:
     def _fitting(
         cls, routes: GridRoutes, datelines: int, base: int, vls: int
     ) -> tuple[GridRoutes, npt.NDArray[np.uint8], int]:
-        """Return balanced routes if these fit into the VLs, else ``routes``, with the result of :meth:`_codes`.
+        """Return balanced routes if these fit into the VLs, else ``routes``, with the SLs of their paths and the number
+        of VLs for detours.
 
         Raises
         ------
         NotEnoughVLs
             Neither the routes nor balanced ones fit.
         """
-        found, visits = None, VISITS
-        try:
-            found = routes, *cls._codes(routes, datelines, base, vls)
-        except NotEnoughVLs as refusal:
-            if refusal.needed is not None:  # No VL is left for detours, and balanced routes have no fewer detours.
-                raise
-            # Moved paths mostly need more VLs.  So each further search gets less work.
-            visits = VISITS // BALANCED
+        code, spare, failed = cls._codes(routes, datelines, base, vls)
         # Moved paths change their SLs, and replies to them need not be safe. So paths move only if some paths need
         # other SLs anyway.
-        fewest = found is not None and routes.options.vls == "min"
-        for balanced in () if fewest or routes.paths.regular.all() else routes.balanced():
-            with contextlib.suppress(NotEnoughVLs):
-                return balanced, *cls._codes(balanced, datelines, base, vls, visits=visits)
-        if found is None:
-            raise NotEnoughVLs(None, vls)
-        return found
+        move = routes.options.vls != "min" if failed == 0 else failed <= MOST_FAILED
+        if move and not routes.paths.regular.all():
+            # Moved paths mostly need more VLs.  So if the VLs do not suffice without moves, each search gets less work.
+            visits = VISITS // BALANCED if failed else VISITS
+            for balanced in routes.balanced():
+                moved, used, unplaced = cls._codes(balanced, datelines, base, vls, visits=visits)
+                if unplaced == 0:
+                    return balanced, moved, used
+        if failed:
+            raise NotEnoughVLs(None, vls, what="detours around missing links without credit loops")
+        return routes, code, spare
 
     @staticmethod
     def _codes(
         routes: GridRoutes, datelines: int, base: int, vls: int, *, visits: int = VISITS
-    ) -> tuple[npt.NDArray[np.uint8], int]:
-        """Return the SL of each path, uint8[2, S, S], and the number of VLs for detours.
+    ) -> tuple[npt.NDArray[np.uint8], int, int]:
+        """Compute the SLs of all paths.
 
         ``datelines`` is the number of SLs that encode which datelines a path crosses, ``base`` the number of VLs of
-        these SLs, and ``vls`` the number of allowed VLs.
+        these SLs, and ``vls`` the number of allowed VLs.  ``visits`` limits the search (see :func:`place`).
+
+        Returns
+        -------
+        code : uint8[2, S, S]
+            SL of each path.
+        spare : int
+            Number of VLs for detours.
+        failed : int
+            Number of detours without a VL.  If it is positive, the other results have no meaning.
 
         Raises
         ------
         NotEnoughVLs
-            The detours need more VLs.
+            No VL is left for detours.  Balanced routes have no fewer detours.
         """
         paths = routes.paths
         code, detours = paths.crossing, ~paths.regular
@@ -146,15 +152,14 @@ class TorusTwoQos:
             detours[0] |= detours[0].T
             detours[1] = detours[0]
         if not detours.any():
-            return code, 0
+            return code, 0, 0
         spare = min(vls - base, SLS - routes.options.first_vl - datelines)
         if spare < 1:
             raise NotEnoughVLs(base + 1, vls)
         placed = place(routes, detours, np.zeros_like(code), spare, visits=visits)
-        if placed.failed:
-            raise NotEnoughVLs(None, vls)
         vl = placed.vl if not routes.options.reversible else placed.vl[[0, 0]]
-        return np.where(vl == 255, code, datelines + vl).astype(np.uint8), placed.used - (0 if paths.rings else 1)
+        code = np.where(vl == 255, code, datelines + vl).astype(np.uint8)
+        return code, placed.used - (0 if paths.rings else 1), placed.failed
 
 
 ENGINE = TorusTwoQos()

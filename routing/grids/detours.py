@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from heapq import heapify, heappop, heappush
+
 import numpy as np
 import numpy.typing as npt
 
@@ -48,8 +50,15 @@ def add_detours(
         return  # No detour is necessary here, because every hop reduces the distance to the destination.
     hops = count_hops(next_switches(bundles, hop, roots), roots)
     incomplete = np.flatnonzero((connected & (hops < 0)).any(axis=1))
+    # Python reads lists faster than arrays.
+    after = [part.tolist() for part in np.split(bundles.dst, bundles.first[1:-1])]
+    before: list[list[tuple[int, int]]] = [[] for _ in after]
+    for switch, there in enumerate(after):
+        for index, neighbour in enumerate(there):
+            before[neighbour].append((switch, index))
     for row in incomplete.tolist():
-        _complete(fabric, bundles, int(roots[row]), hop[row], regular[row])
+        members = np.flatnonzero(component == component[roots[row]]).tolist()
+        _complete(members, after, before, int(roots[row]), row=hop[row], regular=regular[row])
 
 
 def next_switches(
@@ -88,67 +97,60 @@ def count_hops(following: npt.NDArray[np.int64], roots: npt.NDArray[np.int64] | 
 
 
 def _complete(
-    fabric: Fabric, bundles: LinkBundles, root: int, row: npt.NDArray[np.uint8], regular: npt.NDArray[np.bool_]
+    members: list[int],
+    after: list[list[int]],
+    before: list[list[tuple[int, int]]],
+    root: int,
+    *,
+    row: npt.NDArray[np.uint8],
+    regular: npt.NDArray[np.bool_],
 ) -> None:
     """Complete the paths to the destination at switch ``root``.
 
-    ``row`` (uint8[S]) is the bundle by which each switch sends; entries are added in place.  ``regular`` (bool[S]) is
-    set to False for paths over added entries.
+    ``members`` are the switches that can reach ``root``.  ``after[s]`` has the switches to which the bundles of switch
+    ``s`` lead.  ``before[s]`` has pairs for the bundles that lead to switch ``s``: the switch that sends, and the index
+    of the bundle at that switch.  ``row`` (uint8[S]) is the bundle by which each switch sends;
+    entries are added in place.  ``regular`` (bool[S]) is set to False for paths over added entries.
     """
     hop = row.tolist()
-    first, dst = bundles.first.tolist(), bundles.dst.tolist()
-    members = np.flatnonzero(fabric.component == fabric.component[root]).tolist()
-    before: dict[int, list[int]] = {switch: [] for switch in members}
+    senders: dict[int, list[int]] = {switch: [] for switch in members}
     for switch in members:
         if hop[switch] != NONE and switch != root:
-            before[dst[first[switch] + hop[switch]]].append(switch)
+            senders[after[switch][hop[switch]]].append(switch)
     hops = {root: 0}
-    _reach(before, hops, root)
-    ended = [switch for switch in members if switch not in hops and hop[switch] == NONE]
+    _reach(senders, hops, root)
+    # Choices are tuples: whether a switch without a path has a next hop, hops to the destination, the switch, and the
+    # index of its bundle to a neighbour with a path.  Switches without a next hop get one first.  Only if none of them
+    # has a neighbour with a path to the destination, switches with a next hop change it.
+    missing = (switch for switch in members if switch not in hops)
+    links = ((switch, index, to) for switch in missing for index, to in enumerate(after[switch]) if to in hops)
+    choices = [(hop[switch] != NONE, hops[to] + 1, switch, index) for switch, index, to in links]
+    heapify(choices)
     while len(hops) < len(members):
-        # Switches without a next hop get one first.  Only if none of them has a neighbour with a path to the
-        # destination, switches with a next hop change it.
-        choices = _attachments(ended, hops, first, dst) or _attachments(members, hops, first, dst)
-        length, switch, index = min(choices)
-        if hop[switch] != NONE:
-            before[dst[first[switch] + hop[switch]]].remove(switch)
-        hop[switch] = index
+        diverted, length, switch, index = heappop(choices)
+        if switch in hops:
+            continue
+        if diverted:
+            senders[after[switch][hop[switch]]].remove(switch)
+        row[switch] = index
         hops[switch] = length
-        regular[switch] = False
-        reached = _reach(before, hops, switch)
+        reached = _reach(senders, hops, switch)
         regular[reached] = False
-        ended = [one for one in ended if one not in hops]
-    row[:] = hop
+        for here in reached:
+            for other, back in before[here]:
+                if other not in hops:
+                    heappush(choices, (hop[other] != NONE, hops[here] + 1, other, back))
 
 
-def _reach(before: dict[int, list[int]], hops: dict[int, int], start: int) -> list[int]:
+def _reach(senders: dict[int, list[int]], hops: dict[int, int], start: int) -> list[int]:
     """Set the numbers of hops (``hops``) of all switches whose path to one destination leads through switch ``start``.
-    Return these switches.
+    Return these switches, with ``start`` as the first one.
 
-    ``before`` lists, for each switch, the switches that send to it.  ``hops[start]`` is set already.
+    ``senders`` lists, for each switch, the switches that send to it.  ``hops[start]`` is set already.
     """
-    found, at = [start], 0
-    while at < len(found):
-        here = found[at]
-        for switch in before[here]:
+    found = [start]
+    for here in found:  # The loop also visits the switches that it appends.
+        for switch in senders[here]:
             hops[switch] = hops[here] + 1
             found.append(switch)
-        at += 1
-    return found[1:]
-
-
-def _attachments(
-    switches: list[int], hops: dict[int, int], first: list[int], dst: list[int]
-) -> list[tuple[int, int, int]]:
-    """Return (hops, switch, index of the bundle) for each switch without a path that has a neighbour with a path.
-
-    ``hops`` has the hops of the switches with a path.  ``first`` and ``dst`` list the bundles out of each switch, and
-    the switch where each bundle ends.
-    """
-    return [
-        (hops[dst[bundle]] + 1, switch, bundle - first[switch])
-        for switch in switches
-        if switch not in hops
-        for bundle in range(first[switch], first[switch + 1])
-        if dst[bundle] in hops
-    ]
+    return found

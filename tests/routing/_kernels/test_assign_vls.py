@@ -104,6 +104,20 @@ def test_paths_that_close_a_cycle_together_only(kind, size):
         assert np.array_equal(masks, masks_of(fabric, graphs))
 
 
+@pytest.mark.parametrize("most_failed", [0, 1, 4])
+def test_after_too_many_groups_without_a_vl_no_group_gets_one(most_failed):
+    fabric, rng = generate("ring", ["6"]), np.random.default_rng(1)
+    lft = ENGINES["minhop"].route(fabric, EngineOptions(threads=1, effort=0.0)).lft
+    masks, order = no_dependencies(fabric)
+    arguments = (fabric.channels, fabric.lids.switch, lft, random_groups(rng, fabric, 120))
+    options = {"masks": masks, "order": order, "allowed_vls": np.arange(VLS) == 1}
+    whole, *_ = assign_vls(*arguments, **options)
+    part, *_ = assign_vls(*arguments, **options, most_failed=most_failed)
+    last = int(np.flatnonzero(whole == NO_VL)[most_failed])
+    assert np.array_equal(part[: last + 1], whole[: last + 1])
+    assert (part[last + 1 :] == NO_VL).all() and (whole[last + 1 :] != NO_VL).any()
+
+
 def test_a_budget_that_is_used_up_places_nothing_more():
     fabric, rng = generate("ring", ["6"]), np.random.default_rng(1)
     lft = ENGINES["minhop"].route(fabric, EngineOptions(threads=1, effort=0.0)).lft

@@ -11,6 +11,7 @@ from routing.engines.base import EngineOptions
 from routing.engines.destinations import inverse_capacity
 from routing.engines.grid_balance import balance_detours
 from routing.engines.grid_tables import GridRoutes, place
+from routing.errors import NotEnoughVLs
 from routing.faults.choose import between_switches
 from routing.grids.miscabled import facts
 from routing.topologies import generate
@@ -73,6 +74,21 @@ def test_dor_places_paths_only_once_in_the_same_way(vls, missing, expected, monk
     monkeypatch.setattr(dor, "place", lambda *each, **options: found.append(place(*each, **options)) or found[-1])
     dor.ENGINE._service_levels(routes, vls, orders=(False, True))
     assert len(found) == len({one.vl.tobytes() for one in found}) == expected
+
+
+@pytest.mark.parametrize("engine", ["dor", "torus-2qos"])
+def test_paths_are_not_balanced_if_too_many_have_no_vl(engine, monkeypatch):
+    whole = generate("torus", ["10x10"], cas=1)
+    links = np.random.default_rng(1).permutation(between_switches(whole))
+    fabric = whole.without_links(links[:25].tolist())
+    monkeypatch.setattr(GridRoutes, "balanced", lambda self: pytest.fail("paths were balanced"))
+    if engine == "dor":
+        routing = ENGINES[engine].route(fabric, EngineOptions(vls=3, threads=1))
+        reason = routing.provenance.options["loop_free"]
+        assert reason == "no: the rings and the detours around missing links need more VLs than 3"
+    else:
+        with pytest.raises(NotEnoughVLs, match="no detours around missing links without credit loops with up to 3 VLs"):
+            ENGINES[engine].route(fabric, EngineOptions(vls=3, threads=1))
 
 
 def test_without_work_no_routes_are_balanced():

@@ -112,11 +112,15 @@ static void move_masks(fit_job *job, uint16_t *dependencies, bool back)
 
 static int run(fit_job *job, int64_t budget, uint8_t *vl)
 {
-    for (int32_t group = 0; group < job->paths->groups; group++) {
+    int32_t failed = 0;
+    memset(vl, NO_VL, (size_t)job->paths->groups);
+    for (int32_t group = 0; group < job->paths->groups && failed <= job->paths->most_failed; group++) {
         bool arrives;
         if (collect_group(job, group, &arrives))
             return NO_MEMORY;
-        vl[group] = arrives && job->graph.visited < budget ? place(job, job->paths->start[group]) : NO_VL;
+        if (arrives && job->graph.visited < budget)
+            vl[group] = place(job, job->paths->start[group]);
+        failed += vl[group] == NO_VL;
     }
     return OK;
 }

@@ -25,6 +25,7 @@ typedef struct {
     const int32_t *path_from;  /* [paths]: switch where each path begins */
     const int32_t *path_to;    /* [paths]: destination LID of each path */
     const uint8_t *start;      /* [G]: VL that is tried first for each group */
+    int32_t most_failed;       /* number of groups without a VL after which no further group is assigned */
 } vl_requests;
 
 /* Assign a VL to each group of paths, one group after the other.  For each group, the VLs are tried in cyclic order
@@ -36,8 +37,8 @@ typedef struct {
  * order: int32 [V, C], position of each channel in a topological order of these dependencies on each VL; updated.
  * budget: number of channels that cycle searches may visit; receives the number that is left.  When none is left, no
  * further group is assigned.
- * vl: uint8 [G], output: VL of each group.  It is 255 if the group fits on no VL, or if one of its paths does not reach
- * its destination.
+ * vl: uint8 [G], output: VL of each group.  It is 255 if the group fits on no VL, if one of its paths does not reach
+ * its destination, or if more than `most_failed` groups before it got no VL.
  *
  * Returns 0, or 1 if memory is exhausted. */
 int ibn_layering_assign_vls(const vl_requests *paths, uint16_t *dependencies, int32_t *order, int64_t *budget,
