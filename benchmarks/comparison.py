@@ -71,6 +71,9 @@ To save time, the fabrics have fewer CAs than the published fabrics.
 """
 LARGE = {
     "torus 10x10x10": "torus 10x10x10 cas=1",
+    "12-ary 3-tree": "kary-ntree 12 3 cas=12",
+    "dragonfly 10 2 5 51": "dragonfly 10 2 5 51",
+    "random, 512 switches": "random-regular 512 16 cas=2",
 }
 """Generator and arguments of each large fabric, by the name in tables.
 

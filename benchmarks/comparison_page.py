@@ -23,6 +23,8 @@ BEGIN, END = "<!-- tables: python -m benchmarks.comparison -->\n", "<!-- end of 
 REFERENCE_PICTURE, FIXTURE_PICTURE = "comparison.svg", "comparison-fixtures.svg"
 HEAD = ("engine", "loop-free", "VLs", "all-to-all", "bisection", "mean hops", "stretch", "seconds")
 NO_TABLES = "-"
+EQUAL = 0.005
+"""Fraction within which two figures count as equal, because bisection is a mean over random patterns."""
 Ledger = Mapping[str, Mapping[str, Mapping[str, Any]]]
 Results = Sequence[Mapping[str, Any]]
 
@@ -77,6 +79,7 @@ def tables(ledger: Ledger, reference: Sequence[str], large: Sequence[str]) -> It
     for fabric in (name for name in large if name in measured):
         yield from fabric_table(ledger, fabric, SHARES_OF_LARGE)
     yield from fixture_table(ledger, [name for name in measured if name not in (*reference, *large)])
+    yield from auto_table(ledger)
 
 
 def fabric_table(ledger: Ledger, fabric: str, shares: Sequence[float]) -> Iterator[str]:
@@ -158,6 +161,41 @@ def fixture_table(ledger: Ledger, fabrics: Sequence[str]) -> Iterator[str]:
         reasons = [f"{reason} ({count})" for (name, reason), count in refused.items() if name == engine]
         if reasons:
             yield f"- `{engine}`: {'; '.join(reasons)}"
+
+
+def auto_table(ledger: Ledger) -> Iterator[str]:
+    """Yield the lines that compare ``auto`` with the certified tables of all other engines."""
+    keys = [key for key, results in ledger.items() if "bisection" in results.get("auto", {})]
+    if not keys:
+        return
+    rows = [
+        line([f"{key} {engine}", *(f"{ratio:.3f}" for ratio in ratios)])
+        for key in keys
+        for engine, ratios in better_than_auto(ledger[key]).items()
+    ]
+    beaten = sum(bool(better_than_auto(ledger[key])) for key in keys)
+    yield "\n## `auto` beside all other engines\n"
+    yield f"In {len(keys) - beaten} of {len(keys)} cases, no other engine has better certified tables than `auto`."
+    yield "Tables are better if neither all-to-all nor bisection is lower, and one of them is more than half a percent"
+    yield "higher. Bisection is a mean over random patterns, and the seed of the patterns decides smaller differences."
+    if rows:
+        yield "\nThe exceptions, with the figures of the other engine relative to those of `auto`:\n"
+        yield from (line(["case and engine", "all-to-all", "bisection"]), line(["---"] * 3), *rows)
+
+
+def better_than_auto(results: Mapping[str, Mapping[str, Any]]) -> dict[str, tuple[float, float]]:
+    """Return the engines whose certified tables are better than those of ``auto`` on a fabric.
+
+    Tables are better if neither all-to-all nor bisection is lower, and one of them is higher by more than
+    :data:`EQUAL`.  The values of the result are all-to-all and bisection relative to ``auto``.
+    """
+    auto, found = results["auto"], dict[str, tuple[float, float]]()
+    for engine, each in results.items():
+        if each.get("certified") and each.keys() >= {"all_to_all", "bisection"}:
+            ratios = each["all_to_all"] / auto["all_to_all"], each["bisection"] / auto["bisection"]
+            if min(ratios) >= 1 and max(ratios) > 1 + EQUAL:
+                found[engine] = ratios
+    return found
 
 
 def best_share(results: Mapping[str, Mapping[str, Any]]) -> float:

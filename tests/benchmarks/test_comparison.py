@@ -19,7 +19,16 @@ from benchmarks.comparison import (
     theirs,
     within_limit,
 )  # fmt: skip
-from benchmarks.comparison_page import BEGIN, END, FIXTURE_PICTURE, REFERENCE_PICTURE, write_page, write_pictures
+from benchmarks.comparison_page import (
+    BEGIN,
+    END,
+    FIXTURE_PICTURE,
+    REFERENCE_PICTURE,
+    auto_table,
+    better_than_auto,
+    write_page,
+    write_pictures,
+)  # fmt: skip
 from benchmarks.torus_conf import torus_conf
 from routing.engines import ENGINES
 from routing.topologies import generate
@@ -36,6 +45,25 @@ def test_page_and_pictures_are_those_of_the_results(tmp_path):
     assert {case.key for case in cases("")} == set(ledger)
     engines = set(ENGINES) - {"chain"}
     assert all(engines <= set(results) and len(results) == len(engines) + 10 for results in ledger.values())
+
+
+def test_no_engine_of_ibnue_has_better_tables_than_auto():
+    beaten = {key: better_than_auto(results) for key, results in read_ledger(LEDGER).items()}
+    assert not any(engine in ENGINES for found in beaten.values() for engine in found)
+    assert {key.rpartition(" - ")[0] for key, found in beaten.items() if found} == {"bridge"}
+
+
+def test_tables_are_better_than_those_of_auto_only_if_neither_figure_is_lower():
+    def result(all_to_all, bisection, certified=True):
+        return {"certified": certified, "all_to_all": all_to_all, "bisection": bisection}
+
+    results = {
+        "auto": result(1.0, 0.5), "more": result(1.1, 0.5), "trade": result(2.0, 0.49), "close": result(1.0, 0.501),
+        "loop": result(3.0, 0.9, certified=False), "none": {"refused": "no"}, "pattern": result(1.0, 0.55),
+    }  # fmt: skip
+    found = better_than_auto(results)
+    assert found == {"more": (1.1, 1.0), "pattern": (1.0, pytest.approx(1.1))}
+    assert "| ring - 0% more | 1.100 | 1.000 |" in auto_table({"ring - 0%": results})
 
 
 def test_only_missing_results_are_measured(tmp_path):
