@@ -60,6 +60,15 @@ class QosPolicy:
         """Return the maximum number of layers (VLs of the tables) that give every class an SL for each layer."""
         return SLS // max(1, len(self.sls))
 
+    def own_sl2vl_line(self, vls: int) -> str:
+        """Return a line for the log if tables with ``vls`` VLs replace SL-to-VL tables of opensm.conf; "" otherwise."""
+        if vls == 1 or self.sls or self.sl2vl == _USUAL_SL2VL:
+            return ""
+        return (
+            "opensm.conf: qos_sl2vl: not used: without a QoS policy, tables with several VLs have SL-to-VL tables of"
+            " their own (vls = 1 leaves yours)"
+        )
+
 
 def _numbers(text: str | None) -> tuple[int, ...]:
     found = [parse_decimal(word.strip()) for word in (text or "").split(",")]

@@ -333,9 +333,10 @@ class RequestHandler:
         """Assign SLs and VLs to the classes of the QoS policy, and check the certificate for the traffic of all
         classes.
         """
-        classes = classes_of(snapshot.fabric, tables.routing, QosPolicy.of(snapshot.conf), snapshot.data_vls)
+        policy = QosPolicy.of(snapshot.conf)
+        classes = classes_of(snapshot.fabric, tables.routing, policy, snapshot.data_vls)
         check_classes(snapshot.fabric, classes, tables.proof, threads=threads_of(config))
-        self._log_once([classes.line] if classes.line else [])
+        self._log_once([line for line in (classes.line, policy.own_sl2vl_line(tables.routing.vls)) if line])
         return classes
 
     def _log_once(self, lines: list[str]) -> None:

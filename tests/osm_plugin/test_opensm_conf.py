@@ -209,6 +209,20 @@ def test_every_option_that_is_not_honoured_has_one_line_once(bench, tmp_path):
     assert len(bench.ask("updn", conf.replace("max_reverse_hops 7", "max_reverse_hops 8"))["lines"]) == 1
 
 
+@pytest.mark.parametrize(("data_vls", "row", "policy", "said"), [
+    (8, "0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0", "", True),
+    (8, "0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,7", "", False),  # OpenSM's default
+    (1, "0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0", "", False),  # one VL: the row stays in the switches
+    (8, "0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0", "qos_policy_sls 0,1\n", False),  # the line of the policy names SLs and VLs
+])  # fmt: skip
+def test_sl2vl_tables_that_are_not_used_are_named(bench, data_vls, row, policy, said):
+    lines = bench.ask("nue", f"{policy}qos_swe_sl2vl {row}\n", data_vls=data_vls)["lines"]
+    assert [line for line in lines if "qos_sl2vl" in line] == [
+        "opensm.conf: qos_sl2vl: not used: without a QoS policy, tables with several VLs have SL-to-VL tables of"
+        " their own (vls = 1 leaves yours)"
+    ] * said
+
+
 def test_options_in_the_text_are_those_of_the_table():
     text = (Path(plugin_request.__file__).parents[1] / "osm_plugin" / "options.c").read_text()
     written = {part.split('"')[0] for part in text.split('(text, "')[1:]} | {
