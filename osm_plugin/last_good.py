@@ -67,7 +67,8 @@ class ConfigFile:
     current
         The configuration in use.
     warnings
-        Lines for the log.  A line is added each time that the file becomes invalid for another reason, or valid again.
+        Lines for the log.  A line is added each time that the file becomes invalid for another reason, or can be
+        read again.
     """
 
     def __init__(self, path: Path | None) -> None:
@@ -97,7 +98,7 @@ class ConfigFile:
             self._fall_back(problem)
         else:
             if self._wrong:
-                self.warnings.append(f"{self.path}: is valid again, and in use")
+                self.warnings.append(f"{self.path}: can be read again")
             self._wrong = ""
         # The stamp of an invalid file is stored too. Otherwise every sweep would parse the file again.
         self._good, self._stamp = True, stamp

@@ -49,7 +49,7 @@ def test_a_file_that_becomes_wrong_is_reported_once_for_each_change(path, wrong)
     assert len(file.warnings) == 2 and f"{path}:1: 'threads' is 'many'" in file.warnings[1]
     path.write_text("deadline = 4.5")
     assert file.refresh().deadline == 4.5
-    assert file.warnings[2:] == [f"{path}: is valid again, and in use"]
+    assert file.warnings[2:] == [f"{path}: can be read again"]
 
 
 def test_a_start_with_a_wrong_file_fails_unless_a_good_one_was_saved(path):
