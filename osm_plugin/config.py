@@ -5,6 +5,7 @@ This module imports nothing that is slow to load, because the host inside OpenSM
 
 from __future__ import annotations
 
+import codecs
 import os
 import pwd
 import shlex
@@ -259,8 +260,9 @@ def _text(path: Path) -> str:
         raise InputError(
             f"cannot be read: {problem.strerror or problem}", path=path, remedy="check event_plugin_options"
         ) from None
+    data = data.removeprefix(codecs.BOM_UTF8)  # The decoder "utf-8-sig" would not count the mark in `problem.start`.
     try:
-        return data.decode("utf-8-sig")
+        return data.decode()
     except UnicodeDecodeError as problem:
         line = data.count(b"\n", 0, problem.start) + 1
         raise ParseError("is not UTF-8 text", path=path, line=line, remedy="save it as UTF-8") from None

@@ -91,6 +91,7 @@ def test_what_is_wrong_is_reported_in_one_line_with_the_file(tmp_path, text, com
         (b"\xff\xfe\x00", 1),
         (b"deadline = 5\nlog_file = '/\xfc.log'\n", 2),
         ("deadline = 5\n".encode("utf-16"), 1),
+        (b"\xef\xbb\xbfthreads = 1\n\xff", 2),
     ],
 )
 def test_bytes_that_are_no_text(tmp_path, data, line):
