@@ -33,7 +33,8 @@ UNSET = "(null)"
 BUILTIN = ("minhop", "updn", "dnup", "file", "ftree", "lash", "dor", "torus-2QoS", "nue", "dfsssp", "sssp")
 _VLS_OF_CODE: Mapping[int | None, int] = {1: 1, 2: 2, 3: 4, 4: 8}
 """Number of data VLs for each code of ``max_op_vls`` that limits this number."""
-_QOS_MAX_VLS = ("qos_max_vls", "qos_ca_max_vls", "qos_sw0_max_vls", "qos_swe_max_vls", "qos_rtr_max_vls")
+_QOS_MAX_VLS = ("qos_ca_max_vls", "qos_sw0_max_vls", "qos_swe_max_vls", "qos_rtr_max_vls")
+"""Options for one kind of port each.  Such an option replaces ``qos_max_vls`` for these ports."""
 _READERS: dict[str, Callable[[Path], Any]] = {
     "root_guid_file": read_guid_list,
     "guid_file": read_guid_list,
@@ -141,9 +142,7 @@ def _class_values(config: PluginConfig, path: Path) -> Iterator[Finding]:
 def _opensm_conf(config: PluginConfig, path: Path | None, conf_path: Path) -> Iterator[Finding]:
     settings = settings_in(read_text(conf_path))
     answer = {key: value for key, value in settings.items() if value != UNSET}
-    # Like OpenSM, take a comma only behind the first name.
-    first, *others = re.split(r"[,\s]+", answer.get("event_plugin_name", ""), maxsplit=1)
-    if PLUGIN not in (first, *" ".join(others).split()):
+    if PLUGIN not in _plugin_names(answer.get("event_plugin_name", "")):
         yield Finding(True, f"{conf_path}: event_plugin_name does not name {PLUGIN} (event_plugin_name {PLUGIN})")
     yield from _options_line(answer.get("event_plugin_options", ""), path, conf_path)
     names = answer.get("routing_engine", "").replace(",", " ").split()
@@ -159,6 +158,12 @@ def _opensm_conf(config: PluginConfig, path: Path | None, conf_path: Path) -> It
         own = config.options_of(name)
         _, verdicts = take_over(OpensmConf.of_settings(settings), name, own)
         yield from (Finding(False, f"{conf_path}, {PLUGIN}-{name}: {v}") for v in verdicts if not v.honoured)
+
+
+def _plugin_names(value: str) -> list[str]:
+    """Split the value of ``event_plugin_name`` as OpenSM does: a comma ends only the first name."""
+    first, *others = re.split(r"[, \t\n]", value.lstrip(", \t\n"), maxsplit=1)
+    return [first, *re.split(r"[ \t\n]+", "".join(others))]
 
 
 def _options_line(options: str, path: Path | None, conf_path: Path) -> Iterator[Finding]:
@@ -241,9 +246,17 @@ def _data_vls(answer: dict[str, str]) -> tuple[int, str, str]:
         return 1, "without QoS OpenSM sets up only one", "qos TRUE"
     code = c_number(answer.get("max_op_vls", ""))
     limits = [(_VLS_OF_CODE.get(code, MAX_DATA_VLS), "max_op_vls")]
-    limits += [(c_number(answer.get(key, "")) or MAX_DATA_VLS, key) for key in _QOS_MAX_VLS]
+    for own in _QOS_MAX_VLS:
+        key = own if _max_vls(answer, own) else "qos_max_vls"
+        limits.append((_max_vls(answer, key) or MAX_DATA_VLS, key))
     limit, key = min(limits)
     return limit, f"with {key} {answer.get(key)} OpenSM sets up only {limit}", f"raise {key}"
+
+
+def _max_vls(answer: dict[str, str], key: str) -> int | None:
+    """Return the value of a ``qos_*max_vls``; None if OpenSM takes the option as not set, as with a number above 15."""
+    number = c_number(answer.get(key, ""))
+    return number if number is not None and 1 <= number <= MAX_DATA_VLS else None
 
 
 def as_table(findings: list[Finding]) -> list[dict[str, Any]]:

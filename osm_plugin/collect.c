@@ -64,15 +64,17 @@ static uint32_t least(uint32_t a, uint32_t b)
  * tables with one VL are safe. */
 static uint32_t vls_allowed(const osm_subn_opt_t *opt)
 {
-    const osm_qos_options_t *options[] = {&opt->qos_options, &opt->qos_ca_options, &opt->qos_sw0_options,
-                                          &opt->qos_swe_options, &opt->qos_rtr_options};
+    const osm_qos_options_t *all = &opt->qos_options, *own[] = {&opt->qos_ca_options, &opt->qos_sw0_options,
+                                                                &opt->qos_swe_options, &opt->qos_rtr_options};
     uint32_t vls = vls_of_code(opt->max_op_vls);
 
     if (!opt->qos)
         return 1;
-    for (size_t i = 0; i < sizeof(options) / sizeof(*options); i++)
-        if (options[i]->max_vls > 0)
-            vls = least(vls, options[i]->max_vls);
+    /* Like in OpenSM, the option for one kind of port replaces the option for all ports. */
+    for (size_t i = 0; i < sizeof(own) / sizeof(*own); i++) {
+        uint32_t most = own[i]->max_vls > 0 ? own[i]->max_vls : all->max_vls;
+        vls = most > 0 ? least(vls, most) : vls;
+    }
     return vls;
 }
 

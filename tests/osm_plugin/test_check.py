@@ -16,6 +16,7 @@ event_plugin_options --config {toml}
 routing_engine ibnue-nue,no_fallback
 qos TRUE
 """
+EACH_MAX_VLS = "".join(f"\nqos_{kind}_max_vls 8" for kind in ("ca", "sw0", "swe", "rtr"))
 
 
 @pytest.fixture
@@ -90,6 +91,8 @@ def test_a_wrong_configuration(files, text, complaint):
     [
         ("event_plugin_name ibnue", "event_plugin_name other", "event_plugin_name does not name ibnue"),
         ("event_plugin_name ibnue", "event_plugin_name a,b,ibnue", "event_plugin_name does not name ibnue"),
+        ("event_plugin_name ibnue", "event_plugin_name a ,ibnue", "event_plugin_name does not name ibnue"),
+        ("event_plugin_name ibnue", "event_plugin_name a, ibnue,b", "event_plugin_name does not name ibnue"),
         ("event_plugin_options", "#", "is not named (event_plugin_options --config"),
         ("ibnue.toml", "other.toml", "event_plugin_options names"),
         ("ibnue-nue", "ibnue-neu,ibnue-updn", "unknown engine 'ibnue-neu'"),
@@ -98,6 +101,7 @@ def test_a_wrong_configuration(files, text, complaint):
         ("qos TRUE", "qos FALSE", "ibnue-nue is configured with 4 VLs, but without QoS OpenSM sets up only one"),
         ("qos TRUE", "qos TRUE\nmax_op_vls 2", "4 VLs, but with max_op_vls 2 OpenSM sets up only 2 (raise max_op_vls"),
         ("qos TRUE", "qos TRUE\nqos_swe_max_vls 1", "4 VLs, but with qos_swe_max_vls 1 OpenSM sets up only 1 (raise"),
+        ("qos TRUE", "qos TRUE\nqos_max_vls 2\nqos_ca_max_vls 8", "4 VLs, but with qos_max_vls 2 OpenSM sets up only"),
         ("ibnue-nue", "minhop,ibnue-nue", "minhop routes every fabric, so OpenSM never tries ibnue-nue"),
     ],
 )
@@ -135,7 +139,10 @@ def test_what_is_worth_knowing_is_not_wrong(files, old, new, note):
         ("qos TRUE", "qos TRUE\nqos_max_vls 0\nmax_op_vls 4"),
         ("ibnue-nue,no_fallback", '"ibnue-nue,no_fallback"'),
         ("event_plugin_name ibnue", "event_plugin_name 'ibnue'\r"),
+        ("qos TRUE", "qos TRUE\nqos_ca_max_vls -3\nqos_swe_max_vls 16\nqos_max_vls 8"),
+        ("qos TRUE", f"qos TRUE\nqos_max_vls 2{EACH_MAX_VLS}"),
         ("event_plugin_name ibnue", "event_plugin_name other, ibnue another"),
+        ("event_plugin_name ibnue", "event_plugin_name , ,ibnue"),
     ],
 )
 def test_lines_are_read_as_opensm_reads_them(files, old, new):

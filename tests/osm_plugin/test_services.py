@@ -100,7 +100,8 @@ def test_a_bundle_for_another_fabric_is_refused(live, nets, tmp_path):
         assert all("it.npz" in reason and "bug" not in reason for reason in reasons)
 
 
-SETTINGS = [("'auto'", {"qos_max_vls": 4}), ("3", {})]
+OWN_MAX_VLS = {f"qos_{kind}_max_vls": 4 for kind in ("ca", "sw0", "swe", "rtr")}
+SETTINGS = [("'auto'", {"qos_max_vls": 2, **OWN_MAX_VLS}), ("'auto'", {"qos_max_vls": 4}), ("3", {})]
 
 
 @pytest.mark.parametrize(("vls", "config"), some_of(SETTINGS, SETTINGS[:1]))
