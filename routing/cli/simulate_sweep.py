@@ -11,7 +11,7 @@ import click
 
 from routing.cli.output import echo_lines, fabric_object, print_json, print_rows, print_table, spinner
 from routing.cli.report_options import write_reports
-from routing.errors import OptionError
+from routing.errors import OptionError, RoutingError
 from routing.numerals import count_noun
 
 if TYPE_CHECKING:
@@ -171,7 +171,8 @@ def make_curves(fabric: Fabric, options: dict[str, Any]) -> list[Curve]:
     Raises
     ------
     OptionError
-        An engine or a pattern is unknown, or a pattern does not fit the number of CAs.
+        An engine or a pattern is unknown, a pattern does not fit the number of CAs, or the tables of an engine have no
+        port groups.
     RoutingError
         An engine does not find tables.
     """
@@ -191,6 +192,7 @@ def make_curves(fabric: Fabric, options: dict[str, Any]) -> list[Curve]:
         if options["engines"]:
             networks.append((name, network, None))
         if commits:
+            _check_port_groups(name, network)
             networks.append((f"{name}, {COMMIT}", network, COMMIT))
     schemes = [scheme for scheme in options["schemes"] or () if scheme != COMMIT]
     if schemes:
@@ -202,6 +204,18 @@ def make_curves(fabric: Fabric, options: dict[str, Any]) -> list[Curve]:
         # The result is not used: an unsuitable pattern raises its error here, before the first run.
         pattern_traffic(networks[0][1], pattern, 0.5)
     return [Curve(*network, pattern) for pattern in options["patterns"] for network in networks]
+
+
+def _check_port_groups(engine: str, network: Network) -> None:
+    """Raise OptionError if no port groups can be proven for the tables of an engine, before the first run."""
+    from routing.simulate.mechanisms.port_choice import PortChoice
+
+    try:
+        PortChoice().channels(network)
+    except OptionError as error:
+        raise OptionError(f"no port groups for {engine}: {error.problem}", remedy=error.remedy) from None
+    except RoutingError as error:
+        raise OptionError(f"no port groups for {engine}: {error}", remedy="use tables without a credit loop") from None
 
 
 def measure_point(curve: Curve, load: float, seed: int, settings: Settings) -> Measurement:

@@ -203,7 +203,9 @@ def _sweeps(fabric: Fabric, destinations: Destinations, level: npt.NDArray[np.in
     sweeps = affordable_sweeps(fabric, len(destinations.lid), options.effort)
     if sweeps and options.passes is not None:
         return options.passes + 1
-    if not ENOUGH_SWEEPS < sweeps < MOST_SWEEPS or options.effort > 1.0 or not has_equal_leaves(fabric):
+    if not ENOUGH_SWEEPS < sweeps < MOST_SWEEPS or options.effort > 1.0:
+        return sweeps
+    if not has_equal_leaves(fabric) or not _is_unweighted(fabric, destinations, options):
         return sweeps
     links = np.bincount(level[fabric.channels.src], level[fabric.channels.dst] > level[fabric.channels.src])
     return ENOUGH_SWEEPS if links[: level.max()].min(initial=np.inf) >= FULL * fabric.senders_at.sum() else sweeps
@@ -292,6 +294,12 @@ def has_equal_leaves(fabric: Fabric) -> bool:
     """Return whether all links have one speed, and all leaves the same number of end ports."""
     ends, speeds = np.unique(fabric.senders_at[fabric.senders_at > 0]), np.unique(fabric.channels.capacity)
     return len(ends) <= 1 and len(speeds) <= 1
+
+
+def _is_unweighted(fabric: Fabric, destinations: Destinations, options: EngineOptions) -> bool:
+    """Return whether all end ports that count send and receive equally much, and no link has a weight of its own."""
+    shares = np.unique(destinations.share[destinations.share > 0])
+    return not options.link_weights and len(shares) <= 1 and np.array_equal(fabric.source_weight_at, fabric.senders_at)
 
 
 def _is_regular(fabric: Fabric) -> bool:

@@ -155,6 +155,8 @@ class Simulation(SimulationBase):
 
         Raises
         ------
+        OptionError
+            A mechanism uses the tables of the start (``Mechanism.keeps_tables``).
         TableError
             The new tables have another shape than the present tables.
         """
@@ -165,6 +167,8 @@ class Simulation(SimulationBase):
 
         Raises
         ------
+        OptionError
+            A mechanism uses the tables of the start (``Mechanism.keeps_tables``).
         TableError
             The new tables have another shape than the present tables.
         """
@@ -175,6 +179,8 @@ class Simulation(SimulationBase):
 
         Raises
         ------
+        OptionError
+            A mechanism uses the tables of the start (``Mechanism.keeps_tables``).
         TableError
             The new table has another shape than the present table, or an SL is over 15.
         """
@@ -183,6 +189,9 @@ class Simulation(SimulationBase):
         self._set("sl", np.atleast_2d(sl))
 
     def _set(self, name: str, table: npt.NDArray[np.uint8]) -> None:
+        kept = [mechanism.name for mechanism in self.mechanisms if mechanism.keeps_tables]
+        if kept:
+            raise OptionError(f"tables cannot change beside {kept[0]}", remedy=f"simulate without {kept[0]}")
         shape = getattr(self.network.arrays, name).shape
         if table.shape != shape or table.dtype != np.uint8:
             raise TableError(f"{name} is {table.dtype}{list(table.shape)}, wanted uint8{list(shape)}")

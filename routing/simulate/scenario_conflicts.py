@@ -22,6 +22,10 @@ CONFLICTS = (
     ("bubble", "Loop Breaker", f"Loop Breaker, which writes tables, beside {FIRST_TABLES}", ONE),
     ("recn", "bubble", "recn beside bubble, which does not protect set-aside VLs", ONE),
     ("replies", "bubble", "replies beside bubble, which does not protect the VLs of replies", ONE),
+    (
+        "replies", "proven ports", "replies, whose SLs the proof of port groups does not cover, beside port_choice",
+        "leave one of the two out, or let switches choose among all shortest paths (shortest = true)",
+    ),
     ("port_choice", "change", f"{FIRST_PORTS} a change", ONE),
     ("port_choice", "watch", f"{FIRST_PORTS} a watch", ONE),
     ("port_choice", "re-route", f"{FIRST_PORTS} a re-route", ONE),
@@ -44,6 +48,7 @@ def check_conflicts(file: Toml, case: Mapping[str, Any], *where: str | int) -> N
     parts = {
         **dict.fromkeys(case, True),
         "re-route": rerouted,
+        "proven ports": "port_choice" in case and not case["port_choice"].get("shortest"),
         "re-route beside a change": "change" in case and rerouted,
         "Deadlock Breaker": case.get("remedy", {}).get("breaker") == "deadlock",
         "Loop Breaker": case.get("remedy", {}).get("breaker") == "loop",

@@ -154,7 +154,8 @@ def _check(scenario: Scenario, case: Case, change: TableChange, at: int, writes:
     old, new = change.old, change.new
     tables = ((old.lft, new.lft), (old.sl, new.sl), (old.sl2vl, new.sl2vl))
     if not writes or all(np.array_equal(before, after) for before, after in tables):
-        raise error("changes tables, and they stay as they are", "name another engine or other tables")
+        remedy = "give a flow another path with then" if _along_paths(case) else "name another engine or other tables"
+        raise error("changes tables, and they stay as they are", remedy)
     _, end = measurement_window(scenario, case)
     if at + writes[-1].after >= end:
         packet = packet_ticks(scenario)

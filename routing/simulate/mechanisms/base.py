@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from routing._kernels.simulate import MECHANISM_NAME, OptionArrays
 from routing.errors import OptionError
@@ -31,13 +32,16 @@ class Mechanism(ABC):
         Name of the mechanism in the kernel, at most 15 letters.
     alone
         Whether no other mechanism may be attached to the simulation.
+    keeps_tables
+        Whether the mechanism uses the tables of the start, so that the tables of the simulation must not change.
     """
 
     name: ClassVar[str]
     alone: ClassVar[bool] = False
+    keeps_tables: ClassVar[bool] = False
 
     @abstractmethod
-    def numbers(self, network: Network, traffic: Traffic) -> Sequence[int]:
+    def numbers(self, network: Network, traffic: Traffic) -> Sequence[int] | npt.NDArray[np.int64]:
         """Check the settings, and return them in the order in which the C file of the mechanism reads them.
 
         Raises

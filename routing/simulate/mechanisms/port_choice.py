@@ -5,17 +5,19 @@ A packet that has arrived waits for its port, and does not change it.  So the po
 :mod:`routing.simulate.adaptive` choose again while a packet waits.  Vendors do not publish how their switches compare
 ports; here the numbers of queued packets count.
 
-This mechanism is a part of simulations with output queues.  So it can be combined with all remedies, with congestion
-control and with link faults.
+This mechanism is a part of simulations with output queues.  So it can be combined with HOQLife, Deadlock Breaker,
+congestion control and link faults.  It cannot be combined with what writes tables, such as Loop Breaker.  The proof of
+the port groups covers the SLs of the tables only, not those of replies.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from routing.errors import OptionError
 from routing.port_groups import Rule
@@ -41,6 +43,7 @@ class PortChoice(CaseMechanism):
     """
 
     name: ClassVar[str] = "port-choice"
+    keeps_tables: ClassVar[bool] = True
     table: ClassVar[str] = "port_choice"
     keys: ClassVar[Mapping[str, Key]] = {"shortest": Key(FLAG)}
 
@@ -67,7 +70,7 @@ class PortChoice(CaseMechanism):
             raise OptionError("SL2VL tables differ between ports", remedy="use tables of nue or updn")
         return shortest_channels(network)
 
-    def numbers(self, network: Network, traffic: Traffic) -> Sequence[int]:
+    def numbers(self, network: Network, traffic: Traffic) -> npt.NDArray[np.int64]:
         """Return the channels among which switches choose, in the order of the kernel.
 
         Raises
@@ -77,7 +80,7 @@ class PortChoice(CaseMechanism):
         """
         allowed = self.channels(network)
         parts = [np.array([allowed.columns]), allowed.lid_column, allowed.first, allowed.channel]
-        return np.concatenate(parts).astype(np.int64).tolist()  # type: ignore[no-any-return]
+        return np.concatenate(parts).astype(np.int64)
 
     def figures(self, simulation: Simulation) -> dict[str, Any]:
         """Return the numbers of packets that could choose among several ports at a switch, and of packets that took

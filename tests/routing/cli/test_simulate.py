@@ -162,6 +162,10 @@ def test_a_sweep_with_port_groups_of_each_engine(tmp_path):
         (("mesh:2x2,cas=1", "--sweep", "--loads", "0.1:2:0.1"), "'0.1:2:0.1' is not a list of loads such as"),
         (("mesh:2x2,cas=1", "--sweep", "--loads", "much"), "'much' is not a list of loads such as"),
         (("mesh:2x2,cas=1", "--sweep", "-e", "best"), "there is no engine 'best'"),
+        (
+            ("torus:6x6,cas=1", "--sweep", "-e", "minhop", "--vls", "1", "--scheme", "commit"),
+            "no port groups for minhop: the tables have a",
+        ),
         (("mesh:2x2,cas=1", "--sweep", "--pattern", "storm"), "'storm' is not a pattern"),
         (("mesh:3x2,cas=1", "--sweep", "--pattern", "transpose"), "6 CAs form no square"),
     ],

@@ -18,6 +18,8 @@ from routing.engines.tree_paths import (
     may_descend,
 )
 from routing.fabric import NodeKind
+from routing.formats.guid_files import apply_port_classes
+from routing.port_classes import port_classes_of
 from routing.quality import all_to_all_share, channel_loads, measure
 from routing.quality.flows import Flows
 from routing.quality.parts import stretch
@@ -121,6 +123,17 @@ def test_few_passes_are_made_on_large_regular_trees_with_nearly_full_bandwidth(k
     assert (sweeps == ENOUGH_SWEEPS) == is_enough
     assert sweeps >= ENOUGH_SWEEPS
     assert _sweeps(fabric, Destinations.of(fabric), order.level, EngineOptions(passes=6)) == 7
+
+
+def test_end_ports_with_weights_get_all_passes():
+    fabric = generate("kary-ntree", ["10", "3"], cas=11)
+    settings = (("names", "storage", fabric.terminal_name[0]), ("weight", "storage", "20:20"))
+    weighted = apply_port_classes(fabric, port_classes_of(settings, lambda _: ()))
+    level = tree_order(fabric).level
+    plain, others = (
+        _sweeps(each, Destinations.of(each), level, EngineOptions(threads=1)) for each in (fabric, weighted)
+    )
+    assert plain == ENOUGH_SWEEPS < others
 
 
 def test_switches_without_cas_are_routed():

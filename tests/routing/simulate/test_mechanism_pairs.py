@@ -18,6 +18,7 @@ MECHANISMS = {
     "recn": "recn = { set_aside = 1, threshold = 2, spread = 1 }",
     "bubble": "bubble = { }",
     "port choice": "port_choice = { shortest = true }",
+    "proven ports": "port_choice = { shortest = false }",
     "injection limit": "injection_limit = { packets = 3 }",
     "replies": "replies = { sl = 1, outstanding = 2, bytes = 256 }",
     "back-off": "replies = { sl = 1, forward_sl = 0, bytes = 64, input = 1, output = 1, outstanding = 3, backoff = 5 }",
@@ -90,6 +91,7 @@ REFUSED = (
         "has port_choice, whose ports are those of the first tables, beside",
     ),
     ("port choice", "recn|bubble", "has port_choice beside .* the paths of the tables"),
+    ("proven ports", f"change.*|paths.*|watch|re-route|Loop Breaker|recn|bubble|{REPLIES}", "port_choice"),
 )
 
 

@@ -123,3 +123,10 @@ def test_vls_that_depend_on_ports_are_refused():
     for choice in (PortChoice(), UNPROVEN):
         with pytest.raises(OptionError, match="differ between ports"):
             choice.channels(network)
+
+
+def test_tables_cannot_change_beside_a_choice_of_ports():
+    network, traffic = two_cables()
+    simulation = simulate(network, traffic, mechanisms=[UNPROVEN])
+    with pytest.raises(OptionError, match="tables cannot change beside port-choice"):
+        simulation.set_lft(network.arrays.lft)

@@ -126,8 +126,8 @@ int32_t ibn_simulate_room(const ibn_sim *sim, int32_t p, int32_t l)
     return most;
 }
 
-/* Return the channel for which a switch queues packet p.  A mechanism may replace the channel that the mechanisms before
- * have chosen. */
+/* Return the channel for which a switch queues packet p.  A mechanism may replace the channel that the mechanisms
+ * before have chosen. */
 int32_t ibn_simulate_other_output(ibn_sim *sim, int32_t p, int32_t usual)
 {
     for (int32_t m = 0; m < sim->mechanisms; m++)

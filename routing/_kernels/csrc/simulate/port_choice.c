@@ -1,8 +1,8 @@
 /* Choice of ports: a switch queues an arriving packet for the least loaded port of the packet's port group.
  *
- * The load of a port is the number of packets that are queued for its channel, on all VLs, at the beginning of the tick.
- * A packet that is being sent counts as well.  A port whose link is down is not chosen.  Of several ports with the same
- * load, the switch takes one that depends on the input and the tick.  A packet that is queued keeps its port.
+ * The load of a port is the number of packets that are queued for its channel, on all VLs, at the beginning of the
+ * tick.  A packet that is being sent counts as well.  A port whose link is down is not chosen.  Of several ports with
+ * the same load, the switch takes one that depends on the input and the tick.  A packet that is queued keeps its port.
  *
  * See routing/simulate/mechanisms/port_choice.py. */
 #include "simulate/internal/mechanism.h"
