@@ -245,24 +245,26 @@ void ibnue_arbitration_report(struct ibnue_plugin *plugin)
 }
 
 /* Log at the end of a sweep if OpenSM has cut SL-to-VL tables to fewer VLs.  This happens if ports got more operational
- * VLs in this sweep.  Request a heavy sweep, which writes the whole tables, unless the previous sweep was such a
- * sweep. */
+ * VLs in this sweep.  Request a heavy sweep, which writes the whole tables, unless OpenSM has cut tables in the
+ * previous sweep, too.  Then log an error, but only once for each number of tables. */
 void ibnue_sl2vl_report(struct ibnue_plugin *plugin)
 {
     uint32_t now = plugin->narrow, last = plugin->last_narrow;
 
-    plugin->narrow = 0;
     plugin->last_narrow = now;
     if (now && !last) {
+        plugin->reported_narrow = 0;
         SAY(plugin, OSM_LOG_INFO,
             "ibnue: SL-to-VL tables: ports had fewer VLs than the tables use, so OpenSM has cut %u tables; another sweep"
             " writes them as proven\n",
             now);
         plugin->osm->subn.force_heavy_sweep = TRUE;
         osm_sm_signal(&plugin->osm->sm, OSM_SIGNAL_SWEEP);
-    } else if (now && now != last)
+    } else if (now && now != plugin->reported_narrow) {
+        plugin->reported_narrow = now;
         SAY(plugin, OSM_LOG_ERROR,
             "ERR IBN40: SL-to-VL tables: %u tables are still cut to the fewer VLs that their ports have; the tables in"
             " the switches are not the proven ones\n",
             now);
+    }
 }
