@@ -204,7 +204,7 @@ def _plots(drawn: list[str]) -> Iterator[str]:
     yield ""
     yield "## Plots"
     yield ""
-    yield "Each bar is a figure of the stored record. The scale of a column ends at its largest figure."
+    yield "Each bar shows a stored number. The bars of a column share a scale that ends at the column's largest number."
     for name in drawn:
         yield ""
         yield f"![{title_of(name)}](figures/{name}.svg)"
