@@ -18,7 +18,8 @@
 extern int osm_qos_parse_policy_file(osm_subn_t *subn) __attribute__((weak));
 
 /* Read the QoS policy file again if it has changed.  OpenSM itself reads it after routing, which is too late for the
- * tables of the first sweep.  This function is called in a sweep, with OpenSM's exclusive lock held. */
+ * tables of the first sweep.  If the file is gone, OpenSM's parser only drops the policy.  This function is called in a
+ * sweep, with OpenSM's exclusive lock held. */
 void ibnue_qos_refresh(struct ibnue_plugin *plugin)
 {
     osm_subn_t *subn = &plugin->osm->subn;
@@ -30,10 +31,12 @@ void ibnue_qos_refresh(struct ibnue_plugin *plugin)
         return;
     if (!stat(file, &about))
         now = (struct ibnue_stamp){about.st_mtim.tv_sec, about.st_mtim.tv_nsec, about.st_size, (long)about.st_ino};
-    if (now.size < 0 || !memcmp(&now, &plugin->policy_file, sizeof(now)))
+    if (!memcmp(&now, &plugin->policy_file, sizeof(now)))
         return;
     plugin->policy_file = now;
-    osm_qos_parse_policy_file(subn);
+    /* Without a policy there is nothing to drop, and the parser would only log once more that the file is missing. */
+    if (now.size >= 0 || subn->p_qos_policy)
+        osm_qos_parse_policy_file(subn);
 }
 
 /* Return a mask of the SLs of all partitions. */

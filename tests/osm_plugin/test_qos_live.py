@@ -166,6 +166,22 @@ def test_a_policy_that_changes_counts_from_the_next_sweep_on(qos, tmp_path):
         Walk(lab).used([found])
 
 
+def test_a_policy_file_that_is_gone_does_not_count_in_the_next_sweep(qos, tmp_path):
+    # Eight layers without a policy have SLs 0 to 7.
+    with qos(8, policy=ULPS.format(9, "")) as lab:
+        assert 9 in lab.requested_sls().values()
+        file, aside = tmp_path / "policy", tmp_path / "aside"
+        file.rename(aside)
+        lab.opensm.resweep()
+        found = by_lids(lab, lab.requested_sls())
+        assert 9 not in found.values()
+        Walk(lab).used([found])
+        assert not any("ERR IBN" in line for line in lab.opensm.errors)
+        aside.rename(file)  # with the inode, size and time that it had before
+        lab.opensm.resweep()
+        assert 9 in lab.requested_sls().values()
+
+
 def test_vls_that_are_asked_for_by_number_go_with_the_classes(qos):
     with qos(8, PARTITIONS.format(1, 3), engine="ibnue-nue", toml="[engine]\nvls = 3\n") as lab:
         walk = Walk(lab)
