@@ -194,12 +194,13 @@ def _stamp(about: os.stat_result) -> list[int]:
 def _inspect(path: str, stamp: list[int] | None) -> tuple[dict[str, Any], int | None]:
     """Copy a file into memory, unless its modification time, size and inode equal those in ``stamp``.
 
-    This runs in the separate process.
+    This function runs in the process that reads and writes files for the worker.
 
     Returns
     -------
-    said
-        The keys "stamp" and "problem" of the answer.
+    report
+        The values of ``stamp`` and ``problem`` for the :class:`Reply` that the worker receives.  "stamp" has
+        modification time, size and inode of the file; None if the file does not exist.  "problem" is "".
     content
         Descriptor of the copy in memory; None if the file is unchanged or does not exist.
     """
@@ -226,7 +227,21 @@ def _inspect(path: str, stamp: list[int] | None) -> tuple[dict[str, Any], int | 
 def _put(path: str, content: int) -> dict[str, Any]:
     """Write the content of a memory file to a path atomically.
 
-    This runs in the separate process.  The result is the keys "stamp" and "problem" of the answer.
+    This function runs in the process that reads and writes files for the worker.
+
+    Parameters
+    ----------
+    path
+        Path of the file to be written.
+    content
+        Descriptor of the memory file.
+
+    Returns
+    -------
+    report
+        The values of ``stamp`` and ``problem`` for the :class:`Reply` that the worker receives.  On success, "stamp"
+        has modification time, size and inode of the written file, and "problem" is "".  If the path exists, but is not
+        that of a regular file, nothing is written, "stamp" is None, and "problem" is the reason.
     """
     target = os.path.realpath(path)
     if os.path.lexists(target) and not stat.S_ISREG(os.stat(target).st_mode):  # noqa: PTH116
@@ -245,7 +260,10 @@ def _put(path: str, content: int) -> dict[str, Any]:
 
 
 def _serve(link: socket.socket) -> None:
-    """Answer requests until the worker closes the socket.  This is the loop of the separate process."""
+    """Answer requests of the worker to read or write files, until the worker closes the socket ``link``.
+
+    This function is the main loop of the process that reads and writes files for the worker.
+    """
     while True:
         message, descriptors, _, _ = socket.recv_fds(link, _LONGEST_MESSAGE, 1)
         if not message:

@@ -1,7 +1,8 @@
 """Topology files of Slurm (``topology.conf`` and ``topology.yaml``) from a fabric.
 
-Slurm requires a tree of switches.  A fat tree has several switches in one place of this tree, which are combined to a
-pod.  A pod is a connected part of the fabric below some level.  Each connected part of the fabric has a separate root.
+Slurm requires a tree of switches.  A pod is a part of a fat tree whose switches are connected without the levels above.
+The switches of a pod above its leaves, or above smaller pods, become one switch of Slurm's tree.  Each connected part
+of the fabric has a separate root.
 """
 
 from __future__ import annotations

@@ -118,7 +118,7 @@ def summary(groups: PortGroups, proof: Proof, found: GroupProof, note: str | Non
 
 
 def faults(found: GroupProof) -> Iterator[tuple[str, int]]:
-    """Yield the name of each kind of fault that the groups have, and the number of these faults."""
+    """Yield the name and the number of errors of each kind that the proof has found in the port groups."""
     trace = found.trace
     kinds = {
         "without a port": trace.dead_ends,
@@ -129,7 +129,7 @@ def faults(found: GroupProof) -> Iterator[tuple[str, int]]:
 
 
 def cycle_lines(groups: PortGroups, found: GroupProof) -> Iterator[str]:
-    """Yield lines that describe the cycle of dependencies and the first fault of the groups, if there are any."""
+    """Yield lines on the first error in the port groups and on a cycle of dependencies, if the proof has found them."""
     fabric, channels = groups.fabric, groups.fabric.channels
     if found.trace.first_fault is not None:
         row, switch = found.trace.first_fault

@@ -53,7 +53,10 @@ class Report:
 
     @property
     def of_one_kind(self) -> bool:
-        """Whether one version of ibnue computed all results with OpenSM, and one version all results without OpenSM."""
+        """Whether all results with OpenSM have one version of ibnue, and all results without OpenSM have one version.
+
+        The two versions may differ.
+        """
         kinds = {(record.task.mode == "lab", record.version) for record in self.records}
         return len(kinds) == len({live for live, _ in kinds})
 

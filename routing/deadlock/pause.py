@@ -1,8 +1,8 @@
 """Analyse links with pause flow control as fluid flows: which links pause, how often they pause, and whether flow rates
 sink to zero.
 
-The analysis needs flows and their links, and models neither buffers nor packets.  So its result is a tendency.  The
-actual outcome also depends on arbitration.
+In this module a link is one VL of one direction of a cable.  The analysis needs flows and their links, and models
+neither buffers nor packets.  So its result is a tendency.  The actual outcome also depends on arbitration.
 
 Source: "RDMA Deadlock" (a draft without date), section 1.2.  The draft leaves some points open.  The interpretation
 here reproduces both of its tables, entry by entry, and does not depend on the order of links or flows:
@@ -103,11 +103,12 @@ class Flows:
 
     @cached_property
     def limits(self) -> tuple[tuple[int | None, tuple[tuple[int, int], ...]], ...]:
-        """Return groups of flows that share a capacity, as (link, users).
+        """Return groups of flows that share a capacity, each as a pair (link, users).
 
-        There is a group for each link in use.  There is also a group, with link None, for each cable of which several
-        links are in use; its capacity is that of the first user's link.  Each user is (flow, index of the link in its
-        path).
+        A link is one VL of one direction of a cable.  Each link in use has a group.  If several VLs of one direction of
+        a cable are in use, their flows together are a further group, with None in place of the link.  The capacity of
+        this group is that of one link of the cable without pauses.  Each user is a pair: the number of a flow, and the
+        index of the link in the path of this flow.
         """
         users: list[list[tuple[int, int]]] = [[] for _ in self.names]
         for number, flow in enumerate(self.flows):

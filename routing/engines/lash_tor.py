@@ -196,10 +196,20 @@ class _Job:
         )
 
     def tables(self, engine: LashTor, paths: PathSet, levels: ChangingVls, vls: int, seconds: float) -> Routing:
-        """Return the tables for paths on SLs, some of which change their VL from hop to hop.
+        """Return the tables with the given paths and SLs.  On some of the SLs, packets change their VL along the path.
 
-        ``levels`` holds the SL of each pair of switches and the VLs of each SL, ``vls`` the number of VLs, and
-        ``seconds`` the duration of the search.
+        Parameters
+        ----------
+        engine
+            The engine, whose name is recorded in the tables.
+        paths
+            The paths between all switches.
+        levels
+            The SL of each pair of switches, and the VL that packets on each SL use at each hop.
+        vls
+            Number of VLs that the paths use.
+        seconds
+            Duration of the search in seconds.
         """
         fabric, options, destinations = self.selector.fabric, self.selector.options, self.selector.destinations
         first = options.first_vl

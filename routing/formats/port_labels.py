@@ -60,8 +60,9 @@ def _number(parts: list[int]) -> int | None:
     if len(parts) == 1:
         return parts[0]
     if len(parts) == 2:
-        # On a switch without split ports, IB1/21 is port 21.  If port 1 is split, the labels 1/1 and 1/2 of its halves
-        # get the right numbers 1 and 2, too.
+        # If the first number is 1, the second number is the port: IB1/21 is port 21 of a switch without split ports.
+        # This rule also fits a split port 1, because its halves 1/1 and 1/2 are the ports 1 and 2.  Any other label
+        # names a half of a split port: 2/1 is the first half of the split port 2, and is port 3.
         return parts[1] if parts[0] == 1 else _counted(parts[0], parts[1])
     if parts[0] != 1:  # Labels of a second ASIC are not understood.
         return None

@@ -39,8 +39,10 @@ class CapacityKept:
     fresh_bisection: float | None = None
 
     def shares(self) -> Iterator[tuple[str, str, str]]:
-        """Yield texts for each known share of a rate that is kept: the traffic, the share, and a remark on tables from
-        scratch.
+        """Yield three texts for each rate (all-to-all, bisection) of which the kept share is known.
+
+        The texts are the name of the rate, the share of the earlier rate that the new tables keep, and a remark with
+        the share that tables from scratch keep ("" if unknown).
         """
         for name, kept, fresh in (
             ("all-to-all", self.all_to_all, self.fresh_all_to_all),
@@ -51,16 +53,22 @@ class CapacityKept:
                 yield name, f"{100 * kept:.1f} %", beside
 
     def rows(self) -> Iterator[tuple[str, str]]:
-        """Yield a name and a text for each known share, such as ("bisection", "97.1 % of the rate before")."""
+        """Yield the name of each rate of which the kept share is known, and a text with this share.
+
+        For example, the two texts are "bisection" and "97.1 % of the rate before".
+        """
         for name, share, beside in self.shares():
             yield name, f"{share} of the rate before{beside}"
 
     def describe(self) -> str:
-        """Return in one line which share of each rate is kept, or an empty text if no share is known."""
+        """Return one line with the shares of the earlier all-to-all rate and bisection rate that the new tables keep.
+
+        An unknown share is left out.  The text is empty if both shares are unknown.
+        """
         return ", ".join(f"{name} {text}" for name, text in self.rows())
 
     def as_dict(self) -> dict[str, float | None]:
-        """Return the kept shares of the rates for JSON."""
+        """Return the kept shares of the all-to-all rate and of the bisection rate for JSON."""
         return {
             "all_to_all_kept": self.all_to_all,
             "all_to_all_kept_from_scratch": self.fresh_all_to_all,

@@ -1,6 +1,7 @@
 """Run cases of a scenario file on message types, which may wait for one another (such as request and reply).
 
-The cases compute how many channels of a link a chain of message types needs, and how many each type may use.
+The cases compute how many VLs of a link a chain of message types needs, and how many VLs each type may use.  The keys
+of the scenario file call these VLs channels.
 """
 
 from __future__ import annotations
@@ -14,15 +15,19 @@ from routing.simulate.scenario import Case, Scenario
 
 
 def run_message_types(scenario: Scenario, case: Case) -> CaseOutput:
-    """Divide the channels (VLs) of a link among message types, by each method that avoids message-dependent deadlock.
+    """Divide the VLs of a link among message types, by each method that avoids message-dependent deadlock.
 
-    The methods are those of :mod:`routing.deadlock.message_classes`.  Figures of the result are:
+    The methods are those of :mod:`routing.deadlock.message_classes`.  The table ``[case.chain]`` of the scenario file
+    sets the number of VLs of the link (key ``channels``) and the number of escape VLs of each type (key ``escape``).
+    Figures of the result are:
 
-    - ``needed``: number of escape channels of all types together.
-    - ``enough``: whether the link has as many channels as needed.
-    - ``strict`` and ``wide`` (the two methods): number of channels that each message type may use.  The list is empty
-      if the link has too few channels.
-    - ``channels``: for each method, the smallest number of channels with which every type may use ``usable`` channels.
+    - ``needed``: number of escape VLs of all types together.
+    - ``enough``: whether the link has at least ``needed`` VLs.
+    - ``strict`` and ``wide`` (the two methods): for each type, the number of VLs from which a message may choose at a
+      hop.  The list is empty if the link has too few VLs.
+    - ``channels``: for each method, the smallest number of VLs of a link with which messages of every type may choose
+      from a required number of VLs at each hop.  The key ``usable`` of ``[case.chain]`` sets this number; its default
+      is 1.
     """
     table: Mapping[str, Any] | None = case.table.get("chain")
     if table is None:

@@ -99,7 +99,10 @@ class Recorder:
                 return
 
     def _in_flight(self, lids: npt.NDArray[np.bool_]) -> int:
-        """Return the number of packets in flight that belong to flows with a destination among the given LIDs."""
+        """Return the number of packets in flight to the LIDs that ``lids`` (bool[L]) marks.
+
+        If a flow also has other destinations, only those of its packets are counted that are queued in switches.
+        """
         if lids.all():
             return self.simulation.totals()["in_flight"]
         counts = self.simulation.flows()
@@ -107,8 +110,8 @@ class Recorder:
         found = 0
         for number, flow in enumerate(self.plan.traffic.flows):
             meant = lids[list(flow.destinations)]
-            # If only some destinations of a flow are in the set, packets on the wire are not counted, because the
-            # simulation states the LIDs of queued packets only.
+            # If ``lids`` marks only some destinations of a flow, each packet of the flow has to be checked for its LID.
+            # The simulation states the LIDs of queued packets only, so packets on the wire are not counted.
             mixed = meant.any() and not meant.all()
             found += int(lids[queued[queued[:, 0] == number, 1]].sum() if mixed else out[number] * meant.any())
         return found

@@ -11,7 +11,9 @@ from routing.sweep.results import OUTCOMES
 from routing.sweep.tasks import Target, Task
 
 Case = tuple[str, Target, str, int]
-"""A task without its mode: digest of the fabric, engine, fault case and seed."""
+"""Attributes of a task except its mode (method to compute tables after a fault): digest of the fabric, engine, fault
+case and seed.
+"""
 
 TOLERANCE = 0.05
 """Relative decrease of the all-to-all rate above which a change counts as a regression."""
@@ -91,7 +93,11 @@ def lines(records: Iterable[Record], *, by_fabric: bool = False) -> list[Line]:
 
 
 def _case(task: Task) -> Case:
-    """Return the part of a task that is equal in all modes."""
+    """Return the attributes of a task except its mode (method to compute tables after a fault).
+
+    These attributes are equal for tasks that differ only in the mode.  By them, the result of a re-route finds the
+    result from scratch (mode "fresh") with which it is compared.
+    """
     return task.digest, task.target, task.fault, task.seed
 
 

@@ -203,11 +203,12 @@ def tree_levels(fabric: Fabric, senders: npt.NDArray[np.float64]) -> npt.NDArray
 
 
 def even_leaves(fabric: Fabric, senders: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_] | None:
-    """Return bool[S], leaves: the switches with senders that are at an even distance from each other.  None if there
-    are no such leaves.
+    """Return the leaves of a tree as bool[S]: switches with senders, at an even distance from each other.  Return None
+    if there are no such leaves.
 
-    In a tree every link joins two consecutive levels, so the levels of neighbours are even and odd in turn.  Leaves
-    have level 0.  A management leaf at the top may be on an odd level, whatever links are missing.
+    In a tree every link joins two consecutive levels, also if other links are missing.  So each component consists of
+    two sets of switches, one on the even levels and one on the odd levels.  Leaves have level 0, so all leaves of a
+    component are in one set.  Only management leaves at the top of the tree may be in the other set.
 
     Parameters
     ----------
@@ -219,8 +220,9 @@ def even_leaves(fabric: Fabric, senders: npt.NDArray[np.float64]) -> npt.NDArray
     Returns
     -------
     leaf : bool[S] or None
-        In each component the side with the most senders.  None if a cycle of links is odd, or if over
-        :data:`MOST_ABOVE` of all senders are on the other sides.
+        In each component, the switches with senders that are in the set with more senders.  None in three cases: a
+        cycle has an odd number of links, so that there are no such sets; a share of more than :data:`MOST_ABOVE` of all
+        senders is in the other sets; or there are no senders.
 
     Notes
     -----

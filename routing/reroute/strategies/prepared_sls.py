@@ -81,7 +81,8 @@ def sls_for_moves(
         budget=most,
         prepares_sls=True,
     )
-    # The search also changes SLs for moves that it makes only for a while.  A path that does not change keeps its SL.
+    # If the search takes a move back, the SLs that it changed for this move stay changed.  So the new SLs are used only
+    # for paths whose entries the search has changed in the end.  All other paths keep the SLs of the tables in force.
     changed = changed_paths(context.request.fabric, moved, tables, replies=rules.replies)
     return np.where(changed, numbering.gathered(found.sl), tables.sl), moved.lft
 

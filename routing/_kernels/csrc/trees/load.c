@@ -230,7 +230,8 @@ int ibn_trees_load_all_to_all(const struct ibn_routes *routes, const int64_t *li
     return code;
 }
 
-/* The functions from here on compute shares of the flows of a traffic pattern. */
+/* The functions from here on compute the rate of each flow of a traffic pattern, as a share of the reference rate.  All
+ * flows that use a channel get equal parts of its capacity. */
 
 struct flow_shares {
     const struct ibn_routes *routes;
@@ -260,8 +261,12 @@ static int32_t walk(const struct ibn_routes *routes, int32_t at, int32_t lid, in
     return length;
 }
 
-/* Return the share of one flow: the lowest of the rates of its two end ports and of its part of the capacity of each
- * channel on its route. */
+/* Return the rate of one flow, as a share of the reference rate.  It is the lowest of these values: the rates of the
+ * flow's two end ports, and for each channel on its route the capacity divided by the number of flows on the channel.
+ * A flow that does not arrive has rate 0.
+ *
+ * count: [channels], number of flows on each channel.
+ * path: [switches], scratch. */
 static double share_of(const struct flow_shares *job, int32_t source, int32_t lid, const int32_t *count, int32_t *path)
 {
     const int32_t length = walk(job->routes, job->endport_switch[source], lid, path);
@@ -276,7 +281,11 @@ static double share_of(const struct flow_shares *job, int32_t source, int32_t li
     return share;
 }
 
-/* Compute the mean and the lowest share of the flows of a pattern. count: [channels] and path: [switches], scratch. */
+/* Compute the mean rate and the lowest rate of the flows of a pattern, as shares of the reference rate.  Flows to the
+ * source's own LIDs are left out.
+ *
+ * count: [channels], scratch: number of flows on each channel.
+ * path: [switches], scratch. */
 static void share_pattern(const struct flow_shares *job, int32_t pattern, int32_t *count, int32_t *path)
 {
     const int32_t *source = job->source + (size_t)pattern * job->flows;

@@ -273,9 +273,10 @@ typedef struct {
         messages,       /* largest number of messages that the flow sends */
         slot,           /* length of a slot in ticks, used with PROCESS_BERNOULLI */
         window;         /* largest number of packets of the flow that may be in flight at one time */
-    /* with PROCESS_POISSON: mean number of ticks between messages; with PROCESS_BURSTY: ticks between the messages of a
-     * burst */
-    /* with PROCESS_BERNOULLI: 1 / log(1 - probability of a message in a slot); 0 stands for probability 1 */
+    /* mean: with PROCESS_POISSON, mean number of ticks between messages; with PROCESS_BURSTY, number of ticks between
+     * the messages of a burst; unused with other processes.
+     * factor: with PROCESS_BERNOULLI, 1 / log(1 - p), where p is the probability of a message in a slot; 0 if p is 1;
+     * unused with other processes. */
     double mean, factor,
         burst,            /* with PROCESS_BURSTY: mean number of messages in a burst */
         gap,              /* with PROCESS_BURSTY: mean number of ticks between bursts */
