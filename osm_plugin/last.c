@@ -105,14 +105,17 @@ static int serve_remains(struct ibnue_engine *engine, const uint8_t *now, char *
     if (publish_last(engine, &remains->answer, remains->bytes, IBNUE_FROM_REMAINS, what))
         return -1;
     length = snprintf(what, IBNUE_WHY, "keeps what is left of the last proven tables (%s): %" PRIu64 " of %" PRIu64
-                      " pairs of end ports have a path, %u broken entries are dropped",
-                      plugin->last.engine->name, remains->served, remains->pairs, remains->dropped);
+                      " pairs of end ports have a path, %u broken %s dropped",
+                      plugin->last.engine->name, remains->served, remains->pairs, remains->dropped,
+                      ibnue_noun(remains->dropped, "entry is", "entries are"));
     if (remains->moved && length < IBNUE_WHY)
         length += snprintf(what + length, (size_t)(IBNUE_WHY - length),
-                           "; not proven: traffic from %u end ports that are new or have moved", remains->moved);
+                           "; not proven: traffic from %u %s new or %s moved", remains->moved,
+                           ibnue_noun(remains->moved, "end port that is", "end ports that are"),
+                           ibnue_noun(remains->moved, "has", "have"));
     if (remains->cut_off && length < IBNUE_WHY)
-        snprintf(what + length, (size_t)(IBNUE_WHY - length), "; multicast is cut off at %u switches",
-                 remains->cut_off);
+        snprintf(what + length, (size_t)(IBNUE_WHY - length), "; multicast is cut off at %u %s",
+                 remains->cut_off, ibnue_noun(remains->cut_off, "switch", "switches"));
     return 0;
 }
 

@@ -324,17 +324,21 @@ static int wait_for_answers(const struct ibnue_plugin *plugin)
 static void log_tally(struct ibnue_plugin *plugin, const struct tally *tally, const char *note)
 {
     SAY(plugin, OSM_LOG_INFO,
-        "ibnue policies: %u ports covered by rules: %u already correct, %u updated (%u verified), %u skipped; %s\n",
-        tally->covered, tally->correct, tally->written, tally->verified, tally->skipped, note);
+        "ibnue policies: %u %s covered by rules: %u already correct, %u updated (%u verified), %u skipped; %s\n",
+        tally->covered, ibnue_noun(tally->covered, "port", "ports"), tally->correct, tally->written,
+        tally->verified, tally->skipped, note);
     if (tally->first)
         SAY(plugin, OSM_LOG_ERROR,
-            "ERR IBNA: %u ports did not accept their new values, first %s port %u: HOQLife %u, VLStallCount %u"
+            "ERR IBNA: %u %s new values, first %s port %u: HOQLife %u, VLStallCount %u"
             " instead of %u, %u\n",
-            tally->written - tally->verified, osm_physp_get_node_ptr(tally->first)->print_desc,
+            tally->written - tally->verified,
+            ibnue_noun(tally->written - tally->verified, "port did not accept its", "ports did not accept their"),
+            osm_physp_get_node_ptr(tally->first)->print_desc,
             osm_physp_get_port_num(tally->first), tally->first->port_info.vl_stall_life & 0x1F,
             tally->first->port_info.vl_stall_life >> 5, tally->first_asked & 0x1F, tally->first_asked >> 5);
     if (tally->failed)
-        SAY(plugin, OSM_LOG_ERROR, "ERR IBNB: %u requests could not be sent\n", tally->failed);
+        SAY(plugin, OSM_LOG_ERROR, "ERR IBNB: %u %s could not be sent\n", tally->failed,
+            ibnue_noun(tally->failed, "request", "requests"));
 }
 
 /* Apply the rules for ports at the end of a sweep.  This runs in OpenSM's sweeper. */

@@ -236,13 +236,13 @@ void ibnue_arbitration_report(struct ibnue_plugin *plugin)
     if (now->entries && memcmp(now, last, sizeof(*now)))
         SAY(plugin, OSM_LOG_INFO,
             "ibnue: VL arbitration: VLs 0x%x can carry data and have no entry in qos_*vlarb_high or qos_*vlarb_low:"
-            " %u entries added, each with the weight of the first VL of its class\n",
-            now->vls, now->entries);
+            " %u %s added, each with the weight of the first VL of its class\n",
+            now->vls, now->entries, ibnue_noun(now->entries, "entry", "entries"));
     if (now->missing && now->missing != last->missing)
         SAY(plugin, OSM_LOG_ERROR,
-            "ERR IBN39: VL arbitration: tables of ports have no room for %u entries of VLs that can carry data; shorten"
+            "ERR IBN39: VL arbitration: tables of ports have no room for %u %s of VLs that can carry data; shorten"
             " qos_*vlarb_high and qos_*vlarb_low\n",
-            now->missing);
+            now->missing, ibnue_noun(now->missing, "entry", "entries"));
     *last = *now;
     *now = (struct ibnue_arbitration){.vls = 0};
 }

@@ -120,8 +120,8 @@ static void stop(struct ibnue_plugin *plugin, unsigned done, uint32_t missing)
     osm_subn_t *subn = &plugin->osm->subn;
 
     SAY(plugin, OSM_LOG_ERROR,
-        "ERR IBN10: %s: round %u of %u was not acknowledged by %u switches: the rest waits for the next sweep\n",
-        rounds->engine->name, done + 1, rounds->last, missing);
+        "ERR IBN10: %s: round %u of %u was not acknowledged by %u %s: the rest waits for the next sweep\n",
+        rounds->engine->name, done + 1, rounds->last, missing, ibnue_noun(missing, "switch", "switches"));
     /* A switch that never answers must not cause an endless sequence of sweeps.  So only one sweep is requested. */
     if (!plugin->stopped)
         subn->force_heavy_sweep = TRUE;
@@ -151,12 +151,13 @@ void ibnue_rounds_go_on(struct ibnue_plugin *plugin)
     clock_gettime(CLOCK_MONOTONIC, &start);
     while (!osm_exit_flag && !(missing = not_acknowledged(plugin))) {
         if (++done == 1)
-            SAY(plugin, OSM_LOG_INFO, "%s: round 1 of %u: all but %u entries are written and acknowledged\n",
-                rounds->engine->name, rounds->last, rounds->left);
+            SAY(plugin, OSM_LOG_INFO, "%s: round 1 of %u: all but %u %s written and acknowledged\n",
+                rounds->engine->name, rounds->last, rounds->left, ibnue_noun(rounds->left, "entry is", "entries are"));
         else
             SAY(plugin, OSM_LOG_INFO,
-                "%s: round %u of %u: %u entries are written and acknowledged, %.1f ms after the first\n",
-                rounds->engine->name, done, rounds->last, written, ibnue_ms_since(&start));
+                "%s: round %u of %u: %u %s written and acknowledged, %.1f ms after the first\n",
+                rounds->engine->name, done, rounds->last, written, ibnue_noun(written, "entry is", "entries are"),
+                ibnue_ms_since(&start));
         if (done == rounds->last)
             break;
         if (rounds->wait_from && done + 1 >= rounds->wait_from)

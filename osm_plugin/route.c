@@ -164,8 +164,9 @@ static int publish(struct ibnue_engine *engine, char *why)
     ibnue_rounds_begin(engine, &taken->answer, taken->bytes, 0);
     ibnue_watch_calm(engine->plugin);
     if (taken->missing)
-        SAY(engine->plugin, OSM_LOG_INFO, "%s: %" PRIu64 " pairs of a switch and an end port have no path\n",
-            engine->name, taken->missing);
+        SAY(engine->plugin, OSM_LOG_INFO, "%s: %" PRIu64 " %s of a switch and an end port %s no path\n",
+            engine->name, taken->missing, ibnue_noun(taken->missing, "pair", "pairs"),
+            ibnue_noun(taken->missing, "has", "have"));
     return 0;
 }
 

@@ -151,7 +151,8 @@ class Shadow:
         )  # fmt: skip
         own = describe_proof(made.proof)
         line += f"; {engine}: {own}, {count_noun(made.routing.vls, 'VL')}, {_share(inspection.all_to_all)}, {how}"
-        return inspection, f"{line}; {differing} of {entries} entries differ; computed in {1e3 * seconds:.1f} ms"
+        verb = "differs" if differing == 1 else "differ"
+        return inspection, f"{line}; {differing} of {entries} entries {verb}; computed in {1e3 * seconds:.1f} ms"
 
     def _made(self, name: str, snapshot: Snapshot, config: PluginConfig) -> tuple[VerifiedTables, str]:
         """Compute the shadow engine's tables as if for OpenSM.  Return the tables, and a description of how they were

@@ -264,6 +264,12 @@ static inline double ibnue_ms_since(const struct timespec *start)
     return 1e3 * (double)(now.tv_sec - start->tv_sec) + 1e-6 * (double)(now.tv_nsec - start->tv_nsec);
 }
 
+/* Return the noun that follows `count` in a log line. */
+static inline const char *ibnue_noun(uint64_t count, const char *one, const char *many)
+{
+    return count == 1 ? one : many;
+}
+
 /* The functions of walk.c and collect.c, declared next, convert OpenSM's subnet to arrays.  A function with a parameter
  * `why` returns 0, or -1 with the reason in `why`. */
 IBNUE_HIDDEN int ibnue_walk_open(struct ibnue_plugin *plugin, struct ibnue_walk *walk, char *why);

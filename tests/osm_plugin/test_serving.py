@@ -18,7 +18,7 @@ from osm_plugin.install import LIBRARY, python_build
 
 pytestmark = pytest.mark.lab
 
-SERVED = r"keeps what is left of the last proven tables \(\S+\): (\d+) of (\d+) pairs .*?, (\d+) broken entries"
+SERVED = r"keeps what is left of the last proven tables \(\S+\): (\d+) of (\d+) pairs .*?, (\d+) broken entr"
 
 
 def cabled_cas(lab, cable):

@@ -356,8 +356,10 @@ def _explained(
     if end.peak < start.peak:
         moved = int(np.count_nonzero(lft != before.routing.lft))
         points = 100 * (was / start.goal - was / start.peak)
-        alone = f"the repair alone loses {points:.1f} points more of the all-to-all rate than necessary"
-        return replace(statistics, moved_further=moved), f"{count_noun(moved, 'entry')} moved further, because {alone}"
+        text = f"{count_noun(moved, 'entry')} moved further"
+        if f"{points:.1f}" != "0.0":
+            text += f", because the repair alone loses {points:.1f} points more of the all-to-all rate than necessary"
+        return replace(statistics, moved_further=moved), text
     saved = before.changed - count_changed(lft, context.request.translated.earlier)
     moved = max(0, (statistics.moved_for_balance or 0) - saved)
     return replace(statistics, moved_for_balance=moved), f"a longer search changed {count_noun(saved, 'entry')} less"

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from routing.fabric import NO_PORT, NodeKind
 from routing.quality import all_to_all_share, channel_loads
 from routing.reroute import Published, Stability, reroute, spread
 from routing.reroute.installed import installed
+from routing.reroute.statistics import RerouteStatistics
 from routing.reroute.strategies import further_moves
 from routing.topologies import generate
 
@@ -268,3 +270,22 @@ def test_fewer_entries_do_not_change_if_they_are_harder_to_write(monkeypatch):
     assert fewer.changed < found.changed
     assert len(find_schedule(less, easy.old, easy.new, lost=easy.lost, replies=True)) == 1
     assert find_schedule(less, hard.old, hard.new, lost=hard.lost, replies=True).first_draining_round
+
+
+@pytest.mark.parametrize(
+    ("peak", "reason"),
+    [
+        (10_004, "1 entry moved further"),
+        (
+            12_500,
+            "1 entry moved further, because the repair alone loses 20.0 points more of the all-to-all rate than"
+            " necessary",
+        ),
+    ],
+)
+def test_a_loss_that_rounds_to_zero_is_no_reason(peak, reason):
+    before = SimpleNamespace(statistics=RerouteStatistics(), routing=SimpleNamespace(lft=np.zeros(4)))
+    tables = SimpleNamespace(lft=np.array([0, 0, 1, 0]))
+    start = SimpleNamespace(peak=peak, goal=10_000)
+    end = SimpleNamespace(peak=10_000, progress=SimpleNamespace(tables=tables))
+    assert further_moves._explained(None, before, start, end, 10_000)[1] == reason
