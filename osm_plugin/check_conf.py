@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import dataclasses
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -30,6 +31,9 @@ CREATE_CONF = f"'opensm -c {OPENSM_CONF}' writes one with OpenSM's defaults"
 """How to get :data:`OPENSM_CONF`, which Debian does not install."""
 UNSET = "(null)"
 """Value of options without a value in the opensm.conf that OpenSM writes."""
+BYTE_ORDER_MARK = "\ufeff"
+USUAL_POLICY = "/etc/opensm/qos-policy.conf"
+"""End of OpenSM's default ``qos_policy_file``, which may be missing."""
 BUILTIN = ("minhop", "updn", "dnup", "file", "ftree", "lash", "dor", "torus-2QoS", "nue", "dfsssp", "sssp")
 _VLS_OF_CODE: Mapping[int | None, int] = {1: 1, 2: 2, 3: 4, 4: 8}
 """Number of data VLs for each code of ``max_op_vls`` that limits this number."""
@@ -116,6 +120,8 @@ def _engine_values(config: PluginConfig, path: Path) -> Iterator[Finding]:
             yield Finding(True, f"{where}: budget is {table['budget']}, wanted seconds from 0")
         if "effort" in table and "budget" in table:
             yield Finding(True, f"{where}: effort and budget both set the effort (leave one out)")
+        if {"roots", "root_guid_file"} <= table.keys():
+            yield Finding(False, f"{where}: roots and root_guid_file both count, those of roots first")
 
 
 def _written_files(config: PluginConfig, path: Path) -> Iterator[Finding]:
@@ -140,10 +146,14 @@ def _class_values(config: PluginConfig, path: Path) -> Iterator[Finding]:
 
 
 def _opensm_conf(config: PluginConfig, path: Path | None, conf_path: Path) -> Iterator[Finding]:
-    settings = settings_in(read_text(conf_path))
+    text = read_text(conf_path)
+    if conf_path.is_file() and conf_path.read_bytes().startswith(codecs.BOM_UTF8):
+        text = BYTE_ORDER_MARK + text  # OpenSM, unlike read_text, takes the mark as part of the first name.
+    settings = settings_in(text)
     answer = {key: value for key, value in settings.items() if value != UNSET}
     if PLUGIN not in _plugin_names(answer.get("event_plugin_name", "")):
         yield Finding(True, f"{conf_path}: event_plugin_name does not name {PLUGIN} (event_plugin_name {PLUGIN})")
+    yield from _ignored_by_opensm(text, answer, conf_path)
     yield from _options_line(answer.get("event_plugin_options", ""), path, conf_path)
     names = answer.get("routing_engine", "").replace(",", " ").split()
     yield from _engine_names(names, config, conf_path)
@@ -164,6 +174,22 @@ def _plugin_names(value: str) -> list[str]:
     """Split the value of ``event_plugin_name`` as OpenSM does: a comma ends only the first name."""
     first, *others = re.split(r"[, \t\n]", value.lstrip(", \t\n"), maxsplit=1)
     return [first, *re.split(r"[ \t\n]+", "".join(others))]
+
+
+def _ignored_by_opensm(text: str, answer: dict[str, str], conf_path: Path) -> Iterator[Finding]:
+    """Report a first line, values and files that OpenSM itself ignores.  ``text`` is the text of opensm.conf."""
+    if text.startswith(BYTE_ORDER_MARK):
+        set_there = bool(text.partition("\n")[0].removeprefix(BYTE_ORDER_MARK).partition("#")[0].strip())
+        what = "begins with a byte order mark, so OpenSM does not know the name in the first line and ignores that line"
+        yield Finding(set_there, f"{conf_path}: {what} (save the file without the mark)")
+    lmc, policy = answer.get("lmc", "0"), answer.get("qos_policy_file", USUAL_POLICY)
+    if c_number(lmc) not in range(8):
+        yield Finding(True, f"{conf_path}: lmc is {lmc}, which OpenSM ignores (use 0 to 7)")
+    if answer.get("qos", "").upper() == "TRUE" and not policy.endswith(USUAL_POLICY) and not Path(policy).exists():
+        remedy = "create it, or leave qos_policy_file out"
+        yield Finding(
+            True, f"{conf_path}: qos_policy_file: there is no file {policy}, so no QoS policy counts ({remedy})"
+        )
 
 
 def _options_line(options: str, path: Path | None, conf_path: Path) -> Iterator[Finding]:

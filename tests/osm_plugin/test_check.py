@@ -102,6 +102,13 @@ def test_a_wrong_configuration(files, text, complaint):
         ("qos TRUE", "qos TRUE\nmax_op_vls 2", "4 VLs, but with max_op_vls 2 OpenSM sets up only 2 (raise max_op_vls"),
         ("qos TRUE", "qos TRUE\nqos_swe_max_vls 1", "4 VLs, but with qos_swe_max_vls 1 OpenSM sets up only 1 (raise"),
         ("qos TRUE", "qos TRUE\nqos_max_vls 2\nqos_ca_max_vls 8", "4 VLs, but with qos_max_vls 2 OpenSM sets up only"),
+        ("qos TRUE", "qos TRUE\nlmc 9", "lmc is 9, which OpenSM ignores (use 0 to 7)"),
+        (
+            "qos TRUE",
+            "qos TRUE\nqos_policy_file none",
+            "qos_policy_file: there is no file none, so no QoS policy counts",
+        ),
+        ("\nevent_plugin_name", "\ufeffsm_priority 3\nevent_plugin_name", "begins with a byte order mark"),
         ("ibnue-nue", "minhop,ibnue-nue", "minhop routes every fabric, so OpenSM never tries ibnue-nue"),
     ],
 )
@@ -117,6 +124,7 @@ def test_an_opensm_conf_that_does_not_fit(files, old, new, complaint):
         (",no_fallback", "", "without no_fallback OpenSM uses its own minhop"),
         ("qos TRUE", "qos TRUE\nuse_ucast_cache TRUE", "use_ucast_cache TRUE: OpenSM does not call the engine"),
         ("qos TRUE", "qos TRUE\nscatter_ports 8", ""),
+        ("\nevent_plugin_name", "\ufeff# comment\nevent_plugin_name", "begins with a byte order mark, so OpenSM"),
         (
             "ibnue-nue",
             "ibnue-nue,ftree",
@@ -143,6 +151,9 @@ def test_what_is_worth_knowing_is_not_wrong(files, old, new, note):
         ("qos TRUE", f"qos TRUE\nqos_max_vls 2{EACH_MAX_VLS}"),
         ("event_plugin_name ibnue", "event_plugin_name other, ibnue another"),
         ("event_plugin_name ibnue", "event_plugin_name , ,ibnue"),
+        ("qos TRUE", "qos TRUE\nlmc 0x7"),
+        ("qos TRUE", "qos TRUE\nqos_policy_file /none/etc/opensm/qos-policy.conf"),
+        ("qos TRUE", "qos TRUE\nqos_policy_file /dev/null"),
     ],
 )
 def test_lines_are_read_as_opensm_reads_them(files, old, new):
@@ -160,6 +171,18 @@ def test_an_option_of_one_engine_is_no_obstacle_to_the_next(files):
     files[0].write_text("[engine.updn]\nroots = ['sw0']\n")
     files[1].write_text(files[1].read_text().replace("ibnue-nue", "ibnue-updn,ibnue-nue"))
     assert check_configuration(*files) == []
+
+
+def test_roots_of_both_options_count(files, tmp_path):
+    """A hint says so, and that the roots of opensm.conf do not count beside them."""
+    roots = tmp_path / "roots"
+    roots.write_text("0x1\n")
+    files[0].write_text(f"[engine.updn]\nroots = ['sw0']\nroot_guid_file = '{roots}'\n")
+    files[1].write_text(files[1].read_text().replace("ibnue-nue", "ibnue-updn") + f"root_guid_file {roots}\n")
+    assert wrong(files) == []
+    first, second = [finding.text for finding in check_configuration(*files)]
+    assert "[engine.updn]: roots and root_guid_file both count, those of roots first" in first
+    assert "not used: roots of the plugin's configuration has priority" in second
 
 
 @pytest.mark.parametrize("missing", [0, 1])
