@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 LARGEST_SMALL_TABLE = 1 << 18
-"""Number of LFT entries up to which a route from scratch beside a repair, and further searches, are affordable before
-the tables are published.
+"""Number of LFT entries up to which a route from scratch beside a repair is affordable before the tables are
+published.
 """
 
 

@@ -52,6 +52,8 @@ class Simulation(SimulationBase):
         self.switching = switching
         self.remedies = remedies
         self.mechanisms = tuple(mechanisms)
+        if remedies_need_distances(remedies):  # for Loop Breaker, which writes tables
+            self._check_tables_may_change()
         flows = traffic_arrays(network, traffic)
         arrays = (
             network.arrays
@@ -188,10 +190,13 @@ class Simulation(SimulationBase):
             raise TableError(f"SL {int(sl.max())} is over {MOST_SL}")
         self._set("sl", np.atleast_2d(sl))
 
-    def _set(self, name: str, table: npt.NDArray[np.uint8]) -> None:
+    def _check_tables_may_change(self) -> None:
         kept = [mechanism.name for mechanism in self.mechanisms if mechanism.keeps_tables]
         if kept:
             raise OptionError(f"tables cannot change beside {kept[0]}", remedy=f"simulate without {kept[0]}")
+
+    def _set(self, name: str, table: npt.NDArray[np.uint8]) -> None:
+        self._check_tables_may_change()
         shape = getattr(self.network.arrays, name).shape
         if table.shape != shape or table.dtype != np.uint8:
             raise TableError(f"{name} is {table.dtype}{list(table.shape)}, wanted uint8{list(shape)}")

@@ -50,6 +50,8 @@ def plan_table_change(scenario: Scenario, case: Case, flows: FlowTables) -> Plan
     InputError
         The change is inconsistent, changes nothing, or does not end within the run.
     """
+    if _along_paths(case):
+        _check_paths(scenario, case, flows)
     fabric, at, every = scenario_fabric(scenario), *_times(scenario, case)
     routing = scenario_routing(scenario, case, fabric, flows)
     after = fabric.without_links(links_down_at(scenario, case, fabric, at))
@@ -89,14 +91,8 @@ def _along_paths(case: Case) -> bool:
     return not any(key in case.table["change"] for key in NEW_TABLES)
 
 
-def _tables_of_paths(scenario: Scenario, case: Case, fabric: Fabric, flows: FlowTables) -> Routing:
-    """Return the tables with the paths ``then`` of all flows.
-
-    Raises
-    ------
-    ParseError
-        A flow has no path, or the old tables do not contain the paths of the flows.
-    """
+def _check_paths(scenario: Scenario, case: Case, flows: FlowTables) -> None:
+    """Raise ParseError if a flow has no path, or if the old tables are not made of the paths of the flows."""
     if scenario.tables["traffic"] or not all("path" in flow for flow in flows):
         problem = f"case {case.name!r} changes tables, so every flow needs a path"
         raise scenario.error(problem, *case.where, "change")
@@ -105,7 +101,6 @@ def _tables_of_paths(scenario: Scenario, case: Case, fabric: Fabric, flows: Flow
         source = {"engine": "the engine", "rule": "the rule", "tables": "files"}[made]
         problem = f"case {case.name!r} changes tables from path to then, and they are those of {source}"
         raise scenario.error(problem, *case.where, "change", remedy=f"leave {made} out")
-    return scenario_routing(scenario, case, fabric, both_directions(flows)["new"][0])
 
 
 def _new_tables(
@@ -114,7 +109,7 @@ def _new_tables(
     """Return the new tables of a change, for the fabric without the links that are down."""
     table, where = case.table["change"], (*case.where, "change")
     if _along_paths(case):
-        return _tables_of_paths(scenario, case, before[0], flows)
+        return scenario_routing(scenario, case, before[0], both_directions(flows)["new"][0])
     named = [key for key in NEW_TABLES if table.get(key)]
     if len(named) != 1:
         raise scenario.error(

@@ -89,17 +89,19 @@ def move_further(context: RerouteContext, repaired: Candidate) -> Candidate:
     All limits here are for the highest utilisation.  The goal is that of the search for balance:
 
     - If the repaired tables are more than 2 % above the goal, tables from scratch are computed.  Their utilisation
-      shows how much loss the fault makes necessary.
+      shows how much loss the fault makes necessary.  Large tables are not computed from scratch.  They must be more
+      than 4 % above the goal.
     - In that case entries move.  Several searches move them, until the tables are 1 % above the goal.
     - If too many entries change on the way to the goal, the searches end at the utilisation from scratch instead.
     - If more than 3.5 entries have changed for each missing entry, a further search undoes some of the changes.
 
     Notes
     -----
-    Cost: O(S L) if the loss is small and few entries have changed.  If the loss is not small, a route from scratch.  If
-    entries move, there are up to twice :data:`SEARCHES` searches, each with a trace of the tables and at most four
-    million hops.  Each search may try :data:`TRIALS` sets of dependencies, with two further traces and searches for
-    each set.  On large tables, all searches together may try fewer sets.
+    Cost: O(S L) if the loss is small and few entries have changed.  If the loss is not small, a route from scratch for
+    small tables.  If entries move, there are up to twice :data:`SEARCHES` searches, each with a trace of the tables and
+    at most four million hops, or :data:`HOPS_FOR_ENTRY` hops for each entry.  Each search may try :data:`TRIALS` sets
+    of dependencies in each of :data:`PASSES` passes, with two further traces and searches for each set.  On large
+    tables, all searches together may try fewer sets.  Sets that cannot be vacated do not count as trials.
     """
     request, found = context.request, repaired.found
     if not _is_worth_a_search(context, repaired):

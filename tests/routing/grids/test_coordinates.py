@@ -213,15 +213,3 @@ def test_a_corner_behind_a_narrow_neck_gets_its_place():
     fabric = broken(random_case(rng), rng.choice([0, 1, 2, 5, 10]), rng.choice(["links", "switches"]), rng)
     found = find_coordinates(fabric)
     assert len(found.miscabled) == 0 and links_fit(fabric, found)
-
-
-def test_a_fabric_is_searched_once(monkeypatch):
-    torus, random_one = generate("torus", ["5x5"], cas=1), generate("random-regular", ["16", "5"], cas=1)
-    first = find_coordinates(torus)
-    with pytest.raises(NotAGrid) as refusal:
-        find_coordinates(random_one)
-    monkeypatch.setattr("routing.grids.coordinates._search", lambda fabric: pytest.fail("searched again"))
-    assert find_coordinates(torus) is first
-    with pytest.raises(NotAGrid, match="no coordinates") as again:
-        find_coordinates(random_one)
-    assert str(again.value) == str(refusal.value)

@@ -1,6 +1,7 @@
 """Switches that choose a port for each packet, beside their slow twin, and the effect on throughput and deadlock."""
 
 import random
+from dataclasses import replace
 
 import pytest
 from examples import examples
@@ -16,6 +17,7 @@ from routing.errors import OptionError, RoutingError
 from routing.simulate.handmade import literal_fabric, tables_from_paths
 from routing.simulate.mechanisms.port_choice import PortChoice
 from routing.simulate.network import Timing, build_network
+from routing.simulate.options import Breaker, Remedies, Remedy
 from routing.simulate.run import Simulation, simulate
 from routing.simulate.state import StopReason
 from routing.simulate.traffic import Traffic, all_to_all
@@ -37,9 +39,11 @@ def test_any_network_beside_the_slow_twin(seed):
     blocks = rng.choice([1, 2, 4])
     network = any_network(rng, blocks)
     traffic = Traffic(tuple(any_flow(rng, network.fabric) for _ in range(rng.randint(3, 8))), 64 * blocks)
-    behaviour = any_behaviour(rng, blocks)
-    fast = Simulation(network, traffic, *behaviour, [UNPROVEN])
-    slow = slow_twin(network, traffic, *behaviour, [UNPROVEN])
+    switching, remedies = any_behaviour(rng, blocks)
+    if remedies.port.breaker is Breaker.LOOP:
+        remedies = replace(remedies, port=replace(remedies.port, breaker=Breaker.DEADLOCK))
+    fast = Simulation(network, traffic, switching, remedies, [UNPROVEN])
+    slow = slow_twin(network, traffic, switching, remedies, [UNPROVEN])
     channel = rng.choice([c for c in range(network.channels) if network.arrays.dst[c] < network.fabric.switches])
     for stop, change in ((60, "fail"), (150, "restore"), (250, None)):
         fast.run(stop)
@@ -130,3 +134,5 @@ def test_tables_cannot_change_beside_a_choice_of_ports():
     simulation = simulate(network, traffic, mechanisms=[UNPROVEN])
     with pytest.raises(OptionError, match="tables cannot change beside port-choice"):
         simulation.set_lft(network.arrays.lft)
+    with pytest.raises(OptionError, match="tables cannot change beside port-choice"):
+        simulate(network, traffic, remedies=Remedies(Remedy(breaker=Breaker.LOOP)), mechanisms=[UNPROVEN])
