@@ -104,7 +104,7 @@ class Bench:
 def counted(opensm):
     """Return the figures of every round: ports covered by rules, already correct, updated, verified and skipped."""
     found = re.findall(
-        r"policies: (\d+) ports covered by rules: (\d+) already correct, (\d+) updated \((\d+) verified\), "
+        r"policies: (\d+) ports? covered by rules: (\d+) already correct, (\d+) updated \((\d+) verified\), "
         r"(\d+) skipped",
         opensm.log_path.read_text(),
     )
