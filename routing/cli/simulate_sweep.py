@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from routing.draw.report import Report
     from routing.fabric import Fabric
     from routing.simulate.load_curve import Measurement
+    from routing.simulate.mechanisms.base import Mechanism
+    from routing.simulate.mechanisms.port_choice import PortChoice
     from routing.simulate.network import Network
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -61,6 +63,8 @@ class Curve:
         Network with the tables.
     scheme
         Name of the scheme of adaptive routing; None: packets follow the tables.
+    mechanisms
+        Mechanisms beside the tables.
     pattern
         Name of the traffic pattern.
     """
@@ -68,6 +72,7 @@ class Curve:
     label: str
     network: Network
     scheme: str | None
+    mechanisms: tuple[Mechanism, ...]
     pattern: str
 
 
@@ -182,7 +187,7 @@ def make_curves(fabric: Fabric, options: dict[str, Any]) -> list[Curve]:
     from routing.simulate.patterns import pattern_traffic
 
     timing = Timing(buffer=options["buffer"])
-    networks: list[tuple[str, Network, str | None]] = []
+    networks: list[tuple[str, Network, str | None, tuple[Mechanism, ...]]] = []
     commits = COMMIT in (options["schemes"] or ())
     for name in options["engines"] or (("updn",) if commits else ()):
         if name not in ENGINES:
@@ -190,28 +195,33 @@ def make_curves(fabric: Fabric, options: dict[str, Any]) -> list[Curve]:
         routing = ENGINES[name].route(fabric, EngineOptions(vls=options["vls"]))
         network = build_network(fabric, routing, timing)
         if options["engines"]:
-            networks.append((name, network, None))
+            networks.append((name, network, None, ()))
         if commits:
-            _check_port_groups(name, network)
-            networks.append((f"{name}, {COMMIT}", network, COMMIT))
+            networks.append((f"{name}, {COMMIT}", network, None, (_port_choice(name, network),)))
     schemes = [scheme for scheme in options["schemes"] or () if scheme != COMMIT]
     if schemes:
         escape = ENGINES["updn"].route(fabric, EngineOptions(vls=1))
         vls = max(options["vls"], 2)
         network = build_network(fabric, escape, timing, vls=vls)
-        networks += [(f"adaptive, {scheme}", network, scheme) for scheme in schemes]
+        networks += [(f"adaptive, {scheme}", network, scheme, ()) for scheme in schemes]
     for pattern in options["patterns"]:
         # The result is not used: an unsuitable pattern raises its error here, before the first run.
         pattern_traffic(networks[0][1], pattern, 0.5)
     return [Curve(*network, pattern) for pattern in options["patterns"] for network in networks]
 
 
-def _check_port_groups(engine: str, network: Network) -> None:
-    """Raise OptionError if no port groups can be proven for the tables of an engine, before the first run."""
+def _port_choice(engine: str, network: Network) -> PortChoice:
+    """Return switches that choose a port of the proven port groups of an engine's tables.
+
+    Raises
+    ------
+    OptionError
+        No port groups can be proven for the tables.
+    """
     from routing.simulate.mechanisms.port_choice import PortChoice
 
     try:
-        PortChoice().channels(network)
+        return PortChoice(allowed=PortChoice().channels(network))
     except OptionError as error:
         raise OptionError(f"no port groups for {engine}: {error.problem}", remedy=error.remedy) from None
     except RoutingError as error:
@@ -222,17 +232,15 @@ def measure_point(curve: Curve, load: float, seed: int, settings: Settings) -> M
     """Simulate one curve at one offered load with one seed, in a worker process."""
     from routing.simulate.adaptive import Scheme
     from routing.simulate.load_curve import measure, simulation_of
-    from routing.simulate.mechanisms.port_choice import PortChoice
     from routing.simulate.patterns import PROCESSES, pattern_traffic
 
     traffic = pattern_traffic(
         curve.network, curve.pattern, load, process=PROCESSES[settings.process], burst=settings.burst,
         bytes=settings.message, mtu=settings.packet, seed=seed,
     )  # fmt: skip
-    scheme = None if curve.scheme in (None, COMMIT) else Scheme[curve.scheme.upper()]
-    mechanisms = [PortChoice()] if curve.scheme == COMMIT else []
+    scheme = None if curve.scheme is None else Scheme[curve.scheme.upper()]
     simulation = simulation_of(
-        curve.network, traffic, scheme, mechanisms=mechanisms, speedup=settings.speedup, seed=seed
+        curve.network, traffic, scheme, mechanisms=curve.mechanisms, speedup=settings.speedup, seed=seed
     )
     return measure(simulation, traffic, load)
 

@@ -52,12 +52,12 @@ class Simulation(SimulationBase):
         self.switching = switching
         self.remedies = remedies
         self.mechanisms = tuple(mechanisms)
-        if remedies_need_distances(remedies):  # for Loop Breaker, which writes tables
+        if has_loop_breaker(remedies):
             self._check_tables_may_change()
         flows = traffic_arrays(network, traffic)
         arrays = (
             network.arrays
-            if remedies_need_distances(remedies)
+            if has_loop_breaker(remedies)
             else replace(network.arrays, distance=np.zeros((0, 0), np.uint8))
         )
         options = option_arrays(network, switching, remedies, traffic.mtu)
@@ -275,9 +275,10 @@ class Simulation(SimulationBase):
         self._handle.stop_flow(flow, at)
 
 
-def remedies_need_distances(remedies: Remedies) -> bool:
-    """Return whether any port has a Loop Breaker, which uses the hop counts between switches to find other shortest
-    paths.
+def has_loop_breaker(remedies: Remedies) -> bool:
+    """Return whether any port has a Loop Breaker.
+
+    A Loop Breaker writes tables, and uses the hop counts between switches to find other shortest paths.
     """
     every = [remedies.port, *remedies.ports.values(), *([] if remedies.leaf is None else [remedies.leaf])]
     return any(remedy.breaker is Breaker.LOOP for remedy in every)

@@ -6,30 +6,27 @@ from collections.abc import Mapping
 from typing import Any
 
 from routing.formats.toml_text import Toml
+from routing.simulate.mechanisms.registry import IN_CASES
 
 TWO_CASES, ONE = "make two cases of it", "leave one of the two out"
-FIRST_TABLES = "bubble, whose rings are those of the first tables"
-FIRST_PORTS = "port_choice, whose ports are those of the first tables, beside"
+WRITERS = {"change": "a change", "watch": "a watch", "re-route": "a re-route", "Loop Breaker": "Loop Breaker"}
+"""Parts of a case that write tables during the run, and their names."""
 CONFLICTS = (
     ("watch", "change", "a watch beside a change or a fault", TWO_CASES),
     ("watch", "fault", "a watch beside a change or a fault", TWO_CASES),
     ("fault", "re-route beside a change", "a change beside a re-route, which would undo it", ONE),
     ("pauses", "Deadlock Breaker", "pauses beside Deadlock Breaker, which needs credits", ONE),
     ("pauses", "bubble", "pauses beside bubble, which needs credits", ONE),
-    ("change", "bubble", f"a change beside {FIRST_TABLES}", ONE),
-    ("watch", "bubble", f"a watch beside {FIRST_TABLES}", ONE),
-    ("re-route", "bubble", f"a re-route beside {FIRST_TABLES}", ONE),
-    ("bubble", "Loop Breaker", f"Loop Breaker, which writes tables, beside {FIRST_TABLES}", ONE),
     ("recn", "bubble", "recn beside bubble, which does not protect set-aside VLs", ONE),
     ("replies", "bubble", "replies beside bubble, which does not protect the VLs of replies", ONE),
     (
         "replies", "proven ports", "replies, whose SLs the proof of port groups does not cover, beside port_choice",
         "leave one of the two out, or let switches choose among all shortest paths (shortest = true)",
     ),
-    ("port_choice", "change", f"{FIRST_PORTS} a change", ONE),
-    ("port_choice", "watch", f"{FIRST_PORTS} a watch", ONE),
-    ("port_choice", "re-route", f"{FIRST_PORTS} a re-route", ONE),
-    ("port_choice", "Loop Breaker", f"{FIRST_PORTS} Loop Breaker, which writes tables", ONE),
+    *(
+        (kind.table, part, f"{kind.table}, which uses the first tables, beside {name}, which writes tables", ONE)
+        for kind in IN_CASES if kind.keeps_tables for part, name in WRITERS.items()
+    ),
     ("port_choice", "recn", "port_choice beside recn, which follows the paths of the tables", ONE),
     ("port_choice", "bubble", "port_choice beside bubble, whose rings follow the paths of the tables", ONE),
 )  # fmt: skip

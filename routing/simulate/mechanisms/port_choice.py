@@ -40,6 +40,8 @@ class PortChoice(CaseMechanism):
     shortest
         Whether switches choose among all ports on shortest paths, so that the network can deadlock.  If not, they
         choose among the ports of the proven port groups.
+    allowed
+        Channels among which switches choose, if they are known already; None: they are computed for each simulation.
     """
 
     name: ClassVar[str] = "port-choice"
@@ -48,6 +50,7 @@ class PortChoice(CaseMechanism):
     keys: ClassVar[Mapping[str, Key]] = {"shortest": Key(FLAG)}
 
     shortest: bool = False
+    allowed: NextChannels | None = None
 
     @classmethod
     def from_table(cls, table: Mapping[str, Any], packet: int) -> PortChoice:
@@ -64,6 +67,8 @@ class PortChoice(CaseMechanism):
         RoutingError
             The tables have a credit loop, so no port groups can be proven.
         """
+        if self.allowed is not None:
+            return self.allowed
         if not self.shortest:
             return grouped_channels(network, Rule.COMMIT)
         if network.arrays.sl2vl.ndim > 1:
