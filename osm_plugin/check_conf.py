@@ -33,7 +33,7 @@ UNSET = "(null)"
 """Value of options without a value in the opensm.conf that OpenSM writes."""
 BYTE_ORDER_MARK = "\ufeff"
 USUAL_POLICY = "/etc/opensm/qos-policy.conf"
-"""End of OpenSM's default ``qos_policy_file``, which may be missing."""
+"""Name of OpenSM's default ``qos_policy_file``.  OpenSM does not report an error if this file is missing."""
 BUILTIN = ("minhop", "updn", "dnup", "file", "ftree", "lash", "dor", "torus-2QoS", "nue", "dfsssp", "sssp")
 _VLS_OF_CODE: Mapping[int | None, int] = {1: 1, 2: 2, 3: 4, 4: 8}
 """Number of data VLs for each code of ``max_op_vls`` that limits this number."""

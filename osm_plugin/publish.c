@@ -236,7 +236,7 @@ void ibnue_update_sl2vl(void *context, osm_physp_t *port, uint8_t in_port, uint8
 
     if (service && service->vls > 1) {
         set_sl2vl(service, port->p_node, in_port, out_port, table);
-        /* Ports without a cable, and port 0 of switches, carry no traffic of a channel. */
+        /* Ports without a cable, and port 0 of switches, belong to no channel. */
         engine->plugin->narrow += osm_physp_get_remote(port) && is_cut(port, table);
     }
     ibnue_service_release(engine);

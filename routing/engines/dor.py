@@ -66,7 +66,8 @@ class DimensionOrder:
         warn_of_miscabled(routes)
         found = time.perf_counter()
         sl, needed, given_up = self._service_levels(routes, vls, orders=(False, True))
-        # Moved paths mostly need more VLs.  So if the VLs do not suffice without moves, each search gets less work.
+        # Balanced routes mostly need more VLs than the first routes.  If the first routes do not fit into the VLs,
+        # balanced ones hardly will, so each search then has a lower work limit.
         orders, visits = ((False,), VISITS) if needed else ((False, True), VISITS // BALANCED)
         for balanced in routes.balanced() if vls > 1 and not given_up else ():
             moved, used, _ = self._service_levels(balanced, vls, orders=orders, visits=visits)
@@ -113,7 +114,8 @@ class DimensionOrder:
         regular, found = bool(paths.regular.all()), dict[tuple[bool, bool], VlPlacement]()
 
         def placement(start: npt.NDArray[np.uint8], *, detours_first: bool = False) -> VlPlacement:
-            # Without detours, both orders are the same, and on one VL all start VLs are the same.
+            # Without detours, `detours_first` makes no difference, and on one VL `start` makes none.  Equal searches
+            # share one result.
             key = bool((start % vls).any()), detours_first and not regular
             if key not in found:
                 found[key] = place(routes, every, start, vls, visits=visits, detours_first=key[1])

@@ -110,7 +110,8 @@ class TorusTwoQos:
         # other SLs anyway.
         move = routes.options.vls != "min" if failed == 0 else failed <= MOST_FAILED
         if move and not routes.paths.regular.all():
-            # Moved paths mostly need more VLs.  So if the VLs do not suffice without moves, each search gets less work.
+            # Balanced routes mostly need more VLs than the first routes.  If the first routes do not fit into the VLs,
+            # balanced ones hardly will, so each search then has a lower work limit.
             visits = VISITS // BALANCED if failed else VISITS
             for balanced in routes.balanced():
                 moved, used, unplaced = cls._codes(balanced, datelines, base, vls, visits=visits)

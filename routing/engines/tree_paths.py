@@ -264,12 +264,12 @@ def _closed_form(
 def _flows(
     fabric: Fabric, destinations: Destinations, tables: TreeTables, level: npt.NDArray[np.int32]
 ) -> npt.NDArray[np.float64] | None:
-    """Return the all-to-all load of each channel (float64[C]) that the closed form has added up.  None if some flows
-    are missing.
+    """Return the all-to-all load of each channel as the closed form has summed it, float64[C].  None if the sum is
+    incomplete.
 
-    The closed form adds no flows over longer paths, and gives all end ports the same weight.  With paths up and then
-    down between all leaves, no flow is missing if each switch delivers as much as is sent to it.  ``level`` is the
-    level of each switch, int32[S].
+    The sum leaves out flows over longer paths than up and then down, and all end ports have the same weight in it.  The
+    sum is complete if every two leaves have a path up and then down, and each switch delivers as much as is sent to it.
+    ``level`` is the level of each switch, int32[S].
     """
     load, sources = tables.load, fabric.source_weight_at.astype(np.float64)
     mass = np.bincount(destinations.root, destinations.share, fabric.switches).astype(np.float64)

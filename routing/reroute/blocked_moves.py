@@ -104,7 +104,8 @@ class BlockedMoves:
         lft = self.in_use.tables.lft
         only = np.full_like(lft, NO_PORT)
         only[:, lids] = lft[:, lids]
-        # A cut with such an edge has more entries than any limit, so that it is not used.
+        # A minimum cut is a set of CDG edges that paths have to leave.  Edges that paths to these LIDs use get a usage
+        # above all limits, so that cuts with these edges are not tried.
         return replace(self, usage=self.usage + lft.size * (edge_usage(self.in_use.frame, only) > 0))
 
     def rooms(self, most: int, trials: int) -> Iterator[Room]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 LARGEST_SMALL_TABLE = 1 << 18
-"""Number of LFT entries up to which a route from scratch beside a repair is affordable before the tables are
-published.
+"""Largest number of LFT entries of a fabric for which there is time, before the tables are published, to compute tables
+from scratch in addition to a repair.
 """
 
 

@@ -64,7 +64,8 @@ class NotVacated:
     Attributes
     ----------
     lids
-        intp[N], the LIDs to which no other path was found.  If there are none, too many entries would change.
+        intp[N], the LIDs to which no path without these edges was found.  The array is empty if all LIDs have such
+        paths, but too many entries would change.
     """
 
     lids: npt.NDArray[np.intp]

@@ -276,7 +276,7 @@ def _vacated(context: RerouteContext, state: State, trials: int) -> tuple[State 
     after : State or None
         State after the moves.  None if no set of dependencies leads to a gain.
     tried : int
-        Number of sets that paths could leave, so that moves were searched.
+        Number of sets without whose dependencies all LIDs had paths.  Only for these sets moves were searched.
     """
     progress, tried = state.progress, 0
     rules = context.service_levels(progress.numbering, progress.certificate, progress.tables)
@@ -301,9 +301,9 @@ def _best_room(
     best : State or None
         State after the moves.  None if no set of dependencies leads to a gain.
     stuck : intp[N]
-        LIDs to which no path was found that avoids the dependencies of a set.
+        LIDs to which, for at least one set, no path without the dependencies of the set was found.
     tried : int
-        Number of sets that paths could leave, so that moves were searched.
+        Number of sets without whose dependencies all LIDs had paths.  Only for these sets moves were searched.
     """
     best, tried, stuck = None, 0, np.zeros(0, np.intp)
     for room in blocked.rooms(state.most // 2, trials):

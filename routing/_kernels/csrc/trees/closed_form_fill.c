@@ -22,7 +22,8 @@ typedef struct {
     /* [G] for each LID group (all LIDs that one switch delivers): whether some entry towards its LIDs may be missing */
     const uint8_t *may_miss;
     int32_t most; /* largest number of LIDs that one switch delivers */
-    /* [threads, 2, S, most] entries of all switches towards the LIDs of one LID group; row 1: before they are filled */
+    /* [threads, 2, S, most] entries of all switches towards the LIDs of one LID group; second index 1: before missing
+     * entries are filled, 0: afterwards */
     uint8_t *block;
     uint8_t *missing; /* [threads, most] whether each column of a block has a missing entry */
     int32_t *rows;  /* [threads, S] switches with a missing entry towards the LIDs of one LID group, by position */
