@@ -207,7 +207,7 @@ def compare(program: Path, network: Network, speedup: int) -> None:
 def speeds(program: Path, network: Network) -> None:
     """Print the speed of both programs at one load, best of several runs that alternate.
 
-    Two settings of ibnue are measured: that of the comparison, and switches without the options that it needs.
+    ibnue runs twice: with the parameters of the comparison, and with all options of switches off.
     """
     print(f"\ncycles for each CPU second at load {SPEED_LOAD}\n")
     best = dict.fromkeys(("BookSim2", "ibnue, equal parameters", "ibnue, all options off"), 0.0)

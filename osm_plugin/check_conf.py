@@ -177,7 +177,10 @@ def _plugin_names(value: str) -> list[str]:
 
 
 def _ignored_by_opensm(text: str, answer: dict[str, str], conf_path: Path) -> Iterator[Finding]:
-    """Report a first line, values and files that OpenSM itself ignores.  ``text`` is the text of opensm.conf."""
+    """Report parts of opensm.conf that OpenSM ignores: a first line with a byte order mark, values, and missing files.
+
+    ``text`` is the text of opensm.conf.
+    """
     if text.startswith(BYTE_ORDER_MARK):
         set_there = bool(text.partition("\n")[0].removeprefix(BYTE_ORDER_MARK).partition("#")[0].strip())
         what = "begins with a byte order mark, so OpenSM does not know the name in the first line and ignores that line"

@@ -14,7 +14,7 @@ class DeferredSignals:
     """Context manager that defers signal handlers until :meth:`delivered` is entered or the context exits.
 
     If a handler raises while :mod:`concurrent.futures` holds a lock, the lock stays taken and the pool's thread waits
-    for it for ever.  Only the main thread receives signals, so that in other threads this does nothing.
+    for it for ever.  Only the main thread receives signals, so in other threads the context does nothing.
     """
 
     def __enter__(self) -> DeferredSignals:

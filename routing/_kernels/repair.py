@@ -142,7 +142,7 @@ def repair(
 
     ``lft`` is uint8[S, L].  An entry is missing where it is 255 although the switch can reach the LID.
 
-    For each such switch, paths are tried in this order: (1) the path over the channel in ``preferred`` (uint8[S, L],
+    For each missing entry, paths are tried in this order: (1) the path over the channel in ``preferred`` (uint8[S, L],
     the previous tables); (2) of the paths at most two hops longer than the shortest, the one with the lowest peak load
     (``load``, int64[C]); (3) the shortest path.  If a column has several missing entries, the entries with the shortest
     paths are filled first.  A path is rejected if it would close a CDG cycle.  All switches that are routed through the

@@ -74,7 +74,7 @@ class Snapshot:
         """
         memory = self.copy().reshape(-1)[: 2 * PAGE]
         memory[0] ^= 1
-        _ = int(memory[-1])  # A read loads the second page, as a page that belongs to the file.
+        _ = int(memory[-1])  # Read the second page, so that it is in memory as a page of the file.
         return bool(_written_pages(memory).tolist() == [1, 0][: -(-memory.size // PAGE)])
 
     def copy(self) -> npt.NDArray[np.uint8]:
@@ -162,10 +162,11 @@ def runs_that_may_differ(one: npt.NDArray[np.uint8], other: npt.NDArray[np.uint8
 def _origin(
     lft: npt.NDArray[np.uint8], other: npt.NDArray[np.uint8]
 ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8] | None]:
-    """Return the array with which an LFT shares memory, and the pages that may differ (None: none).
+    """Return the array with which the LFT ``lft`` shares memory, and the pages in which ``lft`` may differ from this
+    array.
 
-    An LFT that is the original of the LFT ``other`` shares memory with itself only.  So does an LFT whose written pages
-    are not known.
+    The pages are None if the array is ``lft`` itself.  That is so if the pages that were written are not known, or if
+    ``lft`` is the original of the LFT ``other``.
     """
     shares = isinstance(lft, SharedCopy) and lft.snapshot is not None
     if not shares or (isinstance(other, SharedCopy) and other.snapshot is not None and other.snapshot.original is lft):

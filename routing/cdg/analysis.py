@@ -211,7 +211,7 @@ class _FixedVls:
     def cycle(self, *, replies: bool, switch_pairs: bool) -> Cycle:
         """Return a shortest cycle of the CDG for the traffic that the arguments select.
 
-        It is searched for among the channels to which :meth:`order` gives no position.
+        Only channels to which :meth:`order` gives no position are searched.
         """
         dep = self._dep[switch_pairs]
         with_replies, alone = (vl_masks(dep, replies=included) for included in (True, False))

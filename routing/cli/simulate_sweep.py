@@ -171,7 +171,7 @@ def sweep_loads(fabric: Fabric, given: dict[str, Any], plot: Path | None, *, sou
 
 
 def make_curves(fabric: Fabric, options: dict[str, Any]) -> list[Curve]:
-    """Route the fabric with each engine, and combine the tables with each pattern.
+    """Route the fabric with each engine, and return a curve for each pair of tables or scheme and traffic pattern.
 
     Raises
     ------

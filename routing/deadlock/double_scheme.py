@@ -43,7 +43,9 @@ class Flow:
     lids: Lids
 
     def masked(self) -> Routing:
-        """Return the tables of these packets with the entries for ``lids`` only.  All other entries are 255."""
+        """Return the tables by which these packets are forwarded, with 255 in all entries towards other LIDs than
+        ``lids``.
+        """
         return replace(self.routing, lft=np.where(self.lids, self.routing.lft, np.uint8(NO_PORT)))
 
 

@@ -29,8 +29,8 @@ MOST_SEARCHED = 1 << 18
 manager waits for the result.
 """
 MOST_TRACED = 1 << 24
-"""Largest number of LFT entries for which a trace of all unchanged columns is affordable.  Larger tables without rounds
-LID by LID have no rounds.
+"""Largest number of LFT entries for which a trace of all unchanged columns is affordable.  For larger tables, the
+search ends if it finds no rounds LID by LID.
 """
 NO_HOPS = 254
 """Number of hops from which on a packet counts as not delivered."""

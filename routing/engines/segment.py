@@ -260,9 +260,9 @@ def partition(graph: TurnGraph, start: int, rng: np.random.Generator, *, cluster
     A switch is called old as soon as a segment has reached it.  At first, only ``start`` is old.  A segment is a
     shortest path that leaves an old switch, visits only new switches, and ends at the same or another old switch.  Its
     first new switch is the one with the most links to old switches if ``clustered`` is set.  Otherwise, it is a new
-    neighbour of an old switch: of the one that became old first, of all old switches with new neighbours.  A link
-    between two old switches is a segment of its own.  A link on no cycle belongs to no segment, but the switch behind
-    it becomes old, too.  Cost: O(S^2 + S C) at most.
+    neighbour of the switch that became old first among the old switches with new neighbours.  A link between two old
+    switches is a segment of its own.  A link on no cycle belongs to no segment, but the switch behind it becomes old,
+    too.  Cost: O(S^2 + S C) at most.
     """
     switches = graph.fabric.switches
     state = _Partition(

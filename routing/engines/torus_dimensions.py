@@ -17,7 +17,9 @@ CORNERS_UP_TO = 4_000_000
 
 
 FEWEST_OPPOSITE, MOST_OPPOSITE = 3, 0.5
-"""Number of links from which a set of opposite links is large, and largest share of all links that one such set has."""
+"""Number of links from which a set of opposite links is large, and largest share of all links that one such set may
+have.
+"""
 SQUARED = 0.6
 """Least share of the links that are in large sets of opposite links if the fabric resembles a grid.  Sets of two
 count too if one large set joins them to squares."""

@@ -46,11 +46,13 @@ MOST_EXCESS = 0.05
 LOWER_PEAK = 1.02
 """Factor by which the highest utilisation of the closed form has to be lower if it is to replace a descent."""
 ENOUGH_SWEEPS = 4
-"""Number of passes of the descent on trees with equal leaves, and nearly as many links as end ports between all
-levels.  Further passes do not balance these trees better.
+"""Number of passes of the descent if all leaves are equal, and every two consecutive levels have nearly as many links
+between them as there are end ports.  Further passes do not balance such trees better.
 """
 FULL = 0.8
-"""Least number of links between two levels of such a tree, relative to the number of end ports."""
+"""Least number of links between two consecutive levels, as a share of the number of end ports, for which
+:data:`ENOUGH_SWEEPS` passes are enough.
+"""
 CLOSED_FORM_PASSES = 2
 """Number of passes of the closed form over entries that it leaves open."""
 
@@ -358,7 +360,7 @@ def _least_load(fabric: Fabric, sources: npt.NDArray[np.float64], mass: npt.NDAr
     receivers, linked = np.flatnonzero(mass), np.flatnonzero(np.diff(channels.first))
     near = np.zeros((fabric.switches, len(receivers)), bool)
     near[receivers, np.arange(len(receivers))] = True
-    # Bits of receivers in each row: those within the present number of hops of the switch.
+    # Row s has one bit for each receiver: whether the receiver is within the present number of hops of switch s.
     rows = np.packbits(near, axis=1)
     rows = np.pad(rows, ((0, 0), (0, -rows.shape[1] % 8))).view(np.uint64)
     senders = np.flatnonzero(sources)
@@ -370,6 +372,7 @@ def _least_load(fabric: Fabric, sources: npt.NDArray[np.float64], mass: npt.NDAr
         if len(linked):
             further[linked] |= np.bitwise_or.reduceat(rows[channels.dst], channels.first[linked])
         if np.array_equal(further, rows):
-            # A flow over n hops is missing in the first n sums.
+            # Element h of `reached` is the sum of all flows over at most h hops.  So a flow over n hops is missing in
+            # the first n elements, and counts n times in the result.
             return sum(reached[-1] - each for each in reached)
         rows = further

@@ -40,9 +40,9 @@ def prove_changes(
     order, unless ``increasing`` states that the caller has checked them.  No result of the repair is used without a
     check.
 
-    ``hops`` is a copy of the hops of the previous proof that this function may overwrite; it saves a copy.
-    ``missing_pages`` (uint8[N]) are the pages of the previous LFTs that have missing entries.  If it is given, entries
-    are compared only in these pages, and in pages that the operating system reports as written.
+    ``hops`` is a copy of the hops of the previous proof that this function may overwrite.  If it is None, the function
+    makes this copy. ``missing_pages`` (uint8[N]) are the pages of the previous LFTs that have missing entries.  If it
+    is given, entries are compared only in these pages, and in pages that the operating system reports as written.
 
     The fabric must be connected.  Its switches and LIDs must all have been in the previous fabric, with the same
     numbers. Devices that are gone neither send nor receive.

@@ -170,7 +170,7 @@ def adaptive_arrays(network: Network, adaptive: Adaptive) -> AdaptiveArrays:
         check_escape(network, count, stay=adaptive.stay)
     enter_sl, enter_port = injection_points(network)
     recovers = adaptive.scheme is Scheme.CONCURRENT
-    # A switch lets a waiting packet take any port of its group, as the rule ESCAPE says.
+    # Under the rule ESCAPE, a waiting packet may take any port of its port group.
     grouped = adaptive.scheme is Scheme.GROUPS
     allowed = grouped_channels(network, Rule.ESCAPE) if grouped else shortest_channels(network)
     return AdaptiveArrays(

@@ -6,8 +6,8 @@ which no packet can move, or waits for such a knot (:attr:`routing.deadlock.wait
 period records which virtual channels are suspected, and which are stuck.
 
 With the rule "flow control" (FC3D), a virtual channel is suspected only if one of the first packets in its queues came
-while the virtual channel was active.  A packet that comes later waits for a virtual channel that is blocked already, so
-another virtual channel is the first of the deadlock.
+while the virtual channel was active.  A packet that comes later finds the virtual channel blocked already, so the
+deadlock began at another virtual channel.
 
 Source: Pinkston, Deadlock characterization and resolution in interconnection networks, 13.3.2, and Shpiner and others,
 Unlocking Credit Loop Deadlocks, section 3, whose rule the breakers use.
@@ -33,10 +33,14 @@ Flags = npt.NDArray[np.bool_]
 Ticks = npt.NDArray[np.int64]
 MOST_READINGS = 100_000
 QUEUED_FOR, HEAD_SINCE = 3, 6
-"""Columns of :meth:`routing.simulate.run.Simulation.packets`."""
+"""Columns of the array of :meth:`routing.simulate.run.Simulation.packets`: virtual channel for which the packet is
+queued, and tick since which the packet is the first of its queue.
+"""
 NEVER = np.iinfo(np.int64).max
 RULES: Mapping[str, bool] = {"time": False, "flow control": True}
-"""Rules by which virtual channels are suspected, and whether a rule takes only packets that came to an active one."""
+"""Rules by which virtual channels are suspected, by name.  True: a virtual channel is suspected only because of a
+packet that came while the virtual channel was active.
+"""
 
 
 @dataclass(eq=False)
@@ -77,12 +81,12 @@ class Detector:
         ----------
         idle
             bool[N]: whether each virtual channel has made no progress for the timeout.
-        stuck, freed
-            bool[N]: whether each virtual channel is part of a deadlock, and whether it was part of one at the last
-            reading and is not now.
+        stuck
+            bool[N]: whether each virtual channel is stuck.
+        freed
+            bool[N]: whether each virtual channel was stuck at the last reading, and is not stuck now.
         stuck_for
-            int64[N]: ticks since the reading from which on the virtual channel has been part of a deadlock without a
-            break.
+            int64[N]: ticks since the reading from which on the virtual channel has been stuck without a break.
         """
         risen = idle & ~self.suspected
         self.alarms += int(risen.sum())
@@ -149,9 +153,10 @@ class Readings:
 
 
 def _first_came(simulation: Simulation) -> Ticks:
-    """Return int64[N]: the earliest tick since which a packet is the first of a queue for each virtual channel.
+    """Return the earliest tick since which a packet that waits for each virtual channel is the first of its queue:
+    int64[N].
 
-    ``NEVER`` stands for a virtual channel without packets.
+    The tick of a virtual channel without packets is ``NEVER``.
     """
     packets = simulation.packets()
     heads = packets[packets[:, HEAD_SINCE] >= 0]
@@ -161,9 +166,9 @@ def _first_came(simulation: Simulation) -> Ticks:
 
 
 def activity_ticks(network: Network, packet: int) -> int:
-    """Return how long a virtual channel counts as active after a packet has left.
+    """Return for how many ticks a virtual channel counts as active after a packet has left.
 
-    This is the time until the packet can be sent on by the next switch.  ``packet`` is the time of a packet in ticks.
+    This is the time until the next switch can send the packet on.  ``packet`` is the packet time in ticks.
     """
     return packet + int(network.arrays.wire.max()) + int(network.arrays.switch_delay.max())
 

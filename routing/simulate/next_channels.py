@@ -30,9 +30,9 @@ class NextChannels:
     lid_column
         int32[L], the column of each LID, or -1 if the LID has none.
     first
-        int32[S x columns + 1].
+        int32[S x columns + 1], for each switch and column: index in ``channel`` of the first channel.
     channel
-        int32, channels of the simulation.
+        int32[...], numbers of channels of the simulation, sorted by switch and column.
     """
 
     columns: int
@@ -97,7 +97,7 @@ def _sorted(
     columns: int,
     lid_column: npt.NDArray[np.int32],
 ) -> NextChannels:
-    """Sort the channels by key (switch x columns + column) and channel."""
+    """Sort channels by their key (switch x columns + column), then by number, and return them."""
     order = np.lexsort((channel, key))
     first = np.searchsorted(key[order], np.arange(switches * columns + 1))
     return NextChannels(columns, lid_column, first.astype(np.int32), channel[order].astype(np.int32))

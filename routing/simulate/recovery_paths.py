@@ -18,8 +18,9 @@ MOST_HOPS = 1 << 30
 
 
 def switch_ranks(network: Network) -> npt.NDArray[np.int32]:
-    """Return the position of each switch in the order: by hops to the first switch of its connected part, then by
-    number.
+    """Return the position of each switch in an order of all switches: int32[S].
+
+    The order is by number of hops to the first switch of the connected part, then by the number of the switch.
     """
     hops = network.arrays.distance.astype(np.int64)
     root = np.argmax(hops < FAR, axis=1)
@@ -30,10 +31,11 @@ def switch_ranks(network: Network) -> npt.NDArray[np.int32]:
 
 
 def recovery_channels(network: Network) -> npt.NDArray[np.int32]:
-    """Return the next channel of every recovery path: int32[2, S, S], by spare buffer, switch and last switch.
+    """Return the next channel of each recovery path: int32[2, S, S], by spare buffer, switch and last switch of the
+    path.
 
-    Paths have as few hops as the order of the switches allows.  Of several such channels, the first one is taken.  The
-    entry is -1 where no path exists.
+    Paths have as few hops as the order of the switches allows.  If several channels begin a shortest path, the channel
+    with the lowest number is returned.  An entry is -1 if no path exists.
     """
     arrays, ranks = network.arrays, switch_ranks(network)
     count = arrays.switches

@@ -10,7 +10,7 @@ from routing.simulate.mechanisms.registry import IN_CASES
 
 TWO_CASES, ONE = "make two cases of it", "leave one of the two out"
 WRITERS = {"change": "a change", "watch": "a watch", "re-route": "a re-route", "Loop Breaker": "Loop Breaker"}
-"""Parts of a case that write tables during the run, and their names."""
+"""Name of each part of a case that writes tables during the run."""
 CONFLICTS = (
     ("watch", "change", "a watch beside a change or a fault", TWO_CASES),
     ("watch", "fault", "a watch beside a change or a fault", TWO_CASES),
@@ -30,7 +30,9 @@ CONFLICTS = (
     ("port_choice", "recn", "port_choice beside recn, which follows the paths of the tables", ONE),
     ("port_choice", "bubble", "port_choice beside bubble, whose rings follow the paths of the tables", ONE),
 )  # fmt: skip
-"""Pairs of parts of a case that exclude each other, with what the error says, and its remedy."""
+"""Pairs of parts of a case that exclude each other.  Each pair comes with the problem and the remedy that the error
+states.
+"""
 
 
 def check_conflicts(file: Toml, case: Mapping[str, Any], *where: str | int) -> None:

@@ -292,7 +292,7 @@ def mechanisms_of(scenario: Scenario, case: Case) -> list[CaseMechanism]:
 
 
 def vls_for(scenario: Scenario, case: Case, *tables: Routing, used: int | None = None) -> int:
-    """Return the number of VLs of a case's network: those that packets use, and those that mechanisms add.
+    """Return the number of VLs of a case's network: VLs that packets use, and VLs that mechanisms add.
 
     Parameters
     ----------
@@ -311,7 +311,10 @@ def vls_for(scenario: Scenario, case: Case, *tables: Routing, used: int | None =
 
 
 def case_network(scenario: Scenario, case: Case, fabric: Fabric, *tables: Routing, used: int | None = None) -> Network:
-    """Build the network of a case with the first of its tables.  For the arguments see :func:`vls_for`."""
+    """Build the network of a case from the first of ``tables``, with the VLs that all of ``tables`` need.
+
+    For the arguments see :func:`vls_for`.
+    """
     vls = vls_for(scenario, case, *tables, used=used)
     return build_network(fabric, tables[0], timing_of(scenario, case, fabric), vls=vls)
 

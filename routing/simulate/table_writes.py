@@ -122,8 +122,8 @@ class TableChange:
     def single_scheme(self) -> list[TableWrite]:
         """Return the writes of the Single Scheme (:mod:`routing.deadlock.single_scheme`).
 
-        CAs send nothing to some LIDs for ``every`` ticks.  Then the switches are written one by one, in half of
-        ``every``.  With the last write, CAs send to all LIDs again.
+        First, CAs send nothing to some LIDs for ``every`` ticks, so that these LIDs drain.  Then the switches are
+        written one after the other, within ``every`` / 2 ticks.  From the last write on, CAs send to all LIDs again.
         """
         wait, nothing = lids_to_drain(self.fabric, self.old, self.new, threads=1), np.zeros(len(self.fabric.lids), bool)
         steps = replace(self, every=0).one_by_one()

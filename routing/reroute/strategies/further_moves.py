@@ -52,23 +52,24 @@ from routing.reroute.verify import verify
 from routing.tables import Routing
 
 SEARCHES, ENTRIES_FOR_SEARCHES, LEAST_SEARCHES = 12, 1 << 24, 4
-"""Largest number of searches of a series, number of table entries that all searches of a series may trace, and number
-of searches without which a series is not worth its time.
+"""Limits of a series of searches: largest number of searches, largest product of searches and table entries, and
+smallest number of searches that is worth the time.
 
 A sweep waits for the re-route, and steps in quiet sweeps can improve the balance later.  So the larger the tables are,
 the fewer searches a series has.
 """
 TRIALS, LEAST_TRIALS, ENTRIES_FOR_TRIALS = 16, 8, 2_500_000
-"""Number of vacated sets of dependencies: the largest for each search, the least for a series, and the number of table
-entries for all of these trials of a series.
+"""Limits for the sets of dependencies that are vacated: largest number of sets in a search, number of sets that a
+series may always try, and largest product of sets and table entries in a series.  A series may try the larger of its
+two limits.
 """
 PASSES = 2
 """Number of times that a search looks for sets of dependencies.  Another time, it avoids the dependencies that paths
 could not leave before.
 """
 LEAST_LOSS = 0.04
-"""Fraction by which the highest utilisation must exceed the goal if tables from scratch are too expensive.  They could
-show that a smaller excess cannot be avoided.
+"""Fraction by which the highest utilisation must exceed the goal, so that entries move, if tables from scratch are too
+expensive.  Only tables from scratch could show whether a smaller excess can be avoided.
 """
 HOPS_FOR_ENTRY = 16
 """Number of hops that a search may follow for each table entry, if these are more than in a search after a repair."""
@@ -79,19 +80,21 @@ many entries as the fault broke.
 FEW_MISSING = 1024
 """Number of missing entries up to which entries move even if tables from scratch are not better."""
 LAST_STATES = 2
-"""Number of the last searches towards the goal whose tables are tried: those after an earlier search change less."""
+"""Number of searches, counted from the last one, whose tables are tried.  The tables of an earlier search have fewer
+changes.
+"""
 
 
 def move_further(context: RerouteContext, repaired: Candidate) -> Candidate:
-    """Return tables that lose less capacity or change fewer entries than repaired tables.  If the repaired tables lose
-    and change little, return them.
+    """Return tables that lose less capacity or change fewer entries than the repaired tables, or the repaired tables
+    themselves if they lose and change little.
 
     All limits here are for the highest utilisation.  The goal is that of the search for balance:
 
     - If the repaired tables are more than 2 % above the goal, tables from scratch are computed.  Their utilisation
-      shows how much loss the fault makes necessary.  Large tables are not computed from scratch.  They must be more
-      than 4 % above the goal.
-    - In that case entries move.  Several searches move them, until the tables are 1 % above the goal.
+      shows how much loss the fault makes necessary.
+    - If the repaired tables are more than 2 % above the goal (large tables: more than 4 %), several searches move
+      entries, until the tables are 1 % above the goal.  Large tables are not computed from scratch.
     - If too many entries change on the way to the goal, the searches end at the utilisation from scratch instead.
     - If more than 3.5 entries have changed for each missing entry, a further search undoes some of the changes.
 
@@ -134,8 +137,8 @@ def _better(
     have changed for each missing entry.  The other states result from moves towards the goal of ``start``, which is
     higher than ``goal`` if even tables from scratch have a higher utilisation.
 
-    Each state comes with tables, or None.  These are tables with more changed entries.  The caller takes the state only
-    if it is not harder to write than these tables.
+    Each state comes with other tables, which have more changed entries, or with None.  If these tables are easier to
+    write, the caller does not take the state.
     """
     missing = max(repaired.found.broken, repaired.missing)
 
@@ -268,15 +271,15 @@ def _moved(context: RerouteContext, state: State, work: int) -> State:
 def _vacated(context: RerouteContext, state: State, trials: int) -> tuple[State | None, int]:
     """Vacate dependencies that block moves, and make these moves.
 
-    At most ``trials`` sets of dependencies are tried.  If none leads to a gain, as many sets are tried that avoid the
-    dependencies of paths for which there was no other path.
+    At most ``trials`` sets of dependencies are tried.  If no set leads to a gain, a second pass tries as many other
+    sets.  These contain no dependency of a path that had no other path in the first pass.
 
     Returns
     -------
     after : State or None
         State after the moves.  None if no set of dependencies leads to a gain.
     tried : int
-        Number of sets without whose dependencies all LIDs had paths.  Only for these sets moves were searched.
+        Number of sets that all paths could leave.  Moves were searched for these sets only.
     """
     progress, tried = state.progress, 0
     rules = context.service_levels(progress.numbering, progress.certificate, progress.tables)
@@ -301,9 +304,9 @@ def _best_room(
     best : State or None
         State after the moves.  None if no set of dependencies leads to a gain.
     stuck : intp[N]
-        LIDs to which, for at least one set, no path without the dependencies of the set was found.
+        LIDs to which paths could not leave the dependencies of some set.
     tried : int
-        Number of sets without whose dependencies all LIDs had paths.  Only for these sets moves were searched.
+        Number of sets that all paths could leave.  Moves were searched for these sets only.
     """
     best, tried, stuck = None, 0, np.zeros(0, np.intp)
     for room in blocked.rooms(state.most // 2, trials):

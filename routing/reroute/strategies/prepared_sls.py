@@ -1,8 +1,9 @@
 """Change SLs in a step of its own, so that the next step can move entries that the present VLs block.
 
 A move may close a cycle on the VL of its packets.  Another SL at the same time does not help, because senders may keep
-the old SL while the entries change.  The step here changes no entry.  Each new SL leads to a VL that admits both the
-present path and the path after the move.  The move itself follows in the next step, when senders use the new SLs.
+the old SL while the entries change.  The step of this module changes no entry.  Each new SL leads to a VL that admits
+both the present path and the path after the move.  The move itself follows in the next step, when senders use the new
+SLs.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ def prepare_sls(context: RerouteContext, in_use: Progress, most: int) -> Candida
 
     ``in_use`` holds the tables in force with the dependencies that they use.
 
-    SLs change only if senders have to request their paths again anyway: a repair has changed SLs of the baseline.
+    SLs change only if a repair has changed SLs of the baseline, because senders then have to request their paths again
+    anyway.
     """
     tables, replies = in_use.tables, in_use.certificate is not None and in_use.certificate.strength == "reversible"
     if not _may_change(context, in_use):

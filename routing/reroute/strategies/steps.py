@@ -1,4 +1,4 @@
-"""Parts of the steps of rebalancing: their searches, the outlook on the next step, and the proof."""
+"""Functions that several strategies share: search for moves, tables of the next step, and proof of a step."""
 
 from __future__ import annotations
 
@@ -110,12 +110,11 @@ def verified(context: RerouteContext, progress: Progress, kept: float | None) ->
 
 
 def next_tables(context: RerouteContext, progress: Progress, load: npt.NDArray[np.int64], most: int) -> Routing | None:
-    """Return the tables of the next step, if the tables of ``progress``, which are not yet in force, let the next step
-    improve the tables in force.  Otherwise return None.
+    """Return the tables of the step that follows ``progress``; None if that step would not improve the tables in force.
 
-    A next step without limit must raise the all-to-all rate by :data:`LEAST_GAIN`.  A next step of ``most`` entries
-    must lower the highest utilisation, or make the load more even.  Otherwise two steps could undo each other without
-    end.
+    The tables of ``progress`` are those of the present step, which are not yet in force.  A next step without limit
+    must raise the all-to-all rate by :data:`LEAST_GAIN`.  A next step of ``most`` entries must lower the highest
+    utilisation, or make the load more even.  Otherwise two steps could undo each other without end.
     """
     after = released(context, progress)
     if after is None:

@@ -92,7 +92,7 @@ def with_mechanisms(
     Raises
     ------
     OptionError
-        A mechanism occurs twice or beside one that has to be alone, or one of its settings is out of range.
+        A mechanism occurs twice, a mechanism that has to be alone is not alone, or a setting is out of range.
     """
     names = [mechanism.name for mechanism in mechanisms]
     alone = [mechanism.name for mechanism in mechanisms if mechanism.alone]

@@ -30,8 +30,9 @@ class Hold(Mechanism):
         return ()
 
     def hold(self, simulation: Simulation, lids: Iterable[int]) -> None:
-        """Let CAs send no further packets to the given LIDs, from the next tick on.  LIDs of an earlier call that are
-        not among the given ones are no longer held.
+        """Let CAs send no further packets to the given LIDs, from the next tick on.
+
+        LIDs of earlier calls are released, unless they are given again.
 
         Raises
         ------

@@ -3,11 +3,11 @@
 A packet that has arrived waits for its port, and does not change it.  So the port groups are those of the rule
 ``commit`` (:mod:`routing.deadlock.port_groups`), which are proven free of deadlock.  The schemes of
 :mod:`routing.simulate.adaptive` choose again while a packet waits.  Vendors do not publish how their switches compare
-ports; here the numbers of queued packets count.
+ports; this mechanism compares the numbers of queued packets.
 
 This mechanism is a part of simulations with output queues.  So it can be combined with HOQLife, Deadlock Breaker,
-congestion control and link faults.  It cannot be combined with what writes tables, such as Loop Breaker.  The proof of
-the port groups covers the SLs of the tables only, not those of replies.
+congestion control and link faults.  It cannot be combined with anything that writes tables, such as Loop Breaker.  The
+proof of the port groups covers the SLs of the tables only, not those of replies.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class PortChoice(CaseMechanism):
         return shortest_channels(network)
 
     def numbers(self, network: Network, traffic: Traffic) -> npt.NDArray[np.int64]:
-        """Return the channels among which switches choose, in the order of the kernel.
+        """Return the arrays of :class:`NextChannels` as one array, in the order that the kernel expects.
 
         Raises
         ------
@@ -88,7 +88,9 @@ class PortChoice(CaseMechanism):
         return np.concatenate(parts).astype(np.int64)
 
     def figures(self, simulation: Simulation) -> dict[str, Any]:
-        """Return the numbers of packets that could choose among several ports at a switch, and of packets that took
-        another port than that of the table.  A packet counts at each switch.
+        """Return how many packets could choose among several ports of a switch (``choices``), and how many of these
+        packets took another port than that of the table (``other_ports``).
+
+        A packet counts once at each switch.
         """
         return dict(zip(("choices", "other_ports"), simulation.results_of(self).tolist(), strict=True))

@@ -74,7 +74,7 @@ class Recn(CaseMechanism):
         return self.set_aside
 
     def numbers(self, network: Network, traffic: Traffic) -> Sequence[int]:
-        """Return the settings in the order of the kernel.
+        """Return the settings in the order that the kernel expects.
 
         Raises
         ------
@@ -98,8 +98,12 @@ class Recn(CaseMechanism):
         return [self.set_aside, self.threshold, self.spread, self.notice, self.release]
 
     def figures(self, simulation: Simulation) -> dict[str, Any]:
-        """Return how often VLs were assigned, how often none was left, the VLs in use at the end, the most in use at
-        one time, and the packets that were queued for them.
+        """Return the counters of the kernel.
+
+        - ``assigned``: how often a set-aside VL was assigned to a congestion tree.
+        - ``refused``: how often no set-aside VL was left.
+        - ``in_use``, ``most_in_use``: number of assigned VLs at the end of the run, and largest number at any time.
+        - ``set_aside_packets``: how often a packet was queued for a set-aside VL.
         """
         names = ("assigned", "refused", "in_use", "most_in_use", "set_aside_packets")
         return dict(zip(names, simulation.results_of(self).tolist(), strict=True))

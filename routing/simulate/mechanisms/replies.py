@@ -113,7 +113,8 @@ class Replies(CaseMechanism):
             to = lids
         answering = [row for row in rows if set(to) - {int(fabric.endport_lid[row])}]
         more = tuple(Flow(row, to, bytes=self.bytes, stop=0) for row in answering for _ in self._outlets())
-        # A stop at tick 0 marks the further flows.  A flow of requests without any message gets a stop at tick 1.
+        # A stop at tick 0 marks the further flows.  So a flow of requests without any message gets a stop at tick 1
+        # instead.
         flows = tuple(flow if flow.stop else replace(flow, start=1, stop=1) for flow in traffic.flows)
         return replace(traffic, flows=flows + more)
 

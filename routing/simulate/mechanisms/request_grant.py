@@ -95,7 +95,7 @@ class RequestGrant(Mechanism):
     """
 
     name: ClassVar[str] = "request-grant"
-    # Its segments are neither gated nor announced to other mechanisms, and keep their VL.
+    # Segments of requests and grants are neither gated nor announced to other mechanisms, and keep their VL.
     alone: ClassVar[bool] = True
 
     clos: Clos

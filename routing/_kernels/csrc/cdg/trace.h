@@ -14,8 +14,8 @@
  * at index xfirst[s].
  *
  * A dependency of extended channel x is on a channel out of switch xdst[x].  The dependency on this switch's channel
- * number k has index dep_first[x] + k in arrays [slots].  Pseudo-channels have no dependencies.  What is written for
- * them goes to the indices 0 to 255, which are ignored. */
+ * number k has index dep_first[x] + k in arrays [slots].  Placeholders have no dependencies.  Values that are written
+ * for placeholders go to the indices 0 to 255, which are ignored. */
 typedef struct {
     int32_t switches;
     int32_t lids;

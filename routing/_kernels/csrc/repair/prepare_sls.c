@@ -5,7 +5,8 @@
 
 #include <string.h>
 
-/* A path to be listed: from a switch to a LID by the LFTs `table`.  Switch `at` uses channel `instead` of its entry. */
+/* A path to be listed: from a switch to a LID by the LFTs `table`.  At switch `at`, the path takes channel `instead` in
+ * place of the entry. */
 typedef struct {
     const uint8_t *table;
     int32_t at, instead;
@@ -45,8 +46,9 @@ static int32_t list_pair(repair_state *job, int32_t from, int32_t to, int32_t c,
     return count;
 }
 
-/* List in `steps` the CDG edges on which packets depend that use VL `vl` now.  They are the packets of the subtree to
- * the current LID, their replies, and the requests that they reply to.  Returns the number of edges. */
+/* List in `steps` the CDG edges of all packets that use VL `vl` now and would move to another VL.  These are the
+ * packets of the subtree to the current LID, their replies, and the requests that they reply to.  Returns the number of
+ * edges. */
 static int32_t list_all(repair_state *job, int32_t c, int32_t vl)
 {
     const repair_fabric *f = job->f;

@@ -376,10 +376,10 @@ IBN_SPECIALIZED void arbitrate_touched(ibn_sim *sim, int plain)
     sim->touches = 0;
 }
 
-/* Arbitrate the channels of a switch that have bits in sim->outputs, in cyclic order, and clear the bits.
+/* Arbitrate the channels of a switch whose bits in sim->outputs are set, in cyclic order, and clear the bits.
  *
- * An input serves the first channel that wants it.  Because the channels have an order, the result does not depend on
- * the order of events within a tick.  The order begins with a random channel, if there are several. */
+ * An input serves the first channel in this order that wants it.  So the result does not depend on the order of events
+ * within a tick.  If several bits are set, the order begins with a random channel. */
 static void arbitrate_switch(ibn_sim *sim, int32_t device)
 {
     uint64_t *mask = &sim->outputs[device * IBN_PORT_WORDS];

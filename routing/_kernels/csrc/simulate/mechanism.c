@@ -126,8 +126,8 @@ int32_t ibn_simulate_room(const ibn_sim *sim, int32_t p, int32_t l)
     return most;
 }
 
-/* Return the channel for which a switch queues packet p.  A mechanism may replace the channel that the mechanisms
- * before have chosen. */
+/* Return the channel for which a switch queues packet p.  `usual` is the channel that the tables name.  Each mechanism
+ * may replace the channel that earlier mechanisms have chosen. */
 int32_t ibn_simulate_other_output(ibn_sim *sim, int32_t p, int32_t usual)
 {
     for (int32_t m = 0; m < sim->mechanisms; m++)
@@ -136,8 +136,8 @@ int32_t ibn_simulate_other_output(ibn_sim *sim, int32_t p, int32_t usual)
     return usual;
 }
 
-/* Return the VL on which packet p is queued for channel c.  A mechanism may replace the VL that the mechanisms before
- * have chosen. */
+/* Return the VL on which packet p is queued for channel c.  `usual` is the VL that the tables name.  Each mechanism may
+ * replace the VL that earlier mechanisms have chosen. */
 int32_t ibn_simulate_other_vl(ibn_sim *sim, int32_t p, int32_t c, int32_t usual)
 {
     for (int32_t m = 0; m < sim->mechanisms; m++)

@@ -1,8 +1,8 @@
 /* Choice of ports: a switch queues an arriving packet for the least loaded port of the packet's port group.
  *
  * The load of a port is the number of packets that are queued for its channel, on all VLs, at the beginning of the
- * tick.  A packet that is being sent counts as well.  A port whose link is down is not chosen.  Of several ports with
- * the same load, the switch takes one that depends on the input and the tick.  A packet that is queued keeps its port.
+ * tick.  A packet that is being sent counts as well.  A port whose link is down is not chosen.  If several ports have
+ * the lowest load, the input and the tick determine which port is taken.  A packet that is queued keeps its port.
  *
  * See routing/simulate/mechanisms/port_choice.py. */
 #include "simulate/internal/mechanism.h"
@@ -21,7 +21,7 @@ typedef struct {
         others;       /* number of these packets that did not take the port of the table */
 } port_choice;
 
-/* Return a copy of `count` numbers, or NULL if memory runs out. */
+/* Return `count` numbers as a new array of int32, or NULL if memory runs out. */
 static int32_t *narrow(const int64_t *numbers, int64_t count)
 {
     int32_t *copy = malloc((size_t)(count + 1) * sizeof *copy);
@@ -75,7 +75,8 @@ static int32_t load_of(const ibn_sim *sim, port_choice *state, int32_t c)
 
 /* Return the number of the port, out of `count` ports, with which the search for the least loaded port begins.
  *
- * A multiplicative hash of the tick, so that packets of one input do not always take the same one of equal ports. */
+ * The number depends on the input and on a hash of the tick.  So packets of one input do not always take the same port
+ * if several ports have the same load. */
 static int32_t begin_with(const ibn_sim *sim, const ibn_far_end *from, int32_t count)
 {
     uint32_t hash = (uint32_t)sim->now * 2654435761u >> 16;
@@ -108,7 +109,8 @@ static int32_t output(ibn_sim *sim, ibn_attached *self, int32_t p, int32_t usual
     return best;
 }
 
-/* Write the numbers of packets that had a choice, and of those that took another port than that of the table. */
+/* Write two results: the number of packets that had several ports to choose from, and the number of these packets that
+ * took another port than that of the table. */
 static int64_t read(const ibn_sim *sim, const ibn_attached *self, int64_t most, int64_t *numbers)
 {
     (void)sim;

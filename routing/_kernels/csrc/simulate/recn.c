@@ -53,8 +53,11 @@ static void detach(ibn_sim *sim, ibn_attached *self)
     free(((recn *)self->state)->root);
 }
 
-/* Hook: return the set-aside VL of channel c that is assigned to a tree of packet p, or else VL `usual`.  Of several
- * trees, the one whose root is furthest on the path of the packet counts, because the packet waits there last. */
+/* Hook: return the set-aside VL of channel c that is assigned to a congestion tree to which packet p belongs, or else
+ * VL `usual`.
+ *
+ * If packet p belongs to several trees, the tree counts whose root is nearest to the end of the packet's path, because
+ * the packet waits at this root last. */
 static int32_t vl(ibn_sim *sim, ibn_attached *self, int32_t p, int32_t c, int32_t usual)
 {
     recn *state = self->state;
@@ -73,21 +76,22 @@ static int32_t vl(ibn_sim *sim, ibn_attached *self, int32_t p, int32_t c, int32_
     return found;
 }
 
-/* Hook: notify the device that has sent a packet to the switch, if many packets are queued for VC l. */
+/* Hook: if many packets are queued for VC l, notify the device that has sent packet p to the switch. */
 static void queued(ibn_sim *sim, ibn_attached *self, int32_t p, int32_t l)
 {
     recn *state = self->state;
     const ibn_vc *vc = &sim->vc[l];
     int32_t c = l / sim->vls, k = l % sim->vls - state->base;
     int32_t root = k < 0 ? c : state->root[c * state->count + k];
-    /* A channel without credits is not a root, because the congestion is further on. */
+    /* A channel without credits is not a root, because the packets wait for a channel further downstream. */
     if (k < 0 && ibn_simulate_credits(vc) < sim->packet[p].blocks)
         return;
     if (root != IBN_NONE && vc->waiting >= (k < 0 ? state->threshold : state->spread))
         ibn_simulate_timer(sim, self, sim->now + state->notice, sim->packet[p].channel, root);
 }
 
-/* Assign a set-aside VL of channel c to the tree with a root, unless the tree has one. */
+/* Assign a free set-aside VL of channel c to the congestion tree with channel `root` as its root, unless the tree
+ * already has a VL of channel c. */
 static void assign(ibn_sim *sim, ibn_attached *self, int32_t c, int32_t root)
 {
     recn *state = self->state;
@@ -109,8 +113,10 @@ static void assign(ibn_sim *sim, ibn_attached *self, int32_t c, int32_t root)
     ibn_simulate_timer(sim, self, sim->now + state->release, c, -1 - unused);
 }
 
-/* Hook: handle a notification for channel c, whose root is `value`, or check set-aside VL -1 - `value` of channel c,
- * which is released if no packet is queued for it or in its buffer. */
+/* Hook: handle a notification for channel c (value >= 0), or a check of one of its set-aside VLs (value < 0).
+ *
+ * In a notification, `value` is the root of the congestion tree.  A check concerns set-aside VL -1 - `value`, counted
+ * from 0.  It releases the VL if no packet is queued for the VL or in its buffer. */
 static void timer(ibn_sim *sim, ibn_attached *self, int32_t c, int32_t value)
 {
     recn *state = self->state;
@@ -128,8 +134,7 @@ static void timer(ibn_sim *sim, ibn_attached *self, int32_t c, int32_t value)
     state->used--;
 }
 
-/* Write how often VLs were assigned and refused, how many are assigned now, the most that were assigned at one time,
- * and the number of packets. */
+/* Write five results: `assigned`, `refused`, `used`, `most` and `packets` of the state. */
 static int64_t read(const ibn_sim *sim, const ibn_attached *self, int64_t most, int64_t *numbers)
 {
     (void)sim;

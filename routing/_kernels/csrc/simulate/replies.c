@@ -265,7 +265,7 @@ static int32_t vc_at_port(const ibn_sim *sim, const ibn_flow *flow)
  * if a remedy will act.
  *
  * The packets wait until an outlet of an output queue can send.  If a queue has several outlets, the VC of the last
- * outlet is returned.  If any outlet has a VL of its own, it is the last one. */
+ * outlet is returned, because an outlet with a VL of its own is always the last one. */
 static int32_t waits_for(const ibn_sim *sim, const ibn_attached *self, int32_t l)
 {
     const ibn_replies *state = self->state;

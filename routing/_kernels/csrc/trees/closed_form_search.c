@@ -22,7 +22,7 @@ typedef struct {
     uint8_t *port; /* [parts, S, most] out-port of each switch towards each LID of a group */
 } sums_t;
 
-/* A channel, with what a search reads of it together. */
+/* The fields of a channel that a search reads, side by side in memory. */
 typedef struct {
     double load, inverse_capacity; /* flow on the channel, and inverse capacity */
     int32_t dst;                   /* switch where the channel ends */

@@ -1,14 +1,15 @@
-/* Balance trees by local search.  A step takes the bundle with the highest utilisation.  It moves one switch of one tree
- * over this bundle, with all switches that send through it, to another neighbour.  Of all moves of the examined trees,
- * the step takes the one whose new path has the lowest highest utilisation.  This utilisation must be below that of the
- * bundle.  The search ends at a bundle without such a move, or at the limit of visits. */
+/* Balance trees by local search.  A step takes the bundle with the highest utilisation.  It moves one switch of one
+ * tree over this bundle, with all switches that send through it, to another neighbour.  The highest utilisation on the
+ * new path must be below that of the bundle.  Of all moves of the examined trees, the step takes the move for which it
+ * is lowest.  The search ends at a bundle without such a move, or at the limit of visits. */
 #include "trees/grid_balance.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define NOT_LOWER (1 - 1e-9) /* factor that keeps moves from counting as an improvement by rounding errors alone */
+#define NOT_LOWER (1 - 1e-9) /* A move is an improvement only if it lowers the utilisation at least by this factor.
+                              * Rounding errors alone do not suffice. */
 
 /* Number of trees over a bundle that are examined: first the trees with the largest flows, then all trees. */
 static const int32_t WIDTHS[] = {4, 32, INT32_MAX};

@@ -28,7 +28,7 @@ typedef struct {
     const acyclic_net *net;
     int32_t *turn_first;    /* [C + 1]: number of the first CDG edge that leads from each channel */
     uint32_t *used;         /* [edges]: VLs, as bits, whose CDG has each edge; NULL: the array `shared` has them */
-    uint16_t *shared;       /* [edges]: array of the caller, with the contents of `used` */
+    uint16_t *shared;       /* [edges]: array of the caller that stands in for `used` if `used` is NULL */
     uint32_t *blocked;      /* [edges]: VLs, as bits, in whose CDG each edge would close a cycle */
     int32_t vls;            /* number of VLs that have a topological order so far */
     int32_t *place[32];     /* for each VL an array [C]: position of each channel in the topological order of the VL */

@@ -6,14 +6,14 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-/* What stands before each array in memory.  The header is as large as the strictest alignment, so that the array after
- * it is aligned. */
+/* Header before each array in memory.  The header is as large as the strictest alignment, so that the array after it is
+ * aligned. */
 typedef union array_header {
     union array_header *before; /* header of the array that was allocated before, or NULL */
     max_align_t alignment;
 } array_header;
 
-/* A list of arrays.  An empty list is all zero. */
+/* A list of arrays.  All bytes of an empty list are zero. */
 typedef struct {
     array_header *last; /* header of the array that was allocated last, or NULL */
     bool failed;        /* whether an array could not be allocated */

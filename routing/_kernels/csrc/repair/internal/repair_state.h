@@ -134,7 +134,8 @@ typedef struct {
      * a search through many of them needs a copy. */
     uint8_t **copied_column;
     int32_t copied_columns; /* number of the columns that are copied */
-    /* [L] by LID [S]: number of switches that send towards the LID by a channel to each switch; NULL: not counted */
+    /* [L], for each LID an array [S]: number of switches whose entry towards the LID leads to each switch; NULL: these
+     * switches were not counted */
     uint16_t **senders;
     int32_t *listed; /* [L] number of switches that searches in the copy of each column have listed */
     /* [S] VLs, as bits, on which each switch replies to requests; NULL: they depend on the current LID */

@@ -28,8 +28,10 @@ static inline void ibn_simulate_await_input(ibn_sim *sim, int32_t c, int64_t tim
     ibn_simulate_at(sim, time, EV_INPUT, c, 0);
 }
 
-/* Record that the input of channel c sends one more packet until tick `end`.  The first of the ticks of an input is the
- * earliest one. */
+/* Record that the input of channel c sends one more packet until tick `end`.
+ *
+ * The first element of the input's row in sim->input_ends must be the earliest tick, so it is the tick of a packet that
+ * has left. */
 static inline void ibn_simulate_occupy_input(ibn_sim *sim, int32_t c, int64_t end)
 {
     int32_t count = sim->options.speedup, least = 0;

@@ -38,11 +38,12 @@ struct ibn_mechanism {
     int (*gate)(ibn_sim *sim, ibn_attached *self, int32_t flow);
     /* Hook: a flow has created a packet, which waits at the port of its CA. */
     void (*made)(ibn_sim *sim, ibn_attached *self, int32_t packet);
-    /* Hook: return the channel for which a switch queues a packet.  The tables have channel `usual` for it, or IBN_NONE
-     * if no link leaves the switch there.  The VL is the same for all channels that the hook can return. */
+    /* Hook: return the channel for which a switch queues a packet.  `usual` is the channel that the tables name, or
+     * IBN_NONE if the out-port of the tables has no link.  All channels that the hook may return must give the packet
+     * the same VL. */
     int32_t (*output)(ibn_sim *sim, ibn_attached *self, int32_t packet, int32_t usual);
-    /* Hook: return the VL on which a packet is queued for a channel.  The tables have VL `usual` for it.  The hook is
-     * called once each time that a packet is queued. */
+    /* Hook: return the VL on which a packet is queued for a channel.  `usual` is the VL that the tables name.  The hook
+     * is called once each time that a packet is queued. */
     int32_t (*vl)(ibn_sim *sim, ibn_attached *self, int32_t packet, int32_t channel, int32_t usual);
     /* Hook: return the number of blocks that must stay free in the buffer of a VC after a packet was sent to it.
      * Otherwise the packet may not be sent.  Arbitration calls the hook for the first packets of queues, any number of
@@ -51,8 +52,8 @@ struct ibn_mechanism {
     /* Hook: return whether a CA takes a packet whose tail has arrived.  If not, the packet stays in the buffer of its
      * VC, and the mechanism later calls ibn_simulate_take. */
     int (*arrived)(ibn_sim *sim, ibn_attached *self, int32_t packet);
-    /* Hook: the hook `arrived` can leave packets in the buffer of VC `vc`.  Return the VC for which these packets wait,
-     * or IBN_NONE if no packet has to leave before the CA can take them. */
+    /* Hook: return the VC for which packets in the buffer of VC `vc` wait after the hook `arrived` has left them there.
+     * Return IBN_NONE if no packet has to leave before the CA can take these packets. */
     int32_t (*waits_for)(const ibn_sim *sim, const ibn_attached *self, int32_t vc);
     /* Hook: a packet begins to leave its source CA.  The hook may queue another packet at the port of the CA. */
     void (*sent)(ibn_sim *sim, ibn_attached *self, int32_t packet);
@@ -120,7 +121,7 @@ void ibn_simulate_on_lost(ibn_sim *sim, int32_t packet);
 void ibn_simulate_on_timer(ibn_sim *sim, int32_t subject, int32_t value);
 #pragma GCC visibility pop
 
-/* Return the VL on which packet p is queued for channel c, where the tables have VL `usual`. */
+/* Return the VL on which packet p is queued for channel c.  `usual` is the VL that the tables name. */
 static inline int32_t ibn_simulate_choose_vl(ibn_sim *sim, int32_t p, int32_t c, int32_t usual)
 {
     return sim->hooks & IBN_HOOK_VL ? ibn_simulate_other_vl(sim, p, c, usual) : usual;

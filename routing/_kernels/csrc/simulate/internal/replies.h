@@ -24,7 +24,7 @@ typedef struct {
         out[OUT_QUEUES],         /* messages that have not left the CA */
         again;                   /* requests that the CA has to send to the third CA itself */
     int32_t first, last,         /* first outlet of the CA, and the outlet after its last one */
-        order,                   /* number of CAs of which the token visits this CA last, from the first one */
+        order,                   /* position of the CA, from 0 on, in the order in which the token visits the CAs */
         serving,                 /* 1: the queues are being served, else 0 */
         checked,                 /* 1: a timer will check the first messages of the input queues, else 0 */
         wants_token;             /* 1: the CA waits for the token, else 0 */
@@ -58,7 +58,7 @@ typedef struct {
     ibn_endpoint *endpoint; /* [devices] state of each CA */
 } ibn_replies;
 
-/* Return the number of the output queue for what follows a message of an input queue. */
+/* Return the number of the output queue for the message that follows a message of input queue `in`. */
 static inline int ibn_message_follows(const ibn_replies *state, int in)
 {
     return in == REQUEST && state->chain ? FORWARDS : REPLIES;
@@ -87,7 +87,8 @@ static inline ibn_message ibn_message_pop_next(const ibn_sim *sim, const ibn_rep
     return ibn_message_next(state, one, in, ibn_message_pop(sim, &one->in[in]));
 }
 
-/* Return whether the first message of an input queue waits because the output queue has no room. */
+/* Return whether the first message of an input queue waits because the output queue for the message that follows has no
+ * room. */
 static inline int ibn_message_is_stuck(const ibn_replies *state, const ibn_endpoint *one, int in)
 {
     return one->in[in].count && !ibn_message_has_room(&one->out[ibn_message_follows(state, in)]);
