@@ -1,6 +1,6 @@
 """Read scenario files, each of which defines simulations (cases) and their expected results.
 
-docs/simulation.md describes the format.
+docs/scenarios.md describes the format.
 """
 
 from __future__ import annotations
