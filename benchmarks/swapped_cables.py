@@ -212,7 +212,7 @@ def anneal(tree: Tree, rng: random.Random, most: int, seconds: float) -> tuple[i
     least
         Fewest additional hops that were found.
     best
-        Set of swaps with so many additional hops.
+        Set of swaps with these additional hops.
     """
     end, tried, step = time.process_time() + seconds, 0, 0
     now = [tree.swap(rng) for _ in range(most)]

@@ -76,8 +76,8 @@ class Console:
         complaints = self._complaints(_HARMLESS)
         if complaints:
             raise InputError(f"ibsim complains: {complaints[0]}", path=self.net_path)
-        # ibsim prints its first prompt before it accepts connections of programs, but it answers commands only
-        # afterwards.  So the answer to this command shows that ibsim accepts connections.
+        # ibsim prints its first prompt before it accepts connections of programs.  But it answers commands only once it
+        # accepts connections, so it is ready when this command is answered.
         self.command("attached")
 
     def close(self) -> None:

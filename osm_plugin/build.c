@@ -21,7 +21,7 @@ struct build {
     char magic[16]; /* marks the beginning of this struct in the library file */
     char opensm[32];    /* version of OpenSM's headers, OSM_VERSION */
     char package[32];   /* version of ibnue from which the library was built */
-    char protocol[32];  /* protocol() in osm_plugin/build_info.py of the package that built the library */
+    char protocol[32];  /* result of protocol() in osm_plugin/build_info.py when the library was built */
     char python[512];   /* path of the Python interpreter */
     uint32_t rows;      /* number of structs and members in `row` */
     struct {

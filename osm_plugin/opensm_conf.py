@@ -219,7 +219,7 @@ def foreign_options(path: str | None) -> dict[str, str]:
 
 
 def _own_first(taken: AcceptedOptions, *keys: str) -> None:
-    """Raise NotAcceptedError if the plugin's own configuration sets one of these keys, because it takes precedence.
+    """Raise NotAcceptedError if the plugin's own configuration sets one of these keys, which then override opensm.conf.
 
     ``taken`` has the options of the plugin's own configuration.
     """

@@ -213,8 +213,7 @@ def _deep_trees(hosts: int, ports: int, levels: int) -> Iterator[Shape]:
 def _grids(dimensions: int, smallest: int, most: int) -> Iterator[tuple[int, ...]]:
     """Yield the sizes of grids whose dimensions differ by at most one switch.
 
-    Every dimension has at least ``smallest`` switches.  Grids with more than ``most`` switches are left out,
-    approximately.
+    Every dimension has at least ``smallest`` switches.  The last grids may have a few more than ``most`` switches.
     """
     for size in itertools.count(smallest):
         if size**dimensions > most:

@@ -57,10 +57,9 @@ class _Entry:
     lids: npt.NDArray[np.int64]
 
     def endports(self, fabric: Fabric) -> _Entry | None:
-        """Return this port as a sender to LIDs of switches, without the traffic that switches send to each other.
-        Return None if only the switch itself sends at this port.
+        """Return this port without the LIDs of the switch itself; None if the port has no other LIDs.
 
-        The LIDs of the switch itself are left out.
+        This is the port as a sender to LIDs of switches, if traffic from switch to switch does not count.
         """
         if self.port == 0:
             return None

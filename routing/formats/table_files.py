@@ -214,9 +214,8 @@ def read_tables(path: str | Path, fabric: Fabric, given: SlFiles | None = None) 
     """Read the tables of a fabric from a bundle, from a folder of tables, or from a dump of LFTs.
 
     The folder may be one that ibnue has written, or one with dumps of OpenSM or ibdiagnet.  The path ``-`` is standard
-    input.  For LFTs in a folder, SL2VL tables are
-    read from ``opensm-sl2vl.dump`` or ``ibdmchk.slvl``.  SLs are read from ``opensm-path-records.dump`` or
-    ``ibdmchk.psl``.  ``given`` may name other files.
+    input.  For LFTs in a folder, SL2VL tables are read from ``opensm-sl2vl.dump`` or ``ibdmchk.slvl``.  SLs are read
+    from ``opensm-path-records.dump`` or ``ibdmchk.psl``.  ``given`` may name other files.
 
     Without such files, every path is assumed to have SL 0, and SL n is assumed to use VL n modulo 8, as in OpenSM's
     default configuration.  ``provenance.assumptions`` of the result records the assumptions.

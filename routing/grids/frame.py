@@ -101,8 +101,8 @@ def frames(near: Neighbours, component: Sequence[int], most: int, volume: float)
 def _spans_square(near: Neighbours, origin: int, a: int, b: int) -> bool:
     """Return whether two neighbours (``a``, ``b``) of a switch lie in different dimensions, as squares show.
 
-    Either both are corners of a square with the switch, or the next switches in the direction of a third neighbour are
-    corners of a square.
+    This is so if a square contains the switch ``origin`` and both neighbours.  It is also so if a square contains the
+    next switches of ``a`` and ``b`` in the direction of a third neighbour of ``origin``.
     """
     if len(near[a] & near[b]) > 1:
         return True

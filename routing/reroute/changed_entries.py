@@ -1,8 +1,8 @@
 """Compare LFTs entry by entry, a few entries at a time.
 
 The LFTs of a large fabric have more than 100 million entries.  A comparison of all entries at once would allocate as
-many truth values, which takes several times as long as the comparison.  Pages of memory that two
-LFTs share are not compared.
+many truth values, which takes several times as long as the comparison.  Pages of memory that two LFTs share are not
+compared.
 """
 
 from __future__ import annotations

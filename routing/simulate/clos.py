@@ -221,7 +221,7 @@ def _tables(fabric: Fabric, builder: _Builder, first_lid: Ints, paths: int) -> R
 def _with_timing(network: Network, radix: int, timing: ClosTiming) -> Network:
     """Give the channels of a network their rates, delays and buffers."""
     arrays, fabric = network.arrays, network.fabric
-    wide = np.zeros(arrays.devices, bool)  # Whether a device is a crossbar; names of output queues have a point.
+    wide = np.zeros(arrays.devices, bool)  # Whether a device is a crossbar, not an output queue ("s0.3").
     wide[: fabric.switches] = ["." not in name for name in fabric.labels[: fabric.switches]]
     inner = wide[arrays.src] & (arrays.src_port > radix)  # Channels from a crossbar to an output queue.
     back = inner[arrays.reverse]

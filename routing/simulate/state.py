@@ -30,8 +30,8 @@ class Event(enum.IntEnum):
     """Kinds of events in the log of a simulation.
 
     The description of each kind lists the meaning of its numbers ``a``, ``b``, ``c``, ``d`` in this order.  VC is the
-    number channel x V + VL of a virtual channel.  SPUID is the random
-    identifier that a suspected virtual channel sends (see docs/glossary.md).
+    number channel x V + VL of a virtual channel.  SPUID is the random identifier that a suspected virtual channel sends
+    (see docs/glossary.md).
     """
 
     HOQ_DROP = 0

@@ -28,7 +28,7 @@ class GaloisField:
 
     @staticmethod
     def is_prime_power(order: int) -> bool:
-        """Return whether a number is a prime power, so that a field with so many elements exists."""
+        """Return whether a number is a prime power, so that a field with this number of elements exists."""
         return order > 1 and _root(order) != (0, 0)
 
     def _cycle(self, polynomial: tuple[int, ...]) -> list[int] | None:

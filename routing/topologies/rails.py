@@ -21,7 +21,7 @@ def rails(lower: Sequence[int], upper: Sequence[int], options: TopologyOptions =
     A group has a leaf switch for each rail, and its nodes have an adapter on each of these leaves.  Every leaf is
     linked to every spine.  There are three kinds of irregularity:
 
-    - The last of several spines has no link to every second leaf, so that spines and leaves have fewer links.
+    - If there are several spines, the last spine is linked to every second leaf only.
     - A storage leaf with CAs of its own has links of the next lower speed, towards its CAs and the spines.
     - A management leaf with up to five CAs has two links to the first spine.
 

@@ -71,7 +71,7 @@ def _local(context: RerouteContext, progress: Progress, most: int, work: int = L
     """Move at most ``most`` entries off the most loaded channels.
 
     ``work`` limits the hops that each search follows.  One search without the limit ``most`` shows whether the possible
-    gain is worth a change.  If it moves more entries, another search keeps the limit.
+    gain is worth a change.  If this search moves more than ``most`` entries, another search keeps the limit.
     """
     start, load = progress.tables, load_in_force(context, progress)
     for budget in (start.lft.size, most):

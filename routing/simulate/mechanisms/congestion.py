@@ -81,7 +81,7 @@ class CongestionControl(CaseMechanism):
         return cls(**{**table, **times})
 
     def numbers(self, network: Network, traffic: Traffic) -> Sequence[int]:
-        """Return the settings in the order of the kernel, then the delay of each index.
+        """Return the settings in the order that the kernel expects, then the delay of each index.
 
         Raises
         ------

@@ -53,8 +53,8 @@ int ibn_cdg_grow_port_groups(const ibn_port_groups *groups, const int32_t *order
  * counts: int64 [6], output, summed over targets and the switches where packets arrive: port groups; channels in port
  * groups; port groups of two channels or more; empty port groups; port groups without the channel of the tables;
  * targets for which packets can circulate.
- * first: int32 [2], output: target and switch of the first error; -1, -1: no error.  An error is what the last three
- * elements of `counts` count.
+ * first: int32 [2], output: target and switch of the first error; -1, -1: no error.  The last three elements of
+ * `counts` count the errors.
  *
  * Returns 0, or 1 if memory has run out. */
 int ibn_cdg_trace_port_groups(const ibn_port_groups *groups, const uint8_t *member, uint16_t *masks, int64_t *counts,
