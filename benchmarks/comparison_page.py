@@ -164,7 +164,7 @@ def fixture_table(ledger: Ledger, fabrics: Sequence[str]) -> Iterator[str]:
 
 
 def auto_table(ledger: Ledger) -> Iterator[str]:
-    """Yield the lines that compare ``auto`` with the certified tables of all other engines."""
+    """Yield the lines of the Markdown table that compares ``auto`` with the certified tables of all other engines."""
     keys = [key for key, results in ledger.items() if "bisection" in results.get("auto", {})]
     if not keys:
         return

@@ -248,8 +248,10 @@ struct ibnue_plugin {
     /* attributes of the QoS policy file when it was last read */
     struct ibnue_stamp policy_file;
     struct ibnue_arbitration arbitration, last_arbitration; /* VL arbitration in this sweep, and in the one before */
-    uint32_t narrow, last_narrow; /* number of SL-to-VL tables that OpenSM has cut in this sweep, and in the one before */
-    uint32_t reported_narrow;     /* number of cut tables in the last line IBN40, 0: none since the tables were whole */
+    /* number of SL-to-VL tables that OpenSM has cut to fewer VLs in this sweep, and in the one before */
+    uint32_t narrow, last_narrow;
+    /* number of cut tables that the last line IBN40 states; 0: no such line since OpenSM began to cut tables */
+    uint32_t reported_narrow;
     struct ibnue_policies *policies;                        /* values that the rules demand of ports, NULL: none */
     struct ibnue_status status;                             /* counts of errors and sweeps for the status file */
     /* memory that is shared only with the shadow engine's worker */

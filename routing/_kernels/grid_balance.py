@@ -38,8 +38,8 @@ class FlowTrees:
 def balance_trees(bundles: LinkBundles, trees: FlowTrees, *, longer: int, visits: int) -> int:
     """Lower the highest utilisation of the bundles, by changing the arrays of ``trees`` in place.
 
-    A step moves one switch of one tree, with all switches that send through it, to another neighbour.  The paths over
-    it become irregular.
+    A step gives a switch another next hop in one tree.  The paths of this switch, and of all switches that send through
+    it, become irregular.
 
     Parameters
     ----------

@@ -211,7 +211,7 @@ def make_curves(fabric: Fabric, options: dict[str, Any]) -> list[Curve]:
 
 
 def _port_choice(engine: str, network: Network) -> PortChoice:
-    """Return switches that choose a port of the proven port groups of an engine's tables.
+    """Return the mechanism by which switches choose among the ports of the proven port groups of an engine's tables.
 
     Raises
     ------

@@ -97,13 +97,21 @@ class TorusTwoQos:
     def _fitting(
         cls, routes: GridRoutes, datelines: int, base: int, vls: int
     ) -> tuple[GridRoutes, npt.NDArray[np.uint8], int]:
-        """Return balanced routes if these fit into the VLs, else ``routes``, with the SLs of their paths and the number
-        of VLs for detours.
+        """Balance the paths of ``routes`` around missing links, if the balanced paths fit into the VLs.
+
+        Returns
+        -------
+        routes : GridRoutes
+            The balanced routes, or the routes that were given.
+        code : uint8[2, S, S]
+            SL of each path.
+        spare : int
+            Number of VLs for detours.
 
         Raises
         ------
         NotEnoughVLs
-            Neither the routes nor balanced ones fit.
+            Neither the given routes nor balanced ones fit.
         """
         code, spare, failed = cls._codes(routes, datelines, base, vls)
         # Moved paths change their SLs, and replies to them need not be safe. So paths move only if some paths need
@@ -142,7 +150,7 @@ class TorusTwoQos:
         Raises
         ------
         NotEnoughVLs
-            No VL is left for detours.  Balanced routes have no fewer detours.
+            No VL is left for detours.  Balanced routes would need such a VL as well.
         """
         paths = routes.paths
         code, detours = paths.crossing, ~paths.regular

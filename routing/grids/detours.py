@@ -121,7 +121,7 @@ def _complete(
     _reach(senders, hops, root)
     # Choices are tuples: whether a switch without a path has a next hop, hops to the destination, the switch, and the
     # index of its bundle to a neighbour with a path.  Switches without a next hop get one first.  Only if none of them
-    # has a neighbour with a path to the destination, switches with a next hop change it.
+    # has a neighbour with a path to the destination, switches with a next hop change this hop.
     missing = (switch for switch in members if switch not in hops)
     links = ((switch, index, to) for switch in missing for index, to in enumerate(after[switch]) if to in hops)
     choices = [(hop[switch] != NONE, hops[to] + 1, switch, index) for switch, index, to in links]

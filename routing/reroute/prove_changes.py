@@ -95,8 +95,8 @@ def _pages(
     was = translated.routing
     if missing is None or not translated.in_place:
         return None
-    # The missing entries of the previous LFTs are known.  So both LFTs are compared with the previous LFTs, and not
-    # with each other: an entry that both lack has to be found, too.
+    # The LFTs `routing.lft` and `was.lft` are both compared with the previous LFTs, whose missing entries are known.
+    # They are not compared with each other, because an entry that is missing in both has to be found, too.
     now, earlier = (pages_that_may_differ(lft, translated.earlier) for lft in (routing.lft, was.lft))
     if now is None or earlier is None or not np.array_equal(np.broadcast_to(was.sl, routing.sl.shape), routing.sl):
         return None

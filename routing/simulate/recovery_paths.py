@@ -44,8 +44,9 @@ def recovery_channels(network: Network) -> npt.NDArray[np.int32]:
     hops[:, np.arange(count), np.arange(count)] = 0
     inside = np.flatnonzero((arrays.src < count) & (arrays.dst < count))
     later = ranks[arrays.dst[inside]] > ranks[arrays.src[inside]]
-    # Paths over spare buffers 1 lead only to switches with higher ranks.  These paths are computed first, beginning at
-    # the highest rank.  Paths over spare buffers 0 lead to lower ranks, and may then continue over spare buffers 1.
+    # A path in spare buffers 1 stays in them, and leads to switches with ever higher ranks.  So these paths are
+    # computed first, beginning at the highest rank.  A path in spare buffers 0 leads to lower ranks, and may then
+    # continue in spare buffers 1.
     for buffer, order in ((1, np.argsort(-ranks)), (0, np.argsort(ranks))):
         for switch in order.tolist():
             leaves = (arrays.src[inside] == switch) & (later | (buffer == 0))

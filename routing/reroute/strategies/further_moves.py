@@ -279,7 +279,7 @@ def _vacated(context: RerouteContext, state: State, trials: int) -> tuple[State 
     after : State or None
         State after the moves.  None if no set of dependencies leads to a gain.
     tried : int
-        Number of sets that all paths could leave.  Moves were searched for these sets only.
+        Number of sets that could be vacated.  Moves were searched for these sets only.
     """
     progress, tried = state.progress, 0
     rules = context.service_levels(progress.numbering, progress.certificate, progress.tables)
@@ -304,9 +304,9 @@ def _best_room(
     best : State or None
         State after the moves.  None if no set of dependencies leads to a gain.
     stuck : intp[N]
-        LIDs to which paths could not leave the dependencies of some set.
+        LIDs because of whose paths some set could not be vacated.
     tried : int
-        Number of sets that all paths could leave.  Moves were searched for these sets only.
+        Number of sets that could be vacated.  Moves were searched for these sets only.
     """
     best, tried, stuck = None, 0, np.zeros(0, np.intp)
     for room in blocked.rooms(state.most // 2, trials):

@@ -17,7 +17,7 @@ typedef struct {
     /* whether packets from switches without end ports to LIDs of switches are left out when credit loops are avoided */
     int32_t endports_only;
     int32_t by_parts;      /* whether the packets of one subtree may be split over several SLs; needs sl_by_switch */
-    /* in the search for balance: whether SLs may change such that the new VL also admits the paths by `preferred` */
+    /* whether the search for balance may change SLs; the VL of a new SL must admit the paths by `preferred` as well */
     int32_t prepares_sls;
     /* whether `load` still includes the flow on broken paths; if so, the kernel subtracts this flow along the entries
      * in `preferred` */

@@ -235,10 +235,11 @@ static int choose_by_tables(ibn_sim *sim, int32_t c, int32_t *input)
     return vl;
 }
 
-/* Return the input that channel c serves on a VL, or IBN_NONE if its packet needs more credits than the VC has.
+/* Return the input that channel c serves on a VL.  Return IBN_NONE if the first packet of this input needs more credits
+ * than VC l has.
  *
- * The most frequent case, round robin without special options and from a free input, is handled here without a function
- * call. */
+ * The most frequent case is handled here without a function call: round robin, no special options, and an input that
+ * can send. */
 IBN_SPECIALIZED int32_t input_to_serve(ibn_sim *sim, int32_t c, const ibn_channel *channel, int32_t l, int vl,
                                        int plain)
 {

@@ -11,7 +11,8 @@
 #define NOT_LOWER (1 - 1e-9) /* A move is an improvement only if it lowers the utilisation at least by this factor.
                               * Rounding errors alone do not suffice. */
 
-/* Number of trees over a bundle that are examined: first the trees with the largest flows, then all trees. */
+/* Numbers of trees over a bundle that a step examines, those with the largest flows first.  If a number of trees has no
+ * useful move, the next number applies. */
 static const int32_t WIDTHS[] = {4, 32, INT32_MAX};
 
 typedef struct {

@@ -11,7 +11,8 @@ enum { REQUEST, FORWARD, REPLY, BACKOFF };
 enum { FORWARDS, REPLIES, RESCUED, OUT_QUEUES };
 enum { IN_QUEUES = 2 };
 
-/* The tag of a packet is the flow of the request to which it belongs.  The bits from this number on are its type. */
+/* Number of low bits of a packet's tag that hold the flow of the request to which the packet belongs.  The higher bits
+ * hold the type of the message. */
 #define TYPE_BITS 28
 #define REQUEST_MASK ((1 << TYPE_BITS) - 1)
 
@@ -64,7 +65,8 @@ static inline int ibn_message_follows(const ibn_replies *state, int in)
     return in == REQUEST && state->chain ? FORWARDS : REPLIES;
 }
 
-/* Return the LID of the third CA for a request that a CA has received: the next CA that has not sent the request. */
+/* Return the LID of the third CA for a request that a CA (`forwarder`) has received.  This is the next CA, in the order
+ * of the token, that has not sent the request. */
 static inline int32_t ibn_message_third_lid(const ibn_replies *state, const ibn_endpoint *forwarder, int32_t request)
 {
     int32_t n = (forwarder->order + 1) % state->cas;

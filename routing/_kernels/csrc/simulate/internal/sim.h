@@ -411,8 +411,8 @@ struct ibn_sim {
     /* [heap_room] events that are due too late for the timing wheel, as a binary heap ordered by tick */
     ibn_distant *heap;
     ibn_event *later;      /* [later_room] events of one kind while they are being sorted */
-    /* [channels][speedup] for each input of a switch: ticks until which its latest packets leave, the earliest first;
-     * allocated only if the crossbar is limited */
+    /* [channels][speedup] for each input of a switch: ticks until which the input sends its latest packets; element 0
+     * is the earliest of these ticks; allocated only if the crossbar is limited */
     int64_t *input_ends;
     /* [switches][4] bit n is set if output n of the switch has to be arbitrated; allocated only if the crossbar is
      * limited */
