@@ -336,7 +336,7 @@ def parsed(words: Sequence[str] | None) -> argparse.Namespace:
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Measure the missing results, and write the JSON file, the page and the pictures."""
+    """Measure the results that the JSON file lacks.  Write this file, the tables of the page and the pictures."""
     arguments = parsed(words)
     if arguments.opensm and (missing := missing_packages()):
         print(f"OpenSM's engines are left out: apt install {' '.join(missing)}", file=sys.stderr)

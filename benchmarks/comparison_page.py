@@ -259,7 +259,7 @@ def picture(ledger: Ledger, fabrics: Sequence[str], width: int, numbers: bool) -
 
 
 def _part(result: Mapping[str, Any], best: float, place: tuple[int, int, int], numbers: bool) -> list[str]:
-    """Return the SVG elements of one box of the picture.
+    """Return the SVG elements of one box of the picture: the result of one engine on one fabric.
 
     Parameters
     ----------

@@ -124,7 +124,7 @@ class FileKeeper:
             self._send()
 
     def end(self) -> None:
-        """Kill the process, even if it is blocked, and drop all requests."""
+        """Kill the process that reads and writes files, even if it is blocked, and drop all requests."""
         for task in self._tasks:
             _close(task)
         self._tasks.clear()
@@ -155,7 +155,7 @@ class FileKeeper:
             _close(task)
 
     def _read(self) -> Reply | None:
-        """Read an answer from the process; None if the process has died."""
+        """Read an answer of the process that reads and writes files; None if this process has died."""
         assert self._link is not None
         try:
             message, descriptors, _, _ = socket.recv_fds(self._link, _LONGEST_MESSAGE, 1)
@@ -169,7 +169,7 @@ class FileKeeper:
         return Reply(answer["kind"], answer["path"], stamp, answer["problem"], content)
 
     def _running(self) -> socket.socket:
-        """Return the socket to the process.  If the process does not run, it is started."""
+        """Return the socket to the process that reads and writes files.  If this process does not run, start it."""
         if self._link is None:
             self._link, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             with theirs:

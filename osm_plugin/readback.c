@@ -74,8 +74,8 @@ static int compare_copies(const void *a, const void *b)
     return (one->guid > other->guid) - (one->guid < other->guid);
 }
 
-/* Make the records match the switches that OpenSM has now.  Switches that were recorded before keep their known
- * blocks.  If memory is short, all records are dropped. */
+/* Make the list of records (struct ibnue_copy) match the switches that OpenSM has now.  Switches that had a record keep
+ * their known blocks.  If memory is short, all records are dropped. */
 static void follow_switches(struct ibnue_plugin *plugin)
 {
     const cl_qmap_t *table = &plugin->osm->subn.sw_guid_tbl;

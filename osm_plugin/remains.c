@@ -13,7 +13,7 @@
 /* The old subnet, for which the tables were proven, and the current subnet.  Maps relate their devices, switches and
  * LIDs. */
 struct cut {
-    struct view old, now; /* the two subnets with their indexes */
+    struct view old, now; /* subnet of the last proven tables, and present subnet, with their indexes */
     /* [devices of the old subnet], index in the current subnet, GONE: the device no longer exists */
     uint32_t *new_device;
     uint32_t *old_row;  /* [switches of the current subnet], row in the old subnet; GONE: not a switch of the old subnet */

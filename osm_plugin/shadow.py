@@ -43,7 +43,7 @@ from routing.reroute import Stability
 from routing.tables import Provenance, Routing, identity_sl2vl
 
 NICE = 15
-"""Nice value of the process, so that OpenSM and the normal worker have priority."""
+"""Nice value of the shadow engine's worker process, so that OpenSM and the normal worker have priority."""
 
 Verdict = Literal["no loop", "loop", "unknown", "incomplete"]
 
@@ -94,7 +94,7 @@ class Inspection:
     seconds: float | None = None
 
     def as_object(self) -> dict[str, Any]:
-        """Return the result as an object for the status file."""
+        """Return the result of the inspection as an object for the status file."""
         found = asdict(self)
         renamed = {"fabric": "fabric_digest", "differing": "entries_differing", "in_force": "engine_in_force"}
         for name, key in renamed.items():

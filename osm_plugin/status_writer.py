@@ -60,7 +60,10 @@ class StatusWriter:
         self._owner = 0
 
     def start(self) -> None:
-        """Start the thread unless it already runs in this process.  After a fork, the child has no threads."""
+        """Start the thread that writes the files, unless it already runs in this process.
+
+        After a fork, the child has no threads.
+        """
         if self._owner == os.getpid():
             return
         self._owner = os.getpid()
@@ -97,7 +100,9 @@ class StatusWriter:
 
     def end(self) -> None:
         """Write the files a last time, and end the thread.  If a file system blocks the thread, the method does not
-        wait for it any longer.
+        wait for it any longer. => Write the files a last time, and end the thread that writes them.
+
+        If a file system blocks this thread, the method stops waiting for the thread.
         """
         if self._thread is None or self._owner != os.getpid():
             return

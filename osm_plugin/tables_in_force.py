@@ -77,8 +77,9 @@ class State:
         self._collect(path, threads)
 
     def _collect(self, path: Path, threads: int) -> None:
-        """Process the answers of the file process.  Wait for a read in progress, unless an earlier sweep has waited for
-        this read without success.
+        """Process the answers of the file process (:class:`~osm_plugin.file_keeper.FileKeeper`).
+
+        Wait for a read in progress, unless an earlier sweep has waited for this read without success.
         """
         # During a write, the tables in memory are newer than the file.  So the method does not wait for a write.
         ask = self._files.waiting == "look" and not self._overdue

@@ -85,7 +85,10 @@ def report_of(title: str, found: Comparison) -> Report:
 
 
 def show(found: Comparison, most: int | None) -> None:
-    """Print the counts, and then the lines of each finding.  At most ``most`` findings are printed (None: all)."""
+    """Print the numbers of findings, and then a line for each finding.
+
+    At most ``most`` lines are printed (None: all).
+    """
     print_rows(facts(found))
     lines = [f"{name}: {line}" for name, texts in devices(found) for line in texts]
     lines += [line for finding in found.cables for line in describe(finding)]

@@ -54,7 +54,7 @@ class GroupProof:
 
     @property
     def certified(self) -> bool:
-        """Return whether packets that follow the groups always arrive, and cannot deadlock."""
+        """Return whether packets that follow the port groups always arrive, and cannot deadlock."""
         found = self.trace
         return self.cdg is not None and found.dead_ends == found.without_table == found.circulating == 0
 

@@ -133,7 +133,7 @@ class Picture:
 
     @property
     def values_title(self) -> str:
-        """Return the title of the values, for the legend."""
+        """Return the title, for the legend, of the values by which cables are coloured."""
         return "all-to-all load" if self.colouring is None else self.colouring.title
 
     @property

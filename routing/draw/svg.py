@@ -128,7 +128,10 @@ class _Drawing:
         return ", ".join(parts) + "."
 
     def links(self) -> Iterator[str]:
-        """Draw the cables between switches, one path for each class.  Parallel cables are drawn side by side."""
+        """Draw the cables between switches.  All cables of one class (:attr:`Picture.classes`) are one SVG path.
+
+        Parallel cables are drawn side by side.
+        """
         classes, paths = self.picture.classes, self._segments()
         for each in sorted(set(classes.tolist()), key=lambda number: (number != 7, number)):
             data = "".join(paths[row] for row in np.flatnonzero(classes == each).tolist())

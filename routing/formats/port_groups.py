@@ -46,7 +46,10 @@ def write_port_groups(path: str | Path, groups: PortGroups) -> None:
 
 
 def port_group_lines(groups: PortGroups) -> Iterator[str]:
-    """Yield the lines of the text: for each switch its groups, in the order of their lowest LID.  Cost: O(L C)."""
+    """Yield the lines of a file of port groups: for each switch its groups, in the order of their lowest LID.
+
+    Cost: O(L C).
+    """
     fabric, channels = groups.fabric, groups.fabric.channels
     bits = np.unpackbits(groups.member, axis=1, count=len(channels), bitorder="little").astype(np.bool_)
     yield f"# ibnue port groups 1, rule {groups.rule.value}"

@@ -40,7 +40,10 @@ class Choice:
     splits: bool = False
 
     def after(self, outcome: Candidate | Refusal) -> Choice:
-        """Return the result after one more strategy, which gave ``outcome``.  The better proven tables are kept."""
+        """Return the choice after one more strategy, whose result is ``outcome``.
+
+        The better proven tables are kept.
+        """
         if isinstance(outcome, Refusal):
             return replace(self, refusal=self.refusal or outcome, splits=self.splits or outcome.splits)
         best = outcome if self.best is None else self.best.better_of(outcome)
@@ -77,7 +80,9 @@ class Improvement:
     when: When
 
     def apply(self, context: RerouteContext, choice: Choice, _: Budget) -> Choice:
-        """Improve the best tables of ``choice``, and return the result.  Without tables, ``choice`` is returned."""
+        """Improve the best tables of ``choice``, and return the changed choice.  Without tables, return ``choice``
+        itself.
+        """
         return choice if choice.best is None else replace(choice, best=self.strategy(context, choice.best))
 
 
