@@ -51,7 +51,7 @@ LIMIT = 10**10
 
 @dataclass(frozen=True)
 class Result:
-    """Result of simulating the exchange with one engine's tables on one fabric.
+    """Result of simulating the all-to-all exchange with one engine's tables on one fabric.
 
     Attributes
     ----------

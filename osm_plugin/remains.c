@@ -250,7 +250,7 @@ static void fill_sls(const struct cut *cut, const struct ibnue_remains *remains)
                 memcpy(to + (size_t)row * b->lids, from + (size_t)cut->old_row[row] * a->lids, b->lids);
 }
 
-/* Copy the SL-to-VL tables and the traffic classes. */
+/* Copy the SL-to-VL tables, and the SLs and VLs of the QoS classes, from the last answer to the answer in `remains`. */
 static void fill_sl2vl(const struct cut *cut, const struct ibnue_remains *remains)
 {
     const struct ibnue_answer *a = cut->before, *b = &remains->answer;

@@ -14,7 +14,7 @@
  * consecutive failure on, the delay is doubled once per failure. */
 #define MOST_DOUBLINGS 8
 
-/* Wait until the thread gets new orders, or the time is over.  The caller holds the lock. */
+/* Wait until the watch thread gets new orders, or the time is over.  The caller holds the lock. */
 static void sleep_for(struct ibnue_watch *watch, int milliseconds)
 {
     const unsigned orders = watch->orders;
@@ -29,8 +29,8 @@ static void sleep_for(struct ibnue_watch *watch, int milliseconds)
         ;
 }
 
-/* Signal OpenSM to start a heavy sweep, after a delay if engines have failed repeatedly.  If the thread gets new orders
- * during the delay, because another sweep has ended, OpenSM is not signalled.  The caller holds the lock. */
+/* Signal OpenSM to start a heavy sweep, after a delay if engines have failed repeatedly.  If the watch thread gets new
+ * orders during the delay, because another sweep has ended, OpenSM is not signalled.  The caller holds the lock. */
 static void ask_for_sweep(struct ibnue_plugin *plugin)
 {
     struct ibnue_watch *watch = &plugin->watch;
@@ -77,7 +77,7 @@ static void *run(void *argument)
     return NULL;
 }
 
-/* Make the thread wait for the worker, and start the thread if it does not run.  The caller holds the lock. */
+/* Make the watch thread wait for the worker, and start the thread if it does not run.  The caller holds the lock. */
 static void begin(struct ibnue_plugin *plugin)
 {
     struct ibnue_watch *watch = &plugin->watch;
@@ -115,7 +115,7 @@ void ibnue_watch_calm(struct ibnue_plugin *plugin)
     pthread_mutex_unlock(&plugin->watch.lock);
 }
 
-/* End the thread, and wait until it has ended. */
+/* End the watch thread, and wait until it has ended. */
 void ibnue_watch_end(struct ibnue_plugin *plugin)
 {
     struct ibnue_watch *watch = &plugin->watch;

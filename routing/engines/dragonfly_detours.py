@@ -156,7 +156,7 @@ def _targets(middles: Middles, links: _Links, group: int, count: int) -> Ints:
 
     Each group uses all of its possible middles about equally often.
     """
-    # `usable` is bool[G, G], by source group and middle.
+    # `usable` (bool[G, G]): whether a group (first index) can send to `group` over a middle (second index).
     usable = middles.is_middle[middles.of_groups[group]] & links.complete & links.complete[:, group]
     usable[group] = usable[:, group] = False
     found, use = np.full((count, len(usable)), -1), np.zeros(usable.shape)

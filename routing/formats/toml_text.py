@@ -147,7 +147,7 @@ def _lines(text: str) -> dict[Where, int]:
 
 
 def _array_of(message: Any) -> Where:
-    """Return the keys of the value of a parsed statement that sets one key, such as ``a.b = [1]``."""
+    """Return the keys that lead to the value of a parsed statement: ``a`` and ``b`` for the statement ``a.b = [1]``."""
     where: Where = ()
     while isinstance(message, dict) and len(message) == 1:
         ((key, message),) = message.items()

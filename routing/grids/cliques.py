@@ -141,7 +141,8 @@ class _Rows:
         lacks = present[:, :, None] & ~linked
         lacks[:, np.arange(self.size), np.arange(self.size)] = False
         neither = np.einsum("rxm,rxt->rmt", lacks.astype(np.float32), lacks.astype(np.float32)) > 0
-        # `usable` is bool[rows, size, size], by row, coordinate of the middle, and coordinate of the destination.
+        # `usable` (bool[rows, size, size]): whether a coordinate (second index) can be the middle of a row (first
+        # index) for destinations at a coordinate (third index).
         usable = linked & ~neither
         count = usable.sum(axis=1)
         in_turn = np.argsort(~usable, axis=1, kind="stable")

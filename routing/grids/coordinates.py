@@ -25,11 +25,13 @@ AGREEING = 40
 AGREEING_MISFITS = 100
 """Value that replaces :data:`AGREEING` if more than two links do not fit, because better coordinates may exist."""
 FIRST_ATTEMPTS = 5
-"""After at least this number of attempts, the search ends if no coordinates were found, or if too many links do not
-fit.
+"""Number of first attempts.  After these attempts, the search ends if no coordinates were found, or if too many links
+do not fit.
 """
 FIRST_VISITS = 3_000
-"""Number of links up to which these attempts go on in small fabrics, where one swapped cable misleads many starts."""
+"""Product of attempts and links up to which the first attempts go on in small fabrics, where one swapped cable misleads
+many starts.
+"""
 BAD = 0.12
 """Share of links that do not fit the coordinates.  If the share is larger after the first attempts, the search ends."""
 IMPLAUSIBLE_ATTEMPTS = 40
@@ -146,7 +148,7 @@ def _grid_of(near: Neighbours, component: Sequence[int]) -> Grid:
     Raises
     ------
     NotAGrid
-        There are none.
+        The component has no coordinates.
     """
     links = sum(len(near[switch]) for switch in component) // 2
     most = max(FEWEST_STARTS, VISITS // max(links, 1))

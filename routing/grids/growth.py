@@ -271,7 +271,7 @@ class Growth:
         return found
 
     def _spread(self) -> None:
-        """Place all switches that are connected to placed switches.  Those whose position is certain come first."""
+        """Place all switches that are connected to placed switches.  Switches whose position is certain come first."""
         waiting: dict[int, int] = Counter(
             other for switch in self.position for other in self.near[switch] if other not in self.position
         )
