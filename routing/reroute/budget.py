@@ -8,6 +8,10 @@ LARGEST_SMALL_TABLE = 1 << 18
 """Largest number of LFT entries of a fabric for which there is time, before the tables are published, to compute tables
 from scratch in addition to a repair.
 """
+LARGEST_MEDIUM_TABLE = 1 << 22
+"""Largest number of LFT entries of a fabric for which there is time to trace all entries several times before the
+tables are published.
+"""
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from routing.cdg.acyclic import AcyclicCdg
 from routing.counterparts import channel_numbers
 from routing.fabric import Channels, Fabric
 from routing.reroute.base_fabric import BaseNumbering
+from routing.reroute.budget import LARGEST_MEDIUM_TABLE
 from routing.reroute.values import Published
 from routing.tables import Routing
 
@@ -28,6 +29,10 @@ still high after the second one.
 MOST_OF_TABLE, FEW_ENTRIES, MOST_MOVES = 100, 256, 1.5
 """Limit of the entries that one search may move: 1 / MOST_OF_TABLE of all entries, FEW_ENTRIES entries, or MOST_MOVES
 entries for each missing one.  The largest of these numbers is the limit.
+"""
+LARGE_TABLE_WORK, LARGE_TABLE_CHANGES = 2, 1 / 5000
+"""Limits of the last search in large tables, in which no further search follows: hops for each table entry, up to
+:data:`MOST_WORK` in total, and changed entries for each table entry.
 """
 TOLERANCE = 0.0075
 """Fraction by which the highest utilisation may exceed its goal.  A smaller excess is not worth a change of entries.
@@ -167,6 +172,10 @@ def balance_repaired(
     to :data:`FURTHER_CHANGES` entries per missing entry.  If few entries are missing, it may change :data:`FEW_ENTRIES`
     in total, because a few entries can carry much flow.
 
+    Tables of more than :data:`routing.reroute.budget.LARGEST_MEDIUM_TABLE` entries skip the second search.  Their third
+    search may change more entries and follow more hops, because no further moves of
+    :mod:`.strategies.further_moves` follow it.
+
     Parameters
     ----------
     frame, traffic, translated, earlier, dependencies, now
@@ -199,8 +208,11 @@ def balance_repaired(
         work=work,
     )
     last = max(FURTHER_CHANGES * missing, min(size // MOST_OF_TABLE, FEW_ENTRIES))
-    limits = (changes * missing + missing // 2, last) if changes else ()
-    for limit, enough in zip(limits, ENOUGH, strict=False):
+    limits = [(changes * missing + missing // 2, ENOUGH[0]), (last, ENOUGH[1])]
+    if size > LARGEST_MEDIUM_TABLE:
+        limits = [(max(last, int(LARGE_TABLE_CHANGES * size)), ENOUGH[1])]
+        work += min(LARGE_TABLE_WORK * size, MOST_WORK)
+    for limit, enough in limits if changes else ():
         peak, further = found.peak(frame.repair_fabric), limit - repaired.changed - found.spent
         if peak <= now.goal * (1 + enough) or further <= 0:
             continue

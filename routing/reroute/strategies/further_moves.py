@@ -22,7 +22,7 @@ from routing.numerals import count_noun
 from routing.reroute.base_fabric import BaseNumbering
 from routing.reroute.baseline import is_same
 from routing.reroute.blocked_moves import BlockedMoves
-from routing.reroute.budget import LARGEST_SMALL_TABLE
+from routing.reroute.budget import LARGEST_MEDIUM_TABLE, LARGEST_SMALL_TABLE
 from routing.reroute.changed_entries import count_changed
 from routing.reroute.context import Request, RerouteContext
 from routing.reroute.flow import flow_towards
@@ -51,12 +51,11 @@ from routing.reroute.values import Rerouted, Stability
 from routing.reroute.verify import verify
 from routing.tables import Routing
 
-SEARCHES, ENTRIES_FOR_SEARCHES, LEAST_SEARCHES = 12, 1 << 24, 4
-"""Limits of a series of searches: largest number of searches, largest product of searches and table entries, and
-smallest number of searches that is worth the time.
+SEARCHES, ENTRIES_FOR_SEARCHES = 12, 1 << 24
+"""Limits of a series of searches: largest number of searches, and largest product of searches and table entries.
 
 A sweep waits for the re-route, and steps in quiet sweeps can improve the balance later.  So the larger the tables are,
-the fewer searches a series has.
+the fewer searches a series has.  The largest tables have none, because a few searches hardly reach the goal.
 """
 TRIALS, LEAST_TRIALS, ENTRIES_FOR_TRIALS = 16, 8, 2_500_000
 """Limits for the sets of dependencies that are vacated: largest number of sets in a search, number of sets that a
@@ -180,7 +179,7 @@ def may_move_further(context: RerouteContext, found: Rerouted) -> bool:
         and context.certificate is not None
         and found.proof.certificate is not None
         and found.proof.scope == context.certificate.scope
-        and ENTRIES_FOR_SEARCHES // max(1, found.routing.lft.size) >= LEAST_SEARCHES
+        and found.routing.lft.size <= LARGEST_MEDIUM_TABLE
     )
 
 

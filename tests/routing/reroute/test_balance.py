@@ -18,7 +18,7 @@ from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
 from routing.fabric import NO_PORT, NodeKind
 from routing.quality import all_to_all_share, channel_loads
-from routing.reroute import Published, Stability, reroute, spread
+from routing.reroute import Published, Stability, rebalance, reroute, spread
 from routing.reroute.installed import installed
 from routing.reroute.statistics import RerouteStatistics
 from routing.reroute.strategies import further_moves
@@ -229,11 +229,26 @@ def test_large_tables_are_searched_as_often_as_their_traces_are_affordable(monke
     assert large.fresh is large.fresh_kept is None
     assert large.kept >= small.kept - 0.02
     check_certificate(less, large.routing, large.proof.certificate, threads=1)
-    affordable = further_moves.LEAST_SEARCHES * large.routing.lft.size
-    monkeypatch.setattr(further_moves, "ENTRIES_FOR_SEARCHES", affordable)
+    monkeypatch.setattr(further_moves, "LARGEST_MEDIUM_TABLE", large.routing.lft.size)
     assert reroute(engine, OPTIONS, before, less, baseline=before).statistics.moved_further
-    monkeypatch.setattr(further_moves, "ENTRIES_FOR_SEARCHES", affordable - 1)
+    monkeypatch.setattr(further_moves, "LARGEST_MEDIUM_TABLE", large.routing.lft.size - 1)
     assert reroute(engine, OPTIONS, before, less, baseline=before).statistics.moved_further is None
+
+
+def test_the_last_search_of_the_largest_tables_may_change_more_entries(monkeypatch):
+    """Few entries with much flow are broken, and many entries with less flow have to make room for them."""
+    fabric, engine, options = generate("torus", ["4x4x4"], cas=4), ENGINES["dfsssp"], replace(OPTIONS, effort=1.0)
+    before, less = published(fabric, "dfsssp", options), fabric.without_links([14])
+    monkeypatch.setattr(further_moves, "LARGEST_MEDIUM_TABLE", 0)
+    monkeypatch.setattr(rebalance, "FEW_ENTRIES", 0)
+    medium = reroute(engine, options, before, less, baseline=before)
+    monkeypatch.setattr(rebalance, "LARGEST_MEDIUM_TABLE", 0)
+    monkeypatch.setattr(rebalance, "LARGE_TABLE_WORK", 200)
+    monkeypatch.setattr(rebalance, "LARGE_TABLE_CHANGES", 1 / 10)
+    large = reroute(engine, options, before, less, baseline=before)
+    assert large.kept > medium.kept + 0.1
+    assert large.changed > 6 * large.broken
+    check_certificate(less, large.routing, large.proof.certificate, threads=1)
 
 
 @pytest.mark.parametrize(("name", "link", "most"), [("dfsssp", 14, 0.6), ("updn", 164, 0.8)])
