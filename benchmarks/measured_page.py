@@ -16,17 +16,27 @@ ROOT = Path(__file__).parents[1]
 PAGE, PLOTS = ROOT / "docs" / "measured.md", ROOT / "docs" / "figures"
 HEAD = """# All measured figures
 
-This page lists every table of figures in these pages. `python -m benchmarks --page` writes this list. The figures
-themselves are on the linked pages.
+This page lists the tables of measured figures in these pages, with command and date. The figures themselves are on the
+linked pages. `python -m benchmarks --page` writes this page.
 
-`python -m benchmarks` runs all benchmarks again, with OpenSM's engines in the same run. `python -m benchmarks --quick`
-runs those that take about a minute each. The output has a line for each figure that differs from the record in
-`benchmarks/figures.json`. The line begins with `figure` for a result, and with `time` for a time or a size. It begins
-with `noise` if the difference from the recorded time may come from the machine. `--repeat 3` measures that noise.
-`-o FILE` writes JSON, and `--plots DIR` draws each table as SVG.
+| command | effect |
+|---|---|
+| `python -m benchmarks` | run all benchmarks, with OpenSM's engines in the same run |
+| `python -m benchmarks --quick` | run only benchmarks that take about a minute each |
+| `python -m benchmarks --repeat 3` | run each benchmark three times, to measure the noise of times |
+| `python -m benchmarks -o FILE` | also write the output as JSON |
+| `python -m benchmarks --plots DIR` | also draw each table as SVG |
+
+The output has a line for each figure that differs from the record in `benchmarks/figures.json`:
+
+| the line begins with | meaning |
+|---|---|
+| `figure` | a result differs |
+| `time` | a time or a size differs |
+| `noise` | a time differs so little that the difference may come from the machine |
 
 All figures are from one kind of machine: a virtual machine with two x86-64 cores, Debian 12, Python 3.11, OpenSM
-3.3.23. Other programs ran on the same cores, so seconds are upper bounds. Counts, shares and VLs are the same on every
+3.3.23. Other programs ran on the same cores, so seconds are upper bounds. Counts, shares and VLs are equal on every
 machine.
 """
 
@@ -77,10 +87,10 @@ class OtherTable:
 
 OTHERS = (
     OtherTable(
-        "Loss and changes after one lost link, eighteen cases",
-        "reroute.md#measured",
-        "ibnue whatif FABRIC -e ENGINE --stability LEVEL --links 12",
-        "2026-11-25",
+        "Loss if one percent of the links fail at once",
+        "reroute.md#several-faults",
+        "ibnue whatif FABRIC -e ENGINE --random N:1% --beside-fresh",
+        "2026-11-28",
     ),
     OtherTable(
         "OpenSM's engines on a tree that loses parts",
@@ -204,7 +214,7 @@ def _plots(drawn: list[str]) -> Iterator[str]:
     yield ""
     yield "## Plots"
     yield ""
-    yield "Each bar shows a stored number. The bars of a column share a scale that ends at the column's largest number."
+    yield "Each bar shows a figure of the stored record. In each column of bars, the longest bar is the largest figure."
     for name in drawn:
         yield ""
         yield f"![{title_of(name)}](figures/{name}.svg)"
