@@ -1,4 +1,6 @@
-"""Tables of paths whose VL depends on the class of each hop: SL2VL finds the class from in-port, out-port and SL."""
+"""Tables of paths whose VL depends on the hop class of each hop: SL2VL finds the hop class from in-port, out-port and
+SL.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ from routing.tables import DATA_VLS, Routing, identity_sl2vl
 
 @dataclass(frozen=True, eq=False)
 class ClassedPaths:
-    """Trees, and the class of each hop.
+    """Trees, and the hop class of each hop.
 
     Attributes
     ----------
@@ -31,15 +33,15 @@ class ClassedPaths:
     next_channel
         uint8[D, S], index of the next channel among the channels of the switch, 255 for none.
     irregular
-        bool[S, S], symmetric: pairs of switches with a path whose classes may close a cycle.  The packets of such a
+        bool[S, S], symmetric: pairs of switches with a path whose hop classes may close a cycle.  The packets of such a
         pair keep one VL, which no regular path uses.
     pattern
         int64[S, S], symmetric: pattern of each pair of switches, below K.  SLs of different patterns map equal hops to
-        different classes.
+        different hop classes.
     hop_class
-        uint8[K, S, P, P], class of each hop by pattern, switch, in-port and out-port.
+        uint8[K, S, P, P], hop class of each hop by pattern, switch, in-port and out-port.
     classes
-        Number of classes: VLs that the regular paths need.
+        Number of hop classes, which is the number of VLs that the regular paths need.
     """
 
     fabric: Fabric

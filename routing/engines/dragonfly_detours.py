@@ -21,7 +21,9 @@ from routing.tables import Routing
 
 NONE = 255
 MIDDLES = 2
-"""Maximum number of middles of one LID.  Two are enough: each pattern of pairs with a group has one of them."""
+"""Maximum number of middles of one LID.  Two are enough: for each pair of groups with the LID's group, at least one of
+them is a middle of the pair's pattern.
+"""
 
 
 def allows_detours(destinations: Destinations, options: EngineOptions) -> bool:

@@ -31,8 +31,8 @@ from routing.reroute.verify import verify
 LARGEST_LOSS = 0.02
 """Fraction of the all-to-all rate that a step may cost, if the next step gains more than that."""
 TRIALS = ((96, 2_000_000), (24, 8_000_000))
-"""Pairs of the largest number of sets of dependencies that are vacated on trial, and the number of table entries of
-all trials together.  The pair that permits more trials counts.
+"""Pairs of two limits: largest number of sets of dependencies that are vacated on trial, and largest product of sets
+and table entries.  The pair that permits more sets counts.
 """
 
 

@@ -26,8 +26,7 @@ from routing.reroute.values import LEFT_BASELINE, Published, Rerouted
 from routing.tables import Routing
 
 TRIALS, ENTRIES_FOR_TRIALS = 12, 8_000_000
-"""Largest number of sets of columns that are tried in a step, and the number of table entries for all of these trials.
-"""
+"""Largest number of sets of columns that are tried in a step, and largest product of sets and table entries."""
 
 
 def step_back(context: RerouteContext, baseline: Published, most: int) -> Candidate | Refusal:

@@ -78,7 +78,7 @@ class Qcn(CaseMechanism):
         return cls(**{**table, **times, "cycle": int(table.get("cycle", 100)) * packet * BLOCK})
 
     def numbers(self, network: Network, traffic: Traffic) -> Sequence[int]:
-        """Return the settings in the order of the kernel.
+        """Return the settings in the order that the kernel expects.
 
         Raises
         ------

@@ -124,7 +124,7 @@ class RequestGrant(Mechanism):
         return Traffic(tuple(flows), self.segment)
 
     def numbers(self, network: Network, traffic: Traffic) -> Sequence[int]:
-        """Return the settings in the order of the kernel, the LIDs, the blocked channels, and the loads.
+        """Return the settings in the order that the kernel expects, the LIDs, the blocked channels, and the loads.
 
         Raises
         ------

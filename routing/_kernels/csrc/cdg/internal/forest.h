@@ -33,9 +33,9 @@ typedef struct {
     int64_t counts[3]; /* the first three counts of ibn_cdg_trace (trace.h), for the LIDs of this thread */
 } cdg_forest;
 
-/* Two functions: return whether the routes to LID `lid`, or to any of the `count` LIDs from `lid` on, have to be
- * followed.  If has_endport (see trace.h) is NULL, all routes have to be followed.  Otherwise, only the routes to LIDs
- * of switches have to be followed. */
+/* Return whether the routes to LID `lid` (first function), or to any of the `count` LIDs from `lid` on (second
+ * function), have to be followed.  If has_endport (see trace.h) is NULL, all routes have to be followed.  Otherwise,
+ * only the routes to LIDs of switches have to be followed. */
 bool ibn_cdg_forest_wanted(const cdg_tables *tables, int32_t lid);
 bool ibn_cdg_forest_any_wanted(const cdg_tables *tables, int32_t lid, int32_t count);
 
