@@ -32,7 +32,7 @@ LARGEST_LOSS = 0.02
 """Fraction of the all-to-all rate that a step may cost, if the next step gains more than that."""
 TRIALS = ((96, 2_000_000), (24, 8_000_000))
 """Pairs of two limits: largest number of sets of dependencies that are vacated on trial, and largest product of sets
-and table entries.  The pair that permits more sets counts.
+and table entries.  The pair that permits more sets counts.  Two sets may be tried in tables of any size.
 """
 
 

@@ -26,7 +26,9 @@ from routing.reroute.values import LEFT_BASELINE, Published, Rerouted
 from routing.tables import Routing
 
 TRIALS, ENTRIES_FOR_TRIALS = 12, 8_000_000
-"""Largest number of sets of columns that are tried in a step, and largest product of sets and table entries."""
+"""Largest number of sets of columns that are tried in a step, and largest product of sets and table entries.  Two sets
+may be tried in tables of any size.
+"""
 
 
 def step_back(context: RerouteContext, baseline: Published, most: int) -> Candidate | Refusal:
