@@ -6,7 +6,7 @@ and new ones in others.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -95,7 +95,11 @@ class Base:
 
 
 def base_of(
-    fabric: Fabric, tables: SwitchTables | None, new: Routing, remembered: Sequence[tuple[SavedTables, bool]] = ()
+    fabric: Fabric,
+    tables: SwitchTables | None,
+    new: Routing,
+    remembered: Sequence[tuple[SavedTables, bool]] = (),
+    left: Mapping[int, SavedTables] | None = None,
 ) -> Base:
     """Return the base of a change to new tables: the entries and SLs in use now.
 
@@ -109,6 +113,9 @@ def base_of(
     remembered
         Earlier tables.  Each comes with True if this process has published it, or with False if it was read from a
         state file.  The first tables that match the entries in the switches determine the SLs in use.
+    left
+        For the GUID of each switch that has left the fabric: the tables that this process had published before.  A
+        switch that returns may still have entries of these tables, and its end ports may use their SLs.
 
     Notes
     -----
@@ -118,16 +125,28 @@ def base_of(
     new = widened(new, fabric, wide)
     lft, unknown, changed = _lft(wide, tables, new)
     for kept, published in remembered:
-        if tables is None or tables.served == "other" or not fits(kept, fabric) or not _subset(lft, kept, fabric):
+        if tables is None or tables.served == "other" or not fits(kept, fabric):
+            continue
+        returned = _returned(lft, kept, fabric)
+        before = _tables_before_loss(lft, fabric, returned, left or {}) if len(returned) else None
+        staying = _without_rows(lft, returned)
+        if (len(returned) and (before is None or not published)) or not _subset(staying, kept, fabric):
             continue
         sides = installed(kept.routing, kept.fabric, new, wide, present=lft)
+        sl: Bytes | None = sides.old.sl
+        if before is not None:
+            earlier = installed(before.routing, before.fabric, new, wide, present=lft).old
+            sl = _combined_sls(sides.old, kept.fabric, earlier, wide)
+        if sl is None:
+            continue
         # After an aborted update schedule, entries may differ from the remembered tables.  In this case the CDG of the
         # remembered tables lacks dependencies.
         bounded = not sides.rewired and (kept.deferred is None or _subset(lft, replace(kept, deferred=None), fabric))
+        bounded &= before is None
         cdg = kept.proof.cdg if bounded else None
         return Base(
             fabric=wide,
-            routing=sides.old,
+            routing=replace(sides.old, sl=sl),
             new=new,
             lost=sides.lost,
             unknown=unknown,
@@ -190,6 +209,75 @@ def _lft(fabric: Fabric, tables: SwitchTables | None, new: Routing) -> tuple[Byt
     lft[row, lid] = np.where(leads, port, np.uint8(NO_PORT))
     lft[unknown] = NO_PORT
     return lft, unknown, changed
+
+
+def _returned(lft: Bytes, kept: SavedTables, fabric: Fabric) -> npt.NDArray[np.int64]:
+    """Return the rows of the switches that have entries, but are not in the fabric of the tables ``kept``."""
+    return np.flatnonzero((old_rows(kept.fabric, fabric) < 0) & (lft != NO_PORT).any(axis=1))
+
+
+def _without_rows(lft: Bytes, rows: npt.NDArray[np.int64]) -> Bytes:
+    """Return LFTs in which the given rows have no entries."""
+    if not len(rows):
+        return lft
+    lft = lft.copy()
+    lft[rows] = NO_PORT
+    return lft
+
+
+def _tables_before_loss(
+    lft: Bytes, fabric: Fabric, rows: npt.NDArray[np.int64], left: Mapping[int, SavedTables]
+) -> SavedTables | None:
+    """Return the tables that were in force when the switches at ``rows`` left the fabric.
+
+    None: these tables are unknown, the switches left at different times, or a switch has other entries now.
+    ``left`` has the tables by the GUID of the switch.
+    """
+    found = [left.get(guid) for guid in fabric.switch_guid[rows].tolist()]
+    before = found[0]
+    if before is None or any(tables is not before for tables in found):
+        return None
+    others = np.setdiff1d(np.arange(fabric.switches), rows)
+    return before if _subset(_without_rows(lft, others), before, fabric) else None
+
+
+def _combined_sls(old: Routing, old_fabric: Fabric, earlier: Routing, fabric: Fabric) -> Bytes | None:
+    """Return the SLs that senders use after switches have returned.
+
+    The SLs towards LIDs that returned with the switches, and the SLs of the senders that returned, are those of the
+    tables ``earlier``.  All other SLs are those of the tables ``old``.
+
+    Parameters
+    ----------
+    old, old_fabric
+        The tables that were published last, without the returned switches, with the rows and columns of ``fabric``; and
+        the fabric for which they were made.
+    earlier
+        The tables that were in force before the switches left, with the rows and columns of ``fabric``.
+    fabric
+        The present fabric.
+
+    Returns
+    -------
+    The SL table in the form of ``old.sl``.  None: the SLs of the two tables depend on different things, the SL2VL
+    tables differ, or a destination has two SLs in tables with one SL per destination.
+    """
+    one, other = old.service_levels, earlier.service_levels
+    if old.sl.shape != earlier.sl.shape or (one.by_lid, one.by_switch) != (other.by_lid, other.by_switch):
+        return None
+    if not np.array_equal(old.sl2vl, earlier.sl2vl):
+        return None
+    had = np.zeros(len(fabric.lids), bool)
+    had[: len(old_fabric.lids)] = old_fabric.lids.switch[: len(had)] >= 0
+    fresh = (fabric.lids.switch >= 0) & ~had
+    sl = old.sl.copy()
+    if one.by_lid:
+        sl[fresh] = earlier.sl[fresh]
+        return sl if np.array_equal(sl[had], earlier.sl[had]) else None
+    rows = old_rows(old_fabric, fabric) < 0 if one.by_switch else fresh
+    sl[rows] = earlier.sl[rows]
+    sl[:, fresh] = earlier.sl[:, fresh]
+    return sl
 
 
 def _subset(lft: Bytes, remembered: SavedTables, fabric: Fabric) -> bool:

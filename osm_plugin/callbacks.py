@@ -11,13 +11,14 @@ from collections.abc import Callable
 from typing import Any
 
 from osm_plugin.build_info import protocol
-from osm_plugin.host import Host, StillComputing
+from osm_plugin.host import Host, StillComputing, WorkerReplaced
 from routing.errors import IbnueError
 from routing.names import escape_control
 
 TOKEN = 0x1B0E
 PENDING = 0x1B0F
 LATE = 0x1B10
+REPLACED = 0x1B11
 FAILED = -1
 
 
@@ -59,6 +60,8 @@ class Callbacks:
     def send(self, engine: Any, sequence: int, note: Any, room: int) -> int:
         """Notify the worker of a request in the shared memory (``ibnue_host_send``).
 
+        Return TOKEN, REPLACED if the worker has ended and another one is started, or FAILED.
+
         ``sequence`` is the number of the request, and ``engine`` the engine that computes the tables.
         """
 
@@ -66,31 +69,44 @@ class Callbacks:
             self._host.send(self._text(engine), sequence)
             return ""
 
-        return self._guarded(note, room, action)
+        return self._routed(note, room, action)
+
+    def _routed(self, note: Any, room: int, action: Callable[[], str]) -> int:
+        """Return the result of :meth:`_guarded`, but LATE or REPLACED if ``action`` fails because the worker is late or
+        was replaced.
+        """
+        failures: list[int] = []
+
+        def observed() -> str:
+            try:
+                return action()
+            except StillComputing:
+                failures.append(LATE)
+                raise
+            except WorkerReplaced:
+                failures.append(REPLACED)
+                raise
+
+        code = self._guarded(note, room, observed)
+        return failures[0] if failures else code
 
     def wait(self, sequence: int, milliseconds: int, note: Any, room: int) -> int:
         """Wait for the worker's answer (``ibnue_host_wait``).
 
         Return TOKEN if the answer has arrived, and store its line for the log in ``note``.  Return PENDING if there is
-        no answer yet, or LATE if the deadline has passed and the worker still computes.  Otherwise return FAILED.
+        no answer yet, LATE if the deadline has passed and the worker still computes, or REPLACED if another worker is
+        started.  Otherwise return FAILED.
 
         ``sequence`` is the number of the request.  The method waits for at most ``milliseconds``.
         """
         lines: list[str] = []
-        late: list[StillComputing] = []
 
         def action() -> str:
-            try:
-                line = self._host.wait(sequence, milliseconds / 1000)
-            except StillComputing as problem:
-                late.append(problem)
-                raise
+            line = self._host.wait(sequence, milliseconds / 1000)
             lines.extend([] if line is None else [line])
             return line or ""
 
-        code = self._guarded(note, room, action)
-        if late:
-            return LATE
+        code = self._routed(note, room, action)
         return PENDING if code == TOKEN and not lines else code
 
     def awaited(self, note: Any, room: int) -> int:

@@ -22,6 +22,10 @@ class StillComputing(RoutingError):
     """The worker has missed the deadline but still uses CPU time.  Its answer will be used when the answer arrives."""
 
 
+class WorkerReplaced(RoutingError):
+    """The worker has ended or stalled before its answer, and another worker is started."""
+
+
 class Host:
     """Controls the worker process of one OpenSM: its configuration, its requests and their deadline."""
 
@@ -106,7 +110,7 @@ class Host:
         except OSError:
             exit_description = worker.exit_description()
             self._replace()
-            raise RoutingError(f"the worker {exit_description}; another one is started") from None
+            raise WorkerReplaced(f"the worker {exit_description}; another one is started") from None
 
     def wait(self, sequence: int, seconds: float) -> str | None:
         """Wait until the worker's answer is in the shared memory.
@@ -121,9 +125,10 @@ class Host:
         ------
         StillComputing
             The deadline has passed, but the worker still computes.  The caller should call this method again later.
+        WorkerReplaced
+            The worker ended, sent an invalid message, or was idle until the deadline.
         RoutingError
-            The worker refused the request, ended, or was idle until the deadline.  A worker that has ended, stalled or
-            has a bug is replaced.
+            The worker refused the request.  A worker with a bug is replaced.
         """
         worker = self._require_worker()
         until = min(self._until, time.monotonic() + seconds)
@@ -133,10 +138,10 @@ class Host:
         except EOFError:
             exit_description = worker.exit_description()
             self._replace()
-            raise RoutingError(f"the worker {exit_description}; another one is started") from None
+            raise WorkerReplaced(f"the worker {exit_description}; another one is started") from None
         except ValueError:
             self._replace()
-            raise RoutingError("the worker sent an invalid message; another one is started") from None
+            raise WorkerReplaced("the worker sent an invalid message; another one is started") from None
         answer = self._answer if self._asked_for == sequence else None
         if answer is None:
             worker.listen()
@@ -148,7 +153,7 @@ class Host:
                     f"no answer within {deadline:g} s; the worker still computes, and its tables will be used later"
                 )
             self._replace()
-            raise RoutingError(f"no answer within {deadline:g} s; another worker is started")
+            raise WorkerReplaced(f"no answer within {deadline:g} s; another worker is started")
         self._asked_for = self._answer = None
         again = answer.get("again")
         self._again = None if again is None else time.monotonic() + float(again)

@@ -67,6 +67,29 @@ static int another_follows(const struct ibnue_engine *engine)
     return (next && next->next) || !osm->no_fallback_routing_engine;
 }
 
+/* Return whether the engine after this engine in OpenSM's list is an engine of this plugin, which needs the worker. */
+static int next_needs_worker(const struct ibnue_engine *engine)
+{
+    const struct osm_routing_engine *next = engine->plugin->osm->routing_engine_list;
+
+    while (next && next->context != engine)
+        next = next->next;
+    for (const struct ibnue_engine *own = engine->plugin->engines; next && next->next && own; own = own->next)
+        if (next->next->context == own)
+            return 1;
+    return 0;
+}
+
+/* Return whether this engine will probably have tables in the next sweep, because only its worker has failed, and for
+ * the first time.  A worker that was replaced is ready about a second later.  A late worker still computes, so that no
+ * other engine of this plugin can use it. */
+static int recovers_soon(const struct ibnue_engine *engine)
+{
+    const struct ibnue_asked *asked = &engine->plugin->asked;
+
+    return (asked->replaced || (asked->late && next_needs_worker(engine))) && ibnue_watch_first(engine->plugin);
+}
+
 /* Give tables to OpenSM from the buffer that `source` names.  Return 0, or -1 with the reason in `why`. */
 static int publish_last(struct ibnue_engine *engine, const struct ibnue_answer *answer, const uint8_t *bytes,
                    enum ibnue_source source, char *why)
@@ -85,7 +108,7 @@ static int serve_remains(struct ibnue_engine *engine, const uint8_t *now, char *
 {
     struct ibnue_plugin *plugin = engine->plugin;
     const struct ibnue_remains *remains = &plugin->remains;
-    int length;
+    int length, spare;
 
     /* The next engine in OpenSM's list may be the engine that computed the last proven tables.  That engine may be able
      * to route the changed subnet.  So this engine fails, and OpenSM tries the next engine before it gets the entries
@@ -97,13 +120,18 @@ static int serve_remains(struct ibnue_engine *engine, const uint8_t *now, char *
     }
     if (ibnue_remains_make(plugin, now, what))
         return -1;
-    if (remains->served < remains->pairs && another_follows(engine)) {
+    /* Another engine would replace nearly all entries, and this engine would do so again in the next sweep.  Both changes
+     * can be unsafe.  So pairs without a path have to wait for the next sweep if it follows soon. */
+    spare = remains->served < remains->pairs && another_follows(engine);
+    if (spare && !recovers_soon(engine)) {
         snprintf(what, IBNUE_WHY, "%" PRIu64 " of %" PRIu64 " pairs of end ports have a path in its last tables, so the "
                  "next engine is tried", remains->served, remains->pairs);
         return -1;
     }
     if (publish_last(engine, &remains->answer, remains->bytes, IBNUE_FROM_REMAINS, what))
         return -1;
+    if (spare)
+        ibnue_watch_spare(plugin);
     length = snprintf(what, IBNUE_WHY, "keeps what is left of the last proven tables (%s): %" PRIu64 " of %" PRIu64
                       " pairs of end ports have a path, %u broken %s dropped",
                       plugin->last.engine->name, remains->served, remains->pairs, remains->dropped,
@@ -114,8 +142,10 @@ static int serve_remains(struct ibnue_engine *engine, const uint8_t *now, char *
                            ibnue_noun(remains->moved, "end port that is", "end ports that are"),
                            ibnue_noun(remains->moved, "has", "have"));
     if (remains->cut_off && length < IBNUE_WHY)
-        snprintf(what + length, (size_t)(IBNUE_WHY - length), "; multicast is cut off at %u %s",
-                 remains->cut_off, ibnue_noun(remains->cut_off, "switch", "switches"));
+        length += snprintf(what + length, (size_t)(IBNUE_WHY - length), "; multicast is cut off at %u %s",
+                           remains->cut_off, ibnue_noun(remains->cut_off, "switch", "switches"));
+    if (spare && length < IBNUE_WHY)
+        snprintf(what + length, (size_t)(IBNUE_WHY - length), "; another sweep follows as soon as a worker can route");
     return 0;
 }
 

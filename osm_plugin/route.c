@@ -80,14 +80,19 @@ static int ask_worker(struct ibnue_engine *engine, struct times *times, char *no
     struct ibnue_plugin *plugin = engine->plugin;
     struct ibnue_memory *memory = &plugin->memory;
     struct timespec start;
+    int code;
 
     clock_gettime(CLOCK_MONOTONIC, &start);
+    plugin->asked.replaced = 0;
     if (share_request(engine, note))
         return -1;
     times->collect = ibnue_ms_since(&start);
     clock_gettime(CLOCK_MONOTONIC, &start);
-    if (ibnue_host_send(engine->name, plugin->asked.sequence, note, IBNUE_WHY) != IBNUE_TOKEN)
+    code = ibnue_host_send(engine->name, plugin->asked.sequence, note, IBNUE_WHY);
+    if (code != IBNUE_TOKEN) {
+        plugin->asked.replaced = code == IBNUE_REPLACED;
         return -1;
+    }
     ibnue_memory_prepare(plugin);
     if (ibnue_wait_for_worker(plugin, note))
         return -1;

@@ -25,6 +25,7 @@
 #define IBNUE_TOKEN 0x1b0e
 #define IBNUE_PENDING 0x1b0f
 #define IBNUE_LATE 0x1b10
+#define IBNUE_REPLACED 0x1b11
 #define IBNUE_HIDDEN __attribute__((visibility("hidden")))
 
 #define SAY(plugin, level, ...) ibnue_say(plugin, level, __VA_ARGS__)
@@ -144,6 +145,7 @@ struct ibnue_asked {
     uint64_t sequence;  /* number of the request */
     const struct ibnue_engine *engine; /* engine that has requested tables; NULL: the request was for values of ports */
     int late;                          /* whether the worker has missed the deadline and still computes */
+    int replaced; /* whether the worker has ended or stalled before its answer, and another one is started */
 };
 
 /* The entries of the last proven tables that are still valid after the subnet has changed. */
@@ -211,6 +213,9 @@ struct ibnue_watch {
     int ending;            /* whether the thread has to end; protected by `lock` */
     unsigned orders;       /* number of times that a sweep has set `wanted`; protected by `lock` */
     int fruitless;         /* number of consecutive failures of engines; protected by `lock` */
+    /* whether the next sweep is needed even if the worker does not start, because engines were not tried that could
+     * have routed; protected by `lock` */
+    int spared;
 };
 
 /* Attributes of a file.  If one of them differs, the file has changed. */
@@ -382,6 +387,8 @@ IBNUE_HIDDEN void ibnue_settle_taken(struct ibnue_plugin *plugin);
 
 /* The functions of watch.c, declared next, request a sweep as soon as the worker is ready. */
 IBNUE_HIDDEN void ibnue_watch_begin(struct ibnue_plugin *plugin);
+IBNUE_HIDDEN int ibnue_watch_first(struct ibnue_plugin *plugin);
+IBNUE_HIDDEN void ibnue_watch_spare(struct ibnue_plugin *plugin);
 IBNUE_HIDDEN void ibnue_watch_calm(struct ibnue_plugin *plugin);
 IBNUE_HIDDEN void ibnue_watch_end(struct ibnue_plugin *plugin);
 

@@ -6,6 +6,8 @@ import traceback
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from osm_plugin.base import Base, base_of
 from osm_plugin.config import PluginConfig
 from osm_plugin.options import threads_of
@@ -29,6 +31,8 @@ class SwitchChanges:
         self._state = state
         # the tables that this process published last; None: it has published none
         self._in_force: SavedTables | None = None
+        # for the GUID of each switch that has left the fabric: the tables that were in force before
+        self._left: dict[int, SavedTables] = {}
         self._silent: frozenset[int] = frozenset()  # GUIDs of the switches with unknown entries in the last sweep
 
     def written(self, report: Mapping[str, Any]) -> None:
@@ -67,8 +71,19 @@ class SwitchChanges:
         """
         base = self._base(snapshot, new)
         change = None if base is None else self._scheduled(base, new, config)
+        self._remember_left(new)
         self._in_force = new if change is None else change.after
         return self._in_force, base, change
+
+    def _remember_left(self, new: SavedTables) -> None:
+        """Record the tables in force for each switch that is not in the fabric of the new tables.  Forget the tables of
+        switches that are in this fabric.
+        """
+        if self._in_force is not None:
+            for guid in np.setdiff1d(self._in_force.fabric.switch_guid, new.fabric.switch_guid).tolist():
+                self._left[guid] = self._in_force
+        for guid in np.intersect1d(list(self._left), new.fabric.switch_guid).tolist():
+            del self._left[guid]
 
     def _base(self, snapshot: Snapshot, new: SavedTables) -> Base | None:
         """Return the tables in the switches; None if an exception occurs.
@@ -77,7 +92,7 @@ class SwitchChanges:
         """
         remembered = [(tables, mine) for tables, mine in ((self._in_force, True), (self._state.last, False)) if tables]
         try:
-            return base_of(snapshot.fabric, snapshot.switch_tables, new.routing, remembered)
+            return base_of(snapshot.fabric, snapshot.switch_tables, new.routing, remembered, self._left)
         except Exception:
             traceback.print_exc()
             self._state.remark("base unknown: bug in the worker (its log has the traceback)")

@@ -41,7 +41,7 @@ static void ask_for_sweep(struct ibnue_plugin *plugin)
         sleep_for(watch, SLICE_MS << doublings);
     if (watch->ending || osm_exit_flag || watch->orders != orders)
         return;
-    watch->wanted = 0;
+    watch->wanted = watch->spared = 0;
     plugin->osm->subn.force_heavy_sweep = TRUE;
     osm_sm_signal(&plugin->osm->sm, OSM_SIGNAL_SWEEP);
 }
@@ -68,7 +68,7 @@ static void *run(void *argument)
             continue; /* A sweep has set new orders meanwhile, so the host's answer may be outdated. */
         if (code == IBNUE_PENDING)
             sleep_for(watch, SLICE_MS);
-        else if (code == IBNUE_TOKEN)
+        else if (code == IBNUE_TOKEN || watch->spared)
             ask_for_sweep(plugin);
         else
             watch->wanted = 0;
@@ -99,6 +99,28 @@ void ibnue_watch_begin(struct ibnue_plugin *plugin)
     pthread_mutex_unlock(&plugin->watch.lock);
 }
 
+/* Return whether a failure of the worker is the first one in a row, so that another sweep soon asks the same engine
+ * again. */
+int ibnue_watch_first(struct ibnue_plugin *plugin)
+{
+    int first;
+
+    pthread_mutex_lock(&plugin->watch.lock);
+    first = plugin->watch.fruitless == 1;
+    pthread_mutex_unlock(&plugin->watch.lock);
+    return first;
+}
+
+/* Request the next sweep even if no worker gets ready, because OpenSM could have tried another engine in this sweep. */
+void ibnue_watch_spare(struct ibnue_plugin *plugin)
+{
+    pthread_mutex_lock(&plugin->watch.lock);
+    plugin->watch.spared = 1;
+    plugin->watch.orders++;
+    pthread_cond_signal(&plugin->watch.change);
+    pthread_mutex_unlock(&plugin->watch.lock);
+}
+
 /* Stop waiting for the worker, because an engine has tables.  If the worker has more entries to rebalance, wait instead
  * for the end of the pause before the next rebalancing. */
 void ibnue_watch_calm(struct ibnue_plugin *plugin)
@@ -107,7 +129,7 @@ void ibnue_watch_calm(struct ibnue_plugin *plugin)
     int pause = ibnue_host_awaited(note, IBNUE_WHY) == IBNUE_PENDING;
 
     pthread_mutex_lock(&plugin->watch.lock);
-    plugin->watch.wanted = plugin->watch.fruitless = 0;
+    plugin->watch.wanted = plugin->watch.fruitless = plugin->watch.spared = 0;
     plugin->watch.orders++;
     pthread_cond_signal(&plugin->watch.change);
     if (pause)

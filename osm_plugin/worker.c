@@ -67,11 +67,12 @@ int ibnue_wait_for_worker(struct ibnue_plugin *plugin, char *note)
 {
     int code = IBNUE_PENDING;
 
-    plugin->asked.late = 0;
+    plugin->asked.late = plugin->asked.replaced = 0;
     while (code == IBNUE_PENDING && !osm_exit_flag)
         code = ibnue_host_wait(plugin->asked.sequence, SLICE_MS, note, IBNUE_WHY);
     if (code == IBNUE_PENDING)
         snprintf(note, IBNUE_WHY, "OpenSM is about to end");
     plugin->asked.late = code == IBNUE_LATE;
+    plugin->asked.replaced = code == IBNUE_REPLACED;
     return code == IBNUE_TOKEN ? 0 : -1;
 }

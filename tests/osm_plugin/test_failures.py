@@ -20,16 +20,41 @@ def routes_again(lab):
     return until(lambda: (sweep := lab.opensm.resweep()).engine.startswith("ibnue-") and sweep.errors == ())
 
 
-def test_a_worker_killed_in_a_sweep_leaves_the_next_engine_and_comes_back(live, nets):
-    with live(nets("torus", "3x3", cas=1), "ibnue-updn,minhop") as lab:
+LEFT = (
+    r"0x01 -> ERR IBN1: ibnue-updn keeps what is left of the last proven tables .*; another sweep follows as soon as a "
+    "worker can route, and routed nothing: (.*)"
+)
+
+
+@pytest.mark.parametrize("engines", ["ibnue-updn,minhop", "ibnue-updn,ibnue-nue,no_fallback"])
+def test_a_worker_killed_at_a_fault_leaves_the_tables_to_its_engine(live, nets, engines):
+    with live(nets("torus", "3x3", cas=1), engines) as lab:
+        until((lab.opensm.folder / "ibnue-state.npz").exists)
         position, worker = sweep_with_stopped_worker(lab, "sw1.1", 2)
         os.kill(worker, signal.SIGKILL)
         sweep = lab.opensm.wait_for_subnet_up(after=position)
-        assert sweep.engine == "minhop" and sweep.tried[:2] == ("ibnue-updn", "minhop")
-        reported = logged(lab, r"ibnue-updn routed nothing: (.*)")
-        assert reported[0] == "the worker was killed by signal 9; another one is started"
-        assert not logged(lab, "keeps its last tables")  # they are for another fabric
+        assert sweep.engine == "ibnue-updn" and sweep.tried == ("ibnue-updn",)
+        assert logged(lab, LEFT) == ["the worker was killed by signal 9; another one is started"]
         assert gone(worker) and worker_of(lab) != worker
+        # Another sweep follows without a request.
+        until(lambda: logged(lab, "ibnue-updn: .*re-routed, repaired"))
+        assert routes_again(lab)
+        assert not logged(lab, "building routing with '(?:minhop|ibnue-nue)'")
+
+
+def test_the_next_engine_routes_if_the_next_worker_dies_as_well(live, nets):
+    with live(nets("torus", "3x3", cas=1), "ibnue-updn,minhop") as lab:
+        _, worker = sweep_with_stopped_worker(lab, "sw1.1", 2)
+        os.kill(worker, signal.SIGKILL)
+
+        def kill_workers():
+            for pid in children(lab.opensm.pid):
+                os.kill(pid, signal.SIGKILL)
+            return logged(lab, "minhop tables configured")
+
+        until(kill_workers)
+        assert len(logged(lab, LEFT)) == 1
+        assert logged(lab, "ibnue-updn keeps no tables: .* so the next engine is tried")
         assert routes_again(lab)
 
 
@@ -51,11 +76,9 @@ def test_the_deadline_ends_the_wait_and_the_slow_worker(live, nets):
         position, worker = sweep_with_stopped_worker(lab, "sw1.1", 2)
         sweep = lab.opensm.wait_for_subnet_up(after=position)
         live.configure("")
-        assert sweep.engine == "minhop"
+        assert sweep.engine == "ibnue-updn"
         assert sweep.routing_seconds > 1.4
-        # A trap may have made OpenSM sweep once more, before the next worker was ready.
-        reported = logged(lab, r"ibnue-updn routed nothing: (.*)")
-        assert reported[0] == "no answer within 1.5 s; another worker is started"
+        assert logged(lab, LEFT) == ["no answer within 1.5 s; another worker is started"]
         assert gone(worker)
         assert routes_again(lab)
 
