@@ -112,7 +112,9 @@ def base_of(
         unknown.
     remembered
         Earlier tables.  Each comes with True if this process has published it, or with False if it was read from a
-        state file.  The first tables that match the entries in the switches determine the SLs in use.
+        state file.  The first tables that match the entries in the switches determine the SLs in use.  The switches may
+        also have entries of the new tables, if these have equal SLs.  Another OpenSM has written such entries if it
+        ended before the last switch was written.
     left
         For the GUID of each switch that has left the fabric: the tables that this process had published before.  A
         switch that returns may still have entries of these tables, and its end ports may use their SLs.
@@ -130,9 +132,14 @@ def base_of(
         returned = _returned(lft, kept, fabric)
         before = _tables_before_loss(lft, fabric, returned, left or {}) if len(returned) else None
         staying = _without_rows(lft, returned)
-        if (len(returned) and (before is None or not published)) or not _subset(staying, kept, fabric):
+        if len(returned) and (before is None or not published):
+            continue
+        mixed = not _subset(staying, kept, fabric)
+        if mixed and not _subset(np.where(staying == new.lft, NO_PORT, staying), kept, fabric):
             continue
         sides = installed(kept.routing, kept.fabric, new, wide, present=lft)
+        if mixed and not _has_equal_sls(sides.old, new, wide):
+            continue
         sl: Bytes | None = sides.old.sl
         if before is not None:
             earlier = installed(before.routing, before.fabric, new, wide, present=lft).old
@@ -142,7 +149,7 @@ def base_of(
         # After an aborted update schedule, entries may differ from the remembered tables.  In this case the CDG of the
         # remembered tables lacks dependencies.
         bounded = not sides.rewired and (kept.deferred is None or _subset(lft, replace(kept, deferred=None), fabric))
-        bounded &= before is None
+        bounded &= before is None and not mixed
         cdg = kept.proof.cdg if bounded else None
         return Base(
             fabric=wide,
@@ -239,6 +246,15 @@ def _tables_before_loss(
         return None
     others = np.setdiff1d(np.arange(fabric.switches), rows)
     return before if _subset(_without_rows(lft, others), before, fabric) else None
+
+
+def _has_equal_sls(old: Routing, new: Routing, fabric: Fabric) -> bool:
+    """Return whether two tables have equal SLs for each LID of the fabric, and equal SL2VL tables."""
+    if old.sl.shape != new.sl.shape or not np.array_equal(old.sl2vl, new.sl2vl):
+        return False
+    used = fabric.lids.switch >= 0
+    differ = (old.sl != new.sl)[..., used]
+    return not (differ[used] if new.service_levels.by_source_lid else differ).any()
 
 
 def _combined_sls(old: Routing, old_fabric: Fabric, earlier: Routing, fabric: Fabric) -> Bytes | None:

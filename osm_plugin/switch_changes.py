@@ -6,8 +6,6 @@ import traceback
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from osm_plugin.base import Base, base_of
 from osm_plugin.config import PluginConfig
 from osm_plugin.options import threads_of
@@ -79,11 +77,10 @@ class SwitchChanges:
         """Record the tables in force for each switch that is not in the fabric of the new tables.  Forget the tables of
         switches that are in this fabric.
         """
+        present = set(new.fabric.switch_guid.tolist())
         if self._in_force is not None:
-            for guid in np.setdiff1d(self._in_force.fabric.switch_guid, new.fabric.switch_guid).tolist():
-                self._left[guid] = self._in_force
-        for guid in np.intersect1d(list(self._left), new.fabric.switch_guid).tolist():
-            del self._left[guid]
+            self._left.update(dict.fromkeys(self._in_force.fabric.switch_guid.tolist(), self._in_force))
+        self._left = {guid: tables for guid, tables in self._left.items() if guid not in present}
 
     def _base(self, snapshot: Snapshot, new: SavedTables) -> Base | None:
         """Return the tables in the switches; None if an exception occurs.
