@@ -57,7 +57,7 @@ uint8_t *ibnue_subnet_now(struct ibnue_plugin *plugin)
 
 /* Return whether OpenSM has another engine to try after this engine: the next one of its list, or its fallback
  * engine. */
-static int another_follows(const struct ibnue_engine *engine)
+int ibnue_another_follows(const struct ibnue_engine *engine)
 {
     const osm_opensm_t *osm = engine->plugin->osm;
     const struct osm_routing_engine *next = osm->routing_engine_list;
@@ -113,7 +113,7 @@ static int serve_remains(struct ibnue_engine *engine, const uint8_t *now, char *
     /* The next engine in OpenSM's list may be the engine that computed the last proven tables.  That engine may be able
      * to route the changed subnet.  So this engine fails, and OpenSM tries the next engine before it gets the entries
      * that are still valid. */
-    if (plugin->last.engine != engine && another_follows(engine)) {
+    if (plugin->last.engine != engine && ibnue_another_follows(engine)) {
         snprintf(what, IBNUE_WHY, "the last proven tables are those of %s, so the next engine is tried",
                  plugin->last.engine->name);
         return -1;
@@ -122,7 +122,7 @@ static int serve_remains(struct ibnue_engine *engine, const uint8_t *now, char *
         return -1;
     /* Another engine would replace nearly all entries, and this engine would do so again in the next sweep.  Both changes
      * can be unsafe.  So pairs without a path have to wait for the next sweep if it follows soon. */
-    spare = remains->served < remains->pairs && another_follows(engine);
+    spare = remains->served < remains->pairs && ibnue_another_follows(engine);
     if (spare && !recovers_soon(engine)) {
         snprintf(what, IBNUE_WHY, "%" PRIu64 " of %" PRIu64 " pairs of end ports have a path in its last tables, so the "
                  "next engine is tried", remains->served, remains->pairs);

@@ -32,8 +32,8 @@ static int set_port(const struct growth *growth, int32_t row, uint8_t port)
     osm_switch_t *sw = switch_of_row(growth, row);
 
     if (!sw || port >= sw->num_ports || !osm_switch_supports_mcast(sw)) {
-        SAY(growth->plugin, OSM_LOG_ERROR, "ERR IBN8: MLID 0x%x: switch 0x%016" PRIx64 " %s\n", growth->mlid,
-            growth->service->guid[row], sw ? "takes no multicast" : "is gone");
+        SAY(growth->plugin, OSM_LOG_ERROR, "ERR IBN8: MLID 0x%x: switch 0x%016" PRIx64 " %s; members behind it get no packets of the group\n",
+            growth->mlid, growth->service->guid[row], sw ? "takes no multicast" : "is gone");
         return -1;
     }
     osm_mcast_tbl_set(&sw->mcast_tbl, growth->mlid, port);

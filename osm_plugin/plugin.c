@@ -53,13 +53,13 @@ static void register_engine(struct ibnue_plugin *plugin, const char *name)
 
     if (!engine || !(engine->name = strdup(name))) {
         free(engine);
-        SAY(plugin, OSM_LOG_ERROR, "ERR IBN3: no memory for engine %s\n", name);
+        SAY(plugin, OSM_LOG_ERROR, "ERR IBN3: no memory for engine %s, which OpenSM cannot use; start OpenSM again\n", name);
         return;
     }
     engine->plugin = plugin;
     module.name = engine->name;
     if (osm_register_external_routing_engine(plugin->osm, &module, engine)) {
-        SAY(plugin, OSM_LOG_ERROR, "ERR IBN4: OpenSM does not take engine %s: the name is in use\n", name);
+        SAY(plugin, OSM_LOG_ERROR, "ERR IBN4: OpenSM does not take engine %s: another plugin has registered the name\n", name);
         free(engine->name);
         free(engine);
         return;
@@ -130,7 +130,7 @@ static void *create(struct osm_opensm *osm)
     }
     if (ibnue_host_start(options ? options : "", log_file ? log_file : "", names, sizeof(names), note, IBNUE_WHY)
         != IBNUE_TOKEN)
-        SAY(plugin, OSM_LOG_ERROR, "ERR IBN7: %s\n", note);
+        SAY(plugin, OSM_LOG_ERROR, "ERR IBN7: %s; the next sweep starts another worker\n", note);
     else
         SAY(plugin, OSM_LOG_INFO, "ibnue: %s\n", note);
     for (char *name = strtok_r(names, "\n", &rest); name; name = strtok_r(NULL, "\n", &rest))

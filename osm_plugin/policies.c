@@ -337,7 +337,7 @@ static void log_tally(struct ibnue_plugin *plugin, const struct tally *tally, co
             osm_physp_get_port_num(tally->first), tally->first->port_info.vl_stall_life & 0x1F,
             tally->first->port_info.vl_stall_life >> 5, tally->first_asked & 0x1F, tally->first_asked >> 5);
     if (tally->failed)
-        SAY(plugin, OSM_LOG_ERROR, "ERR IBNB: %u %s could not be sent\n", tally->failed,
+        SAY(plugin, OSM_LOG_ERROR, "ERR IBNB: %u %s could not be sent; the ports keep their values until the next sweep\n", tally->failed,
             ibnue_noun(tally->failed, "request", "requests"));
 }
 
@@ -361,7 +361,7 @@ void ibnue_policies_apply(struct ibnue_plugin *plugin)
     each_port(plugin, &tally, 0);
     CL_PLOCK_RELEASE(&plugin->osm->lock);
     if (tally.written && wait_for_answers(plugin))
-        SAY(plugin, OSM_LOG_ERROR, "ERR IBND: answers to requests for ports are missing\n");
+        SAY(plugin, OSM_LOG_ERROR, "ERR IBND: answers to requests for ports are missing; the next sweep sends them again\n");
     CL_PLOCK_ACQUIRE(&plugin->osm->lock);
     each_port(plugin, &tally, 1);
     log_tally(plugin, &tally, note);

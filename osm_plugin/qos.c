@@ -267,7 +267,7 @@ void ibnue_sl2vl_report(struct ibnue_plugin *plugin)
         plugin->reported_narrow = now;
         SAY(plugin, OSM_LOG_ERROR,
             "ERR IBN40: SL-to-VL tables: %u tables are still cut to the fewer VLs that their ports have; the tables in"
-            " the switches are not the proven ones\n",
+            " the switches are not the proven ones, and can have a credit loop; set max_op_vls to the VLs of these ports\n",
             now);
     }
 }

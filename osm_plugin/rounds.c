@@ -40,7 +40,8 @@ void ibnue_rounds_begin(struct ibnue_engine *engine, const struct ibnue_answer *
         return;
     rounds->entry = malloc(size);
     if (!rounds->entry) {
-        SAY(plugin, OSM_LOG_ERROR, "ERR IBN12: no memory for rounds: %s's tables are written at once\n", engine->name);
+        SAY(plugin, OSM_LOG_ERROR, "ERR IBN12: no memory for rounds: %s's tables are written at once, and mixed tables can have a credit loop\n",
+            engine->name);
         return;
     }
     memcpy(rounds->entry, bytes + answer->deferred_at, size);
@@ -62,14 +63,18 @@ void ibnue_rounds_begin(struct ibnue_engine *engine, const struct ibnue_answer *
     ibnue_spread_port0(plugin);
 }
 
-/* Return the number of switches that have not acknowledged their whole LFT. */
-static uint32_t not_acknowledged(const struct ibnue_plugin *plugin)
+/* Return the number of switches that have not acknowledged their whole LFT.  If there are any, set `name` to the name
+ * of the first one. */
+static uint32_t not_acknowledged(const struct ibnue_plugin *plugin, const char **name)
 {
     uint32_t count = 0;
 
     for (uint32_t row = 0; row < plugin->rows.switches; row++) {
         const osm_switch_t *sw = plugin->rows.row[row];
-        count += !sw->lft || !sw->new_lft || memcmp(sw->lft, sw->new_lft, sw->max_lid_ho + 1u) != 0;
+        if (sw->lft && sw->new_lft && !memcmp(sw->lft, sw->new_lft, sw->max_lid_ho + 1u))
+            continue;
+        if (!count++)
+            *name = sw->p_node->print_desc;
     }
     return count;
 }
@@ -112,16 +117,19 @@ static uint32_t write_round(struct ibnue_plugin *plugin, unsigned number)
     return written;
 }
 
-/* Log that `missing` switches have not acknowledged the round after the first `done` rounds.  Request a heavy sweep,
+/* Log that `missing` switches, the first of them `name`, have not acknowledged the round after the first `done` rounds.
+ * Request a heavy sweep,
  * unless the previous update has stopped as well. */
-static void stop(struct ibnue_plugin *plugin, unsigned done, uint32_t missing)
+static void stop(struct ibnue_plugin *plugin, unsigned done, uint32_t missing, const char *name)
 {
     struct ibnue_rounds *rounds = &plugin->rounds;
     osm_subn_t *subn = &plugin->osm->subn;
 
     SAY(plugin, OSM_LOG_ERROR,
-        "ERR IBN10: %s: round %u of %u was not acknowledged by %u %s: the rest waits for the next sweep\n",
-        rounds->engine->name, done + 1, rounds->last, missing, ibnue_noun(missing, "switch", "switches"));
+        "ERR IBN10: %s: round %u of %u was not acknowledged by %u %s: %s%s; later rounds are not written, and the next"
+        " sweep reads the entries of the switches and continues\n",
+        rounds->engine->name, done + 1, rounds->last, missing, ibnue_noun(missing, "switch", "switches"), name,
+        missing > 1 ? ", ..." : "");
     /* A switch that never answers must not cause an endless sequence of sweeps.  So only one sweep is requested. */
     if (!plugin->stopped)
         subn->force_heavy_sweep = TRUE;
@@ -135,7 +143,8 @@ static void log_round(struct ibnue_plugin *plugin, unsigned done)
     char note[IBNUE_WHY] = "";
 
     if (ibnue_host_written(plugin->rounds.plan, done, note, IBNUE_WHY) != IBNUE_TOKEN)
-        SAY(plugin, OSM_LOG_ERROR, "ERR IBN11: the worker got no report of the rounds that are written: %s\n", note);
+        SAY(plugin, OSM_LOG_ERROR, "ERR IBN11: the worker got no report of the rounds that are written: %s; it comes with the next request\n",
+            note);
 }
 
 /* Write all rounds after the first one, which OpenSM has just written. */
@@ -143,13 +152,14 @@ void ibnue_rounds_go_on(struct ibnue_plugin *plugin)
 {
     struct ibnue_rounds *rounds = &plugin->rounds;
     uint32_t written = 0, missing = 0;
+    const char *name = "";
     unsigned done = 0;
     struct timespec start;
 
     if (!rounds->entry)
         return;
     clock_gettime(CLOCK_MONOTONIC, &start);
-    while (!osm_exit_flag && !(missing = not_acknowledged(plugin))) {
+    while (!osm_exit_flag && !(missing = not_acknowledged(plugin, &name))) {
         if (++done == 1)
             SAY(plugin, OSM_LOG_INFO, "%s: round 1 of %u: all but %u %s written and acknowledged\n",
                 rounds->engine->name, rounds->last, rounds->left, ibnue_noun(rounds->left, "entry is", "entries are"));
@@ -168,7 +178,7 @@ void ibnue_rounds_go_on(struct ibnue_plugin *plugin)
         wait_for_pending_transactions(&plugin->osm->stats);
     }
     if (missing)
-        stop(plugin, done, missing);
+        stop(plugin, done, missing, name);
     else
         plugin->stopped = 0;
     log_round(plugin, done);

@@ -120,7 +120,7 @@ static enum late take_late(struct ibnue_plugin *plugin, char *note)
     if (ibnue_wait_for_worker(plugin, note)) {
         if (plugin->asked.late)
             return STILL_LATE;
-        SAY(plugin, OSM_LOG_ERROR, "ERR IBN31: the late answer is lost: %s\n", note);
+        SAY(plugin, OSM_LOG_ERROR, "ERR IBN31: the late answer is lost, and the engine is asked again: %s\n", note);
         return NO_LATE_ANSWER;
     }
     if (!plugin->asked.engine || ibnue_memory_map(memory, memory->fd, memory->generation, memory->size, note))
@@ -142,7 +142,8 @@ static int fall_back(struct ibnue_engine *engine, const char *code, const char *
     }
     SAY(plugin, OSM_LOG_ERROR, "%s: %s routed nothing: %s\n", code, engine->name, why);
     if (what[0])
-        SAY(plugin, OSM_LOG_INFO, "%s keeps no tables: %s\n", engine->name, what);
+        SAY(plugin, OSM_LOG_INFO, "%s keeps no tables: %s%s\n", engine->name, what,
+            ibnue_another_follows(engine) ? "" : "; the switches keep their tables, and OpenSM answers no path queries");
     return -1;
 }
 

@@ -102,7 +102,7 @@ void ibnue_settle(struct ibnue_plugin *plugin)
     service = ibnue_service_hold(left->engine);
     if (bytes && service && service->switches == left->answer.switches &&
         set_hops(left->engine, &left->answer, bytes + left->answer.hops_at, service))
-        SAY(plugin, OSM_LOG_ERROR, "ERR IBNE: no memory for hop counts; multicast may not reach all members\n");
+        SAY(plugin, OSM_LOG_ERROR, "ERR IBNE: no memory for hop counts; multicast may not reach all members until the next sweep\n");
     ibnue_service_release(left->engine);
     CL_PLOCK_RELEASE(&plugin->osm->lock);
     ibnue_settle_taken(plugin);

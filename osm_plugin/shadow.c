@@ -44,5 +44,5 @@ void ibnue_shadow_look(struct ibnue_plugin *plugin)
     sequence = plugin->sequence;
     CL_PLOCK_RELEASE(&plugin->osm->lock);
     if (bad || ibnue_host_shadow_send(in_force, has_own_sls(plugin, ours), sequence, note, IBNUE_WHY) != IBNUE_TOKEN)
-        SAY(plugin, OSM_LOG_ERROR, "ERR IBN30: tables are not compared with those of the shadow engine: %s\n", note);
+        SAY(plugin, OSM_LOG_ERROR, "ERR IBN30: tables are not compared with those of the shadow engine; routing continues: %s\n", note);
 }

@@ -371,6 +371,7 @@ IBNUE_HIDDEN void ibnue_shadow_look(struct ibnue_plugin *plugin);
 IBNUE_HIDDEN void ibnue_last_keep(struct ibnue_plugin *plugin);
 IBNUE_HIDDEN uint8_t *ibnue_subnet_now(struct ibnue_plugin *plugin);
 IBNUE_HIDDEN int ibnue_same_subnet(const uint8_t *one, const uint8_t *other);
+IBNUE_HIDDEN int ibnue_another_follows(const struct ibnue_engine *engine);
 IBNUE_HIDDEN int ibnue_last_serve(struct ibnue_engine *engine, char *what);
 
 /* The functions of remains.c, declared next, find the entries of the last proven tables that are still valid after the
