@@ -1,9 +1,11 @@
 """Build of the C kernels.  The file pyproject.toml describes everything else about the distribution."""
 
 import fcntl
+import hashlib
 import os
 import runpy
 import shlex
+import shutil
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -34,10 +36,50 @@ def are_built() -> bool:
     return BUILT.exists() and BUILT.stat().st_mtime > max(source.stat().st_mtime for source in sources)
 
 
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold the lock of a file, which only one process at a time can hold."""
+    with path.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def digest_of(extension: Extension) -> str:
+    """Return a checksum of everything from which an extension module is built.
+
+    The generated C file, which is among the sources, contains the compiler flags. Only its folder depends on the build,
+    so the folders of files do not count.
+    """
+    digest = hashlib.sha256()
+    for path in map(Path, [*extension.sources, *extension.depends]):
+        digest.update(f"{path.name} {path.stat().st_size}\n".encode() + path.read_bytes())
+    return digest.hexdigest()
+
+
 class BuildWithAllCores(build_ext):
-    """Build of extension modules that compiles several C files at once, as many as the machine has cores."""
+    """Build of extension modules that compiles several C files at once, as many as the machine has cores.
+
+    If the environment variable ``IBNUE_KERNEL_CACHE`` names a folder, this folder keeps built modules. A module is then
+    copied from there instead of being compiled, if all sources, headers and flags are the same.
+    """
 
     def build_extension(self, extension: Extension) -> None:
+        """Provide an extension module: copy the module from the cache, or compile it."""
+        folder = os.environ.get("IBNUE_KERNEL_CACHE")
+        if not folder:
+            self.compile_extension(extension)
+            return
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        kept, target = Path(folder, digest_of(extension)), Path(self.get_ext_fullpath(extension.name))
+        with locked(Path(folder, "lock")):
+            if kept.exists():
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(kept, target)
+            else:
+                self.compile_extension(extension)
+                shutil.copyfile(target, kept)
+
+    def compile_extension(self, extension: Extension) -> None:
         """Compile and link an extension module."""
         compile_files = self.compiler.compile
 
@@ -55,16 +97,9 @@ PREFIX_MAP = shlex.quote(f"-ffile-prefix-map={Path.cwd()}=.")
 os.environ["CFLAGS"] = f"{os.environ.get('CFLAGS', '')} {PREFIX_MAP}".strip()
 
 
-@contextmanager
-def one_build_at_a_time() -> Iterator[None]:
-    """Wait until no other process builds from these sources, and let no other process start before the end."""
-    Path("build").mkdir(exist_ok=True)
-    with Path("build/lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-
-
-with one_build_at_a_time():
+# Builds from these sources exclude each other, because they write the same files.
+Path("build").mkdir(exist_ok=True)
+with locked(Path("build/lock")):
     tag = KERNEL_BUILD["wheel_tag"]()
     others = are_of_other_flags()
     # Several environments may install these sources as editable. The kernels fit any Python, so the environments can

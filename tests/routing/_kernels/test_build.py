@@ -57,6 +57,21 @@ def test_kernels_in_the_clone_are_built_again_wherever_their_objects_are(build):
     assert build(*mine) == (False, False)
 
 
+def test_kernels_of_the_same_sources_are_copied_from_the_cache(build, tmp_path):
+    """A compiler that always fails shows that nothing is compiled."""
+    cache = {"IBNUE_KERNEL_CACHE": str(tmp_path / "cache")}
+    assert build(**cache) == (True, False)
+    shutil.rmtree(tmp_path / "build")
+    assert build("--inplace", CC="false", **cache) == (True, False)
+    shutil.rmtree(tmp_path / "build")
+    with pytest.raises(subprocess.CalledProcessError):
+        build(IBNUE_SANITIZE="undefined", CC="false", **cache)
+    header = tmp_path / KERNELS / "csrc" / "one" / "one.h"
+    header.write_text(header.read_text() + "int ibn_previous(int number);\n")
+    with pytest.raises(subprocess.CalledProcessError):
+        build(CC="false", **cache)
+
+
 def test_the_wheel_is_for_every_python_from_the_oldest_on(build, tmp_path):
     build()
     command = [sys.executable, "setup.py", "-q", "bdist_wheel", "--dist-dir", "wheels"]
