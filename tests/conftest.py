@@ -1,3 +1,5 @@
+import contextlib
+import fcntl
 import gc
 import signal
 from importlib.metadata import entry_points
@@ -11,12 +13,31 @@ _INSTALLED = any(entry.name == "ibnue_lab" for entry in entry_points(group="pyte
 pytest_plugins = [] if _INSTALLED else ["ibsim_fixtures.pytest_plugin"]
 
 
+@contextlib.contextmanager
+def after_the_first_process(config):
+    """Let one process of a run pass at once, and all others when the first one has left.
+
+    The first process compiles the test files, and the others load what it has stored.  All of them together would
+    compile each file several times.
+    """
+    if "workerinput" not in vars(config) or not hasattr(config, "cache"):
+        yield
+        return
+    with (config.cache.mkdir("collection") / "lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            fcntl.flock(lock, fcntl.LOCK_SH)
+        yield
+
+
 @pytest.hookimpl(wrapper=True)
-def pytest_collection():
+def pytest_collection(session):
     """Collect the tests without a search for garbage, and never visit them in a later search."""
     gc.disable()
     try:
-        return (yield)
+        with after_the_first_process(session.config):
+            return (yield)
     finally:
         gc.freeze()
         gc.enable()
