@@ -101,7 +101,12 @@ class SlowAdaptive(Sources):
                 function(*args)
             for _, function, args in sorted(self.late.pop(self.now, []), key=lambda event: event[0]):
                 function(*args)
-            for d in range(self.net.devices):
+            order = list(range(self.net.devices))
+            if self.opt.scheme == CONCURRENT:
+                order.sort(key=lambda d: number(key_of(self.opt.seed, 10, d), self.now))
+            else:
+                self.shuffle(order)
+            for d in order:
                 (self.serve_switch if d < self.net.switches else self.serve_ca)(d)
         self.now = until
 

@@ -122,3 +122,11 @@ def test_loops_are_found_and_resolved(size):
     assert found[Scheme.CONCURRENT].totals()["diverted"] > 20
     assert found[Scheme.CONCURRENT].totals()["delivered"] > 20
     assert found[Scheme.NONE].totals()["delivered"] == 0 < found[Scheme.BUBBLE].totals()["delivered"]
+
+
+def test_two_switches_that_want_one_spare_buffer():
+    """In this network, two switches find in one tick that a spare buffer of a common neighbour is free."""
+    rng, scheme, packet = random.Random(110), Scheme.CONCURRENT, 100
+    rng.choice([64, 100, 256])  # the packet size is the first draw of this seed
+    network = any_network(rng, scheme, -(-packet // 64))
+    both(network, any_traffic(rng, network, packet), any_behaviour(rng, scheme, network), stops=(3000,))

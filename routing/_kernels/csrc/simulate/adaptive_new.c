@@ -43,6 +43,7 @@ static void make_room(ibn_adaptive *sim, const ibn_sim_traffic *traffic)
     sim->out_first = copy(sim, NULL, 4LL * (sim->devices + 1));
     sim->at_port = copy(sim, NULL, 4LL * 256 * sim->devices);
     sim->touched = copy(sim, NULL, 4LL * sim->devices);
+    sim->turns = copy(sim, NULL, (int64_t)sizeof *sim->turns * sim->devices);
     sim->order = copy(sim, NULL, 4LL * 256 * sim->vls);
     sim->rank = copy(sim, NULL, 8LL * 256 * sim->vls);
     sim->flow = copy(sim, NULL, (int64_t)sizeof *sim->flow * sim->flows);
@@ -150,7 +151,7 @@ void ibn_simulate_adaptive_free(ibn_adaptive *sim)
         sim->choice,    sim->lid_channel, sim->lid_column, sim->lid_switch, sim->flow,
         sim->by_device, sim->lists,       sim->trace,      sim->event,      sim->later,
         sim->touched,   sim->order,       sim->rank,       sim->packet,     sim->ping,
-        sim->recovery_next, sim->recovery_rank,
+        sim->recovery_next, sim->recovery_rank, sim->turns,
     };
     for (unsigned i = 0; i < sizeof parts / sizeof *parts; i++)
         free(parts[i]);

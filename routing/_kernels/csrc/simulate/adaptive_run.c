@@ -3,7 +3,8 @@
  *
  * The result does not depend on the order in which the events of a tick were scheduled.  Events of the kinds before
  * AV_LATER (in the enum of internal/adaptive.h) may be handled in any order.  Events of AV_LATER and of the kinds after
- * it are sorted.  Devices do not compete with each other within a tick. */
+ * it are sorted.  Devices are served in random order, because switches compete for the spare buffers of their neighbours
+ * (scheme CONCURRENT). */
 #include "simulate/internal/adaptive.h"
 
 #include <stdlib.h>
@@ -138,6 +139,37 @@ static int64_t earliest(const ibn_adaptive *sim, int64_t until)
     return first;
 }
 
+static int compare_turns(const void *left, const void *right)
+{
+    const ibn_turn *a = left, *b = right;
+    return (a->number > b->number) - (a->number < b->number);
+}
+
+/* Serve the devices that events of this tick concern.
+ *
+ * Switches compete for the spare buffers of their neighbours (scheme CONCURRENT).  In this case, the order of service is
+ * random.  A fixed order would give a spare buffer to the same switch each time. */
+static void serve(ibn_adaptive *sim)
+{
+    for (int32_t i = 0; i < sim->touches && sim->options.scheme == SCHEME_CONCURRENT; i++) {
+        int32_t d = sim->touched[i];
+        uint64_t key = ibn_simulate_key(sim->options.seed, 10, (uint64_t)d);
+        sim->turns[i] = (ibn_turn){ibn_simulate_number(key, (uint64_t)sim->now), d};
+    }
+    if (sim->options.scheme == SCHEME_CONCURRENT) {
+        qsort(sim->turns, (size_t)sim->touches, sizeof *sim->turns, compare_turns);
+        for (int32_t i = 0; i < sim->touches; i++)
+            sim->touched[i] = sim->turns[i].device;
+    }
+    for (int32_t i = 0; i < sim->touches; i++) {
+        ibn_simulate_adaptive_serve(sim, sim->touched[i]);
+        /* The field `touched` is cleared only after the device was served.  A CA that is served prepares its next
+         * packet, which lists the CA again if `touched` is 0.  This would be useless, because its channel is busy now. */
+        sim->device[sim->touched[i]].touched = 0;
+    }
+    sim->touches = 0;
+}
+
 /* Run until tick `until` is reached, `events` events are handled, or the simulation ends.  With `stop_at_standstill`,
  * also stop when packets are in flight but no pending event can move data.  Return 1 if memory runs out, else 0.
  *
@@ -175,14 +207,7 @@ int ibn_simulate_adaptive_run(ibn_adaptive *sim, int64_t until, int64_t events, 
         }
         sim->now++;
         happen(sim);
-        for (int32_t i = 0; i < sim->touches; i++) {
-            ibn_simulate_adaptive_serve(sim, sim->touched[i]);
-            /* The field `touched` is cleared only after the device was served.  A CA that is served prepares its next
-             * packet, which lists the CA again if `touched` is 0.  This would be useless, because its channel is busy
-             * now. */
-            sim->device[sim->touched[i]].touched = 0;
-        }
-        sim->touches = 0;
+        serve(sim);
         if (sim->failed)
             return 1;
     }

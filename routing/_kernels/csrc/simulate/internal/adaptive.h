@@ -133,6 +133,12 @@ typedef struct {
         next;        /* next ping in the list of unused pings, or IBN_NONE */
 } ibn_ping;
 
+/* A device that has to be served in this tick. */
+typedef struct {
+    uint64_t number; /* random number of the device in this tick; a device with a smaller number is served earlier */
+    int32_t device;  /* the device */
+} ibn_turn;
+
 /* State of a simulation with adaptive routing. */
 struct ibn_adaptive {
     int32_t devices, /* number of devices: the switches come first, followed by CAs and routers */
@@ -181,6 +187,7 @@ struct ibn_adaptive {
         later_room;       /* number of events for which `later` has room */
     int32_t *touched,     /* [devices] devices that have to be served in this tick */
         touches;          /* number of devices in `touched` */
+    ibn_turn *turns;      /* [devices] the devices of `touched` while they are being sorted (scheme CONCURRENT) */
     int32_t *order;       /* [256 x vls] input VCs of the switch that is being served, in the order of service */
     int64_t *rank;        /* [256 x vls] sort key of each VC in `order`, smallest first */
     ibn_packet *packet;   /* [packets_made] packets of the simulation, and unused packets */
