@@ -30,6 +30,8 @@ FLOW_FIELDS = (
 LOG_FIELDS = ("time", "kind", "a", "b", "c", "d")
 PACKET_FIELDS = ("flow", "lid", "vc", "out_vc", "blocks", "since", "headed")
 VLARB_WIDTH = 260
+ADAPTIVE = b"adaptive"
+"""Name of the mechanism that makes switches adaptive."""
 MECHANISM_NAME = 16
 """Length in bytes of a mechanism's name in :attr:`OptionArrays.mechanism_names`."""
 
@@ -126,7 +128,13 @@ class Handle(SimulationHandle):
     def __init__(self, network: NetworkArrays, options: OptionArrays, traffic: TrafficArrays) -> None:
         sizes = {"arbiters": len(options.vlarb), "mechanisms": len(options.mechanism_names)}
         super().__init__(network, options, traffic, **sizes)
+        # The wait-for graph of adaptive switches also has a vertex for each of the two spare buffers of each switch.
+        adaptive = bytes(ADAPTIVE) in (bytes(name).rstrip(b"\0") for name in options.mechanism_names)
+        self._spares = 2 * network.switches if adaptive else 0
         self._tables = {"lft": network.lft.shape, "sl2vl": network.sl2vl.shape, "sl": network.sl.shape}
+
+    def _vertices(self) -> int:
+        return super()._vertices() + self._spares
 
     def log(self, start: int = 0) -> Ints:
         """Return the log of drops, breakers and link faults from row ``start`` on: int64[n, 6], columns ``LOG_FIELDS``.

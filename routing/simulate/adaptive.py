@@ -21,23 +21,30 @@ Source: Pinkston, Deadlock characterization and resolution in interconnection ne
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from routing._kernels.adaptive import CHANNEL_COUNTERS, AdaptiveArrays, AdaptiveHandle
 from routing.deadlock.waitfor import WaitFor
-from routing.errors import KernelError, OptionError
+from routing.errors import OptionError
 from routing.port_groups import Rule
 from routing.simulate.bounds import LONGEST, is_int_in
 from routing.simulate.escape import FAR, check_escape, injection_points
+from routing.simulate.mechanisms.base import Mechanism
 from routing.simulate.network import Network, data_vls
 from routing.simulate.next_channels import grouped_channels, shortest_channels
-from routing.simulate.options import MOST_SEED, Arbitration
+from routing.simulate.options import Arbitration, Remedies, Switching
 from routing.simulate.recovery_paths import recovery_channels, switch_ranks
-from routing.simulate.simulation_base import SimulationBase
-from routing.simulate.traffic import Process, Traffic, traffic_arrays
+from routing.simulate.run import Simulation
+from routing.simulate.traffic import Process, Traffic
+
+TOTALS = ("escapes", "seized", "pings", "loops", "bubbles", "sheltered", "relayed", "diverted", "deflected")
+"""Totals of adaptive switches, in the order of the kernel's results.
+
+The numbers of packets that each channel has sent without credits follow these totals.
+"""
 
 
 class Scheme(enum.IntEnum):
@@ -66,8 +73,8 @@ class Scheme(enum.IntEnum):
 
 
 @dataclass(frozen=True)
-class Adaptive:
-    """Options of adaptive routing; all times are in ticks.
+class Adaptive(Mechanism):
+    """Options of adaptive switches; all times are in ticks.
 
     Attributes
     ----------
@@ -103,6 +110,9 @@ class Adaptive:
         Random seed of traffic and pings.
     """
 
+    name: ClassVar[str] = "adaptive"
+    keeps_tables: ClassVar[bool] = True
+
     scheme: Scheme = Scheme.NONE
     arbitration: Arbitration = Arbitration.ROUND_ROBIN
     ca_vls: int = 1
@@ -114,6 +124,70 @@ class Adaptive:
     sample: int = 8
     step: int = 1
     seed: int = 1
+
+    def numbers(self, network: Network, traffic: Traffic) -> npt.NDArray[np.int64]:
+        """Return the settings of :func:`adaptive_arrays` as one array.
+
+        Raises
+        ------
+        OptionError
+            See :func:`adaptive_arrays`.
+        """
+        arrays = adaptive_arrays(network, self)
+        parts = [np.ravel(getattr(arrays, field.name)) for field in fields(arrays)]
+        return np.concatenate(parts).astype(np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class AdaptiveArrays:
+    """Settings of adaptive switches, in the order in which the kernel reads them.
+
+    Attributes
+    ----------
+    scheme
+        Scheme against deadlock, a :class:`Scheme`.
+    adaptive_vls
+        Number A of adaptive VLs.  VLs 0 to A - 1 can be used on any shortest path; escape VL n is VL A + n.
+    ca_vls, stay, detect, repeat, lasts, hold, sample, step
+        See :class:`Adaptive`.
+    columns
+        Number of destinations for which ``choice`` differs: one for each switch, or one for each LID.
+    enter_sl, enter_port
+        uint8[S, L] and uint8[S]: SL of a packet that enters the escape VLs (or, with port groups, the fabric) at a
+        switch, and the in-port under which SL2VL is read for the packet.
+    lid_column
+        int32[L]: number of the destination to which a LID belongs, or -1.
+    lid_channel
+        int32[L]: channel from the last switch to the end port that owns each LID, or -1.
+    choice_first, choice
+        int32[S x columns + 1] and int32[...]: ``choice`` lists the channels by which packets may leave a switch, and
+        ``choice_first`` holds where the channels of each switch and destination begin.  The pair (switch, destination)
+        has the index switch x columns + destination.
+    recovery_next, recovery_rank
+        int32[2, S, S] and int32[S], empty without concurrent recovery: channel by which a packet in a spare buffer of a
+        switch continues to each last switch, or -1; and position of each switch in an order.  Channels to later
+        switches lead to spare buffers 1, and channels to earlier switches lead to spare buffers 0.
+    """
+
+    scheme: int
+    adaptive_vls: int
+    ca_vls: int
+    stay: int
+    detect: int
+    repeat: int
+    lasts: int
+    hold: int
+    sample: int
+    step: int
+    columns: int
+    enter_sl: npt.NDArray[np.uint8]
+    enter_port: npt.NDArray[np.uint8]
+    lid_column: npt.NDArray[np.int32]
+    lid_channel: npt.NDArray[np.int32]
+    choice_first: npt.NDArray[np.int32]
+    choice: npt.NDArray[np.int32]
+    recovery_next: npt.NDArray[np.int32]
+    recovery_rank: npt.NDArray[np.int32]
 
 
 def _lid_channels(network: Network) -> npt.NDArray[np.int32]:
@@ -160,9 +234,8 @@ def adaptive_arrays(network: Network, adaptive: Adaptive) -> AdaptiveArrays:
             raise OptionError(f"{name} is {getattr(adaptive, name)!r} ticks", remedy="use 1 to 2^58")
     if not isinstance(adaptive.scheme, Scheme):
         raise OptionError(f"{adaptive.scheme!r} is not a scheme", remedy="use a Scheme")
-    in_order = adaptive.arbitration in (Arbitration.ROUND_ROBIN, Arbitration.ARRIVAL)
-    if not in_order or not is_int_in(adaptive.seed, 0, MOST_SEED):
-        raise OptionError("adaptive routing serves inputs in turn or by arrival, with a seed from 0 on")
+    if adaptive.arbitration not in (Arbitration.ROUND_ROBIN, Arbitration.ARRIVAL):
+        raise OptionError("adaptive routing serves inputs in turn or by arrival")
     if not is_int_in(adaptive.ca_vls, 1, network.vls):
         raise OptionError(f"CAs cannot send on {adaptive.ca_vls} VLs of {network.vls}")
     count = adaptive_vls_of(network, adaptive)
@@ -178,21 +251,19 @@ def adaptive_arrays(network: Network, adaptive: Adaptive) -> AdaptiveArrays:
         adaptive_vls=count,
         ca_vls=adaptive.ca_vls,
         stay=int(adaptive.stay),
-        by_arrival=int(adaptive.arbitration is Arbitration.ARRIVAL),
-        seed=adaptive.seed,
         detect=adaptive.detect,
         repeat=adaptive.repeat,
         lasts=adaptive.lasts,
         hold=adaptive.hold,
         sample=adaptive.sample,
         step=adaptive.step,
+        columns=allowed.columns,
         enter_sl=enter_sl,
         enter_port=enter_port,
-        columns=allowed.columns,
         lid_column=allowed.lid_column,
+        lid_channel=_lid_channels(network),
         choice_first=allowed.first,
         choice=allowed.channel,
-        lid_channel=_lid_channels(network),
         recovery_next=recovery_channels(network) if recovers else np.zeros(0, np.int32),
         recovery_rank=switch_ranks(network) if recovers else np.zeros(0, np.int32),
     )
@@ -209,72 +280,31 @@ def _check_reach(network: Network, traffic: Traffic) -> None:
             raise OptionError(f"flow {number}: no path leads to one of its destinations")
 
 
-@dataclass(frozen=True, eq=False)
-class AdaptiveCounters:
-    """Counters of every channel of a simulation with adaptive routing, int64[N] each.
+class AdaptiveSimulation(Simulation):
+    """Simulation with adaptive switches.  :func:`simulate_adaptive` makes it.
 
     Attributes
     ----------
-    xmit_bytes, xmit_pkts
-        Bytes and packets sent.
-    saved
-        Packets that were sent without credit to a spare buffer or to their CA (schemes TOKEN and CONCURRENT).
-    """
-
-    xmit_bytes: npt.NDArray[np.int64]
-    xmit_pkts: npt.NDArray[np.int64]
-    saved: npt.NDArray[np.int64]
-
-
-class AdaptiveSimulation(SimulationBase):
-    """Simulation with adaptive routing.  :func:`simulate_adaptive` makes it.
-
-    Attributes
-    ----------
-    network, traffic, adaptive
-        Arguments of :func:`simulate_adaptive`.
+    adaptive
+        Argument of :func:`simulate_adaptive`.
     """
 
     def __init__(self, network: Network, traffic: Traffic, adaptive: Adaptive) -> None:
-        self.network = network
-        self.traffic = traffic
         self.adaptive = adaptive
-        arrays = adaptive_arrays(network, adaptive)
-        super().__init__(AdaptiveHandle(network.arrays, arrays, traffic_arrays(network, traffic)))
+        switching = Switching(adaptive.arbitration, speedup=0, seed=adaptive.seed)
+        super().__init__(network, traffic, switching, Remedies(), (adaptive,))
 
-    def check(self) -> None:
-        """Raise KernelError unless every packet and every block of credit is accounted for.
+    def totals(self) -> dict[str, int]:
+        """Return the totals of the simulation by name, with those of the adaptive switches (:data:`TOTALS`)."""
+        results = self.results_of(self.adaptive)[: len(TOTALS)]
+        return super().totals() | dict(zip(TOTALS, results.tolist(), strict=True))
 
-        Two sums are checked.  For packets: sent = delivered + in flight.  For the blocks of every virtual channel:
-        credits + blocks in the buffer + blocks on the wire + credits on the wire = buffer size.  The blocks in the
-        buffer must also equal the size of the packets in the queue.
+    def saved(self) -> npt.NDArray[np.int64]:
+        """Return int64[N]: packets that each channel has sent without credits, to a spare buffer or to their CA.
+
+        Only the schemes TOKEN and CONCURRENT send without credits.
         """
-        totals = self.totals()
-        lost = totals["injected"] - totals["delivered"] - totals["in_flight"]
-        if lost or totals["broken_vcs"]:
-            raise KernelError(
-                f"the simulation lost count at tick {totals['now']}: {lost} packets,"
-                f" {totals['broken_vcs']} virtual channels"
-            )
-
-    def counters(self) -> AdaptiveCounters:
-        """Return the counters of all channels of the simulation."""
-        rows = self._handle.channels()
-        return AdaptiveCounters(*(rows[:, n] for n in range(len(CHANNEL_COUNTERS))))
-
-    def virtual_channels(self) -> npt.NDArray[np.int64]:
-        """Return the buffer state of every virtual channel, in blocks of 64 bytes.
-
-        The result is int64[N, V, 5] for N channels and V VLs.  ``routing._kernels.adaptive.VC_FIELDS`` names the
-        columns.
-        """
-        return self._handle.virtual_channels()
-
-    def flows(self) -> npt.NDArray[np.int64]:
-        """Return the counters of all flows: int64[F, 8], with columns named in
-        ``routing._kernels.adaptive.FLOW_FIELDS``.
-        """
-        return self._handle.flows()
+        return self.results_of(self.adaptive)[len(TOTALS) :]
 
     def wait_graph(self) -> WaitFor:
         """Return the wait-for graph of the queues at the present tick.

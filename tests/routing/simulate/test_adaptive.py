@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from sim_cases import flows_along, torus_dor
 
-from routing._kernels.adaptive import VC_FIELDS
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
 from routing.errors import OptionError
@@ -141,8 +140,7 @@ def test_every_packet_of_an_exchange_arrives(scheme):
     assert stop.reason is StopReason.FINISHED
     assert simulation.totals()["delivered"] == 16 * 15 * 20
     vcs = simulation.virtual_channels()
-    credit, returning, buffer = (vcs[..., VC_FIELDS.index(name)] for name in ("credits", "returning", "buffer"))
-    np.testing.assert_array_equal(credit + returning, buffer)  # the last credits are still on the wires
+    np.testing.assert_array_equal(vcs.credits + vcs.returning, vcs.buffer)  # the last credits are still on the wires
     assert simulation.wait_graph().can_move.all()
 
 
@@ -231,7 +229,7 @@ def test_on_a_tree_it_needs_no_scheme():
         ({"detect": 0}, "detect is 0 ticks"),
         ({"ca_vls": 5}, "CAs cannot send on 5 VLs of 4"),
         ({"arbitration": Arbitration.RANDOM}, "in turn or by arrival"),
-        ({"seed": -1}, "a seed from 0 on"),
+        ({"seed": -1}, "seed is -1"),
     ],
 )
 def test_what_cannot_be(how, problem):

@@ -3,25 +3,28 @@
 
 /* Return whether a mark reserves the next free room on channel c.  A ping sets a mark for one packet.  The mark has no
  * effect once this packet has left by another channel. */
-int ibn_simulate_adaptive_marked(const ibn_adaptive *sim, int32_t c)
+int ibn_simulate_adaptive_marked(const ibn_sim *sim, int32_t c)
 {
-    const ibn_mark *mark = &sim->channel[c].mark;
-    return mark->until > sim->now
-           && (ibn_simulate_adaptive_serial(sim, ibn_simulate_adaptive_shown(sim, mark->from)) == mark->packet
-               || ibn_simulate_adaptive_serial(sim, sim->device[sim->channel[c].src].spare[0]) == mark->packet);
+    const ibn_mark *mark = &sim->adaptive->mark[c];
+    if (mark->until <= sim->now)
+        return 0;
+    int32_t head = ibn_simulate_adaptive_shown(sim, mark->from);
+    int32_t spare = sim->adaptive->device[sim->channel[c].src].spare[0];
+    return ibn_simulate_adaptive_serial(sim, head) == mark->packet
+           || ibn_simulate_adaptive_serial(sim, spare) == mark->packet;
 }
 
 /* Return whether a mark reserves the next free room on channel c for a packet other than p. */
-int ibn_simulate_adaptive_for_other(const ibn_adaptive *sim, int32_t c, int32_t p)
+int ibn_simulate_adaptive_for_other(const ibn_sim *sim, int32_t c, int32_t p)
 {
-    return ibn_simulate_adaptive_marked(sim, c) && sim->channel[c].mark.packet != ibn_simulate_adaptive_serial(sim, p);
+    return ibn_simulate_adaptive_marked(sim, c) && sim->adaptive->mark[c].packet != ibn_simulate_adaptive_serial(sim, p);
 }
 
 /* Return the VL of packet p if packets keep their VL (scheme GROUPS), else 0.  In scheme GROUPS, the VL follows from
  * the SL that the source CA has set. */
-int32_t ibn_simulate_adaptive_first_vl(const ibn_adaptive *sim, int32_t p)
+int32_t ibn_simulate_adaptive_first_vl(const ibn_sim *sim, int32_t p)
 {
-    return sim->options.scheme == SCHEME_GROUPS ? sim->sl2vl[sim->packet[p].sl] : 0;
+    return sim->adaptive->scheme == SCHEME_GROUPS ? sim->sl2vl[sim->packet[p].sl] : 0;
 }
 
 /* Return the VC with the most credits among VC `best` and the VCs of channel c on VLs below `vls`.  If packets keep
@@ -29,14 +32,14 @@ int32_t ibn_simulate_adaptive_first_vl(const ibn_adaptive *sim, int32_t p)
  *
  * Of several VCs with equal credits, `best` or else the VC on the lowest VL is returned.  The result is IBN_NONE if
  * packet p needs more credits than any of these VCs has. */
-int32_t ibn_simulate_adaptive_better(const ibn_adaptive *sim, int32_t best, int32_t c, int32_t vls, int32_t p)
+int32_t ibn_simulate_adaptive_better(const ibn_sim *sim, int32_t best, int32_t c, int32_t vls, int32_t p)
 {
-    int32_t most = best == IBN_NONE ? sim->packet[p].blocks - 1 : sim->vc[best].credits;
+    int32_t most = best == IBN_NONE ? sim->packet[p].blocks - 1 : ibn_simulate_credits(&sim->vc[best]);
     int32_t first = ibn_simulate_adaptive_first_vl(sim, p),
-            end = sim->options.scheme == SCHEME_GROUPS ? first + 1 : vls;
+            end = sim->adaptive->scheme == SCHEME_GROUPS ? first + 1 : vls;
     for (int32_t l = c * sim->vls + first; l < c * sim->vls + end; l++) {
-        if (sim->vc[l].credits > most) {
-            most = sim->vc[l].credits;
+        if (ibn_simulate_credits(&sim->vc[l]) > most) {
+            most = ibn_simulate_credits(&sim->vc[l]);
             best = l;
         }
     }
@@ -44,16 +47,16 @@ int32_t ibn_simulate_adaptive_better(const ibn_adaptive *sim, int32_t best, int3
 }
 
 /* Return whether the queue of VC `from` holds packets that came to their switch on an escape VL from another switch. */
-static int on_escape(const ibn_adaptive *sim, int32_t from)
+static int on_escape(const ibn_sim *sim, int32_t from)
 {
-    return from != IBN_NONE && sim->vc[from].vl >= sim->options.adaptive_vls
-           && sim->channel[sim->vc[from].channel].from_switch;
+    return from != IBN_NONE && from % sim->vls >= sim->adaptive->adaptive_vls
+           && ibn_simulate_channel_of(sim, from)->from_switch;
 }
 
 /* Return whether packets in the queue of VC `from` may continue only on escape VLs. */
-int ibn_simulate_adaptive_only_escape(const ibn_adaptive *sim, int32_t from)
+int ibn_simulate_adaptive_only_escape(const ibn_sim *sim, int32_t from)
 {
-    return sim->options.stay && on_escape(sim, from);
+    return sim->adaptive->stay && on_escape(sim, from);
 }
 
 /* Return the VC on an escape VL by which the tables route a packet from switch s.  *sl receives the packet's SL from
@@ -61,25 +64,26 @@ int ibn_simulate_adaptive_only_escape(const ibn_adaptive *sim, int32_t from)
  *
  * A packet that is on an escape VL already keeps its SL, and its in-port is used for SL2VL.  Any other packet is
  * treated as if it came from a CA of the switch. */
-int32_t ibn_simulate_adaptive_escape(const ibn_adaptive *sim, int32_t p, int32_t from, int32_t s, uint8_t *sl)
+int32_t ibn_simulate_adaptive_escape(const ibn_sim *sim, int32_t p, int32_t from, int32_t s, uint8_t *sl)
 {
     const ibn_packet *packet = &sim->packet[p];
     int stays = on_escape(sim, from), port = sim->lft[(int64_t)s * sim->lids + packet->lid];
-    int in = stays ? sim->channel[sim->vc[from].channel].dst_port : sim->enter_port[s];
-    *sl = stays ? packet->sl : sim->enter_sl[(int64_t)s * sim->lids + packet->lid];
+    int in = stays ? ibn_simulate_channel_of(sim, from)->dst_port : sim->adaptive->enter_port[s];
+    *sl = stays ? packet->sl : sim->adaptive->enter_sl[(int64_t)s * sim->lids + packet->lid];
     int64_t row = sim->sl2vl_ports ? ((int64_t)s * sim->sl2vl_ports + in) * sim->sl2vl_ports + port : 0;
-    return sim->at_port[s * 256 + port] * sim->vls + sim->options.adaptive_vls + sim->sl2vl[row * 16 + *sl];
+    return sim->at_port[s * 256 + port] * sim->vls + sim->adaptive->adaptive_vls + sim->sl2vl[row * 16 + *sl];
 }
 
 /* Return whether packet p, on its last channel, goes to a CA that has to send the packet again. */
-int ibn_simulate_adaptive_is_relayed(const ibn_adaptive *sim, int32_t p)
+int ibn_simulate_adaptive_is_relayed(const ibn_sim *sim, int32_t p)
 {
-    return sim->options.scheme == SCHEME_RELAY && sim->lid_channel[sim->packet[p].lid] != sim->packet[p].channel;
+    const ibn_packet *packet = &sim->packet[p];
+    return sim->adaptive->scheme == SCHEME_RELAY && sim->adaptive->lid_channel[packet->lid] != packet->channel;
 }
 
 /* Return a VC to a CA of switch s that can relay the head packet of VC `from` now, or IBN_NONE.  The packet must be a
  * suspect (ibn_simulate_adaptive_mark_suspects).  The first CA with a free channel is chosen. */
-static int32_t to_relay(const ibn_adaptive *sim, int32_t p, int32_t from, int32_t s)
+static int32_t to_relay(const ibn_sim *sim, int32_t p, int32_t from, int32_t s)
 {
     if (!ibn_simulate_adaptive_is_suspect(sim, p, from))
         return IBN_NONE;
@@ -97,45 +101,45 @@ static int32_t to_relay(const ibn_adaptive *sim, int32_t p, int32_t from, int32_
  * `from` is the VC whose queue holds the packet, or IBN_NONE if the packet is in the spare buffer.  The VC with the
  * most credits is chosen.  If VCs have equal credits, the VC that is found first is chosen.  The search begins one
  * channel further on after every packet that the switch sends. */
-int32_t ibn_simulate_adaptive_choose(const ibn_adaptive *sim, int32_t p, int32_t from)
+int32_t ibn_simulate_adaptive_choose(const ibn_sim *sim, int32_t p, int32_t from)
 {
     const ibn_packet *packet = &sim->packet[p];
     int32_t s = sim->channel[packet->channel].dst, best = IBN_NONE, count;
     if (sim->lid_switch[packet->lid] == s) {
-        int32_t c = sim->lid_channel[packet->lid];
+        int32_t c = sim->adaptive->lid_channel[packet->lid];
         return sim->channel[c].busy > sim->now ? IBN_NONE : ibn_simulate_adaptive_better(sim, IBN_NONE, c, sim->vls, p);
     }
     const int32_t *choice = ibn_simulate_adaptive_choices(sim, s, p, &count);
-    int32_t start = (int32_t)(sim->device[s].sends % (uint32_t)count);
+    int32_t start = (int32_t)(sim->adaptive->device[s].sends % (uint32_t)count);
     for (int32_t i = 0; i < count && !ibn_simulate_adaptive_only_escape(sim, from); i++) {
         int32_t c = choice[start + i < count ? start + i : start + i - count];
         if (sim->channel[c].busy <= sim->now && !ibn_simulate_adaptive_for_other(sim, c, p))
-            best = ibn_simulate_adaptive_better(sim, best, c, sim->options.adaptive_vls, p);
+            best = ibn_simulate_adaptive_better(sim, best, c, sim->adaptive->adaptive_vls, p);
     }
-    if (best == IBN_NONE && sim->options.scheme == SCHEME_RELAY)
+    if (best == IBN_NONE && sim->adaptive->scheme == SCHEME_RELAY)
         return to_relay(sim, p, from, s);
-    if (best != IBN_NONE || sim->options.scheme != SCHEME_ESCAPE)
+    if (best != IBN_NONE || sim->adaptive->scheme != SCHEME_ESCAPE)
         return best;
     uint8_t sl;
     int32_t l = ibn_simulate_adaptive_escape(sim, p, from, s, &sl);
-    int fits = sim->channel[sim->vc[l].channel].busy <= sim->now && sim->vc[l].credits >= packet->blocks;
+    int fits = ibn_simulate_channel_of(sim, l)->busy <= sim->now && ibn_simulate_credits(&sim->vc[l]) >= packet->blocks;
     return fits ? l : IBN_NONE;
 }
 
 /* Return the channel by which the packet that holds the token can leave switch s now, or IBN_NONE.  The channel leads
  * to the packet's CA, or to a switch whose spare buffer is free. */
-int32_t ibn_simulate_adaptive_choose_saved(const ibn_adaptive *sim, int32_t p, int32_t s)
+int32_t ibn_simulate_adaptive_choose_saved(const ibn_sim *sim, int32_t p, int32_t s)
 {
     int32_t count;
     if (sim->lid_switch[sim->packet[p].lid] == s) {
-        int32_t c = sim->lid_channel[sim->packet[p].lid];
+        int32_t c = sim->adaptive->lid_channel[sim->packet[p].lid];
         return sim->channel[c].busy > sim->now ? IBN_NONE : c;
     }
     const int32_t *choice = ibn_simulate_adaptive_choices(sim, s, p, &count);
-    int32_t start = (int32_t)(sim->device[s].sends % (uint32_t)count);
+    int32_t start = (int32_t)(sim->adaptive->device[s].sends % (uint32_t)count);
     for (int32_t i = 0; i < count; i++) {
         int32_t c = choice[(start + i) % count];
-        if (sim->channel[c].busy <= sim->now && sim->device[sim->channel[c].dst].spare_state[0] == SPARE_FREE)
+        if (sim->channel[c].busy <= sim->now && sim->adaptive->device[sim->channel[c].dst].spare_state[0] == SPARE_FREE)
             return c;
     }
     return IBN_NONE;

@@ -1,84 +1,69 @@
 /* Adaptive routing: move packets from their source CA through switches to their destination CA. */
 #include "simulate/internal/adaptive.h"
+#include "simulate/internal/flow.h"
+#include "simulate/internal/queue.h"
+
+#include <stdlib.h>
 
 /* Number by which the sort key of a suspect is smaller; it exceeds every tick and number of an input VC. */
 #define IBN_SUSPECTS_FIRST (INT64_C(1) << 60)
 
 /* Put packet p, whose head can be forwarded now, into the queue of its VC at the switch.  A packet without a VC is
  * already in the spare buffer, which becomes ready to send. */
-void ibn_simulate_adaptive_arrive(ibn_adaptive *sim, int32_t p)
+static void arrive(ibn_sim *sim, int32_t p)
 {
     ibn_packet *packet = &sim->packet[p];
-    int32_t s = sim->channel[packet->channel].dst;
+    int32_t s = sim->channel[packet->channel].dst, l = packet->vc;
     ibn_simulate_adaptive_touch(sim, s);
-    if (packet->vc == IBN_NONE) {
-        sim->device[s].spare_state[ibn_simulate_adaptive_spare_of(sim, s, p)] = SPARE_READY;
+    packet->ready = sim->now;
+    if (l == IBN_NONE) {
+        sim->adaptive->device[s].spare_state[ibn_simulate_adaptive_spare_of(sim, s, p)] = SPARE_READY;
         return;
     }
-    ibn_adaptive_vc *vc = &sim->vc[packet->vc];
-    vc->flying -= packet->blocks;
-    vc->held += packet->blocks;
-    packet->next = IBN_NONE;
-    if (vc->queue.head == IBN_NONE) {
-        vc->queue.head = p;
-        vc->since = sim->now;
-    } else {
-        sim->packet[vc->queue.tail].next = p;
-    }
-    vc->queue.tail = p;
+    sim->vc[l].flying -= packet->blocks;
+    sim->vc[l].held += packet->blocks;
+    if (ibn_simulate_append(sim, &sim->watch[l].hidden, p))
+        sim->adaptive->input[l].since = sim->now;
 }
 
 /* Make the next packet in the queue of VC l the head packet, because the previous packet has left the buffer
  * completely. */
-void ibn_simulate_adaptive_show(ibn_adaptive *sim, int32_t l)
+static void show(ibn_sim *sim, int32_t l)
 {
-    sim->vc[l].leaving = 0;
-    sim->vc[l].since = sim->now;
-    ibn_simulate_adaptive_touch(sim, ibn_simulate_adaptive_at_switch(sim, l));
+    sim->watch[l].busy_input = 0;
+    sim->adaptive->input[l].since = sim->now;
+    ibn_simulate_adaptive_touch(sim, ibn_simulate_channel_of(sim, l)->dst);
 }
 
 /* Remove the head packet from the queue of VC l.  The tail of the packet leaves the buffer at tick `end`. */
-void ibn_simulate_adaptive_take(ibn_adaptive *sim, int32_t l, int64_t end)
+void ibn_simulate_adaptive_take(ibn_sim *sim, int32_t l, int64_t end)
 {
-    ibn_adaptive_vc *vc = &sim->vc[l];
-    const ibn_packet *packet = &sim->packet[vc->queue.head];
-    vc->queue.head = packet->next;
-    vc->suspect = -1;
-    vc->leaving = 1;
-    vc->held -= packet->blocks;
-    vc->returning += packet->blocks;
-    ibn_simulate_adaptive_at(sim, end, AV_SHOW, l, 0);
-    ibn_simulate_adaptive_at(sim, end + sim->channel[vc->channel].wire, AV_CREDIT, l, packet->blocks);
-}
-
-/* Return the tick at which the tail of a packet will have left, if the channel begins to send the packet now.
- *
- * The remaining fraction of a tick is carried over to the channel's next packet.  The tail of the packet cannot leave
- * before it has arrived. */
-int64_t ibn_simulate_adaptive_end(ibn_adaptive_channel *channel, const ibn_packet *packet, int64_t now)
-{
-    int64_t work = packet->bytes * channel->cost + channel->carry, length = work >> IBN_COST_BITS;
-    int64_t end = now + (length ? length : 1);
-    channel->carry = (int32_t)(work & ((1 << IBN_COST_BITS) - 1));
-    return packet->tail > end ? packet->tail : end;
+    ibn_watch *watch = &sim->watch[l];
+    const ibn_packet *packet = &sim->packet[watch->hidden.head];
+    watch->hidden.head = packet->next;
+    watch->busy_input = 1;
+    sim->adaptive->input[l].suspect = -1;
+    sim->vc[l].held -= packet->blocks;
+    ibn_simulate_at(sim, end, EV_EXPOSE, l, 0);
+    ibn_simulate_give_back(sim, l / sim->vls, l, packet->blocks, end, 0);
 }
 
 /* Account for packet p, which leaves device d until tick `end`.
  *
  * The packet leaves the queue of VC `from`.  If `from` is IBN_NONE, it leaves the spare buffer (if d is a switch) or
  * its source (if d is a CA). */
-static void leave(ibn_adaptive *sim, int32_t p, int32_t from, int32_t d, int64_t end)
+static void leave(ibn_sim *sim, int32_t p, int32_t from, int32_t d, int64_t end)
 {
     ibn_packet *packet = &sim->packet[p];
     if (from != IBN_NONE) {
         ibn_simulate_adaptive_take(sim, from, end);
     } else if (d < sim->switches) {
         int k = ibn_simulate_adaptive_spare_of(sim, d, p);
-        sim->device[d].spare_state[k] = SPARE_LEAVING;
-        sim->device[d].spare[k] = IBN_NONE;
+        sim->adaptive->device[d].spare_state[k] = SPARE_LEAVING;
+        sim->adaptive->device[d].spare[k] = IBN_NONE;
         /* The neighbours learn that the spare buffer is free after the packet has left and the cable delay has
          * passed. */
-        ibn_simulate_adaptive_at(sim, end + sim->channel[packet->channel].wire, AV_SPARE, d, k);
+        ibn_simulate_at(sim, end + sim->channel[packet->channel].wire, EV_SPARE, d, k);
     } else if (packet->channel == IBN_NONE) { /* Relayed packets were counted when they were first sent. */
         sim->injected++;
         sim->injected_bytes += packet->bytes;
@@ -90,44 +75,45 @@ static void leave(ibn_adaptive *sim, int32_t p, int32_t from, int32_t d, int64_t
  *
  * If l is IBN_NONE, the packet is sent without credits, either to the spare buffer of the next switch or to the
  * packet's CA. */
-void ibn_simulate_adaptive_send(ibn_adaptive *sim, int32_t p, int32_t from, int32_t c, int32_t l)
+void ibn_simulate_adaptive_send(ibn_sim *sim, int32_t p, int32_t from, int32_t c, int32_t l)
 {
-    ibn_adaptive_channel *channel = &sim->channel[c];
+    ibn_channel *channel = &sim->channel[c];
     ibn_packet *packet = &sim->packet[p];
-    int64_t end = ibn_simulate_adaptive_end(channel, packet, sim->now);
+    int64_t end = ibn_simulate_send_end(channel, packet, sim->now);
     leave(sim, p, from, channel->src, end);
     channel->busy = end;
     channel->bytes += packet->bytes;
     channel->packets++;
-    sim->device[channel->src].sends++;
+    sim->adaptive->device[channel->src].sends++;
     sim->hops++;
     sim->last_move = sim->now;
     if (l != IBN_NONE) {
-        sim->vc[l].credits -= packet->blocks;
+        sim->vc[l].fctbs += (uint32_t)packet->blocks;
         sim->vc[l].flying += packet->blocks;
-        if (channel->mark.packet == packet->headed)
-            channel->mark.until = -1;
+        sim->vc[l].sent = end;
+        if (sim->adaptive->mark[c].packet == packet->headed)
+            sim->adaptive->mark[c].until = -1;
     } else {
-        channel->saved++;
+        sim->adaptive->saved[c]++;
         if (channel->to_switch) {
             int k = ibn_simulate_adaptive_spare_after(sim, c);
-            sim->device[channel->dst].spare_state[k] = SPARE_TAKEN;
-            sim->device[channel->dst].spare[k] = p;
+            sim->adaptive->device[channel->dst].spare_state[k] = SPARE_TAKEN;
+            sim->adaptive->device[channel->dst].spare[k] = p;
         }
     }
     packet->vc = l;
     packet->channel = c;
     packet->tail = end + channel->wire;
-    ibn_simulate_adaptive_at(sim, end, AV_FREE, c, 0);
+    ibn_simulate_at(sim, end, EV_FREE, c, 0);
     if (channel->to_switch)
-        ibn_simulate_adaptive_at(sim, sim->now + channel->hop, AV_ARRIVE, p, 0);
+        ibn_simulate_at(sim, sim->now + channel->hop, EV_ARRIVE, p, 0);
     else
-        ibn_simulate_adaptive_at(sim, packet->tail, AV_DELIVER, p, 0);
+        ibn_simulate_at(sim, packet->tail, EV_DELIVER, p, 0);
 }
 
 /* Send the packet that holds the token from switch s to the next switch or to its CA.  The token is released when the
  * packet is sent to its CA. */
-static void serve_holder(ibn_adaptive *sim, int32_t s, int32_t p, int32_t from)
+static void serve_holder(ibn_sim *sim, int32_t s, int32_t p, int32_t from)
 {
     int32_t c = ibn_simulate_adaptive_choose_saved(sim, p, s);
     if (c == IBN_NONE)
@@ -135,36 +121,36 @@ static void serve_holder(ibn_adaptive *sim, int32_t s, int32_t p, int32_t from)
     ibn_simulate_adaptive_send(sim, p, from, c, IBN_NONE);
     if (sim->channel[c].to_switch)
         return;
-    sim->holder = IBN_NONE;
-    ibn_simulate_adaptive_at(sim, sim->now + sim->channel[c].wire + sim->options.step, AV_TOKEN, s, 0);
+    sim->adaptive->holder = IBN_NONE;
+    ibn_simulate_at(sim, sim->now + sim->channel[c].wire + sim->adaptive->step, EV_SIGNAL, s, 0);
 }
 
 /* Send a packet from switch s if the packet can leave now.  The packet is the head packet of VC `from`, or is in the
  * spare buffer if `from` is IBN_NONE.
  *
  * Return 1 if the packet was sent, else 0.  For the packet that holds the token, 0 is returned in any case. */
-static int serve_packet(ibn_adaptive *sim, int32_t s, int32_t p, int32_t from)
+static int serve_packet(ibn_sim *sim, int32_t s, int32_t p, int32_t from)
 {
-    if (p == sim->holder) {
+    if (p == sim->adaptive->holder) {
         serve_holder(sim, s, p, from);
         return 0;
     }
-    int recovers = sim->options.scheme == SCHEME_CONCURRENT;
+    int recovers = sim->adaptive->scheme == SCHEME_CONCURRENT;
     int32_t l = recovers && from == IBN_NONE ? IBN_NONE : ibn_simulate_adaptive_choose(sim, p, from);
     if (l == IBN_NONE && recovers)
         return ibn_simulate_adaptive_send_on_recovery(sim, s, p, from);
-    if (l == IBN_NONE && sim->options.scheme == SCHEME_DEFLECT)
+    if (l == IBN_NONE && sim->adaptive->scheme == SCHEME_DEFLECT)
         l = ibn_simulate_adaptive_deflect(sim, p, from, s);
     if (l == IBN_NONE)
         return 0;
-    const ibn_adaptive_vc *vc = &sim->vc[l];
-    if (vc->vl >= sim->options.adaptive_vls && sim->channel[vc->channel].to_switch) {
+    int32_t c = l / sim->vls;
+    if (l % sim->vls >= sim->adaptive->adaptive_vls && sim->channel[c].to_switch) {
         uint8_t sl;
         ibn_simulate_adaptive_escape(sim, p, from, s, &sl);
         sim->packet[p].sl = sl;
-        sim->escapes++;
+        sim->adaptive->escapes++;
     }
-    ibn_simulate_adaptive_send(sim, p, from, vc->channel, l);
+    ibn_simulate_adaptive_send(sim, p, from, c, l);
     return 1;
 }
 
@@ -173,19 +159,19 @@ static int serve_packet(ibn_adaptive *sim, int32_t s, int32_t p, int32_t from)
  * The packet that holds the token is served before all other packets, and with deflection, suspects are served before
  * packets that are not suspects.  Otherwise packets are served in the order of arrival or in round robin.  Round robin
  * begins at input VC number `turn` of the `inputs` input VCs; `number` is the number of VC l among them. */
-static int64_t rank_of(const ibn_adaptive *sim, int32_t l, int32_t turn, int32_t inputs, int32_t number)
+static int64_t rank_of(const ibn_sim *sim, int32_t l, int32_t turn, int32_t inputs, int32_t number)
 {
     int32_t p = ibn_simulate_adaptive_shown(sim, l), after = number < turn ? number - turn + inputs : number - turn;
-    if (p == sim->holder)
+    if (p == sim->adaptive->holder)
         return -1;
-    int64_t rank = sim->options.by_arrival ? sim->vc[l].since : after;
-    int first = sim->options.scheme == SCHEME_DEFLECT && ibn_simulate_adaptive_is_suspect(sim, p, l);
+    int64_t rank = sim->options.arbitration == ARBITER_ARRIVAL ? sim->adaptive->input[l].since : after;
+    int first = sim->adaptive->scheme == SCHEME_DEFLECT && ibn_simulate_adaptive_is_suspect(sim, p, l);
     return first ? rank - IBN_SUSPECTS_FIRST : rank;
 }
 
-/* Fill sim->order with the input VCs of switch s that have a head packet, in the order of service.  Return the number
+/* Fill sim->adaptive->order with the input VCs of switch s that have a head packet, in the order of service.  Return the number
  * of these VCs. */
-static int32_t in_order(ibn_adaptive *sim, int32_t s)
+static int32_t in_order(ibn_sim *sim, int32_t s)
 {
     int32_t count = 0, inputs = (sim->out_first[s + 1] - sim->out_first[s]) * sim->vls;
     for (int32_t n = 0; n < inputs; n++) {
@@ -193,37 +179,36 @@ static int32_t in_order(ibn_adaptive *sim, int32_t s)
         int32_t l = sim->channel[sim->out_first[s] + number / sim->vls].reverse * sim->vls + number % sim->vls;
         if (ibn_simulate_adaptive_shown(sim, l) == IBN_NONE)
             continue;
-        int64_t rank = rank_of(sim, l, sim->device[s].turn, inputs, number);
-        for (; at > 0 && sim->rank[at - 1] > rank; at--) {
-            sim->order[at] = sim->order[at - 1];
-            sim->rank[at] = sim->rank[at - 1];
+        int64_t rank = rank_of(sim, l, sim->adaptive->device[s].turn, inputs, number);
+        for (; at > 0 && sim->adaptive->rank[at - 1] > rank; at--) {
+            sim->adaptive->order[at] = sim->adaptive->order[at - 1];
+            sim->adaptive->rank[at] = sim->adaptive->rank[at - 1];
         }
-        sim->order[at] = l;
-        sim->rank[at] = rank;
+        sim->adaptive->order[at] = l;
+        sim->adaptive->rank[at] = rank;
         count++;
     }
     return count;
 }
 
 /* Return the number of VC l among the input VCs of its switch, which round robin uses. */
-static int32_t input_number(const ibn_adaptive *sim, int32_t l)
+static int32_t input_number(const ibn_sim *sim, int32_t l)
 {
-    const ibn_adaptive_channel *channel = &sim->channel[sim->vc[l].channel];
-    return (channel->reverse - sim->out_first[channel->dst]) * sim->vls + sim->vc[l].vl;
+    return ibn_simulate_channel_of(sim, l)->in_index * sim->vls + l % sim->vls;
 }
 
 /* Serve the spare buffers of switch s, and after them each queue of the switch once.  Return the number of packets
  * sent. */
-static int serve_once(ibn_adaptive *sim, int32_t s)
+static int serve_once(ibn_sim *sim, int32_t s)
 {
-    ibn_adaptive_device *device = &sim->device[s];
+    ibn_device *device = &sim->adaptive->device[s];
     int served = 0, turned = 0;
     for (int k = IBN_SPARES - 1; k >= 0; k--)
         if (device->spare_state[k] == SPARE_READY)
             served += serve_packet(sim, s, device->spare[k], IBN_NONE);
     int32_t count = in_order(sim, s), inputs = (sim->out_first[s + 1] - sim->out_first[s]) * sim->vls;
     for (int32_t i = 0; i < count; i++) {
-        int32_t l = sim->order[i];
+        int32_t l = sim->adaptive->order[i];
         if (!serve_packet(sim, s, ibn_simulate_adaptive_shown(sim, l), l))
             continue;
         served++;
@@ -237,114 +222,152 @@ static int serve_once(ibn_adaptive *sim, int32_t s)
  *
  * With pings, the switch is served until no packet moves any more.  If a packet leaves that has a mark on another
  * channel, the mark loses its effect, and this channel has room for other packets. */
-static void serve_switch(ibn_adaptive *sim, int32_t s)
+static void serve_switch(ibn_sim *sim, int32_t s)
 {
-    while (serve_once(sim, s) && sim->options.scheme == SCHEME_BUBBLE)
+    while (serve_once(sim, s) && sim->adaptive->scheme == SCHEME_BUBBLE)
         ;
 }
 
 /* Send the first packet that CA d relays, if a VL has room for it. */
-static void send_relayed(ibn_adaptive *sim, int32_t d)
+static void send_relayed(ibn_sim *sim, int32_t d)
 {
-    int32_t p = sim->device[d].relay.head, c = sim->channel[sim->packet[p].channel].reverse;
+    int32_t p = sim->adaptive->device[d].relay.head, c = sim->channel[sim->packet[p].channel].reverse;
     int32_t l = sim->channel[c].busy > sim->now ? IBN_NONE
-                                                : ibn_simulate_adaptive_better(sim, IBN_NONE, c, sim->options.ca_vls, p);
+                                                : ibn_simulate_adaptive_better(sim, IBN_NONE, c, sim->adaptive->ca_vls, p);
     if (l == IBN_NONE)
         return;
-    sim->device[d].relay.head = sim->packet[p].next;
+    sim->adaptive->device[d].relay.head = sim->packet[p].next;
     ibn_simulate_adaptive_send(sim, p, IBN_NONE, c, l);
 }
 
 /* Send packets of CA d.  Packets that the CA relays come before all others.  The flows of the CA are served in round
  * robin.  A packet takes the VL with the most credits among the VLs on which CAs send. */
-static void serve_ca(ibn_adaptive *sim, int32_t d)
+static void serve_ca(ibn_sim *sim, int32_t d)
 {
-    ibn_adaptive_device *device = &sim->device[d];
+    ibn_device *device = &sim->adaptive->device[d];
     int32_t turn = device->turn;
     if (device->relay.head != IBN_NONE) {
         send_relayed(sim, d);
         return;
     }
     for (int32_t i = 0; i < device->flows; i++) {
-        int32_t number = (turn + i) % device->flows, f = sim->by_device[device->flows_first + number];
+        int32_t number = (turn + i) % device->flows, f = sim->adaptive->by_device[device->flows_first + number];
         int32_t p = sim->flow[f].head, c = sim->flow[f].channel;
         if (p == IBN_NONE || sim->channel[c].busy > sim->now)
             continue;
-        int32_t l = ibn_simulate_adaptive_better(sim, IBN_NONE, c, sim->options.ca_vls, p);
+        int32_t l = ibn_simulate_adaptive_better(sim, IBN_NONE, c, sim->adaptive->ca_vls, p);
         if (l == IBN_NONE)
             continue;
         ibn_simulate_adaptive_send(sim, p, IBN_NONE, c, l);
         device->turn = (number + 1) % device->flows;
         sim->flow[f].head = IBN_NONE;
-        ibn_simulate_adaptive_prepare(sim, f);
+        if (sim->hooks & IBN_HOOK_SENT)
+            ibn_simulate_on_sent(sim, p);
+        ibn_simulate_prepare(sim, f);
     }
 }
 
-/* Send all packets of switch or CA d that can leave now. */
-void ibn_simulate_adaptive_serve(ibn_adaptive *sim, int32_t d)
+static int compare_turns(const void *left, const void *right)
 {
-    if (d < sim->switches)
-        serve_switch(sim, d);
-    else
-        serve_ca(sim, d);
+    const ibn_turn *a = left, *b = right;
+    return (a->number > b->number) - (a->number < b->number);
 }
 
-/* Store a packet that has reached a CA in order to be sent again. */
-static void relay(ibn_adaptive *sim, int32_t p)
+/* Serve the devices that events of this tick concern.
+ *
+ * Switches compete for the spare buffers of their neighbours (scheme CONCURRENT).  In this case, the order of service is
+ * random.  A fixed order would give a spare buffer to the same switch each time. */
+void ibn_simulate_adaptive_serve(ibn_sim *sim)
 {
-    int32_t d = sim->channel[sim->packet[p].channel].dst;
-    ibn_fifo *queue = &sim->device[d].relay;
-    sim->packet[p].next = IBN_NONE;
-    if (queue->head == IBN_NONE)
-        queue->head = p;
-    else
-        sim->packet[queue->tail].next = p;
-    queue->tail = p;
-    sim->relayed++;
-    ibn_simulate_adaptive_touch(sim, d);
+    ibn_adaptive *model = sim->adaptive;
+    if (model->scheme == SCHEME_CONCURRENT) {
+        for (int32_t i = 0; i < model->turns_taken; i++) {
+            uint64_t key = ibn_simulate_key(sim->options.seed, 10, (uint64_t)model->turns[i].device);
+            model->turns[i].number = ibn_simulate_number(key, (uint64_t)sim->now);
+        }
+        qsort(model->turns, (size_t)model->turns_taken, sizeof *model->turns, compare_turns);
+    }
+    for (int32_t i = 0; i < model->turns_taken; i++) {
+        int32_t d = model->turns[i].device;
+        if (d < sim->switches)
+            serve_switch(sim, d);
+        else
+            serve_ca(sim, d);
+        /* The field `touched` is cleared only now.  A CA that is served prepares its next packet, which lists the CA
+         * again if `touched` is 0.  This would be useless, because its channel is busy now. */
+        model->touched[d] = 0;
+    }
+    model->turns_taken = 0;
 }
 
-/* Deliver packet p, whose tail has reached its CA.  From now on, the credits of the packet are returning to its
- * sender. */
-void ibn_simulate_adaptive_deliver(ibn_adaptive *sim, int32_t p)
+/* Deliver packet p, whose tail has reached its CA, or let a CA that relays it store it in order to send it again. */
+static void deliver(ibn_sim *sim, int32_t p)
 {
     const ibn_packet *packet = &sim->packet[p];
     if (packet->vc != IBN_NONE) {
         sim->vc[packet->vc].flying -= packet->blocks;
-        sim->vc[packet->vc].returning += packet->blocks;
-        ibn_simulate_adaptive_at(sim, sim->now + sim->channel[packet->channel].wire, AV_CREDIT, packet->vc,
-                                 packet->blocks);
+        ibn_simulate_give_back(sim, packet->channel, packet->vc, packet->blocks, sim->now, 0);
     }
-    if (ibn_simulate_adaptive_is_relayed(sim, p)) {
-        relay(sim, p);
+    if (!ibn_simulate_adaptive_is_relayed(sim, p)) {
+        ibn_simulate_got(sim, p);
         return;
     }
-    ibn_simulate_flow_got(&sim->flow[packet->flow], packet, sim->now, sim->latencies);
-    if (ibn_simulate_flow_opens(&sim->flow[packet->flow]))
-        ibn_simulate_adaptive_at(sim, sim->now + 1, AV_INJECT, packet->flow, 0);
-    sim->delivered++;
-    sim->delivered_bytes += packet->bytes;
-    ibn_simulate_adaptive_free_packet(sim, p);
+    int32_t d = sim->channel[packet->channel].dst;
+    ibn_simulate_append(sim, &sim->adaptive->device[d].relay, p);
+    sim->adaptive->relayed++;
+    ibn_simulate_adaptive_touch(sim, d);
 }
 
-/* Put the next packet of flow f at the port of its CA.  If the next message of the flow is not due yet, schedule an
- * event for its due time instead. */
-void ibn_simulate_adaptive_prepare(ibn_adaptive *sim, int32_t f)
+/* Let packet p of a flow wait at the port of its CA. */
+void ibn_simulate_adaptive_offer(ibn_sim *sim, int32_t p)
 {
-    ibn_flow *flow = &sim->flow[f];
-    int next = ibn_simulate_flow_next(flow, sim->lists, sim->trace, sim->now);
-    if (next == FLOW_LATER)
-        ibn_simulate_adaptive_at(sim, flow->due, AV_INJECT, f, 0);
-    if (next != FLOW_NOW)
-        return;
-    int32_t p = ibn_simulate_adaptive_new_packet(sim);
-    if (p == IBN_NONE)
-        return;
     ibn_packet *packet = &sim->packet[p];
-    ibn_simulate_flow_cut(flow, f, packet, p, sim->now);
-    packet->next = IBN_NONE;
-    int32_t s = sim->channel[flow->channel].dst;
-    packet->sl = s < sim->switches ? sim->enter_sl[(int64_t)s * sim->lids + packet->lid] : 0;
-    packet->headed = (int64_t)f << 40 | (flow->sent_packets & 0xFFFFFFFFFF);
-    ibn_simulate_adaptive_touch(sim, sim->channel[flow->channel].src);
+    const ibn_flow *flow = &sim->flow[packet->flow];
+    const ibn_channel *channel = &sim->channel[flow->channel];
+    const uint8_t *enter_sl = sim->adaptive->enter_sl;
+    packet->sl = channel->to_switch ? enter_sl[(int64_t)channel->dst * sim->lids + packet->lid] : 0;
+    packet->headed = (int64_t)packet->flow << 40 | (flow->sent_packets & 0xFFFFFFFFFF);
+    ibn_simulate_adaptive_touch(sim, channel->src);
+}
+
+/* Record that spare buffer k of a switch is free.  The neighbours of the switch are served, because their packets may
+ * wait for this buffer. */
+static void free_spare(ibn_sim *sim, int32_t s, int32_t k)
+{
+    sim->adaptive->device[s].spare_state[k] = SPARE_FREE;
+    for (int32_t c = sim->out_first[s]; c < sim->out_first[s + 1]; c++)
+        ibn_simulate_adaptive_touch(sim, sim->channel[c].dst);
+}
+
+/* Handle an event of a kind that the models of switches handle differently. */
+void ibn_simulate_adaptive_handle(ibn_sim *sim, int kind, int32_t subject, int32_t value)
+{
+    switch (kind) {
+    case EV_CREDIT:
+        sim->vc[subject].fccl += (uint32_t)value;
+        sim->vc[subject].returning -= value;
+        ibn_simulate_adaptive_touch(sim, ibn_simulate_channel_of(sim, subject)->src);
+        break;
+    case EV_ARRIVE:
+        arrive(sim, subject);
+        break;
+    case EV_DELIVER:
+        deliver(sim, subject);
+        break;
+    case EV_FREE:
+    case EV_EXPIRE:
+        ibn_simulate_adaptive_touch(sim, sim->channel[subject].src);
+        break;
+    case EV_EXPOSE:
+        show(sim, subject);
+        break;
+    case EV_SPARE:
+        free_spare(sim, subject, value);
+        break;
+    case EV_SIGNAL:
+        ibn_simulate_adaptive_signal(sim, subject, value);
+        break;
+    default:
+        ibn_simulate_adaptive_sample(sim);
+    }
 }

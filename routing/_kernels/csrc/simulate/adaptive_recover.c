@@ -9,35 +9,66 @@
  * Source: Pinkston, Deadlock characterization and resolution in interconnection networks, section 13.3.1 D. */
 #include "simulate/internal/adaptive.h"
 
+#include <stdlib.h>
+
+/* Add a ping to the list of unused pings. */
+static void free_ping(ibn_adaptive *model, int32_t ping)
+{
+    model->ping[ping].next = model->ping_free;
+    model->ping_free = ping;
+}
+
+/* Return an unused ping.  Return IBN_NONE if memory runs out. */
+static int32_t new_ping(ibn_sim *sim)
+{
+    ibn_adaptive *model = sim->adaptive;
+    if (model->ping_free == IBN_NONE) {
+        int32_t made = model->pings_made, room = made ? 2 * made : 1024;
+        ibn_ping *larger = realloc(model->ping, (size_t)room * sizeof *larger);
+        if (!larger) {
+            sim->failed = 1;
+            return IBN_NONE;
+        }
+        model->ping = larger;
+        model->pings_made = room;
+        for (int32_t n = made; n < room; n++)
+            free_ping(model, n);
+    }
+    int32_t n = model->ping_free;
+    model->ping_free = model->ping[n].next;
+    return n;
+}
+
 /* Return whether the head packet of VC l has waited longer than the detection time, so that it may be deadlocked. */
-static int stuck(const ibn_adaptive *sim, int32_t l)
+static int stuck(const ibn_sim *sim, int32_t l)
 {
     int32_t p = ibn_simulate_adaptive_shown(sim, l);
-    return p != IBN_NONE && sim->now - sim->vc[l].since >= sim->options.detect;
+    return p != IBN_NONE && sim->now - sim->adaptive->input[l].since >= sim->adaptive->detect;
 }
 
 /* Handle the arrival of the token at switch s.  The head packet that has waited longest gets the token, if it has
  * waited longer than the detection time.  Otherwise the token moves on to the next switch. */
-void ibn_simulate_adaptive_token(ibn_adaptive *sim, int32_t s)
+static void token(ibn_sim *sim, int32_t s)
 {
+    const ibn_input *input = sim->adaptive->input;
     int32_t oldest = IBN_NONE;
     for (int32_t c = sim->out_first[s]; c < sim->out_first[s + 1]; c++) {
         int32_t first = sim->channel[c].reverse * sim->vls;
         for (int32_t l = first; l < first + sim->vls; l++)
-            if (stuck(sim, l) && (oldest == IBN_NONE || sim->vc[l].since < sim->vc[oldest].since))
+            if (stuck(sim, l) && (oldest == IBN_NONE || input[l].since < input[oldest].since))
                 oldest = l;
     }
     if (oldest == IBN_NONE) {
-        ibn_simulate_adaptive_at(sim, sim->now + sim->options.step, AV_TOKEN, s + 1 < sim->switches ? s + 1 : 0, 0);
+        ibn_simulate_at(sim, sim->now + sim->adaptive->step, EV_SIGNAL, s + 1 < sim->switches ? s + 1 : 0, 0);
         return;
     }
-    sim->holder = ibn_simulate_adaptive_shown(sim, oldest);
-    sim->seized++;
+    sim->adaptive->holder = ibn_simulate_adaptive_shown(sim, oldest);
+    sim->adaptive->seized++;
     ibn_simulate_adaptive_touch(sim, s);
 }
 
 /* Return a random number from 0 to count - 1.  Each ping has its own stream of random numbers. */
-static int32_t draw(const ibn_adaptive *sim, ibn_ping *ping, int32_t count)
+static int32_t draw(const ibn_sim *sim, ibn_ping *ping, int32_t count)
 {
     uint64_t number =
         ibn_simulate_number(ibn_simulate_key(sim->options.seed, 8, (uint64_t)ping->id), (uint64_t)ping->step++) >> 32;
@@ -45,10 +76,10 @@ static int32_t draw(const ibn_adaptive *sim, ibn_ping *ping, int32_t count)
 }
 
 /* Return whether channel c has enough credits for packet p on some VL. */
-static int has_room(const ibn_adaptive *sim, int32_t c, int32_t p)
+static int has_room(const ibn_sim *sim, int32_t c, int32_t p)
 {
     for (int32_t l = c * sim->vls; l < (c + 1) * sim->vls; l++)
-        if (sim->vc[l].credits >= sim->packet[p].blocks)
+        if (ibn_simulate_credits(&sim->vc[l]) >= sim->packet[p].blocks)
             return 1;
     return 0;
 }
@@ -57,7 +88,7 @@ static int has_room(const ibn_adaptive *sim, int32_t c, int32_t p)
  *
  * If one of these channels has room for the packet, or if the switch is the last one of the packet's path, return
  * IBN_NONE. */
-static int32_t one_ahead(const ibn_adaptive *sim, int32_t s, int32_t p, ibn_ping *ping)
+static int32_t one_ahead(const ibn_sim *sim, int32_t s, int32_t p, ibn_ping *ping)
 {
     int32_t count;
     if (sim->lid_switch[sim->packet[p].lid] == s)
@@ -70,14 +101,14 @@ static int32_t one_ahead(const ibn_adaptive *sim, int32_t s, int32_t p, ibn_ping
 }
 
 /* Return the channel that the ping with identifier `id` has marked for the head packet of VC l, or IBN_NONE. */
-static int32_t marked_ahead(const ibn_adaptive *sim, int32_t l, int64_t id)
+static int32_t marked_ahead(const ibn_sim *sim, int32_t l, int64_t id)
 {
-    int32_t count, p = ibn_simulate_adaptive_shown(sim, l), s = ibn_simulate_adaptive_at_switch(sim, l);
+    int32_t count, p = ibn_simulate_adaptive_shown(sim, l), s = ibn_simulate_channel_of(sim, l)->dst;
     if (p == IBN_NONE || sim->lid_switch[sim->packet[p].lid] == s)
         return IBN_NONE;
     const int32_t *choice = ibn_simulate_adaptive_choices(sim, s, p, &count);
     for (int32_t i = 0; i < count; i++) {
-        const ibn_mark *mark = &sim->channel[choice[i]].mark;
+        const ibn_mark *mark = &sim->adaptive->mark[choice[i]];
         if (ibn_simulate_adaptive_marked(sim, choice[i]) && mark->ping == id && mark->from == l)
             return choice[i];
     }
@@ -86,13 +117,13 @@ static int32_t marked_ahead(const ibn_adaptive *sim, int32_t l, int64_t id)
 
 /* Mark channel c for the head packet of VC l, and send ping `number` along channel c.  `locked` is stored in the mark.
  * Return 1. */
-static int mark_and_go(ibn_adaptive *sim, int32_t number, int32_t c, int32_t l, int locked)
+static int mark_and_go(ibn_sim *sim, int32_t number, int32_t c, int32_t l, int locked)
 {
-    int64_t until = sim->now + (locked ? sim->options.hold : sim->options.lasts);
+    int64_t until = sim->now + (locked ? sim->adaptive->hold : sim->adaptive->lasts);
     int64_t packet = ibn_simulate_adaptive_serial(sim, ibn_simulate_adaptive_shown(sim, l));
-    sim->channel[c].mark = (ibn_mark){sim->ping[number].id, until, packet, l, locked};
-    ibn_simulate_adaptive_at(sim, until, AV_EXPIRE, c, 0);
-    ibn_simulate_adaptive_at(sim, sim->now + sim->channel[c].hop, AV_PING, c, number);
+    sim->adaptive->mark[c] = (ibn_mark){sim->adaptive->ping[number].id, until, packet, l, locked};
+    ibn_simulate_at(sim, until, EV_EXPIRE, c, 0);
+    ibn_simulate_at(sim, sim->now + sim->channel[c].hop, EV_SIGNAL, c, number);
     return 1;
 }
 
@@ -101,19 +132,19 @@ static int mark_and_go(ibn_adaptive *sim, int32_t number, int32_t c, int32_t l, 
  * The ping marks a channel for which the head packet of VC l waits, and continues along this channel.  If the ping has
  * marked this channel before, it has found a cycle.  In this case, the ping goes around the cycle a second time to lock
  * the marks of the cycle. */
-static int trace(ibn_adaptive *sim, int32_t l, int32_t number)
+static int trace(ibn_sim *sim, int32_t l, int32_t number)
 {
-    ibn_ping *ping = &sim->ping[number];
+    ibn_ping *ping = &sim->adaptive->ping[number];
     int32_t p = ibn_simulate_adaptive_shown(sim, l),
-            ahead = one_ahead(sim, ibn_simulate_adaptive_at_switch(sim, l), p, ping);
+            ahead = one_ahead(sim, ibn_simulate_channel_of(sim, l)->dst, p, ping);
     if (ahead == IBN_NONE)
         return 0;
-    const ibn_mark *mark = &sim->channel[ahead].mark;
+    const ibn_mark *mark = &sim->adaptive->mark[ahead];
     int there = ibn_simulate_adaptive_marked(sim, ahead), closes = there && mark->ping == ping->id;
     if (there && (mark->locked || mark->ping > ping->id))
         return 0; /* The ping ends at a channel whose mark is locked or was set by a ping with a larger identifier. */
     if (closes) {
-        sim->loops++;
+        sim->adaptive->loops++;
         ping->phase = 1;
         ping->closer = l;
         ping->culprit = sim->packet[p].headed;
@@ -125,16 +156,16 @@ static int trace(ibn_adaptive *sim, int32_t l, int32_t number)
  *
  * The room that the packet leaves is the bubble.  The bubble moves around the cycle until it reaches the VC for which
  * the packet waits. */
-static void shelter(ibn_adaptive *sim, int32_t l)
+static void shelter(ibn_sim *sim, int32_t l)
 {
-    const ibn_adaptive_channel *channel = &sim->channel[sim->vc[l].channel];
+    const ibn_channel *channel = ibn_simulate_channel_of(sim, l);
     int32_t p = ibn_simulate_adaptive_shown(sim, l), s = channel->dst;
     int64_t length = sim->packet[p].bytes * channel->cost >> IBN_COST_BITS, end = sim->now + (length ? length : 1);
     ibn_simulate_adaptive_take(sim, l, end > sim->packet[p].tail ? end : sim->packet[p].tail);
     sim->packet[p].vc = IBN_NONE;
-    sim->device[s].spare[0] = p;
-    sim->device[s].spare_state[0] = SPARE_READY;
-    sim->bubbles++;
+    sim->adaptive->device[s].spare[0] = p;
+    sim->adaptive->device[s].spare_state[0] = SPARE_READY;
+    sim->adaptive->bubbles++;
     sim->last_move = sim->now;
     ibn_simulate_adaptive_touch(sim, s);
 }
@@ -143,16 +174,16 @@ static void shelter(ibn_adaptive *sim, int32_t l)
  * continues.
  *
  * When the ping returns to the VC where it found the cycle, the head packet of this VC moves to a spare buffer. */
-static int lock(ibn_adaptive *sim, int32_t c, int32_t number)
+static int lock(ibn_sim *sim, int32_t c, int32_t number)
 {
-    ibn_ping *ping = &sim->ping[number];
+    ibn_ping *ping = &sim->adaptive->ping[number];
     for (int32_t l = c * sim->vls; l < (c + 1) * sim->vls; l++) {
         int32_t ahead = marked_ahead(sim, l, ping->id);
         if (ahead == IBN_NONE)
             continue;
         if (l == ping->closer) {
-            if (sim->channel[ahead].mark.packet == ping->culprit
-                && sim->device[sim->channel[c].dst].spare_state[0] == SPARE_FREE)
+            if (sim->adaptive->mark[ahead].packet == ping->culprit
+                && sim->adaptive->device[sim->channel[c].dst].spare_state[0] == SPARE_FREE)
                 shelter(sim, l);
             return 0;
         }
@@ -163,7 +194,7 @@ static int lock(ibn_adaptive *sim, int32_t c, int32_t number)
 
 /* Choose at random a VC of channel c whose head packet has waited longer than the detection time.  Return IBN_NONE if
  * the channel has no such VC. */
-static int32_t one_stuck(const ibn_adaptive *sim, int32_t c, ibn_ping *ping)
+static int32_t one_stuck(const ibn_sim *sim, int32_t c, ibn_ping *ping)
 {
     int32_t found[16], count = 0;
     for (int32_t l = c * sim->vls; l < (c + 1) * sim->vls; l++)
@@ -173,54 +204,86 @@ static int32_t one_stuck(const ibn_adaptive *sim, int32_t c, ibn_ping *ping)
 }
 
 /* Handle the arrival of a ping over channel c. */
-void ibn_simulate_adaptive_ping(ibn_adaptive *sim, int32_t c, int32_t ping)
+static void ping_arrives(ibn_sim *sim, int32_t c, int32_t ping)
 {
     int goes_on = 0;
-    if (sim->ping[ping].phase) {
+    if (sim->adaptive->ping[ping].phase) {
         goes_on = lock(sim, c, ping);
     } else {
-        int32_t l = one_stuck(sim, c, &sim->ping[ping]);
+        int32_t l = one_stuck(sim, c, &sim->adaptive->ping[ping]);
         goes_on = l != IBN_NONE && trace(sim, l, ping);
     }
     if (!goes_on)
-        ibn_simulate_adaptive_free_ping(sim, ping);
+        free_ping(sim->adaptive, ping);
+}
+
+/* Handle the arrival of the token at a switch (`subject`), or of a ping by a channel (`subject`). */
+void ibn_simulate_adaptive_signal(ibn_sim *sim, int32_t subject, int32_t ping)
+{
+    if (sim->adaptive->scheme == SCHEME_TOKEN)
+        token(sim, subject);
+    else
+        ping_arrives(sim, subject, ping);
+}
+
+/* Sort the pings that arrive in this tick by channel and identifier.  Their events are sim->later[0] to
+ * sim->later[count - 1], which are sorted by channel already. */
+void ibn_simulate_adaptive_sort_pings(ibn_sim *sim, int32_t count)
+{
+    const ibn_ping *ping = sim->adaptive->ping;
+    for (int32_t i = 1; i < count; i++) {
+        ibn_event event = sim->later[i];
+        int32_t at = i;
+        for (; at > 0 && sim->later[at - 1].subject == event.subject
+               && ping[sim->later[at - 1].value].id > ping[event.value].id; at--)
+            sim->later[at] = sim->later[at - 1];
+        sim->later[at] = event;
+    }
 }
 
 /* Make suspects of the head packets that have waited longer than the detection time.  Suspects may take a path that
  * other packets may not take: to a CA of their switch (scheme RELAY), by the recovery path (scheme CONCURRENT), or away
  * from their destination (scheme DEFLECT).  Packets that a CA of the switch has just sent stay. */
-void ibn_simulate_adaptive_mark_suspects(ibn_adaptive *sim)
+static void mark_suspects(ibn_sim *sim)
 {
     for (int32_t l = 0; l < sim->vcs; l++) {
-        const ibn_adaptive_channel *channel = &sim->channel[sim->vc[l].channel];
+        const ibn_channel *channel = ibn_simulate_channel_of(sim, l);
         if (!channel->to_switch || !channel->from_switch || !stuck(sim, l))
             continue;
-        sim->vc[l].suspect = ibn_simulate_adaptive_serial(sim, ibn_simulate_adaptive_shown(sim, l));
+        sim->adaptive->input[l].suspect = ibn_simulate_adaptive_serial(sim, ibn_simulate_adaptive_shown(sim, l));
         ibn_simulate_adaptive_touch(sim, channel->dst);
     }
-    ibn_simulate_adaptive_at(sim, sim->now + sim->options.sample, AV_SAMPLE, 0, 0);
 }
 
 /* Send a ping from every queue whose head packet has waited longer than the detection time.
  *
- * A queue sends at most one ping within the repeat time (sim->options.repeat). */
-void ibn_simulate_adaptive_sample(ibn_adaptive *sim)
+ * A queue sends at most one ping within the repeat time (`repeat`). */
+static void send_pings(ibn_sim *sim)
 {
     for (int32_t l = 0; l < sim->vcs; l++) {
-        ibn_adaptive_vc *vc = &sim->vc[l];
-        const ibn_adaptive_channel *channel = &sim->channel[vc->channel];
-        if (!channel->to_switch || !channel->from_switch || !stuck(sim, l) || vc->next_ping > sim->now)
+        ibn_input *input = &sim->adaptive->input[l];
+        const ibn_channel *channel = ibn_simulate_channel_of(sim, l);
+        if (!channel->to_switch || !channel->from_switch || !stuck(sim, l) || input->next_ping > sim->now)
             continue;
-        int32_t ping = ibn_simulate_adaptive_new_ping(sim);
+        int32_t ping = new_ping(sim);
         if (ping == IBN_NONE)
             return;
         uint64_t rank =
             ibn_simulate_number(ibn_simulate_key(sim->options.seed, 7, (uint64_t)l), (uint64_t)sim->now) >> 33;
-        sim->ping[ping] = (ibn_ping){.id = (int64_t)(rank << 32 | (uint32_t)l)};
-        vc->next_ping = sim->now + sim->options.repeat;
-        sim->pings++;
+        sim->adaptive->ping[ping] = (ibn_ping){.id = (int64_t)(rank << 32 | (uint32_t)l)};
+        input->next_ping = sim->now + sim->adaptive->repeat;
+        sim->adaptive->pings++;
         if (!trace(sim, l, ping))
-            ibn_simulate_adaptive_free_ping(sim, ping);
+            free_ping(sim->adaptive, ping);
     }
-    ibn_simulate_adaptive_at(sim, sim->now + sim->options.sample, AV_SAMPLE, 0, 0);
+}
+
+/* Search for packets that have waited longer than the detection time, and schedule the next search. */
+void ibn_simulate_adaptive_sample(ibn_sim *sim)
+{
+    if (sim->adaptive->scheme == SCHEME_BUBBLE)
+        send_pings(sim);
+    else
+        mark_suspects(sim);
+    ibn_simulate_at(sim, sim->now + sim->adaptive->sample, EV_PERIODIC, PERIODIC_SAMPLE, 0);
 }

@@ -298,11 +298,7 @@ IBN_SPECIALIZED void send(ibn_sim *sim, int32_t c, int vl, int32_t input, int pl
     ibn_vc *vc = &sim->vc[l];
     ibn_packet *packet = &sim->packet[p];
     ibn_simulate_dequeue(sim, l, vl, input, channel, queue, plain);
-    int64_t work = packet->bytes * channel->cost + channel->carry;
-    int64_t length = work >> IBN_COST_BITS, end = sim->now + (length ? length : 1);
-    channel->carry = (int32_t)(work & ((1 << IBN_COST_BITS) - 1));
-    if (packet->tail > end)
-        end = packet->tail; /* The tail of a packet cannot leave before it has arrived. */
+    int64_t end = ibn_simulate_send_end(channel, packet, sim->now);
     channel->wait += sim->now - channel->busy;
     channel->bytes += packet->bytes;
     channel->packets++;
@@ -426,13 +422,15 @@ static __attribute__((noinline)) void arbitrate_by_switch(ibn_sim *sim)
         arbitrate_switch(sim, sim->competing[i]);
 }
 
-/* Arbitrate all channels that events of this tick concern. */
+/* Arbitrate all channels that events of this tick concern, or serve adaptive switches. */
 void ibn_simulate_arbitrate(ibn_sim *sim)
 {
     if (sim->options.speedup)
         arbitrate_by_switch(sim);
     if (sim->plain)
         arbitrate_touched(sim, 1);
+    else if (sim->adaptive)
+        ibn_simulate_adaptive_serve(sim);
     else
         arbitrate_touched(sim, 0);
 }

@@ -181,6 +181,8 @@ static int could_go(const ibn_sim *sim, int32_t p, int32_t out)
 int64_t ibn_simulate_wait_edges(const ibn_sim *sim, int64_t most, int32_t *waiter, int32_t *awaited, uint8_t *can_move)
 {
     int64_t count = 0;
+    if (sim->adaptive)
+        return ibn_simulate_adaptive_wait_edges(sim, most, waiter, awaited, can_move);
     for (int64_t l = 0; l < sim->vcs; l++)
         can_move[l] = !sim->channel[l / sim->vls].to_switch || sim->vc[l].held == 0 || sim->vc[l].flying > 0;
     for (int32_t l = 0; l < sim->vcs && sim->hooks & IBN_HOOK_ARRIVED; l++) {

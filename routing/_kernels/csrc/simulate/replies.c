@@ -122,8 +122,7 @@ static void offer(ibn_sim *sim, ibn_attached *self, ibn_endpoint *one, int32_t f
     if (sim->hooks & IBN_HOOK_MADE)
         ibn_simulate_on_made(sim, p);
     self->tag[p] = first.tag;
-    int32_t vl = ibn_simulate_choose_vl(sim, p, flow->channel, sim->ca_sl2vl[packet->sl]);
-    ibn_simulate_enqueue(sim, p, flow->channel, vl, flow->index, 0);
+    ibn_simulate_offer(sim, p);
 }
 
 /* Return whether a CA takes a packet now: replies always, other messages if their input queue has room. */

@@ -123,8 +123,7 @@ static void resend(ibn_sim *sim, ibn_attached *self, int32_t f)
     packet->channel = packet->vc = IBN_NONE;
     flow->head = p;
     state->resent++;
-    int32_t vl = ibn_simulate_choose_vl(sim, p, flow->channel, sim->ca_sl2vl[packet->sl]);
-    ibn_simulate_enqueue(sim, p, flow->channel, vl, flow->index, 0);
+    ibn_simulate_offer(sim, p);
 }
 
 static void sent(ibn_sim *sim, ibn_attached *self, int32_t p)

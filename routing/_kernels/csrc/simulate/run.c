@@ -75,6 +75,10 @@ static inline void credit(ibn_sim *sim, int32_t l, int32_t blocks)
 
 static void handle_later(ibn_sim *sim, int kind, int32_t subject, int32_t value)
 {
+    if (sim->adaptive && kind != EV_TIMER && (kind != EV_PERIODIC || subject == PERIODIC_SAMPLE)) {
+        ibn_simulate_adaptive_handle(sim, kind, subject, value);
+        return;
+    }
     switch (kind) {
     case EV_HEAD:
         ibn_simulate_head(sim, subject);
@@ -135,14 +139,17 @@ static inline void handle(ibn_sim *sim, int kind, int32_t subject, int32_t value
 
 /* Handle the events of one kind that are due in this tick, in any order.  The kind is one of those before EV_LATER in
  * the enum, whose events may be handled in any order.  `place` is the index after the last event (see sim->event). */
-static inline __attribute__((always_inline)) void handle_batches(ibn_sim *sim, int kind, int32_t place)
+static inline __attribute__((always_inline)) void handle_batches(ibn_sim *sim, int kind, int32_t place, int adaptive)
 {
     for (; place; place = ibn_simulate_batch_before(sim, place)) {
         int32_t first = ibn_simulate_first_event(place);
         sim->handled += place - first;
         sim->moving -= place - first;
         sim->crediting -= kind == EV_CREDIT ? place - first : 0;
-        if (kind == EV_ARRIVE)
+        if (adaptive && kind != EV_INJECT && kind != EV_FREED)
+            for (int32_t i = first; i < place; i++)
+                ibn_simulate_adaptive_handle(sim, kind, sim->event[i].subject, sim->event[i].value);
+        else if (kind == EV_ARRIVE)
             ibn_simulate_arrive(sim, first, place);
         else if (kind == EV_DELIVER)
             ibn_simulate_deliver(sim, first, place);
@@ -159,8 +166,28 @@ static void handle_laters(ibn_sim *sim, int kind, int32_t place)
     int32_t count = ibn_simulate_gather(sim, place);
     sim->handled += count;
     sim->moving -= ibn_simulate_moves(kind) ? count : 0;
+    if (sim->adaptive && kind == EV_CONTROL)
+        ibn_simulate_adaptive_sort_pings(sim, count);
     for (int32_t i = 0; i < count; i++)
         handle_later(sim, kind, sim->later[i].subject, sim->later[i].value);
+}
+
+/* Handle the events of one tick of the kinds before EV_LATER, except EV_FREED in simulations with pauses.
+ *
+ * places[]: for each kind, the index after its last event (see sim->event).  `adaptive` is whether switches are
+ * adaptive. */
+IBN_SPECIALIZED void handle_soon(ibn_sim *sim, const int32_t *places, int adaptive)
+{
+    handle_batches(sim, EV_CREDIT, places[EV_CREDIT], adaptive);
+    handle_batches(sim, EV_ARRIVE, places[EV_ARRIVE], adaptive);
+    handle_batches(sim, EV_DELIVER, places[EV_DELIVER], adaptive);
+    handle_batches(sim, EV_FREE, places[EV_FREE], adaptive);
+    handle_batches(sim, EV_INJECT, places[EV_INJECT], adaptive);
+    if (!sim->options.xoff)
+        handle_batches(sim, EV_FREED, places[EV_FREED], adaptive);
+    handle_batches(sim, EV_EXPOSE, places[EV_EXPOSE], adaptive);
+    handle_batches(sim, EV_INPUT, places[EV_INPUT], adaptive);
+    handle_batches(sim, EV_PAUSE, places[EV_PAUSE], adaptive);
 }
 
 /* Handle all events of one tick, and afterwards arbitrate the channels that the events concern. */
@@ -176,16 +203,10 @@ static void tick(ibn_sim *sim, int64_t time)
     sim->busy_slots[at >> 6] &= ~(1ull << (at & 63));
     memcpy(places, &sim->slot[at * IBN_SLOT], sizeof places);
     memset(&sim->slot[at * IBN_SLOT], 0, sizeof places);
-    handle_batches(sim, EV_CREDIT, places[EV_CREDIT]);
-    handle_batches(sim, EV_ARRIVE, places[EV_ARRIVE]);
-    handle_batches(sim, EV_DELIVER, places[EV_DELIVER]);
-    handle_batches(sim, EV_FREE, places[EV_FREE]);
-    handle_batches(sim, EV_INJECT, places[EV_INJECT]);
-    if (!sim->options.xoff)
-        handle_batches(sim, EV_FREED, places[EV_FREED]);
-    handle_batches(sim, EV_EXPOSE, places[EV_EXPOSE]);
-    handle_batches(sim, EV_INPUT, places[EV_INPUT]);
-    handle_batches(sim, EV_PAUSE, places[EV_PAUSE]);
+    if (sim->adaptive)
+        handle_soon(sim, places, 1);
+    else
+        handle_soon(sim, places, 0);
     if (sim->arrivals)
         ibn_simulate_call_queued(sim);
     for (int kind = EV_LATER; kind < EV_KINDS; kind++)
@@ -194,7 +215,7 @@ static void tick(ibn_sim *sim, int64_t time)
     if (sim->checks)
         ibn_simulate_look_full(sim);
     if (sim->options.xoff)
-        handle_batches(sim, EV_FREED, places[EV_FREED]);
+        handle_batches(sim, EV_FREED, places[EV_FREED], 0);
     ibn_simulate_arbitrate(sim);
     if (sim->checks)
         ibn_simulate_look_empty(sim);

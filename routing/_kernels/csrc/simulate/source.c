@@ -3,6 +3,24 @@
 #include "simulate/internal/mechanism.h"
 #include "simulate/internal/queue.h"
 
+/* Let packet p wait at the port of its CA, in the queue of its flow. */
+static inline void offer(ibn_sim *sim, int32_t p)
+{
+    const ibn_packet *packet = &sim->packet[p];
+    const ibn_flow *flow = &sim->flow[packet->flow];
+    if (sim->adaptive) {
+        ibn_simulate_adaptive_offer(sim, p);
+        return;
+    }
+    int32_t vl = ibn_simulate_choose_vl(sim, p, flow->channel, sim->ca_sl2vl[packet->sl]);
+    ibn_simulate_enqueue(sim, p, flow->channel, vl, flow->index, 0);
+}
+
+void ibn_simulate_offer(ibn_sim *sim, int32_t p)
+{
+    offer(sim, p);
+}
+
 /* Put the next packet of flow f into the queue at the port of its CA.  If the next message of the flow is not due yet,
  * schedule an event for its due time instead. */
 void ibn_simulate_prepare(ibn_sim *sim, int32_t f)
@@ -22,8 +40,7 @@ void ibn_simulate_prepare(ibn_sim *sim, int32_t f)
     packet->sl = sim->sl[flow->sl_row * sim->lids + flow->lid];
     if (sim->hooks & IBN_HOOK_MADE)
         ibn_simulate_on_made(sim, p);
-    int32_t vl = ibn_simulate_choose_vl(sim, p, flow->channel, sim->ca_sl2vl[packet->sl]);
-    ibn_simulate_enqueue(sim, p, flow->channel, vl, flow->index, 0);
+    offer(sim, p);
 }
 
 /* Start all flows of a simulation. */

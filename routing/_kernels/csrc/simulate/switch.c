@@ -80,12 +80,7 @@ IBN_SPECIALIZED void arrive(ibn_sim *sim, int32_t p, int plain)
         ibn_simulate_look_at(sim, l);
     if (!plain && sim->options.single_fifo) {
         ibn_watch *watch = &sim->watch[l];
-        packet->next = IBN_NONE;
-        if (watch->hidden.head == IBN_NONE)
-            watch->hidden.head = p;
-        else
-            sim->packet[watch->hidden.tail].next = p;
-        watch->hidden.tail = p;
+        ibn_simulate_append(sim, &watch->hidden, p);
         if (!watch->busy_input)
             ibn_simulate_expose(sim, l);
         return;
@@ -106,6 +101,25 @@ void ibn_simulate_expose(ibn_sim *sim, int32_t l)
     }
 }
 
+/* Count packet p, which its destination CA has received, and free its memory. */
+static inline void got(ibn_sim *sim, int32_t p)
+{
+    const ibn_packet *packet = &sim->packet[p];
+    ibn_simulate_flow_got(&sim->flow[packet->flow], packet, sim->now, sim->latencies);
+    if (ibn_simulate_flow_opens(&sim->flow[packet->flow]))
+        ibn_simulate_at(sim, sim->now + 1, EV_INJECT, packet->flow, 0);
+    sim->delivered++;
+    sim->delivered_bytes += packet->bytes;
+    if (sim->hooks & IBN_HOOK_DELIVERED)
+        ibn_simulate_on_delivered(sim, p);
+    ibn_simulate_free_packet(sim, p);
+}
+
+void ibn_simulate_got(ibn_sim *sim, int32_t p)
+{
+    got(sim, p);
+}
+
 /* Let a CA take packet p out of its buffer.  The credits reach the switch after the delay of the wire, like
  * those of any channel.  With pauses there are no credits to return, and the buffer of a CA never fills up. */
 static inline void take(ibn_sim *sim, int32_t p)
@@ -120,16 +134,9 @@ static inline void take(ibn_sim *sim, int32_t p)
          * lost. */
         sim->counters[packet->channel].relay++;
         ibn_simulate_gone(sim, p);
-        return;
+    } else {
+        got(sim, p);
     }
-    ibn_simulate_flow_got(&sim->flow[packet->flow], packet, sim->now, sim->latencies);
-    if (ibn_simulate_flow_opens(&sim->flow[packet->flow]))
-        ibn_simulate_at(sim, sim->now + 1, EV_INJECT, packet->flow, 0);
-    sim->delivered++;
-    sim->delivered_bytes += packet->bytes;
-    if (sim->hooks & IBN_HOOK_DELIVERED)
-        ibn_simulate_on_delivered(sim, p);
-    ibn_simulate_free_packet(sim, p);
 }
 
 /* Let a CA take a packet that a mechanism has left in the buffer. */

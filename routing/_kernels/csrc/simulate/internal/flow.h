@@ -1,4 +1,4 @@
-/* Traffic of simulations that route by tables or adaptively: due times and destinations of messages, their packets, and
+/* Traffic of simulations: due times and destinations of messages, their packets, and
  * statistics of deliveries.
  *
  * Message n of a flow uses the numbers 4n to 4n + 3 of a stream of random numbers.  The stream is determined by the

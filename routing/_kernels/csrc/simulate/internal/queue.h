@@ -20,6 +20,18 @@ IBN_SPECIALIZED void ibn_simulate_give_back(ibn_sim *sim, int32_t c, int32_t vc,
     ibn_simulate_at(sim, when > sim->now ? when : sim->now + 1, EV_FREED, vc, blocks);
 }
 
+/* Return the tick at which the tail of a packet will have left, if the channel begins to send the packet now.
+ *
+ * The remaining fraction of a tick is carried over to the channel's next packet.  The tail of a packet cannot leave
+ * before it has arrived. */
+IBN_SPECIALIZED int64_t ibn_simulate_send_end(ibn_channel *channel, const ibn_packet *packet, int64_t now)
+{
+    int64_t work = packet->bytes * channel->cost + channel->carry, length = work >> IBN_COST_BITS;
+    int64_t end = now + (length ? length : 1);
+    channel->carry = (int32_t)(work & ((1 << IBN_COST_BITS) - 1));
+    return packet->tail > end ? packet->tail : end;
+}
+
 /* Return the queue at a channel for one VL and one input of the sending device. */
 static inline ibn_fifo *ibn_simulate_queue(const ibn_sim *sim, const ibn_channel *channel, int32_t vl, int32_t input)
 {

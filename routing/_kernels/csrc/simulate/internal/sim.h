@@ -1,4 +1,6 @@
-/* State of a packet simulation that routes by tables. docs/simulation.md explains the model.
+/* State of a packet simulation.  docs/simulation.md explains the model.
+ *
+ * Switches have output queues (switch.c, arbiter.c), or they are adaptive (internal/adaptive.h).
  *
  * A virtual channel (VC) is one VL of one channel.  It consists of the credits of the sender and of the input buffer of
  * this VL at the receiver.  In names, a VC is `vc` or `l`.  VC l belongs to channel l / vls.  A block is 64 bytes. */
@@ -118,7 +120,7 @@ typedef struct {
         entered,  /* tick at which the packet began to leave its CA */
         ready,    /* first tick at which the present device could forward the head of the packet */
         tail,     /* tick at which the tail of the packet reaches the present device */
-        /* tick at which the packet became the first one in its queue; with adaptive routing: serial number of the
+        /* tick at which the packet became the first one in its queue; with adaptive switches: serial number of the
          * packet */
         headed;
     int32_t next,   /* next packet in the queue, or next unused packet; IBN_NONE: none */
@@ -251,7 +253,7 @@ typedef struct {
         down;         /* number of packets that were lost because the link of the channel went down or was down */
 } ibn_counters;
 
-/* A flow of messages from one CA, used in both kinds of simulations.  The function ibn_simulate_flow_set sets the
+/* A flow of messages from one CA.  The function ibn_simulate_flow_set sets the
  * fields from the first one up to `hot`. */
 typedef struct {
     int32_t channel, /* channel by which the CA sends */
@@ -323,6 +325,7 @@ typedef struct {
 } ibn_clcm;
 
 typedef struct ibn_attached ibn_attached;
+typedef struct ibn_adaptive ibn_adaptive;
 
 /* A packet that was queued at a switch in the present tick; recorded for the hooks of mechanisms. */
 typedef struct {
@@ -331,7 +334,7 @@ typedef struct {
         packet; /* the packet */
 } ibn_arrival;
 
-/* State of a packet simulation that routes by tables. */
+/* State of a packet simulation. */
 struct ibn_sim {
     int32_t devices, /* number of devices: the switches come first, followed by CAs and routers */
         switches,    /* number of switches */
@@ -384,6 +387,7 @@ struct ibn_sim {
 
     /* The next fields belong to the mechanisms, which mechanism.h explains. */
     ibn_attached *attached; /* [mechanisms] mechanisms that are attached to the simulation */
+    ibn_adaptive *adaptive; /* state of adaptive switches; NULL: switches have output queues */
     int32_t mechanisms;     /* number of attached mechanisms */
     uint32_t hooks;         /* hooks that at least one attached mechanism has, as a set of bits IBN_HOOK_... */
     int64_t gated;          /* number of flows whose next packet is stopped by a mechanism */
@@ -595,10 +599,24 @@ static inline void ibn_simulate_free_packet(ibn_sim *sim, int32_t p)
     sim->packet_free = p;
 }
 
+/* Append packet p to a queue.  Return whether the queue was empty. */
+static inline int ibn_simulate_append(ibn_sim *sim, ibn_fifo *queue, int32_t p)
+{
+    int empty = queue->head == IBN_NONE;
+    sim->packet[p].next = IBN_NONE;
+    if (empty)
+        queue->head = p;
+    else
+        sim->packet[queue->tail].next = p;
+    queue->tail = p;
+    return empty;
+}
+
 /* Functions of switch.c, which handle packets that arrive at a switch or a CA. */
 void ibn_simulate_arrive(ibn_sim *sim, int32_t from, int32_t to);
 void ibn_simulate_deliver(ibn_sim *sim, int32_t from, int32_t to);
 void ibn_simulate_expose(ibn_sim *sim, int32_t vc);
+void ibn_simulate_got(ibn_sim *sim, int32_t p);
 /* Functions of lose.c, which count lost packets. */
 void ibn_simulate_lose(ibn_sim *sim, int32_t p);
 void ibn_simulate_gone(ibn_sim *sim, int32_t p);
@@ -606,6 +624,7 @@ void ibn_simulate_gone(ibn_sim *sim, int32_t p);
 void ibn_simulate_arbitrate(ibn_sim *sim);
 /* Functions of source.c, which create the traffic. */
 void ibn_simulate_prepare(ibn_sim *sim, int32_t f);
+void ibn_simulate_offer(ibn_sim *sim, int32_t p);
 void ibn_simulate_start_flows(ibn_sim *sim);
 /* Functions of drop.c, which drop packets that are too old. */
 void ibn_simulate_arm(ibn_sim *sim, int32_t vc);
@@ -620,8 +639,16 @@ void ibn_simulate_pause(ibn_sim *sim, int32_t vc, int32_t word);
 int ibn_simulate_may_resume(const ibn_sim *sim, int32_t vc);
 /* Function of fault.c, which finds links that are down. */
 int32_t ibn_simulate_down_at(const ibn_sim *sim, int32_t device, int port);
-/* Functions of drop.c, which drop packets that are too old. */
+/* Function of drop.c, which drops packets that are too old. */
 void ibn_simulate_drop(ibn_sim *sim, int32_t c, int32_t vc, int32_t input);
+/* Functions of adaptive_move.c and adaptive_recover.c, which the main loop calls for adaptive switches. */
+void ibn_simulate_adaptive_handle(ibn_sim *sim, int kind, int32_t subject, int32_t value);
+void ibn_simulate_adaptive_serve(ibn_sim *sim);
+void ibn_simulate_adaptive_offer(ibn_sim *sim, int32_t p);
+void ibn_simulate_adaptive_sort_pings(ibn_sim *sim, int32_t count);
+/* Function of adaptive_read.c, which writes the wait-for graph of adaptive switches. */
+int64_t ibn_simulate_adaptive_wait_edges(const ibn_sim *sim, int64_t most, int32_t *waiter, int32_t *awaited,
+                                         uint8_t *can_move);
 /* Functions of clcm.c, which send control messages of both deadlock breakers. */
 int ibn_simulate_still_suspected(const ibn_sim *sim, int32_t vc);
 int ibn_simulate_wants(const ibn_sim *sim, int32_t vc_in, int32_t vc_out);
