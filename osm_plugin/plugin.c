@@ -130,7 +130,7 @@ static void *create(struct osm_opensm *osm)
     }
     if (ibnue_host_start(options ? options : "", log_file ? log_file : "", names, sizeof(names), note, IBNUE_WHY)
         != IBNUE_TOKEN)
-        SAY(plugin, OSM_LOG_ERROR, "ERR IBN7: %s; the next sweep starts another worker\n", note);
+        SAY(plugin, OSM_LOG_ERROR, "ERR IBN7: %s; the next sweep tries again\n", note);
     else
         SAY(plugin, OSM_LOG_INFO, "ibnue: %s\n", note);
     for (char *name = strtok_r(names, "\n", &rest); name; name = strtok_r(NULL, "\n", &rest))

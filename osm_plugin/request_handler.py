@@ -326,8 +326,19 @@ class RequestHandler:
             lines.append(
                 f"QoS: vls = {wanted} is reduced to {most}, because each SL of the policy needs an SL for every layer"
             )
-        self._log_once(lines)
+        self._log_once([*lines, *self._unused_tables(config)])
         return taken
+
+    def _unused_tables(self, config: PluginConfig) -> list[str]:
+        """Return a line for the log for each table ``[engine.NAME]`` whose NAME is not an engine, because its options
+        have no effect.
+        """
+        return [
+            f"[engine.{name}] of the plugin's configuration: not used: there is no engine {name!r}"
+            + f" (write [engine.{name.removeprefix(PREFIX)}])" * (name.removeprefix(PREFIX) in self._engines)
+            for name in sorted(config.engine)
+            if name not in ("", BUNDLE, *self._engines)
+        ]
 
     def _classes(self, snapshot: Snapshot, tables: VerifiedTables, config: PluginConfig) -> Classes:
         """Assign SLs and VLs to the classes of the QoS policy, and check the certificate for the traffic of all

@@ -111,6 +111,17 @@ def test_a_file_of_roots_that_cannot_be_used_is_named_and_roots_are_searched_for
     assert why in line and "not used" in line
 
 
+def test_options_of_an_engine_that_does_not_exist_are_reported_once(bench):
+    bench.config.write_text("state_file = false\n[engine.ibnue-updn]\nseed = 2\n[engine.upd]\nseed = 3\n")
+    unused = "of the plugin's configuration: not used: there is no engine"
+    expected = [
+        f"[engine.ibnue-updn] {unused} 'ibnue-updn' (write [engine.updn])",
+        f"[engine.upd] {unused} 'upd'",
+    ]
+    assert bench.ask("updn", "")["lines"] == expected
+    assert bench.ask("updn", "")["lines"] == []
+
+
 def test_roots_are_not_for_engines_without(bench, tmp_path):
     (tmp_path / "roots").write_text(f"{GUIDS[5]}\n")
     (line,) = bench.ask("nue", f"root_guid_file {tmp_path / 'roots'}\n")["lines"]
