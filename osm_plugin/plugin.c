@@ -102,7 +102,7 @@ static void *create(struct osm_opensm *osm)
 {
     struct ibnue_plugin *plugin;
     const char *options, *log_file;
-    char note[IBNUE_WHY] = "Python failed inside of OpenSM; its message is on OpenSM's standard error";
+    char note[IBNUE_WHY] = IBNUE_PYTHON_FAILED;
     char names[4096] = IBNUE_ENGINES, *rest = NULL;
 
     if (!is_for_this_opensm(osm))
@@ -130,7 +130,7 @@ static void *create(struct osm_opensm *osm)
     }
     if (ibnue_host_start(options ? options : "", log_file ? log_file : "", names, sizeof(names), note, IBNUE_WHY)
         != IBNUE_TOKEN)
-        SAY(plugin, OSM_LOG_ERROR, "ERR IBN7: %s; the next sweep tries again\n", note);
+        SAY(plugin, OSM_LOG_ERROR, "ERR IBN7: %s; until this is corrected, no engine of ibnue routes\n", note);
     else
         SAY(plugin, OSM_LOG_INFO, "ibnue: %s\n", note);
     for (char *name = strtok_r(names, "\n", &rest); name; name = strtok_r(NULL, "\n", &rest))

@@ -345,7 +345,7 @@ static void log_tally(struct ibnue_plugin *plugin, const struct tally *tally, co
 void ibnue_policies_apply(struct ibnue_plugin *plugin)
 {
     struct tally tally = {0};
-    char note[IBNUE_WHY] = "Python failed inside of OpenSM; its message is on OpenSM's standard error";
+    char note[IBNUE_WHY] = IBNUE_PYTHON_FAILED;
     int code = ibnue_host_policies(note, IBNUE_WHY);
 
     if (code == IBNUE_PENDING) {

@@ -213,7 +213,7 @@ static int route(void *context)
     struct ibnue_plugin *plugin = engine->plugin;
     struct times times = {0, 0, 0};
     struct timespec start;
-    char note[IBNUE_WHY] = "Python failed inside of OpenSM; its message is on OpenSM's standard error", why[IBNUE_WHY];
+    char note[IBNUE_WHY] = IBNUE_PYTHON_FAILED, why[IBNUE_WHY];
     enum late late;
     int done;
 

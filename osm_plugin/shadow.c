@@ -28,7 +28,7 @@ static int has_own_sls(struct ibnue_plugin *plugin, struct ibnue_engine *ours)
 void ibnue_shadow_look(struct ibnue_plugin *plugin)
 {
     const struct osm_routing_engine *used = plugin->osm->routing_engine_used;
-    char note[IBNUE_WHY] = "Python failed inside of OpenSM; its message is on OpenSM's standard error";
+    char note[IBNUE_WHY] = IBNUE_PYTHON_FAILED;
     const char *in_force = used && used->name ? used->name : "none";
     struct ibnue_engine *ours = plugin->engines;
     uint64_t generation = 0, sequence;

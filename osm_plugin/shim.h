@@ -19,6 +19,10 @@
 #include "layout.h"
 
 #define IBNUE_WHY 1024 /* size in bytes of a buffer for a reason or a note */
+/* reason if the host has left no reason: Python cannot load the host */
+#define IBNUE_PYTHON_FAILED \
+    "Python cannot load ibnue inside of OpenSM, and OpenSM's standard error has the reason: install ibnue for this " \
+    "Python again, run 'ibnue plugin install', and start OpenSM again"
 /* Maximum size of the options' text in a request, in bytes. */
 #define IBNUE_OPTIONS_ROOM 32768
 /* Return codes of the functions in host.h.  cffi returns 0 if the call into Python fails, so success must not be 0. */
