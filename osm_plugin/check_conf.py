@@ -159,7 +159,7 @@ def _opensm_conf(config: PluginConfig, path: Path | None, conf_path: Path) -> It
     yield from _engine_names(names, config, conf_path)
     yield from _unsupported_options(names, config, conf_path)
     yield from _qos(answer, names, config, conf_path)
-    if answer.get("use_ucast_cache", "").upper() == "TRUE":
+    if answer.get("use_ucast_cache") == "TRUE":
         yield Finding(
             False, f"{conf_path}: use_ucast_cache TRUE: OpenSM does not call the engine when a leaf switch or CA is "
             "lost or comes back, so the tables are then not proven (set use_ucast_cache FALSE)"
@@ -185,10 +185,17 @@ def _ignored_by_opensm(text: str, answer: dict[str, str], conf_path: Path) -> It
         set_there = bool(text.partition("\n")[0].removeprefix(BYTE_ORDER_MARK).partition("#")[0].strip())
         what = "begins with a byte order mark, so OpenSM does not know the name in the first line and ignores that line"
         yield Finding(set_there, f"{conf_path}: {what} (save the file without the mark)")
+    for name, value in answer.items():
+        if not re.fullmatch(r"[a-z0-9_]*", name.removeprefix(BYTE_ORDER_MARK), re.ASCII):
+            yield Finding(
+                True, f"{conf_path}: OpenSM does not know the name {name!r} (write 'name value', in lower case)"
+            )
+        elif value != "TRUE" and (value.upper() == "TRUE" or (name == "qos" and value != "FALSE")):
+            yield Finding(True, f"{conf_path}: {name} is {value}, which OpenSM takes as FALSE (write TRUE or FALSE)")
     lmc, policy = answer.get("lmc", "0"), answer.get("qos_policy_file", USUAL_POLICY)
     if c_number(lmc) not in range(8):
         yield Finding(True, f"{conf_path}: lmc is {lmc}, which OpenSM ignores (use 0 to 7)")
-    if answer.get("qos", "").upper() == "TRUE" and not policy.endswith(USUAL_POLICY) and not Path(policy).exists():
+    if answer.get("qos") == "TRUE" and not policy.endswith(USUAL_POLICY) and not Path(policy).exists():
         remedy = "create it, or leave qos_policy_file out"
         yield Finding(
             True, f"{conf_path}: qos_policy_file: there is no file {policy}, so no QoS policy counts ({remedy})"
@@ -271,7 +278,7 @@ def _qos(answer: dict[str, str], names: list[str], config: PluginConfig, conf_pa
 
 def _data_vls(answer: dict[str, str]) -> tuple[int, str, str]:
     """Return how many data VLs opensm.conf allows, the reason for an error message, and the remedy."""
-    if answer.get("qos", "").upper() != "TRUE":
+    if answer.get("qos") != "TRUE":
         return 1, "without QoS OpenSM sets up only one", "qos TRUE"
     code = c_number(answer.get("max_op_vls", ""))
     limits = [(_VLS_OF_CODE.get(code, MAX_DATA_VLS), "max_op_vls")]

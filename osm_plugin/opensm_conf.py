@@ -6,6 +6,7 @@ The table :data:`OPTIONS` defines how each option is handled.  The plugin's own 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -60,13 +61,14 @@ class OpensmConf:
 def settings_in(text: str) -> dict[str, str]:
     """Read the settings in the text of opensm.conf as OpenSM does: by name, and the last line of a name counts.
 
-    ``#`` begins a comment everywhere in a line, and a value may be quoted.
+    ``#`` begins a comment everywhere in a line, and a value may be quoted.  Only spaces and tabs separate the name from
+    the value, so another kind of white space is a part of the name.
     """
     found: dict[str, str] = {}
     for line in text.split("\n"):
-        words = line.partition("#")[0].split(None, 1)
-        if words:
-            value = words[1].rstrip() if len(words) > 1 else ""
+        words = re.split(r"[ \t]+", line.partition("#")[0].strip(" \t\r"), maxsplit=1)
+        if words != [""]:
+            value = words[1] if len(words) > 1 else ""
             quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "'\""
             found[words[0]] = value[1:-1] if quoted else value
     return found

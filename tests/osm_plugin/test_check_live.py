@@ -1,0 +1,83 @@
+"""``ibnue plugin check`` reads opensm.conf as OpenSM does, which writes the values that it uses with the option -c."""
+
+import re
+import subprocess
+
+import pytest
+
+from osm_plugin.check_conf import check_configuration
+from osm_plugin.opensm_conf import settings_in
+from routing.formats.text import c_number
+
+pytestmark = pytest.mark.lab
+
+PLAIN = """event_plugin_name ibnue
+event_plugin_options --config {toml}
+routing_engine ibnue-nue,no_fallback
+qos TRUE
+lmc 1
+scatter_ports 7
+"""
+KEYS = ("event_plugin_name", "routing_engine", "qos", "lmc", "scatter_ports")
+
+CHANGES = {
+    "tab": ("lmc 1", "lmc\t1"),
+    "spaces": ("lmc 1", "  lmc   1  "),
+    "carriage returns": ("\n", "\r\n"),
+    "comment": ("lmc 1", "lmc 1 # a comment"),
+    "comment without a space": ("lmc 1", "lmc 1#2"),
+    "comment before": ("lmc 1", "#lmc 1"),
+    "hexadecimal": ("lmc 1", "lmc 0x2"),
+    "octal": ("lmc 1", "lmc 02"),
+    "out of range": ("lmc 1", "lmc 9"),
+    "negative": ("lmc 1", "lmc -1"),
+    "text": ("lmc 1", "lmc two"),
+    "equals sign": ("lmc 1", "lmc = 1"),
+    "equals sign without a space": ("qos TRUE", "qos=TRUE"),
+    "colon": ("lmc 1", "lmc: 1"),
+    "capital": ("lmc 1", "Lmc 1"),
+    "capitals repeated": ("lmc 1", "lmc 1\nLMC 2"),
+    "engine in capitals repeated": ("lmc 1", "lmc 1\nRouting_Engine minhop"),
+    "repeated": ("lmc 1", "lmc 1\nlmc 2"),
+    "repeated wrongly": ("lmc 1", "lmc 1\nlmc 9"),
+    "vertical tab": ("lmc 1", "lmc\v1"),
+    "form feed": ("lmc 1", "lmc\f1"),
+    "no-break space": ("lmc 1", "lmc\u00a01"),
+    "line separator": ("lmc 1", "lmc 1\u2028qos FALSE"),
+    "true": ("qos TRUE", "qos true"),
+    "yes": ("qos TRUE", "qos yes"),
+    "1": ("qos TRUE", "qos 1"),
+    "TRUE and more": ("qos TRUE", "qos TRUE TRUE"),
+    "repeated boolean": ("qos TRUE", "qos TRUE\nqos maybe"),
+    "false": ("qos TRUE", "qos false"),
+    "quotes": ("ibnue-nue,no_fallback", '"ibnue-nue,no_fallback"'),
+    "single quotes": ("ibnue-nue,no_fallback", "'ibnue-nue,no_fallback'"),
+    "one quote": ("ibnue-nue,no_fallback", '"ibnue-nue,no_fallback'),
+    "space after the comma": ("ibnue-nue,no_fallback", "ibnue-nue, no_fallback"),
+    "space instead of a comma": ("ibnue-nue,no_fallback", "ibnue-nue no_fallback"),
+    "no end of line": ("scatter_ports 7\n", "scatter_ports 7"),
+}
+
+
+def values_of_opensm(conf, folder):
+    """Return the values that OpenSM uses with a configuration file, by name."""
+    found = folder / "found.conf"
+    subprocess.run(["opensm", "-F", conf, "-c", found], check=True, capture_output=True)
+    return dict(re.findall(r"^([a-z_]+) (.*)$", found.read_text(), re.M))
+
+
+def equal(mine, opensms):
+    return mine == opensms or c_number(mine) == c_number(opensms) is not None
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_file_without_an_error_has_the_values_that_opensm_uses(tmp_path, change):
+    toml, conf = tmp_path / "ibnue.toml", tmp_path / "opensm.conf"
+    toml.write_text("")
+    text = PLAIN.format(toml=toml).replace(*CHANGES[change])
+    conf.write_bytes(text.encode())
+    used, read = values_of_opensm(conf, tmp_path), settings_in(text)
+    usual = {"lmc": "0", "qos": "FALSE"}
+    differ = [key for key in KEYS if not equal(read.get(key, usual.get(key)), used[key])]
+    wrong = [finding.text for finding in check_configuration(toml, conf) if finding.wrong]
+    assert wrong or not differ, (change, differ)
