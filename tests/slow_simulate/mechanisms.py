@@ -344,6 +344,8 @@ class PortChoice(Mechanism):
         up = [c for c in group[start:] + group[:start] if self.sim.busy[c] < NEVER]
         loads = [self.load(c) for c in up]
         chosen = up[loads.index(min(loads))] if up else usual
+        if usual in up and self.load(usual) <= 1:
+            chosen = usual
         self.choices += len(up) > 1
         self.others += len(up) > 1 and chosen != usual
         if chosen is not None:

@@ -1,4 +1,7 @@
-"""Simulate switches that choose a port for each arriving packet: the least loaded port of the packet's port group.
+"""Simulate switches that choose a port for each arriving packet out of the packet's port group.
+
+A switch keeps the port of the table while the load of this port is at most one packet.  Otherwise, it takes the least
+loaded port of the group.
 
 A packet that has arrived waits for its port, and does not change it.  So the port groups are those of the rule
 ``commit`` (:mod:`routing.deadlock.port_groups`), which are proven free of deadlock.  The schemes of
@@ -33,7 +36,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PortChoice(CaseMechanism):
-    """Choice of the least loaded port, at all switches.
+    """Choice of a port for each arriving packet by the load of the ports, at all switches.
 
     Attributes
     ----------

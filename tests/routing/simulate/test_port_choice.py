@@ -20,7 +20,7 @@ from routing.simulate.network import Timing, build_network
 from routing.simulate.options import Breaker, Remedies, Remedy
 from routing.simulate.run import Simulation, simulate
 from routing.simulate.state import StopReason
-from routing.simulate.traffic import Traffic, all_to_all
+from routing.simulate.traffic import Traffic, all_to_all, uniform
 from routing.topologies import generate
 
 BLOCKS = 4
@@ -80,6 +80,28 @@ def test_two_senders_use_both_cables():
     choices, others = simulation.results_of(UNPROVEN).tolist()
     assert choices == pytest.approx(2000, rel=0.03)
     assert others == pytest.approx(1000, rel=0.1)
+
+
+def test_a_lone_sender_keeps_the_port_of_the_table():
+    network, traffic = two_cables()
+    simulation = simulate(network, replace(traffic, flows=traffic.flows[:1]), mechanisms=[UNPROVEN])
+    assert accepted(simulation) == pytest.approx([1], rel=0.03)
+    choices, others = simulation.results_of(UNPROVEN).tolist()
+    assert choices == pytest.approx(1000, rel=0.03)
+    assert others == 0
+
+
+def test_choice_does_not_delay_packets_at_half_load():
+    fabric = generate("torus", ["4x4"], cas=2)
+    network = network_of(fabric, ENGINES["torus-2qos"].route(fabric, EngineOptions(vls=1)))
+    traffic = uniform(network, 0.5, bytes=PACKET, mtu=PACKET)
+    slowest = []
+    for mechanisms in ([], [PortChoice()]):
+        simulation = simulate(network, traffic, mechanisms=mechanisms)
+        assert accepted(simulation, 10000).mean() == pytest.approx(0.5, rel=0.02)
+        slowest.append(simulation.latencies().packet_percentile(99))
+    fixed, chosen = slowest
+    assert chosen <= 1.05 * fixed
 
 
 def test_a_port_whose_link_is_down_is_not_chosen():

@@ -1,13 +1,21 @@
-/* Choice of ports: a switch queues an arriving packet for the least loaded port of the packet's port group.
+/* Choice of ports: a switch queues an arriving packet for the table's port, or for the least loaded port of the
+ * packet's port group if the table's port has a load of several packets.
  *
  * The load of a port is the number of packets that are queued for its channel, on all VLs, at the beginning of the
  * tick.  A packet that is being sent counts as well.  A port whose link is down is not chosen.  If several ports have
  * the lowest load, the input and the tick determine which port is taken.  A packet that is queued keeps its port.
  *
+ * An engine balances the tables over the whole fabric, but a switch compares only its own queues.  So the switch leaves
+ * the table's port only for a queue that delays the packet.  Otherwise packets would leave the balanced paths although
+ * the table's port was about to become free, and other switches would get longer queues.
+ *
  * See routing/simulate/mechanisms/port_choice.py. */
 #include "simulate/internal/mechanism.h"
 
 #include <stdlib.h>
+
+/* largest load, in packets, at which a switch keeps the port of the table */
+#define KEPT_LOAD 1
 
 /* Port groups, and the loads that have been looked up in the present tick. */
 typedef struct {
@@ -83,30 +91,45 @@ static int32_t begin_with(const ibn_sim *sim, const ibn_far_end *from, int32_t c
     return (int32_t)((hash + (uint32_t)from->in_index) % (uint32_t)count);
 }
 
-/* Hook: return the least loaded channel of the packet's port group, or channel `usual` if the group has no channel. */
+/* Return the channel of a port group that an arriving packet takes, or IBN_NONE if the links of all ports are down.
+ *
+ * The group consists of `count` channels from group[0] on, and the search for the least load begins at group[start].
+ * The number of channels whose links are up is written to *up. */
+static int32_t choose(const ibn_sim *sim, port_choice *state, const int32_t *group, int32_t count, int32_t start,
+                      int32_t usual, int32_t *up)
+{
+    int32_t best = IBN_NONE, keeps = 0;
+    *up = 0;
+    for (int32_t i = 0; i < count; i++) {
+        int32_t c = group[(start + i) % count];
+        if (sim->channel[c].busy == IBN_NEVER)
+            continue;
+        ++*up;
+        if (best == IBN_NONE || load_of(sim, state, c) < load_of(sim, state, best))
+            best = c;
+        keeps |= c == usual && load_of(sim, state, c) <= KEPT_LOAD;
+    }
+    return keeps ? usual : best;
+}
+
+/* Hook: return the channel that a packet takes out of its port group, or channel `usual` of the table if the group has
+ * no channel. */
 static int32_t output(ibn_sim *sim, ibn_attached *self, int32_t p, int32_t usual)
 {
     port_choice *state = self->state;
     const ibn_packet *packet = &sim->packet[p];
     const ibn_far_end *from = &sim->far_end[packet->channel];
-    int32_t column = state->lid_column[packet->lid], best = IBN_NONE, up = 0;
+    int32_t column = state->lid_column[packet->lid], up;
     const int32_t *first = &state->first[(int64_t)from->device * state->columns + (column == IBN_NONE ? 0 : column)];
     int32_t count = column == IBN_NONE ? 0 : first[1] - first[0], start = count ? begin_with(sim, from, count) : 0;
-    for (int32_t i = 0; i < count; i++) {
-        int32_t c = state->choice[first[0] + (start + i) % count];
-        if (sim->channel[c].busy == IBN_NEVER)
-            continue;
-        up++;
-        if (best == IBN_NONE || load_of(sim, state, c) < load_of(sim, state, best))
-            best = c;
-    }
+    int32_t chosen = choose(sim, state, &state->choice[first[0]], count, start, usual, &up);
     state->choices += up > 1;
-    state->others += up > 1 && best != usual;
-    if (best == IBN_NONE)
-        best = usual;
-    if (best != IBN_NONE)
-        load_of(sim, state, best);
-    return best;
+    state->others += up > 1 && chosen != usual;
+    if (chosen == IBN_NONE)
+        chosen = usual;
+    if (chosen != IBN_NONE)
+        load_of(sim, state, chosen);
+    return chosen;
 }
 
 /* Write two results: the number of packets that had several ports to choose from, and the number of these packets that
