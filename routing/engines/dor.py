@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +22,37 @@ from routing.tables import Routing
 
 VISITS = 400_000_000
 """Number of channels that cycle searches may visit."""
+
+
+@dataclass(frozen=True, eq=False)
+class ServiceLevels:
+    """SLs of paths, such that the paths close no cycle of dependencies, or the outcome of a search in vain.
+
+    Attributes
+    ----------
+    sl
+        SL by source switch and LID, uint8[S, L]; uint8[L] by LID if the paths need no particular VL.
+    needed
+        Number of VLs on which the paths close no cycle; 0 if the search found no VLs for some paths.
+    hopeless
+        Whether so many paths have no VL that no balanced version of them is tried.
+    exhausted
+        Whether a search reached its work limit before each path had a VL.
+    """
+
+    sl: npt.NDArray[np.uint8]
+    needed: int
+    hopeless: bool = False
+    exhausted: bool = False
+
+    def reason(self, routes: GridRoutes, vls: int) -> str:
+        """Return why tables on up to ``vls`` VLs may have a credit loop, for the provenance."""
+        what = "the rings" if routes.paths.regular.all() else "the rings and the detours around missing links"
+        if self.exhausted:
+            return f"no: the search for VLs reached its work limit; {what} may need more VLs than {vls}"
+        if vls == 1:
+            return f"no: {what} need more VLs than 1"
+        return f"no: the search found no {vls} VLs on which {what} close no cycle"
 
 
 class DimensionOrder:
@@ -65,49 +97,37 @@ class DimensionOrder:
         routes = GridRoutes.of(fabric, options)
         warn_of_miscabled(routes)
         found = time.perf_counter()
-        sl, needed, given_up = self._service_levels(routes, vls, orders=(False, True))
+        levels = self._service_levels(routes, vls, orders=(False, True), visits=VISITS)
         # Balanced routes mostly need more VLs than the first routes.  If the first routes do not fit into the VLs,
         # balanced ones hardly will, so each search then has a lower work limit.
-        orders, visits = ((False,), VISITS) if needed else ((False, True), VISITS // BALANCED)
-        for balanced in routes.balanced() if vls > 1 and not given_up else ():
-            moved, used, _ = self._service_levels(balanced, vls, orders=orders, visits=visits)
-            if used:
-                routes, sl, needed = balanced, moved, used
+        orders, visits = ((False,), VISITS) if levels.needed else ((False, True), VISITS // BALANCED)
+        for balanced in routes.balanced() if vls > 1 and not levels.hopeless else ():
+            moved = self._service_levels(balanced, vls, orders=orders, visits=visits)
+            if moved.needed:
+                routes, levels = balanced, moved
                 break
         trees = Balanced(routes.next_channel, np.zeros(0), np.zeros(0))
-        facts = routes.facts()
+        facts, needed = routes.facts(), levels.needed
         if needed == 0:
-            what = "the rings" if routes.paths.regular.all() else "the rings and the detours around missing links"
-            facts[LOOP_FREE] = f"no: {what} need more VLs than {vls}"
+            facts[LOOP_FREE] = levels.reason(routes, vls)
         seconds = {"paths": found - start, "tables": time.perf_counter() - found}
         return Routing(
             lft=forwarding_tables(fabric, routes.destinations, trees),
-            **vl_tables(sl, vls if needed == 1 else max(needed, 1), options),
+            **vl_tables(levels.sl, vls if needed == 1 else max(needed, 1), options),
             vls_needed=max(needed, 1),
             provenance=provenance(self.name, fabric, options, seconds, **facts),
         )
 
     @staticmethod
-    def _service_levels(
-        routes: GridRoutes, vls: int, *, orders: tuple[bool, ...], visits: int = VISITS
-    ) -> tuple[npt.NDArray[np.uint8], int, bool]:
-        """Return the SLs of paths that close no cycle.
+    def _service_levels(routes: GridRoutes, vls: int, *, orders: tuple[bool, ...], visits: int) -> ServiceLevels:
+        """Search for SLs of paths that close no cycle.
 
         Each order states whether paths with a detour are placed first.  The orders are tried one after the other.
         ``visits`` limits the work of each search (see :func:`place`).
-
-        Returns
-        -------
-        sl : uint8[S, L]
-            SL by source switch and LID; uint8[L] by LID if the paths need no particular VL.
-        needed : int
-            Number of VLs on which the paths close no cycle; 0 if there are too few VLs.
-        given_up : bool
-            Whether so many paths have no VL that no balanced version of them is tried.
         """
         paths, lids = routes.paths, len(routes.fabric.lids)
         if not paths.rings and paths.regular.all():
-            return round_robin_sls(routes.destinations, lids, vls), 1, False
+            return ServiceLevels(round_robin_sls(routes.destinations, lids, vls), 1)
         every, zero = np.ones(paths.hop.shape, bool), np.zeros_like(paths.crossing)
         # Paths spread over the VLs if each first tries the VL of its datelines.  If all paths try VL 0 first, more of
         # them fit.  Which order of the paths needs fewer VLs depends on the fabric.
@@ -126,16 +146,17 @@ class DimensionOrder:
             if placed is None or placed.failed:
                 placed = placement(zero, detours_first=detours_first)
         if placed is None or placed.failed:
-            return np.zeros(lids, np.uint8), 0, all(each.failed > MOST_FAILED for each in found.values())
+            hopeless = all(each.failed > MOST_FAILED for each in found.values())
+            return ServiceLevels(np.zeros(lids, np.uint8), 0, hopeless, any(each.exhausted for each in found.values()))
         if not regular:
             spread = placement(paths.crossing)
             placed = placed if spread.failed else spread
         if placed.used <= 1:
-            return round_robin_sls(routes.destinations, lids, vls), 1, False
+            return ServiceLevels(round_robin_sls(routes.destinations, lids, vls), 1)
         vl = np.where(placed.vl == 255, 0, placed.vl).astype(np.uint8)
         if routes.options.reversible:
             vl[1] = vl[0]
-        return routes.by_lid(vl), placed.used, False
+        return ServiceLevels(routes.by_lid(vl), placed.used)
 
 
 ENGINE = DimensionOrder()

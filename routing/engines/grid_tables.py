@@ -240,10 +240,13 @@ class VlPlacement:
         uint8[2, S, S] by set of paths (see :class:`GridPaths`), destination and source; 255 for paths without a VL.
     failed
         Number of groups without a VL.  A group is one path, or with reversible paths, both paths of two switches.
+    exhausted
+        Whether the search reached its work limit.  If so, groups may have no VL although one exists.
     """
 
     vl: npt.NDArray[np.uint8]
     failed: int
+    exhausted: bool = False
 
     @property
     def used(self) -> int:
@@ -303,7 +306,7 @@ def place(
         (side * switches + root).astype(np.int32),
         start[side[heads], root[heads], source[heads]] % np.uint8(vls),
     )
-    vl, *_ = assign_vls(
+    vl, _, _, left = assign_vls(
         channels,
         np.tile(np.arange(switches, dtype=np.int32), 2),
         _forwarding_rows(routes),
@@ -316,7 +319,7 @@ def place(
     )
     found = np.full(exists.shape, NO_VL, np.uint8)
     found[side, root, source] = np.repeat(vl, np.diff(groups.first))
-    return VlPlacement(found, int(np.count_nonzero(vl == NO_VL)))
+    return VlPlacement(found, int(np.count_nonzero(vl == NO_VL)), left <= 0)
 
 
 def _forwarding_rows(routes: GridRoutes) -> npt.NDArray[np.uint8]:
