@@ -114,10 +114,10 @@ class TorusTwoQos:
             Neither the given routes nor balanced ones fit.
         """
         code, spare, failed = cls._codes(routes, datelines, base, vls)
-        # Moved paths change their SLs, and replies to them need not be safe. So paths move only if some paths need
-        # other SLs anyway.
+        # Moved paths need VLs besides those of the datelines.  Without moves, all paths of a broken ring take its other
+        # side, and the rate of all-to-all traffic may halve.
         move = routes.options.vls != "min" if failed == 0 else failed <= MOST_FAILED
-        if move and not routes.paths.regular.all():
+        if move and cls._vls_for_detours(routes, datelines, base, vls) > 0:
             # Balanced routes mostly need more VLs than the first routes.  If the first routes do not fit into the VLs,
             # balanced ones hardly will, so each search then has a lower work limit.
             visits = VISITS // BALANCED if failed else VISITS
@@ -128,6 +128,13 @@ class TorusTwoQos:
         if failed:
             raise NotEnoughVLs(None, vls, what="detours around missing links without credit loops")
         return routes, code, spare
+
+    @staticmethod
+    def _vls_for_detours(routes: GridRoutes, datelines: int, base: int, vls: int) -> int:
+        """Return the number of VLs that paths with a detour may use.  For the parameters, see :meth:`_codes`."""
+        if not routes.paths.rings:
+            return min(vls, SLS - routes.options.first_vl)
+        return min(vls - base, SLS - routes.options.first_vl - datelines)
 
     @staticmethod
     def _codes(
@@ -156,13 +163,13 @@ class TorusTwoQos:
         code, detours = paths.crossing, ~paths.regular
         if not paths.rings and detours.any():  # Without datelines, detours may share the VL of all other paths.
             detours = np.ones_like(detours)
-            base, datelines = 0, 0
+            datelines = 0
         if routes.options.reversible:
             detours[0] |= detours[0].T
             detours[1] = detours[0]
         if not detours.any():
             return code, 0, 0
-        spare = min(vls - base, SLS - routes.options.first_vl - datelines)
+        spare = TorusTwoQos._vls_for_detours(routes, datelines, base, vls)
         if spare < 1:
             raise NotEnoughVLs(base + 1, vls)
         placed = place(routes, detours, np.zeros_like(code), spare, visits=visits)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from slow_proof import prove_slowly
 
-from routing.engines import ENGINES
+from routing.engines import ENGINES, dor
 from routing.engines.base import EngineOptions
 from routing.engines.grid_balance import missing_links
 from routing.engines.grid_tables import GridRoutes
@@ -60,6 +60,15 @@ def test_dor_on_a_torus_says_that_it_is_not_loop_free():
     assert proof.certified and routing.vls <= 4 and "loop_free" not in routing.provenance.options
 
 
+def test_dor_reports_that_its_search_reached_the_work_limit(monkeypatch):
+    monkeypatch.setattr(dor, "VISITS", 1)
+    fabric = generate("torus", ["5x5"], cas=1)
+    routing, proof = routed("dor", fabric, vls=4)
+    assert not proof.certified
+    reason = "no: the search for VLs reached its work limit; the rings may need more VLs than 4"
+    assert routing.provenance.options["loop_free"] == reason
+
+
 @pytest.mark.parametrize(
     ("size", "options", "share"),
     [("4x4x4", {"cas": 4}, 0.498), ("6x5x5", {"cas": 4, "redundancy": 4}, 1.32), ("6x6", {"cas": 2}, 0.657)],
@@ -80,6 +89,21 @@ def test_any_single_link_may_fail_on_two_vls(reversible):
             assert proof.certified and (proof.strength == "reversible" or not reversible)
             if size == "5x6":
                 assert routing.provenance.options["detours"] == 0  # the other side of the ring
+
+
+@pytest.mark.parametrize("engine", ["torus-2qos", "dor"])
+@pytest.mark.parametrize("options", [{}, {"reversible": True}], ids=["default", "reversible"])
+def test_a_broken_ring_does_not_halve_the_rate(engine, options):
+    fabric = generate("torus", ["5x4"], cas=2)
+
+    def rate(fabric):
+        routing, proof = routed(engine, fabric, **options)
+        assert proof.certified
+        return all_to_all_share(fabric, channel_loads(fabric, routing, threads=1))
+
+    whole = rate(fabric)
+    for link in between_switches(fabric).tolist()[::4]:
+        assert rate(fabric.without_links([link])) >= 0.75 * whole
 
 
 @pytest.mark.parametrize(
@@ -107,8 +131,8 @@ def test_dor_takes_detours_where_a_row_is_broken():
 
 def test_sls_stay_what_they_were_after_a_link_failed():
     fabric = generate("torus", ["6x5"], cas=2)
-    before, _ = routed("torus-2qos", fabric)
-    after, _ = routed("torus-2qos", fabric.without_links([int(fabric.channels.link[0])]))
+    before, _ = routed("torus-2qos", fabric, vls=2)
+    after, _ = routed("torus-2qos", fabric.without_links([int(fabric.channels.link[0])]), vls=2)
     assert np.array_equal(before.sl, after.sl)
     ports = {(switch, port) for switch, _, port, _ in np.argwhere(before.sl2vl != after.sl2vl).tolist()}
     link = fabric.channels.link[0]
