@@ -16,6 +16,18 @@ from routing.numerals import count_noun
 class IbnueError(Exception):
     """Base class of every error that this project raises on purpose."""
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """Return how to copy and unpickle the error.
+
+        The default would call the constructor with the text of the error, but constructors have other parameters.
+        """
+        return _without_constructor, (type(self), self.args), self.__dict__
+
+
+def _without_constructor(kind: type[IbnueError], args: tuple[object, ...]) -> IbnueError:
+    """Return an error whose attributes are still missing."""
+    return kind.__new__(kind, *args)
+
 
 class InputError(IbnueError, ValueError):
     """The input data or the arguments are wrong.
