@@ -144,7 +144,10 @@ class EngineOptions:
 
     def __post_init__(self) -> None:
         for name, option in OPTIONS.items():
-            option.check(getattr(self, name))
+            value = getattr(self, name)
+            option.check(value)
+            # Engines compare values with members of enumerations, so a name such as "bisection" must become a member.
+            object.__setattr__(self, name, option.convert(value))
         if not all(weight > 0 for *_, weight in self.link_weights):
             raise OptionError(f"{self.link_weights!r} are not weights of links", remedy="use positive ones")
 

@@ -74,6 +74,22 @@ def test_a_declaration_fits_its_field(option):
         assert option.parse(str(value)) == value and option.fits(option.convert(value))
 
 
+def test_values_as_in_toml_get_the_types_of_the_options():
+    given = EngineOptions(objective="bisection", roots=["sw1"], root_guid_file="roots")
+    assert given.objective is Objective.BISECTION
+    assert given == EngineOptions.of({"objective": "bisection", "roots": ["sw1"], "root_guid_file": "roots"})
+    with pytest.raises(OptionError, match="'bisections' is not a valid objective"):
+        EngineOptions(objective="bisections")
+
+
+def test_the_name_of_an_objective_gives_the_tables_of_the_objective():
+    tables = [
+        ENGINES["minhop"].route(FABRIC, EngineOptions(objective=objective)).lft.tolist()
+        for objective in ("bisection", Objective.BISECTION, "alltoall")
+    ]
+    assert tables[0] == tables[1] != tables[2]
+
+
 def test_the_most_vls_are_those_of_the_tables():
     assert MAX_DATA_VLS == DATA_VLS
 
