@@ -5,6 +5,7 @@ A *ledger* is the content of the JSON file with all results, by fabric and engin
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from html import escape
@@ -192,10 +193,17 @@ def better_than_auto(results: Mapping[str, Mapping[str, Any]]) -> dict[str, tupl
     auto, found = results["auto"], dict[str, tuple[float, float]]()
     for engine, each in results.items():
         if each.get("certified") and each.keys() >= {"all_to_all", "bisection"}:
-            ratios = each["all_to_all"] / auto["all_to_all"], each["bisection"] / auto["bisection"]
+            ratios = tuple(relative(each[name], auto[name]) for name in ("all_to_all", "bisection"))
             if min(ratios) >= 1 and max(ratios) > 1 + EQUAL:
                 found[engine] = ratios
     return found
+
+
+def relative(value: float, reference: float) -> float:
+    """Return the quotient of two figures.  If ``reference`` is 0, return 1 for two equal figures, else infinity."""
+    if reference == 0:
+        return 1.0 if value == 0 else math.inf
+    return value / reference
 
 
 def best_share(results: Mapping[str, Mapping[str, Any]]) -> float:

@@ -22,6 +22,7 @@ from routing.tables import Routing
 
 _VLS_NEEDED = re.compile(r"[Ll]anes needed: (\d+)")
 _DUMPED = "lids dumped"
+_ENDED = "OpenSM has ended"
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,13 +109,11 @@ def _routed(opensm: OpenSM, cpu_limit: int | None) -> float | None:
 
     ``cpu_limit`` is the number of CPU seconds that the sweep may take.
     """
-    _, hard = resource.prlimit(opensm.pid, resource.RLIMIT_CPU)
     try:
-        if cpu_limit is not None:
-            resource.prlimit(opensm.pid, resource.RLIMIT_CPU, (cpu_limit, hard))
+        _limit_cpu(opensm.pid, cpu_limit)
         sweep = opensm.wait_for_subnet_up(after=0)
         # The limit does not apply to the dumps, which OpenSM writes after the sweep.
-        resource.prlimit(opensm.pid, resource.RLIMIT_CPU, (hard, hard))
+        _limit_cpu(opensm.pid, None)
         return sweep.routing_seconds
     except LabError as error:
         if opensm.returncode == -signal.SIGXCPU:
@@ -125,9 +124,33 @@ def _routed(opensm: OpenSM, cpu_limit: int | None) -> float | None:
         raise LabError(f"{str(error).splitlines()[0]}; wants {needed} VLs") from None
 
 
+def _limit_cpu(process: int, seconds: int | None) -> None:
+    """Limit the CPU seconds of OpenSM's process.  None lifts the limit.
+
+    Raises
+    ------
+    LabError
+        OpenSM has ended.
+    """
+    try:
+        _, hard = resource.prlimit(process, resource.RLIMIT_CPU)
+        resource.prlimit(process, resource.RLIMIT_CPU, (hard if seconds is None else seconds, hard))
+    except ProcessLookupError:
+        raise LabError(_ENDED) from None
+
+
 def _cpu_seconds(process: int) -> float:
-    """Return the CPU seconds that a process has used, by the kernel's fields utime and stime."""
-    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    """Return the CPU seconds that OpenSM's process has used, by the kernel's fields utime and stime.
+
+    Raises
+    ------
+    LabError
+        OpenSM has ended.
+    """
+    try:
+        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        raise LabError(_ENDED) from None
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 

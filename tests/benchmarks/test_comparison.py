@@ -1,6 +1,7 @@
 """The comparison of all engines: its page and pictures are those of its results, and it measures what is missing."""
 
 import json
+import math
 
 import pytest
 
@@ -64,6 +65,11 @@ def test_tables_are_better_than_those_of_auto_only_if_neither_figure_is_lower():
     found = better_than_auto(results)
     assert found == {"more": (1.1, 1.0), "pattern": (1.0, pytest.approx(1.1))}
     assert "| ring - 0% more | 1.100 | 1.000 |" in auto_table({"ring - 0%": results})
+
+
+def test_tables_of_auto_without_throughput_are_compared():
+    none, some = ({"certified": True, "all_to_all": share, "bisection": share} for share in (0.0, 0.5))
+    assert better_than_auto({"auto": none, "equal": none, "more": some}) == {"more": (math.inf, math.inf)}
 
 
 def test_only_missing_results_are_measured(tmp_path):
