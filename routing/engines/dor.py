@@ -34,7 +34,7 @@ class ServiceLevels:
         SL by source switch and LID, uint8[S, L]; uint8[L] by LID if the paths need no particular VL.
     needed
         Number of VLs on which the paths close no cycle; 0 if the search found no VLs for some paths.
-    hopeless
+    unplaceable
         Whether so many paths have no VL that no balanced version of them is tried.
     exhausted
         Whether a search reached its work limit before each path had a VL.
@@ -42,7 +42,7 @@ class ServiceLevels:
 
     sl: npt.NDArray[np.uint8]
     needed: int
-    hopeless: bool = False
+    unplaceable: bool = False
     exhausted: bool = False
 
     def reason(self, routes: GridRoutes, vls: int) -> str:
@@ -101,7 +101,7 @@ class DimensionOrder:
         # Balanced routes mostly need more VLs than the first routes.  If the first routes do not fit into the VLs,
         # balanced ones hardly will, so each search then has a lower work limit.
         orders, visits = ((False,), VISITS) if levels.needed else ((False, True), VISITS // BALANCED)
-        for balanced in routes.balanced() if vls > 1 and not levels.hopeless else ():
+        for balanced in routes.balanced() if vls > 1 and not levels.unplaceable else ():
             moved = self._service_levels(balanced, vls, orders=orders, visits=visits)
             if moved.needed:
                 routes, levels = balanced, moved
@@ -146,8 +146,10 @@ class DimensionOrder:
             if placed is None or placed.failed:
                 placed = placement(zero, detours_first=detours_first)
         if placed is None or placed.failed:
-            hopeless = all(each.failed > MOST_FAILED for each in found.values())
-            return ServiceLevels(np.zeros(lids, np.uint8), 0, hopeless, any(each.exhausted for each in found.values()))
+            unplaceable = all(each.failed > MOST_FAILED for each in found.values())
+            return ServiceLevels(
+                np.zeros(lids, np.uint8), 0, unplaceable, any(each.exhausted for each in found.values())
+            )
         if not regular:
             spread = placement(paths.crossing)
             placed = placed if spread.failed else spread
