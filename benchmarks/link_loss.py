@@ -35,7 +35,8 @@ from routing.engines.base import EngineOptions
 from routing.fabric import Fabric
 from routing.reroute import Precomputed, Published, Stability, precompute, reroute
 from routing.reroute.base_fabric import BaseNumbering
-from routing.reroute.rebalance import cut_bound, fullest, peak_in
+from routing.reroute.cut_bounds import cut_bound
+from routing.reroute.rebalance import fullest, peak_in
 
 FABRICS = (
     "torus:4x4x4,cas=4",

@@ -7,13 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from routing._kernels.repair import (
-    Rebalanced,
-    RepairFabric,
-    SearchLimits,
-    ServiceLevelRules,
-    rebalance,
-)
+from routing._kernels.repair import Rebalanced, SearchLimits, ServiceLevelRules, rebalance
 from routing.cdg.acyclic import AcyclicCdg
 from routing.counterparts import channel_numbers
 from routing.fabric import Channels, Fabric
@@ -111,30 +105,6 @@ def kept_share(before: Published, channels: Channels, flow: npt.NDArray[np.int64
 def peak_in(frame: BaseNumbering, highest: float) -> int:
     """Convert a utilisation to the unit of the repair kernel: load times inverse capacity."""
     return int(100 * highest * frame.base.channels.capacity.max(initial=0.0))
-
-
-def cut_bound(repair_fabric: RepairFabric) -> int:
-    """Return a lower bound that the highest utilisation has with any tables, as load times inverse capacity.
-
-    All traffic between the end ports of a switch and other switches crosses the channels of this switch.  So this
-    traffic divided by their total capacity is a bound, for each switch and direction.  Cost: O(S + C + L).
-    """
-    channels, alive = repair_fabric.channels, repair_fabric.alive > 0
-    switches = len(repair_fabric.part)
-    here = repair_fabric.lid_switch >= 0
-    into = np.bincount(repair_fabric.lid_switch[here], repair_fabric.weight[here], switches)
-    parts = int(repair_fabric.part.max(initial=-1)) + 1
-    inside = repair_fabric.part >= 0
-    weight = np.bincount(repair_fabric.part[inside], into[inside], parts)[repair_fabric.part]
-    sources = np.bincount(repair_fabric.part[inside], repair_fabric.sources[inside], parts)[repair_fabric.part]
-    leaving = np.where(inside, repair_fabric.sources * (weight - into), 0)
-    coming = np.where(inside, (sources - repair_fabric.sources) * into, 0)
-    room = 1.0 / repair_fabric.inverse_capacity
-    room_out = np.bincount(channels.src[alive], room[alive], switches)
-    room_in = np.bincount(channels.dst[alive], room[alive], switches)
-    out = np.divide(leaving, room_out, where=room_out > 0, out=np.zeros(switches))
-    back = np.divide(coming, room_in, where=room_in > 0, out=np.zeros(switches))
-    return int(max(out.max(initial=0), back.max(initial=0)))
 
 
 @dataclass(frozen=True)

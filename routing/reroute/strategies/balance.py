@@ -11,12 +11,12 @@ from routing.reroute.base_fabric import BaseNumbering
 from routing.reroute.budget import Budget
 from routing.reroute.changed_entries import count_changed
 from routing.reroute.context import RerouteContext
+from routing.reroute.cut_bounds import cut_bound, lost_link_bound
 from routing.reroute.loads import load_after
 from routing.reroute.rebalance import (
     Repaired,
     Utilisation,
     balance_repaired,
-    cut_bound,
     fullest,
     kept_share,
     peak_in,
@@ -94,8 +94,10 @@ def goal_of(context: RerouteContext, numbering: BaseNumbering) -> int:
     """Return the goal of a search for better balance: the utilisation of the most loaded channel that it should reach.
 
     The goal is the highest utilisation of the baseline tables, or of the previous tables if there is no baseline.  If
-    the links of one switch force a higher utilisation, the goal is this higher utilisation.
+    the links of one switch or the links beside a lost one force a higher utilisation, the goal is this higher
+    utilisation.
     """
     request = context.request
     best = request.before if request.baseline is None else request.baseline
-    return max(peak_in(numbering, fullest(best.fabric.channels, best.load)), cut_bound(numbering.repair_fabric))
+    least = max(fullest(best.fabric.channels, best.load), lost_link_bound(context.numbering))
+    return max(peak_in(numbering, least), cut_bound(numbering.repair_fabric))

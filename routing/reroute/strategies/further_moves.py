@@ -90,8 +90,8 @@ def move_further(context: RerouteContext, repaired: Candidate) -> Candidate:
 
     All limits here are for the highest utilisation.  The goal is that of the search for balance:
 
-    - If the repaired tables are more than 2 % above the goal, tables from scratch are computed.  Their utilisation
-      shows how much loss the fault makes necessary.
+    - If the repaired tables are more than 2 % above the goal, or change more than 3.5 entries for each missing entry,
+      tables from scratch are computed.  Their utilisation shows how much loss the fault makes necessary.
     - If the repaired tables are more than 2 % above the goal (large tables: more than 4 %), several searches move
       entries, until the tables are 1 % above the goal.  Large tables are not computed from scratch.
     - If too many entries change on the way to the goal, the searches end at the utilisation from scratch instead.
@@ -112,7 +112,8 @@ def move_further(context: RerouteContext, repaired: Candidate) -> Candidate:
     load = flow_towards(request.fabric, found.routing, threads=threads)
     goal, peak = goal_of(context, numbering), peak_of(load, numbering)
     best_known = goal
-    if peak > goal * (1 + ENOUGH[1]) and found.routing.lft.size <= LARGEST_SMALL_TABLE:
+    falls_short = peak > goal * (1 + ENOUGH[1]) or _changes_too_many(repaired)
+    if falls_short and found.routing.lft.size <= LARGEST_SMALL_TABLE:
         fresh, fresh_peak = _from_scratch(request, numbering)
         was = peak_in(numbering, fullest(request.before.fabric.channels, request.before.load))
         found = replace(found, fresh_kept=was / fresh_peak if fresh_peak else None, fresh=fresh)
@@ -189,12 +190,18 @@ def _is_worth_a_search(context: RerouteContext, repaired: Candidate) -> bool:
     This needs no trace of the tables if the repair has measured their rate.
     """
     found, numbering = repaired.found, context.numbering
-    if found.kept is None or changes_too_many(found.changed - repaired.restored, max(found.broken, repaired.missing)):
+    if found.kept is None or _changes_too_many(repaired):
         return True
     before = context.request.before
     peak = peak_in(numbering, fullest(before.fabric.channels, before.load) / found.kept)
     least = FURTHER_TOLERANCE if found.routing.lft.size <= LARGEST_SMALL_TABLE else LEAST_LOSS
     return peak > goal_of(context, numbering) * (1 + least)
+
+
+def _changes_too_many(repaired: Candidate) -> bool:
+    """Return whether repaired tables should change fewer entries, not counting those restored from the baseline."""
+    found = repaired.found
+    return changes_too_many(found.changed - repaired.restored, max(found.broken, repaired.missing))
 
 
 def _progress(context: RerouteContext, repaired: Candidate, numbering: BaseNumbering) -> Progress:

@@ -13,8 +13,9 @@ from routing.deadlock.schedule_search import find_schedule
 from routing.reroute.base_fabric import BaseNumbering
 from routing.reroute.baseline import is_same
 from routing.reroute.context import RerouteContext
+from routing.reroute.cut_bounds import cut_bound
 from routing.reroute.outcome import Candidate, Refusal
-from routing.reroute.rebalance import LEAST_GAIN, Utilisation, cut_bound, in_frame, kept_share, move_entries
+from routing.reroute.rebalance import LEAST_GAIN, Utilisation, in_frame, kept_share, move_entries
 from routing.reroute.strategies.balance import goal_of
 from routing.reroute.strategies.columns import Progress
 from routing.reroute.verify import verify

@@ -1,0 +1,72 @@
+"""Compute lower bounds of the highest utilisation that any tables of a fabric have.
+
+A cut divides the switches into two sets.  All flow from one set to the other crosses the channels of the cut.  So this
+flow divided by the total capacity of these channels is a lower bound.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from routing._kernels.repair import RepairFabric
+from routing.reroute.base_fabric import BaseNumbering
+from routing.trees.levels import distances
+
+CHANNELS_FOR_CUTS = 1 << 21
+"""Number of channels that the searches for the cuts of all lost links may visit in each hop.  The larger the fabric is,
+the fewer lost links are considered.
+"""
+
+
+def cut_bound(repair_fabric: RepairFabric) -> int:
+    """Return a lower bound that the highest utilisation has with any tables, as load times inverse capacity.
+
+    All traffic between the end ports of a switch and other switches crosses the channels of this switch.  So this
+    traffic divided by their total capacity is a bound, for each switch and direction.  Cost: O(S + C + L).
+    """
+    channels, alive = repair_fabric.channels, repair_fabric.alive > 0
+    switches = len(repair_fabric.part)
+    here = repair_fabric.lid_switch >= 0
+    into = np.bincount(repair_fabric.lid_switch[here], repair_fabric.weight[here], switches)
+    parts = int(repair_fabric.part.max(initial=-1)) + 1
+    inside = repair_fabric.part >= 0
+    weight = np.bincount(repair_fabric.part[inside], into[inside], parts)[repair_fabric.part]
+    sources = np.bincount(repair_fabric.part[inside], repair_fabric.sources[inside], parts)[repair_fabric.part]
+    leaving = np.where(inside, repair_fabric.sources * (weight - into), 0)
+    coming = np.where(inside, (sources - repair_fabric.sources) * into, 0)
+    room = 1.0 / repair_fabric.inverse_capacity
+    room_out = np.bincount(channels.src[alive], room[alive], switches)
+    room_in = np.bincount(channels.dst[alive], room[alive], switches)
+    out = np.divide(leaving, room_out, where=room_out > 0, out=np.zeros(switches))
+    back = np.divide(coming, room_in, where=room_in > 0, out=np.zeros(switches))
+    return int(max(out.max(initial=0), back.max(initial=0)))
+
+
+def lost_link_bound(numbering: BaseNumbering) -> float:
+    """Return a lower bound of the highest utilisation (flow divided by capacity), from cuts that lost links crossed.
+
+    For each lost link, one set of switches is nearer to one end of the link, and the other set is nearer to the other
+    end.  In a torus, for example, all other channels between these sets have to carry the flow of the lost link.
+    """
+    fabric, channels = numbering.repair_fabric, numbering.base.channels
+    src, dst, switches = channels.src, channels.dst, len(fabric.part)
+    lost = (fabric.alive == 0) & (src < dst) & (fabric.part[src] == fabric.part[dst]) & (fabric.part[src] >= 0)
+    ends = np.unique(src[lost].astype(np.int64) * switches + dst[lost])
+    here = fabric.lid_switch >= 0
+    into = np.bincount(fabric.lid_switch[here], fabric.weight[here], switches)
+    best = 0.0
+    for one, other in zip(*np.divmod(ends[: CHANNELS_FOR_CUTS // max(1, len(channels))], switches), strict=True):
+        inside, (to_one, to_other) = fabric.part == fabric.part[one], (_hops(numbering, end) for end in (one, other))
+        # Switches at equal distance from both ends may be in either set.
+        for near_one in (inside & (to_one < to_other), inside & (to_one <= to_other)):
+            near_other = inside & ~near_one
+            for near, far in ((near_one, near_other), (near_other, near_one)):
+                room = channels.capacity[(fabric.alive > 0) & near[src] & far[dst]].sum()
+                best = max(best, float(fabric.sources[near].sum() * into[far].sum() / room) if room else 0.0)
+    return best
+
+
+def _hops(numbering: BaseNumbering, switch: int) -> npt.NDArray[np.int32]:
+    """Return int32[S], the hops of each switch from ``switch`` in the fabric with the lost links."""
+    return distances(numbering.base, np.arange(numbering.base.switches) == switch)
