@@ -190,7 +190,7 @@ def _ignored_by_opensm(text: str, answer: dict[str, str], conf_path: Path) -> It
             yield Finding(
                 True, f"{conf_path}: OpenSM does not know the name {name!r} (write 'name value', in lower case)"
             )
-        elif value != "TRUE" and (value.upper() == "TRUE" or (name == "qos" and value != "FALSE")):
+        elif value != "TRUE" and (value.upper() == "TRUE" or (name == "qos" and value.upper() != "FALSE")):
             yield Finding(True, f"{conf_path}: {name} is {value}, which OpenSM takes as FALSE (write TRUE or FALSE)")
     lmc, policy = answer.get("lmc", "0"), answer.get("qos_policy_file", USUAL_POLICY)
     if c_number(lmc) not in range(8):

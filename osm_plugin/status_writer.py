@@ -99,8 +99,7 @@ class StatusWriter:
         return report
 
     def end(self) -> None:
-        """Write the files a last time, and end the thread.  If a file system blocks the thread, the method does not
-        wait for it any longer. => Write the files a last time, and end the thread that writes them.
+        """Write the files a last time, and end the thread that writes them.
 
         If a file system blocks this thread, the method stops waiting for the thread.
         """
