@@ -142,8 +142,8 @@ def base_of(
             continue
         sl: Bytes | None = sides.old.sl
         if before is not None:
-            earlier = installed(before.routing, before.fabric, new, wide, present=lft).old
-            sl = _combined_sls(sides.old, kept.fabric, earlier, wide)
+            earlier = [(rows, installed(one.routing, one.fabric, new, wide, present=lft).old) for rows, one in before]
+            sl = _combined_sls(sides.old, earlier, wide)
         if sl is None:
             continue
         # After an aborted update schedule, entries may differ from the remembered tables.  In this case the CDG of the
@@ -234,18 +234,29 @@ def _without_rows(lft: Bytes, rows: npt.NDArray[np.int64]) -> Bytes:
 
 def _tables_before_loss(
     lft: Bytes, fabric: Fabric, rows: npt.NDArray[np.int64], left: Mapping[int, SavedTables]
-) -> SavedTables | None:
+) -> list[tuple[npt.NDArray[np.int64], SavedTables]] | None:
     """Return the tables that were in force when the switches at ``rows`` left the fabric.
 
-    None: these tables are unknown, the switches left at different times, or a switch has other entries now.
-    ``left`` has the tables by the GUID of the switch.
+    ``left`` has these tables by the GUID of the switch.
+
+    Returns
+    -------
+    For each set of tables, the rows of the switches that left while these tables were in force.  None: the tables are
+    unknown for a switch, or a switch has other entries now.
     """
+    groups: dict[int, list[int]] = {}
     found = [left.get(guid) for guid in fabric.switch_guid[rows].tolist()]
-    before = found[0]
-    if before is None or any(tables is not before for tables in found):
-        return None
-    others = np.setdiff1d(np.arange(fabric.switches), rows)
-    return before if _subset(_without_rows(lft, others), before, fabric) else None
+    for row, tables in zip(rows.tolist(), found, strict=True):
+        groups.setdefault(id(tables), []).append(row)
+    result = []
+    for tables in {id(tables): tables for tables in found}.values():
+        if tables is None:
+            return None
+        own = np.array(groups[id(tables)])
+        if not _subset(_without_rows(lft, np.setdiff1d(np.arange(fabric.switches), own)), tables, fabric):
+            return None
+        result.append((own, tables))
+    return result
 
 
 def _has_equal_sls(old: Routing, new: Routing, fabric: Fabric) -> bool:
@@ -257,43 +268,41 @@ def _has_equal_sls(old: Routing, new: Routing, fabric: Fabric) -> bool:
     return not (differ[used] if new.service_levels.by_source_lid else differ).any()
 
 
-def _combined_sls(old: Routing, old_fabric: Fabric, earlier: Routing, fabric: Fabric) -> Bytes | None:
+def _combined_sls(
+    old: Routing, returned: Sequence[tuple[npt.NDArray[np.int64], Routing]], fabric: Fabric
+) -> Bytes | None:
     """Return the SLs that senders use after switches have returned.
 
-    The SLs towards LIDs that returned with the switches, and the SLs of the senders that returned, are those of the
-    tables ``earlier``.  All other SLs are those of the tables ``old``.
+    The end ports of a returned switch, and the senders to their LIDs, use the SLs of the tables that were in force when
+    the switch left.  All other SLs are those of the tables ``old``.
 
     Parameters
     ----------
-    old, old_fabric
-        The tables that were published last, without the returned switches, with the rows and columns of ``fabric``; and
-        the fabric for which they were made.
-    earlier
-        The tables that were in force before the switches left, with the rows and columns of ``fabric``.
+    old
+        The tables that were published last, without the returned switches.
+    returned
+        Rows of returned switches, and the tables that were in force when these switches left.  All tables have the rows
+        and columns of ``fabric``.
     fabric
         The present fabric.
 
     Returns
     -------
-    The SL table in the form of ``old.sl``.  None: the SLs of the two tables depend on different things, the SL2VL
-    tables differ, or a destination has two SLs in tables with one SL per destination.
+    The SL table.  None: the SLs of the tables depend on different things, or the SL2VL tables differ.
     """
-    one, other = old.service_levels, earlier.service_levels
-    if old.sl.shape != earlier.sl.shape or (one.by_lid, one.by_switch) != (other.by_lid, other.by_switch):
+    form = old.service_levels.form
+    if any(e.service_levels.form is not form or not np.array_equal(e.sl2vl, old.sl2vl) for _, e in returned):
         return None
-    if not np.array_equal(old.sl2vl, earlier.sl2vl):
-        return None
-    had = np.zeros(len(fabric.lids), bool)
-    had[: len(old_fabric.lids)] = old_fabric.lids.switch[: len(had)] >= 0
-    fresh = (fabric.lids.switch >= 0) & ~had
-    sl = old.sl.copy()
-    if one.by_lid:
-        sl[fresh] = earlier.sl[fresh]
-        return sl if np.array_equal(sl[had], earlier.sl[had]) else None
-    rows = old_rows(old_fabric, fabric) < 0 if one.by_switch else fresh
-    sl[rows] = earlier.sl[rows]
-    sl[:, fresh] = earlier.sl[:, fresh]
-    return sl
+    switch, by_lid = fabric.lids.switch, old.service_levels.by_lid
+    # With one SL per destination, the end ports of a returned switch may use other SLs than all others.
+    sl = np.tile(old.sl, (fabric.switches, 1)) if by_lid else old.sl.copy()
+    for rows, earlier in returned:
+        there = np.isin(switch, rows)
+        sl[:, there] = earlier.sl[..., there]
+    for rows, earlier in returned:
+        senders = np.isin(switch, rows) if old.service_levels.by_source_lid else rows
+        sl[senders] = earlier.sl if by_lid else earlier.sl[senders]
+    return sl[0] if by_lid and (sl == sl[0]).all() else sl
 
 
 def _subset(lft: Bytes, remembered: SavedTables, fabric: Fabric) -> bool:

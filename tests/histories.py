@@ -58,6 +58,7 @@ class History:
         # The loss of a CA leaves entries towards a LID that no port has any more.
         self._cables += [(name, 1) for name in fabric.terminal_name if name not in self._hosts]
         self._sls = None
+        self._lfts = {}
 
     def __enter__(self):
         self._stack.enter_context(self.ibsim)
@@ -137,6 +138,11 @@ class History:
             self._pulled.append(cable)
             self.ibsim.unlink(*cable)
 
+    def lose(self, switch):
+        """Pull all cables of a switch."""
+        self.ibsim.unlink(switch)
+        self._pulled.append((switch,))
+
     def put_back(self):
         """Put back a random cable that was pulled."""
         if self._pulled:
@@ -192,10 +198,12 @@ class History:
 
         The lines are compared with the tables that the switches hold before and after the body.
         """
-        before, sls = switch_lfts(self.ibsim), self._sls
+        # A switch that is lost keeps its tables until it returns.
+        before, sls = {**self._lfts, **switch_lfts(self.ibsim)}, self._sls
         known = len(self.log) if self._opensm is not None and what != "start" else 0
         yield
         now = switch_lfts(self.ibsim)
+        self._lfts = {**before, **now}
         self._sls = self._asked_sls()
         lines = [match[0] for match in ROUTED.finditer(self.log, known)]
         self.counts[f"step: {what}"] += 1

@@ -100,6 +100,18 @@ def test_sls_count_as_well(history):
         reports_truth(run)
 
 
+@pytest.mark.parametrize("engine", some_of(["nue", "dfsssp"], ["nue"]))
+def test_switches_return_with_their_tables(history, engine):
+    with history(engine=engine, vls=8) as run:
+        run.start()
+        run.sweep("lost", lambda: run.lose("sw1.1"))
+        run.sweep("another", lambda: run.lose("sw3.0"))
+        for _ in range(2):
+            run.sweep("back", run.put_back)
+        assert run.counts["counts compared"] == 5 and "SLs in use are unknown" not in run.log
+        reports_truth(run)
+
+
 LFT_ATTRIBUTE = 25
 
 

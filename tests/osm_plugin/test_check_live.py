@@ -67,7 +67,11 @@ def values_of_opensm(conf, folder):
 
 
 def equal(mine, opensms):
-    return mine == opensms or (mine.upper(), opensms) == ("FALSE", "FALSE") or c_number(mine) == c_number(opensms) is not None
+    return (
+        mine == opensms
+        or (mine.upper(), opensms) == ("FALSE", "FALSE")
+        or c_number(mine) == c_number(opensms) is not None
+    )
 
 
 @pytest.mark.parametrize("change", CHANGES)

@@ -21,6 +21,7 @@ from routing.reroute import Stability, reroute
 from routing.topologies import generate
 
 LOST = 5  # row of the switch that is lost and returns
+OTHER = 20  # LID of an end port at another switch
 
 
 def first_tables(engine, options):
@@ -29,17 +30,20 @@ def first_tables(engine, options):
     return SavedTables(fabric, routing, prove(fabric, routing), engine, options_key(options))
 
 
-def tables_without_the_switch(full, options):
-    fabric = apply_faults(full.fabric, [every_switch(full.fabric)[LOST]])
+def tables_without(full, rows, options):
+    fabric = apply_faults(full.fabric, [every_switch(full.fabric)[row] for row in rows])
     made = reroute(ENGINES[full.engine], options, full, fabric, stability=Stability.FULL)
     return replace(full, fabric=fabric, routing=made.tables.routing, proof=made.tables.proof)
 
 
-def lose_and_return(engine, changed=lambda lft: None):
+def lose_and_return(engine, changed=lambda lft: None, sls=lambda sl: None):
     """Publish tables with all switches, tables without one, and the first tables again; return the last change."""
     options = EngineOptions(effort=0.1, vls=4)
     full = first_tables(engine, options)
-    less = tables_without_the_switch(full, options)
+    less = tables_without(full, [LOST], options)
+    sl = less.routing.sl.copy()
+    sls(sl)
+    less = replace(less, routing=replace(less.routing, sl=sl))
     changes, config = SwitchChanges(State()), PluginConfig()
     changes.change(SimpleNamespace(fabric=full.fabric, switch_tables=None), full, config)
     changes.change(SimpleNamespace(fabric=less.fabric, switch_tables=holding(full, less.fabric)), less, config)
@@ -61,6 +65,34 @@ def test_the_sls_in_use_are_known(engine):
     if full.routing.service_levels.by_source_lid:
         assert np.array_equal(base.routing.sl[lids], full.routing.sl[lids])
     assert not change.any_sls
+
+
+def test_its_end_ports_may_use_other_sls_than_all_others():
+    """The SL of an end port changes while the switch is away."""
+    full, (_, base, _) = lose_and_return("nue", sls=lambda sl: sl.__setitem__(OTHER, sl[OTHER] ^ 1))
+    assert base.sls == "published" and base.routing.service_levels.by_switch
+    assert np.array_equal(base.routing.sl[LOST], full.routing.sl)
+    differ = base.routing.sl[np.arange(16) != LOST] != full.routing.sl
+    assert differ[:, OTHER].all() and np.count_nonzero(differ.any(axis=0)) == 1
+
+
+def test_switches_that_left_at_different_times_return_together():
+    options = EngineOptions(effort=0.1, vls=4)
+    full = first_tables("dfsssp", options)
+    less = tables_without(full, [LOST], options)
+    least = tables_without(less, [LOST], options)  # The switch of the next row has this row now.
+    changes, config = SwitchChanges(State()), PluginConfig()
+    changes.change(SimpleNamespace(fabric=full.fabric, switch_tables=None), full, config)
+    for before, after in ((full, less), (less, least)):
+        changes.change(SimpleNamespace(fabric=after.fabric, switch_tables=holding(before, after.fabric)), after, config)
+    present = holding(least, full.fabric)
+    present.lft[LOST], present.lft[LOST + 1] = full.routing.lft[LOST], less.routing.lft[LOST]
+    _, base, _ = changes.change(SimpleNamespace(fabric=full.fabric, switch_tables=present), full, config)
+    assert base.sls == "published"
+    for row, tables, old_row in ((LOST, full, LOST), (LOST + 1, less, LOST)):
+        lids = np.flatnonzero(tables.fabric.lids.switch >= 0)
+        assert np.array_equal(base.routing.sl[row, lids], tables.routing.sl[old_row, lids])
+        assert tables.routing.service_levels.by_switch
 
 
 def test_they_are_unknown_if_the_switch_has_other_entries():
