@@ -183,7 +183,7 @@ def cell(candidate: Candidate, column: str) -> str:
 
 
 def class_rows(candidates: Sequence[Candidate]) -> list[list[str]]:
-    """Return the rows of the table by class of end ports: of each engine one row for each class whose end ports count.
+    """Return the table by class of end ports: for each engine, one row for each class with counted end ports.
 
     The list is empty if there is only one such class.
     """

@@ -209,8 +209,9 @@ def chain_of(verdict: Verdict, types: int) -> dict[str, Any]:
     - ``vls_needed``: data VLs of all copies together.
     - ``port_vls``: the smallest number of data VLs that a port can have and that is at least ``vls_needed``; None if
       there is no such number, or if the tables have no certificate.
-    - ``strict`` and ``wide``, for adaptive switches: the number of VLs from which a message can choose, for the type
-      with the fewest; None if ``port_vls`` is None.  With ``strict``, types share no VLs; with ``wide``, they share all
+    - ``strict`` and ``wide``, for adaptive switches: the number of VLs from which a message can choose, for the message
+    type with the smallest choice; None if ``port_vls`` is None.  With ``strict``, types share no VLs; with ``wide``,
+    they share all
       but their escape VLs.
     """
     from routing.deadlock.message_classes import AVOIDANCES, channel_budget, channels_needed

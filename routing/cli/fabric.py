@@ -96,7 +96,7 @@ def fabric(
 def source_text(source: str, arguments: Sequence[str], given: Mapping[str, Any]) -> str:
     """Return a generator with its arguments and options as one word, such as "torus:4x4,cas=2".
 
-    ``given`` are the options by name.  If ``source`` is the name of a file, it is returned.
+    ``given`` are the options by name.  If ``source`` is the name of a file, this name is returned.
     """
     made = fabric_argument.generator_of(source)
     if made is None:
@@ -129,7 +129,7 @@ def load(source: str, arguments: list[str], chosen: dict[str, Any], lmc: int, gu
 
 
 def describe(fabric: Fabric) -> dict[str, Any]:
-    """Return the figures of a fabric as an object for ``--json``, besides those of :func:`fabric_object`."""
+    """Return the figures of a fabric as an object for ``--json``, except the figures in :func:`fabric_object`."""
     import numpy as np
 
     from routing.fabric_figures import fabric_figures

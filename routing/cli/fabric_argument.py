@@ -49,7 +49,7 @@ def name_map_option(command: Command) -> Command:
 
 
 def class_options(command: Command) -> Command:
-    """Add the settings of port classes to a command; :func:`read` applies them to every fabric of that command."""
+    """Add the options that set port classes to a command.  :func:`read` applies them to every fabric of the command."""
 
     def keep(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> None:
         for text in values:

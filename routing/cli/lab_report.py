@@ -34,7 +34,7 @@ class LabState:
     fabric, routing, proof
         Fabric as ibnetdiscover sees it, tables read back from its switches, and their proof.
     as_dumped
-        Whether the tables in the switches equal those in OpenSM's dump files.
+        Whether the tables in the switches equal the tables in OpenSM's dump files.
     since
         Differences between the previous state and this one; None in the first state.
     broken
@@ -88,7 +88,7 @@ def inspect_lab(
 
     ``before`` is the previous state, and ``sweep`` OpenSM's sweep after ``action``.  The fabric that is discovered gets
     the name and the rules for classes of end ports of ``subnet``.  ``fresh`` is a function that computes tables from
-    scratch, which are measured beside those of the lab.
+    scratch, which are measured in addition to the tables of the lab.
     """
     found = lab.fabric()
     fabric = replace(found, name=subnet.name, port_classes=found.port_classes.with_rules_of(subnet.port_classes))

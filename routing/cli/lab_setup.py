@@ -63,7 +63,7 @@ def opensm_settings(
 def fresh_route(engine: str) -> FreshRoute:
     """Return a function that computes tables from scratch with an engine of ibnue, as the plugin of a lab does.
 
-    The returned function yields None in place of tables, if the LFTs have more entries than
+    The returned function returns None instead of tables if the LFTs have more entries than
     :data:`routing.reroute.budget.LARGEST_SMALL_TABLE`, or if the engine fails.
     """
     options = EngineOptions(effort=SWEEP_EFFORT, threads=1)

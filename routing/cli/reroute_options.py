@@ -76,7 +76,7 @@ def pop_options(given: dict[str, Any]) -> Previous | None:
 
 
 def engine_of(routing: Routing) -> str | None:
-    """Return the name of the engine that computed the earlier tables, or None if it was not an engine of ibnue."""
+    """Return the name of the engine that computed the earlier tables, or None if no engine of ibnue did."""
     made = routing.provenance.engine
     return made if made in ENGINES else None
 

@@ -161,7 +161,8 @@ class Result:
         return replies_need_offset(self.tables.fabric, self.tables.routing, self.tables.proof)
 
     def kept(self, rerouted: Rerouted) -> CapacityKept:
-        """Return the rates after the re-route, and those of tables from scratch, divided by the rates before."""
+        """Return the rates of the re-routed tables and of tables from scratch, both divided by the rates of the earlier
+        tables."""
         from routing.quality import bisection_share
         from routing.reroute import CapacityKept
 

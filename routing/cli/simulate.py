@@ -259,7 +259,7 @@ def write_charts(folder: Path, results: list[Result]) -> None:
 
 
 def picture_of(result: Result) -> str | None:
-    """Return a chart of a case over time or over offered load as SVG; None if the case has neither."""
+    """Return a chart of a case over time or over offered load as SVG; None if the case has no such results."""
     import numpy as np
 
     from routing.simulate.chart import chart

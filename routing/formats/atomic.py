@@ -62,7 +62,7 @@ def write_text_atomically(path: str | Path, text: str) -> None:
 
 
 def make_parents(path: str | Path) -> None:
-    """Create the folders above a file or folder that the user has named as output, as far as they are missing.
+    """Create the missing parent folders of a file or folder that the user has named as output.
 
     Raises
     ------
@@ -161,8 +161,7 @@ def _refuse_foreign(target: Path, marker: str, known: Collection[str]) -> None:
 
 
 def _exchange(part: Path, target: Path) -> None:
-    """Exchange the names of two folders: ``target`` becomes the name of the new one, and ``part`` that of the old
-    one.
+    """Exchange the names of two folders: the new folder gets the name ``target``, and the old folder the name ``part``.
     """
     libc = ctypes.CDLL(None, use_errno=True)
     swap = getattr(libc, "renameat2", None)

@@ -344,7 +344,7 @@ def _complete(graph: GraphFile) -> None:
 
 
 def _ports_in_use(graph: GraphFile) -> dict[str, set[int]]:
-    """Return the port numbers of each node that the edges state."""
+    """Return the port numbers that the edges state, by node id."""
     used: dict[str, set[int]] = defaultdict(set)
     for element in graph.edges:
         for end, node in zip(ENDS, element.ends, strict=True):

@@ -117,7 +117,7 @@ def _from_folder(folder: Path, lmc: int, guid2lid: str | Path | None) -> Fabric:
 
 
 def with_names_of_folder(fabric: Fabric, folder: Path) -> Fabric:
-    """Return a fabric with the names in the node name map of a folder; the same fabric if the folder has no such file.
+    """Return a fabric with the names in the node name map of a folder.  If the folder has no such file, the names stay.
 
     Raises
     ------

@@ -62,7 +62,7 @@ def _is_legal_text(letter: str) -> bool:
 
 @dataclass
 class _Reader:
-    """Handlers that the XML parser expat calls, which works in one pass and knows the line number."""
+    """Handlers of the XML parser expat, which reads the text in one pass and knows the line number."""
 
     graph: GraphFile
     parser: Any

@@ -108,7 +108,7 @@ def read(path: str | Path, fabric: Fabric) -> npt.NDArray[np.uint8]:
     ------
     ParseError
         A line is invalid, a switch does not have the port, a LID is repeated, or the section of a switch has fewer LIDs
-        than the others.
+        than other sections.
     TableError
         A switch is missing in the fabric or in the file.
     InputError, EnvironmentProblem

@@ -131,7 +131,7 @@ def _ids(fabric: Fabric) -> list[str]:
 
 
 def fabric_of_graph(graph: GraphFile, lmc: int) -> Fabric:
-    """Return the fabric of a graph file.  End ports without a LID get ``lmc``.
+    """Return the fabric of a graph file.  ``lmc`` is the LMC of end ports that have no LID in the file.
 
     Raises
     ------

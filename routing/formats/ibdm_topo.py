@@ -1,7 +1,8 @@
 """Read topology files of IBDM (``.topo``), which ibdiagnet and UFM write.  These files list systems, and the cables at
 the ports of the systems.
 
-The file contains no GUIDs and no LIDs.  Links inside a chassis are in another file, the IBNL file of its type.
+The file contains no GUIDs and no LIDs.  Links inside a chassis are in another file, the IBNL file for this type of
+chassis.
 """
 
 from __future__ import annotations

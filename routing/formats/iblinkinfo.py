@@ -1,8 +1,8 @@
 """Read the output of ``iblinkinfo``: the state of all links, device by device, or with ``-l`` line by line.
 
-The output with the option ``-p`` has the format of the output without it.  By default the output names the other end of
-a link by LID and port.  With ``-l`` it names the GUID of the other end, but not the kind of a device.  In this case a
-GUID with several ports is taken as a switch, and every other GUID as a CA.
+The option ``-p`` of iblinkinfo does not change the format.  By default the output names the other end of a link by LID
+and port.  With ``-l`` it names the GUID of the other end, but not the kind of a device.  In this case a GUID with
+several ports is taken as a switch, and every other GUID as a CA.
 """
 
 from __future__ import annotations

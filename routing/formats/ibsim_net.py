@@ -233,8 +233,8 @@ class _Reader:
     def _options(self, node: _Node, port: int, rest: str) -> Enabled:
         """Return the widths and speeds that a port supports.
 
-        The node's defaults come first.  Options ``w=``, ``s=`` and ``e=`` override them, and a rate in the comment
-        overrides both.  ``rest`` is the part of the port line with options and comment.
+        The node's defaults come first.  Options ``w=``, ``s=`` and ``e=`` override the defaults, and a rate in the
+        comment overrides defaults and options.  ``rest`` is the part of the port line with options and comment.
         """
         if not rest or rest.isspace():
             return node.enabled
@@ -317,7 +317,7 @@ class _Reader:
         return number
 
     def _command(self, line: str) -> None:
-        """Execute a console command that changes the fabric, and ignore known commands that do not.
+        """Execute a console command that changes the fabric, and ignore known commands that do not change it.
 
         Raises
         ------

@@ -30,8 +30,8 @@ def net_text(fabric: Fabric, *, port_guids: bool = True) -> str:
     GUID if ibsim, which counts GUIDs up, would assign another GUID.  It states LIDs if the reader would not assign
     these LIDs by itself.
 
-    The text states a port GUID that is not node GUID + port number.  ibnue's reader uses it, and ibsim ignores it.  If
-    ``port_guids`` is False, no port GUIDs are stated, and the reader numbers all ports as ibsim does.
+    The text states a port GUID that is not node GUID + port number.  ibnue's reader uses this port GUID, and ibsim
+    ignores it.  If ``port_guids`` is False, no port GUIDs are stated, and the reader numbers all ports as ibsim does.
 
     Raises
     ------
@@ -62,8 +62,8 @@ class _Writer:
         yield from self._lids()
 
     def _ids(self) -> list[str]:
-        """Return the node id of each device for ibsim.  It is the device's name if that is valid and unique, otherwise
-        an id made from the GUID.
+        """Return the node id of each device for ibsim.  The id is the device's name if the name is valid and unique,
+        otherwise it is made from the GUID.
         """
         count = Counter(self.names)
         ids = []

@@ -24,7 +24,7 @@ class KnownKind:
     name
         Description of the file, for error messages.
     as_fabric, as_tables
-        Remedy if the file is given as a fabric or as tables.  None if it can be read there.
+        Remedy if the file is given as a fabric or as tables.  None if the file can be read as a fabric or as tables.
     """
 
     pattern: re.Pattern[str]

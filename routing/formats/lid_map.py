@@ -22,8 +22,8 @@ def lid_owner(fabric: Fabric) -> npt.NDArray[np.uint64]:
 
 
 def old_columns(old_owner: npt.NDArray[np.uint64], new_owner: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
-    """Return, for each LID of the new numbering, the earlier LID whose table column it takes over; -1 if there is no
-    such LID.
+    """Return, for each LID of the new numbering, the earlier LID whose table column the new LID takes over; -1 for
+    none.
 
     The k-th LID of a port takes over the column of the k-th LID that the port had before.  If the former owner of a LID
     is unknown (0), the LID keeps its column.

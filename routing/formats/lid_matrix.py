@@ -142,7 +142,8 @@ def write(path: str | Path, fabric: Fabric, matrix: LidMatrix) -> None:
 
 
 def read(path: str | Path, fabric: Fabric) -> LidMatrix:
-    """Read a matrix for the switches of a fabric.  LIDs in the file are translated to those of the fabric by GUID.
+    """Read a matrix for the switches of a fabric.  LIDs in the file are translated by GUID to the LIDs that the fabric
+    has now.
 
     Raises
     ------

@@ -59,7 +59,7 @@ def fabric_of_cables(
     Raises
     ------
     ParseError, FabricError
-        There is no cable, or a port has two of them.
+        There is no cable, or a port has two cables.
 
     Warns
     -----

@@ -189,7 +189,7 @@ class _Plan:
         Raises
         ------
         ParseError
-            The speed is not one of InfiniBand.
+            InfiniBand does not have this speed.
         """
         word = text.upper().removeprefix("4X")
         if not word:

@@ -1,4 +1,4 @@
-"""Compute the rate of each path as the rate code in a path record.  The rate of a path is that of its slowest link."""
+"""Compute the rate of each path as the rate code in a path record.  A path has the rate of its slowest link."""
 
 from __future__ import annotations
 

@@ -182,7 +182,7 @@ def _with_gaps(text: npt.NDArray[np.uint8], there: npt.NDArray[np.bool_], *, nam
     """Return the path records of a source that cannot reach every LID.
 
     ``there`` is bool[n], whether each LID is reachable.  From a CA or router (``named``), an unreachable LID has a line
-    that says so.  From a switch it has no line.
+    that states this.  From a switch, an unreachable LID has no line.
     """
     if not named:
         return text[there].tobytes()

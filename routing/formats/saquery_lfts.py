@@ -43,7 +43,8 @@ def read(path: str | Path, fabric: Fabric) -> npt.NDArray[np.uint8]:
     Raises
     ------
     ParseError
-        A record is invalid or repeated, a switch does not have the port, or a switch has fewer blocks than the others.
+        A record is invalid or repeated, a switch does not have the port, or a switch has fewer blocks than other
+        switches.
     TableError
         A switch is missing in the fabric or in the file.
     EnvironmentProblem

@@ -196,7 +196,7 @@ def _chosen(fabric: Fabric, routing: Routing, formats: Collection[str] | None) -
 
 @dataclass(frozen=True)
 class SlFiles:
-    """Names of the files with the SLs and the SL2VL tables for a dump of LFTs.  The dump contains neither.
+    """Names of the files with the SLs and the SL2VL tables, which a dump of LFTs does not contain.
 
     Attributes
     ----------
@@ -314,8 +314,8 @@ def _from_dumps(
 
 
 def _from_standard_input(fabric: Fabric, given: SlFiles) -> Routing:
-    """Read the tables of a fabric from standard input.  The input is copied to a file first, because the format decides
-    how it is read.
+    """Read the tables of a fabric from standard input.  The input is copied to a file first, because it is read more
+    than once.
 
     Raises
     ------

@@ -111,8 +111,8 @@ def lines_of(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _bounded(file: IO[bytes] | gzip.GzipFile) -> bytes:
-    """Read a whole file, up to a little more than :data:`MAX_BYTES`.  From the length the caller sees that the file is
-    too large.
+    """Read a whole file, but not much more than :data:`MAX_BYTES`.  The length of the result shows the caller that a
+    file is too large.
 
     The file is read in pieces, because a single read of that size would allocate all the memory even for a small file.
     """

@@ -30,7 +30,7 @@ class SeedLink:
 
 @dataclass(frozen=True)
 class TorusSeed:
-    """Seed: a switch, those of its links that define the directions, and the positions of the datelines.
+    """A seed: a switch, the links of this switch that define the directions, and the positions of the datelines.
 
     Attributes
     ----------
@@ -118,7 +118,7 @@ def read_torus_conf(path: str | Path) -> TorusConf:
 def _topology(
     keyword: str, values: list[str], wrong: Callable[[str, str], ParseError]
 ) -> tuple[tuple[int, ...], tuple[bool, ...]]:
-    """Return the size of each of the three dimensions, and whether each of them consists of rings.
+    """Return the size of each of the three dimensions, and whether each dimension consists of rings.
 
     ``wrong`` makes an error from a problem and a remedy.
     """

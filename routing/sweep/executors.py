@@ -182,7 +182,7 @@ def _begin(folder: str) -> None:
 
 
 class Dask(Workers):
-    """Workers of a Dask scheduler, on this machine or on others.
+    """Workers of a Dask scheduler, on this machine or on other machines.
 
     Parameters
     ----------
@@ -352,7 +352,7 @@ def workers(executor: str, count: int | None = None) -> Workers:
     Raises
     ------
     OptionError
-        The name is not the name of an executor.
+        No executor has this name.
     EnvironmentProblem
         The workers are not available.
     """

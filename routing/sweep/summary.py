@@ -44,7 +44,7 @@ class Line:
         Mean and largest relative loss of an end port's all-to-all rate, compared with the fault-free fabric, over all
         cases with a fault.  A gain counts as 0.  None if the loss is unknown.
     bisection_loss_mean, bisection_loss_most
-        The two losses of the rate of random bisections.
+        Mean and largest relative loss of the rate of random bisections, over all cases with a fault.
     over_fresh_mean, over_fresh_most
         Mean and largest value of the all-to-all loss minus the loss of tables from scratch, over all cases with a fault
         for which tables from scratch are known.  A negative difference counts as 0.  Tables from scratch are known if
@@ -95,8 +95,8 @@ def lines(records: Iterable[Record], *, by_fabric: bool = False) -> list[Line]:
 def _case(task: Task) -> Case:
     """Return the attributes of a task except its mode (method to compute tables after a fault).
 
-    These attributes are equal for tasks that differ only in the mode.  By them, the result of a re-route finds the
-    result from scratch (mode "fresh") with which it is compared.
+    These attributes are equal for tasks that differ only in the mode.  They select the result from scratch (mode
+    "fresh") with which the result of a re-route is compared.
     """
     return task.digest, task.target, task.fault, task.seed
 

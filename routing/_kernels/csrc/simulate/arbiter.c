@@ -120,7 +120,7 @@ static int mechanisms_allow(const ibn_sim *sim, int32_t p, int32_t l)
 /* Choose the input that channel c serves on a VL.  Return IBN_NONE if there is no input, or if its packet needs more
  * credits than the VC has.
  *
- * Packets that Loop Breaker allows to leave without credits come before all others.  An input is left out if the
+ * Packets that Loop Breaker allows to leave without credits come before all other packets.  An input is left out if the
  * crossbar does not allow it to send another packet now. */
 static int32_t input_that_fits(ibn_sim *sim, int32_t c, int32_t vl)
 {
@@ -165,7 +165,7 @@ static int head_blocks(const ibn_sim *sim, int32_t c, int32_t vl, int32_t input)
 /* Choose the VL that a VL arbitration table serves next, among the VLs in `can` (bits).
  *
  * *at is the present entry of the table, and *left is the number of blocks that remain of the weight of this entry.
- * Both are updated. */
+ * The function updates *at and *left. */
 static int vl_of_table(const uint8_t *table, int entries, unsigned can, uint8_t *at, int32_t *left)
 {
     for (int step = 0; step <= entries; step++) {
@@ -192,8 +192,8 @@ static unsigned vls_of_table(const uint8_t *table, int entries)
 /* Choose one of the VLs in `can` (bits) by the two VL arbitration tables of InfiniBand.  Weights are numbers of blocks.
  * inputs[vl] is the input whose packet is sent if VL `vl` is chosen.
  *
- * The high-priority table is served before the low-priority table, until it has sent as many blocks as its limit
- * allows. */
+ * The high-priority table is served before the low-priority table, until the high-priority table has sent as many
+ * blocks as its limit allows. */
 static int vl_by_tables(ibn_sim *sim, int32_t c, unsigned can, const int32_t *inputs)
 {
     ibn_channel *channel = &sim->channel[c];
@@ -271,8 +271,8 @@ IBN_SPECIALIZED int choose_vl(ibn_sim *sim, int32_t c, ibn_channel *channel, int
     return IBN_NONE;
 }
 
-/* Account for a packet that begins to leave its input buffer or its source CA.  Its credits return from tick `end`
- * on. */
+/* Account for a packet that begins to leave its input buffer or its source CA. The credits of its buffer space return
+ * from tick `end` on. */
 IBN_SPECIALIZED void leave(ibn_sim *sim, ibn_packet *packet, int64_t end, int plain)
 {
     if (packet->vc == IBN_NONE) {
@@ -375,8 +375,8 @@ IBN_SPECIALIZED void arbitrate_touched(ibn_sim *sim, int plain)
 
 /* Arbitrate the channels of a switch whose bits in sim->outputs are set, in cyclic order, and clear the bits.
  *
- * An input serves the first channel in this order that wants it.  So the result does not depend on the order of events
- * within a tick.  If several bits are set, the order begins with a random channel. */
+ * If several channels could serve an input, the first one in this order serves it.  So the result does not depend on
+ * the order of events within a tick.  If several bits are set, the order begins with a random channel. */
 static void arbitrate_switch(ibn_sim *sim, int32_t device)
 {
     uint64_t *mask = &sim->outputs[device * IBN_PORT_WORDS];
@@ -396,8 +396,8 @@ static void arbitrate_switch(ibn_sim *sim, int32_t device)
 }
 
 /* Arbitrate the channels out of switches that events of this tick concern, one switch after the other.  The channels of
- * CAs stay in the list of touched channels.  The function is not inlined, because the code for ideal crossbars is faster in
- * a smaller function. */
+ * CAs stay in the list of touched channels.  The function is not inlined, because the code for crossbars without a limit
+ * is faster in a smaller function. */
 static __attribute__((noinline)) void arbitrate_by_switch(ibn_sim *sim)
 {
     int32_t switches = 0, rest = 0;

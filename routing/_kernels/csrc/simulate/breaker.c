@@ -43,8 +43,8 @@ void ibn_simulate_sample(ibn_sim *sim)
 
 /* Send a control message of suspected VC l, and schedule the next control message.
  *
- * `episode` counts how often the VC has been suspected.  If the number is not the present one, the event is out of date
- * and is ignored. */
+ * `episode` is the number of times that the VC had been suspected when the event was scheduled.  If the VC has been
+ * suspected again since, the event is out of date and is ignored. */
 void ibn_simulate_clcm(ibn_sim *sim, int32_t l, int32_t episode)
 {
     ibn_watch *watch = &sim->watch[l];
@@ -67,7 +67,8 @@ void ibn_simulate_clcm(ibn_sim *sim, int32_t l, int32_t episode)
     ibn_simulate_at(sim, sim->now + sim->repeat[c], EV_CLCM, l, episode);
 }
 
-/* Handle a control message that has reached the other end of its channel.  CAs and failed links discard it. */
+/* Handle a control message that has reached the other end of its channel.  CAs and failed links discard control
+ * messages. */
 void ibn_simulate_control(ibn_sim *sim, int32_t message)
 {
     const ibn_clcm *clcm = &sim->clcm[message];

@@ -1,7 +1,7 @@
 /* Congestion control of InfiniBand: notifications (FECN and BECN), and a table of injection delays.
  *
- * A switch queues packets for a VC.  If `threshold` or more packets wait there, the switch marks the packet that it
- * adds (FECN).  The packet is marked only at the root of the congestion, where the port has credits for the packet.
+ * If `threshold` or more packets are queued at a switch for a VC, the switch marks the packet that it adds to the queue
+ * (FECN).  The packet is marked only at the root of the congestion, where the port has credits for the packet.
  *
  * A CA that receives a marked packet notifies the sender (BECN).  A BECN raises the table index (CCTI) of the flow.
  * After each packet, a flow waits for the delay at its index in the table (CCT).  Delays are in packet times.  A timer

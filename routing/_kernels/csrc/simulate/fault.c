@@ -104,8 +104,8 @@ static void take_down(ibn_sim *sim, int32_t c)
     *port_of(sim, c) = IBN_NONE;
     sim->channel[c].busy = IBN_NEVER;
     sim->channel[c].called =
-        /* While the field `called` is 1, no EV_FREE event is scheduled for the channel.  The channel needs none while
-         * it is down. */
+        /* While the field `called` is 1, no EV_FREE event is scheduled for the channel.  The channel needs no such
+         * event while it is down. */
         1;
 }
 

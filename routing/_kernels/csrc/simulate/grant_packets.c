@@ -88,7 +88,7 @@ static void begin_burst(const ibn_sim *sim, request_grant *state, grant_adapter 
 }
 
 /* Schedule the next arrival of a packet at adapter i.  The adapter gets packets from outside of the simulated network
- * by an external line, which carries a byte in each tick.  A packet arrives with its last byte. */
+ * by an external line, which carries a byte in each tick.  A packet has arrived when its last byte has arrived. */
 void ibn_grant_schedule_arrival(ibn_sim *sim, ibn_attached *self, int32_t i)
 {
     request_grant *state = self->state;
@@ -161,7 +161,7 @@ int32_t ibn_grant_fill(request_grant *state, grant_flow *flow, grant_segment *se
 
 /* Request as many of the next packets as the limit of the flow allows.  Return the number of segments requested.
  *
- * A request is for whole packets, so that the grant reserves space for all segments of each of them. */
+ * A request is for whole packets, so that the grant reserves space for all segments of each packet. */
 int32_t ibn_grant_request(request_grant *state, grant_flow *flow)
 {
     int64_t bytes = 0, segments = 0;
@@ -182,8 +182,8 @@ int32_t ibn_grant_request(request_grant *state, grant_flow *flow)
     return (int32_t)segments;
 }
 
-/* Remove the oldest packet of a flow if all of its bytes have arrived at their adapter.  Return this packet, or
- * IBN_NONE. */
+/* Remove the oldest packet of a flow if all bytes of the packet have arrived at the output adapter.  Return this
+ * packet, or IBN_NONE. */
 int32_t ibn_grant_take_complete(request_grant *state, grant_flow *flow)
 {
     int32_t p = flow->oldest;

@@ -32,7 +32,7 @@ static int gate(ibn_sim *sim, ibn_attached *self, int32_t f)
     return !((hold *)self->state)->held[sim->flow[f].lid];
 }
 
-/* Hold the packets to the given LIDs, and to no others.  Flows to LIDs that were held before continue. */
+/* Hold the packets to the given LIDs, and to no other LIDs.  Flows to LIDs that were held before continue. */
 static void command(ibn_sim *sim, ibn_attached *self, const int64_t *lids, int64_t count)
 {
     hold *state = self->state;

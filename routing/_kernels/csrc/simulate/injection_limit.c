@@ -1,7 +1,8 @@
 /* Limit of injection: a CA makes no packet while the buffers of its switch hold too many packets from other switches.
  *
  * Packets arrive at a switch in any order within a tick.  So the limit is tested one tick after a flow wants to create
- * a packet, when all of them have arrived.  A flow that the limit stops tries again after a packet time. */
+ * a packet, when all packets of the earlier tick have arrived.  A flow that the limit stops tries again after a packet
+ * time. */
 #include "simulate/internal/flow.h"
 #include "simulate/internal/mechanism.h"
 

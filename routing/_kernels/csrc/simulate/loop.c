@@ -27,8 +27,8 @@ static const ibn_fifo *queues_of(const ibn_sim *sim, int32_t c, int32_t l)
     return &sim->queue[sim->channel[c].queues + (l - c * sim->vls) * sim->channel[c].inputs];
 }
 
-/* Return whether all packets that some input has queued for VC l can take another shortest path.  Only inputs from
- * other switches count. */
+/* Return whether, for at least one input, all packets that are queued for VC l can take another shortest path.  Only
+ * inputs from other switches count. */
 static int can_reroute(const ibn_sim *sim, int32_t l)
 {
     int32_t c = l / sim->vls;

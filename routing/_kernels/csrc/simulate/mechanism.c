@@ -113,8 +113,8 @@ void ibn_simulate_on_made(ibn_sim *sim, int32_t p)
     CALL(made, p);
 }
 
-/* Return the number of blocks that must stay free in a VC's buffer after packet p was sent to it: the largest answer of
- * a mechanism. */
+/* Return the number of blocks that must stay free in a VC's buffer after packet p was sent to it: the largest number
+ * that a mechanism requires. */
 int32_t ibn_simulate_room(const ibn_sim *sim, int32_t p, int32_t l)
 {
     int32_t most = 0;

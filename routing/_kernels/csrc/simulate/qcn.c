@@ -1,10 +1,10 @@
 /* Quantized congestion notification (QCN, IEEE 802.1Qau): switches sample queues, and senders limit their rates.
  *
- * A congestion point is the queue of packets for one VC of a switch.  A congestion point samples one of `sample`
- * packets, and samples more often when the queue is long.  The feedback of a sample is
- * (q - q_eq) + weight x (q - q_old), where q is the queue length now, q_old the queue length at the last sample, and
- * q_eq the queue length in equilibrium.  If the feedback is positive, the sender of the sampled packet gets a
- * notification with the feedback in 6 bits.
+ * A congestion point is the queue of packets for one VC of a switch.  A congestion point samples one packet out of
+ * every `sample` packets, and samples more often when the queue is long.  The feedback of a sample is (q - q_eq) +
+ * weight x (q - q_old), where q is the queue length now, q_old the queue length at the last sample, and q_eq the queue
+ * length in equilibrium.  If the feedback is positive, the sender of the sampled packet gets a notification with the
+ * feedback in 6 bits.
  *
  * A notification lowers the rate of the flow by up to 63/128.  The byte counter and the timer of the flow raise the
  * rate again, at the end of each of their cycles.  In fast recovery (the first STAGES cycles) the distance to the

@@ -1,15 +1,15 @@
 /* Endpoints that answer each request with a reply, directly or through a third CA, from queues of limited size.
  *
- * A CA has an input queue for requests and one for forwarded requests, and an output queue for each type of message
- * that it sends.  It takes a message from an input queue when the output queue has room for the message that follows.
- * A message that finds its input queue full stays in the buffer of its VC, and so do all packets behind it.  Replies
- * are taken at once.  If message types share a VL, they can wait for each other in a cycle: a message-dependent
+ * A CA has an input queue for requests, an input queue for forwarded requests, and an output queue for each type of
+ * message that it sends.  It takes a message from an input queue when the output queue has room for the message that
+ * follows. A message that finds its input queue full stays in the buffer of its VC, and so do all packets behind it.
+ * Replies are taken at once.  If message types share a VL, they can wait for each other in a cycle: a message-dependent
  * deadlock (Pinkston, section 13.3.2).
  *
- * Two remedies act at the first message of an input queue that has waited for a time (message_remedies.c).  Back-off
- * (SGI Origin 2000) answers a request with the order that the requester itself sends it to the third CA.  A rescue
- * (mDisha) needs the token, of which the network has one.  The message and those that follow from it travel on a VL of
- * their own.
+ * Two remedies act on the first message of an input queue, if it has waited for some time (message_remedies.c).
+ * Back-off (SGI Origin 2000) answers a request with an order to the requester to send the request to the third CA
+ * itself.  A rescue (mDisha) needs the token; the network has a single token.  The rescued message and the messages
+ * that follow from it travel on a VL of their own.
  *
  * The first `requests` flows send requests.  Each further flow is an outlet: it sends the messages of one output queue
  * of one CA. */
@@ -152,8 +152,8 @@ static int take_waiting(ibn_sim *sim, const ibn_attached *self, int32_t device)
     return 0;
 }
 
-/* Move messages from the input queues of a CA to its output queues while these have room.  Take packets that wait in
- * the CA's buffers, if the queues now allow it.  Repeat this until no packet can be taken. */
+/* Move messages from the input queues of a CA to its output queues while the output queues have room.  Take packets
+ * that wait in the CA's buffers, if the queues now allow it.  Repeat this until no packet can be taken. */
 static void serve(ibn_sim *sim, ibn_attached *self, int32_t device)
 {
     ibn_replies *state = self->state;
@@ -175,7 +175,8 @@ static void serve(ibn_sim *sim, ibn_attached *self, int32_t device)
     ibn_simulate_check_messages_later(sim, self, device);
 }
 
-/* Leave a packet in the buffer if packets before it wait there, or if its input queue is full. */
+/* Hook: return whether a CA takes an arrived packet.  Otherwise, the packet stays in the buffer, because packets before
+ * it wait there or because its input queue is full. */
 static int arrived(ibn_sim *sim, ibn_attached *self, int32_t p)
 {
     const ibn_replies *state = self->state;

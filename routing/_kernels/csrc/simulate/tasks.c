@@ -42,8 +42,7 @@ typedef struct {
     int32_t count;     /* number of tasks */
 } tasks;
 
-/* Sort rows (task, task, delay) by their first task, for which the second task waits.  Return 1 if memory runs out,
- * else 0. */
+/* Sort the rows (awaited task, waiting task, delay) by the awaited task.  Return 1 if memory runs out, else 0. */
 static int set_successors(tasks *state, const int64_t *pairs, int64_t count)
 {
     state->after = malloc(((size_t)count + 1) * sizeof *state->after);
@@ -68,8 +67,8 @@ static int set_successors(tasks *state, const int64_t *pairs, int64_t count)
     return 0;
 }
 
-/* Read the settings: the number of tasks, a row for each task (flow, LID, bytes, earliest tick, delay), and for each
- * pair of tasks both tasks and the delay. */
+/* Read the settings: the number of tasks, a row for each task (flow, LID, bytes, earliest tick, delay), and a row for
+ * each dependency (awaited task, waiting task, delay). */
 static int attach(ibn_sim *sim, ibn_attached *self, const int64_t *numbers, int64_t count)
 {
     tasks *state = self->state;

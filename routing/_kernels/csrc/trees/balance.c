@@ -7,8 +7,8 @@
  * Later passes remove the flow of a destination and compute its tree again.  If the new tree is worse, the old tree is
  * restored.
  *
- * The rules in tree_shortest.c, tree_updown.c and tree_turns.c decide which channels are allowed.  The passes over all
- * destinations are those of passes.c. */
+ * The rules in tree_shortest.c, tree_updown.c and tree_turns.c decide which channels are allowed.  The functions of
+ * passes.c make the passes over all destinations. */
 #include "trees/balance.h"
 
 #include <stdlib.h>

@@ -29,8 +29,8 @@ typedef struct {
 typedef struct {
     int32_t passes;  /* number of further passes after the first pass */
     int32_t threads; /* number of threads; the result does not depend on this number */
-    /* 1: balance for bisection traffic.  In that case, a channel that a destination's tree uses already has no cost for
-     * further switches of the tree */
+    /* 1: balance for bisection traffic.  In that case, a channel that is already in a destination's tree has no cost
+     * for further switches of the tree */
     int32_t bisection;
     /* cost of a hop, which is added to the cost of the load; a channel with the peak utilisation has cost 1 */
     double hop_cost;

@@ -2,14 +2,14 @@
  *
  * Every LID has a top switch, over which the paths to the LID lead (closed_form_assign.c).  A switch above the
  * destination sends down.  Any other switch sends up towards the top switch of the LID.  If the switch has no path up
- * to this top switch, it sends to another top switch of equal rank.  All of this is looked up in two small tables.
- * Each row of the LFTs is independent of all other rows.
+ * to this top switch, it sends to another top switch of equal rank.  Two small tables, `to_top` and `down`, give the
+ * channels for this.  Each row of the LFTs is computed independently of all other rows.
  *
  * Where links are missing, some entries stay open.  The flow over all other entries is added up.  Each open entry then
- * takes the path with the lowest peak utilisation (closed_form_search.c).  At the end, the entries are filled for which
- * no path leads up and then down (closed_form_fill.c).
+ * takes the path with the lowest peak utilisation (closed_form_search.c).  At the end, closed_form_fill.c fills the
+ * entries for which no path leads up and then down.
  *
- * The idea of a closed form that allows for faults is that of J. Gliksberg et al., "High-Quality Fault Resiliency in
+ * The idea of a closed form that allows for faults comes from J. Gliksberg et al., "High-Quality Fault Resiliency in
  * Fat Trees", IEEE Micro 39, 2019 (Dmodc).  The paper has no balancing by counts, no LIDs without a top switch, and no
  * search. */
 #include "core/parallel.h"
@@ -21,8 +21,8 @@
 enum { AHEAD = 8 }; /* number of LFT rows by which entries are fetched into the cache ahead of their use */
 
 /* Fill the row of table to_top for switch v: the first channel by which v sends up to each top switch.  The values
- * follow from those of the switches directly above v.  If several of these lead to a top switch, the top switches are
- * distributed among them.  Returns CF_OK or CF_NO_MEMORY. */
+ * follow from the rows of the switches directly above v.  If several of these switches lead to a top switch, the top
+ * switches are distributed among these switches.  Returns CF_OK or CF_NO_MEMORY. */
 static int find_tops(cf_state *x, int32_t v)
 {
     const ibn_tree *tree = x->tree;
@@ -67,7 +67,7 @@ static int find_tops(cf_state *x, int32_t v)
 }
 
 /* Fill the row of table `down` for switch v: for each lower switch, the channel by which v sends down to it.  The
- * values follow from those of the switches directly below v. */
+ * values follow from the rows of the switches directly below v. */
 static void find_below(cf_state *x, int32_t v)
 {
     const ibn_tree *tree = x->tree;
@@ -136,8 +136,8 @@ static uint8_t port_up(const cf_state *x, int32_t v, int32_t t, int32_t k, const
 
 /* Find for each top switch u a substitute other[u], for use where switch v does not reach top switch u.
  *
- * If switch v reaches n top switches, the substitute is number r mod n of them, where r is the rank of u.  It is -1 if
- * v reaches no top switch. */
+ * If switch v reaches n top switches, the substitute is number r mod n of these top switches, where r is the rank of u.
+ * It is -1 if v reaches no top switch. */
 static void find_others(const cf_state *x, int32_t v, int32_t *other, int32_t *own)
 {
     const uint8_t *row = x->to_top + (size_t)v * x->tops;
@@ -215,7 +215,7 @@ static void fill_rows(void *context, int32_t part)
 void ibn_trees_closed_form_copy_entries(const cf_state *x, int32_t g, int32_t n, uint8_t *port)
 {
     const int32_t *lid = x->lids->lid + x->lids->first[g];
-    int32_t run; /* number of LIDs at the beginning of the group that are consecutive */
+    int32_t run; /* number of LIDs at the beginning of the group that are consecutive numbers */
     for (run = n > 0; run < n && lid[run] == lid[0] + run; run++)
         ;
     for (int32_t v = 0; v < x->tree->switches; v++) {

@@ -101,8 +101,8 @@ static int32_t first_step(const assign_t *a, int32_t v, int32_t k, int any)
 
 /* Choose the next channel of LID k's chain, out of switch v.  A chain is the channels up from the LID's switch to the
  * LID's top switch.  A channel has room if it may carry one more LID.  Of the channels with room, the channel to the
- * switch with the fewest LIDs is taken.  A switch on the chain of another LID of the end port is taken only if there is
- * no other.  Returns -1 if no channel has room. */
+ * switch with the fewest LIDs is taken.  A switch on the chain of another LID of the end port is taken only if no other
+ * switch is possible.  Returns -1 if no channel has room. */
 static int32_t next_step(const assign_t *a, int32_t v, int32_t k)
 {
     const ibn_tree *tree = a->x->tree;

@@ -22,12 +22,12 @@ typedef struct {
     /* [G] for each LID group (all LIDs that one switch delivers): whether some entry towards its LIDs may be missing */
     const uint8_t *may_miss;
     int32_t most; /* largest number of LIDs that one switch delivers */
-    /* [threads, 2, S, most] entries of all switches towards the LIDs of one LID group; second index 1: before missing
-     * entries are filled, 0: afterwards */
+    /* [threads, 2, S, most] entries of all switches towards the LIDs of one LID group; second index 0: the entries as
+     * they are filled, 1: a copy from before missing entries were filled */
     uint8_t *block;
-    uint8_t *missing; /* [threads, most] whether each column of a block has a missing entry */
+    uint8_t *missing; /* [threads, most] by LID of the group: whether some switch has no entry towards the LID */
     int32_t *rows;  /* [threads, S] switches with a missing entry towards the LIDs of one LID group, by position */
-    int32_t *queue; /* [threads, S] switches from which some path to the present destination leads down only */
+    int32_t *queue; /* [threads, S] scratch: switches from which some path to the present destination leads down only */
     /* [threads, S] next channel of each switch on a path that leads down only, as an index among the switch's channels;
      * CF_NONE: there is no such path */
     uint8_t *towards;

@@ -1,5 +1,6 @@
-/* Order the switches of a tree topology.  Every path that leads up and then down in the levels shall also do so in this
- * switch order.  Every switch, except the first of each connected part, shall have a neighbour before it.
+/* Order the switches of a tree topology.  Every path that leads up and then down in the levels shall also lead up and
+ * then down in this switch order.  Every switch, except the first of each connected part, shall have a neighbour before
+ * it.
  *
  * A switch is placed in the order when all switches directly above it are placed.  Often no switch meets this
  * condition, because two top switches have no common switch above them.  In this case a switch is placed earlier than

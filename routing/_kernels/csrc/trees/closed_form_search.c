@@ -1,12 +1,13 @@
 /* Choose paths for the entries that the closed form leaves open.
  *
- * Each open entry takes the path with the lowest peak utilisation.  The flow of all other entries is added up before,
- * so that every choice takes it into account.  The destinations are handled one after the other.  For each destination,
- * the upper switches choose their paths before the leaves.  The flow of a leaf is added as soon as the leaf has chosen.
+ * Each open entry takes the path with the lowest peak utilisation.  The flow of all other entries is added up first, so
+ * that every choice takes this flow into account.  The destinations are handled one after the other.  For each
+ * destination, the upper switches choose their paths before the leaves.  The flow of a leaf is added as soon as the
+ * leaf has chosen.
  *
  * Each further pass removes the flow of one destination's open entries and lets these entries choose again, while all
- * other flow is in place.  The passes end when no channel has a higher utilisation than the links of the leaf with the
- * fewest links must have. */
+ * other flow is in place.  The passes end when no channel has a higher utilisation than necessary (see the function
+ * is_even). */
 #include "core/parallel.h"
 #include "trees/internal/closed_form_state.h"
 
@@ -43,8 +44,8 @@ typedef struct {
     int64_t size, used;
     int64_t *begin;   /* [G + 1] index in `open` of the first entry of each LID group */
     double *expected; /* [S] estimated flow through each upper switch to one destination */
-    /* [S, n] by switch v and LID: number of lower switches with an open entry towards the LID whose path might lead
-     * through v, at most 255 */
+    /* [S, n] by switch v and LID: number of lower switches with an open entry towards the LID that might send through
+     * v, at most 255 */
     uint8_t *wanted;
     uint8_t *may_miss;   /* [G] by LID group: whether some entry towards a LID of the group stays without a path */
 } search_t;
@@ -96,7 +97,7 @@ static void sum_part(void *context, int32_t part)
     }
 }
 
-/* Fill s->channel and s->below.  The flow on each channel is that of all entries that are not open. */
+/* Fill s->channel and s->below.  The load of a channel is the flow over all entries that are not open. */
 static int add_up(search_t *s, int32_t most)
 {
     cf_state *x = s->x;
@@ -214,9 +215,9 @@ static void count_open(search_t *s, int32_t v)
     }
 }
 
-/* Open further entries of upper switches: those that lead to a substitute top switch and would carry the paths of many
- * lower switches.  Their flow is so large that the search should balance it.  Entries that lead to a switch with an
- * open entry are opened too. */
+/* Open further entries of upper switches: the entries that lead to a substitute top switch and would carry the paths of
+ * many lower switches.  Their flow is so large that the search should balance it.  Entries that lead to a switch with
+ * an open entry are opened too. */
 static void open_more(search_t *s)
 {
     const cf_state *x = s->x;

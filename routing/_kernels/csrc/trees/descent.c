@@ -2,8 +2,8 @@
  *
  * In random traffic, two flows with different sources and destinations that share a channel cost each other about half
  * of their rate.  Two flows that share several channels in a row lose this only once.  So the cost of tables is the
- * difference of two sums.  The first sum is, over all channels, the weight of the pairs of flows on the channel.  The
- * second sum is, over all turns (two channels in a row), the weight of the pairs of flows on both channels.
+ * difference of two sums.  The first sum adds, for each channel, the weight of the pairs of flows on the channel.  The
+ * second sum adds, for each turn (two channels in a row), the weight of the pairs of flows on both channels.
  *
  * If all other flows stay, the cost is linear in the flow to one destination.  So the best tree of a destination is a
  * tree of cheapest paths, for suitable costs of channels.  The cost of a channel is the weight of the other flows on

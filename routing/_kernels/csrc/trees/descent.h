@@ -7,7 +7,7 @@ typedef struct {
     /* [S], position of each switch in a switch order; a channel leads up if it leads to a lower position */
     const int32_t *position;
     const int32_t *level; /* [S], level of each switch in the tree topology: the number of tiers below the switch */
-    /* [S], slot of each switch: its number among the switches above the same lower switches */
+    /* [S], slot of each switch: its number among the upper switches that have equal lower neighbours */
     const int32_t *slot;
     /* [S], number of slots above each switch, which is the number of its possible next hops up; at least 1 */
     const int32_t *slots;
@@ -18,7 +18,7 @@ typedef struct {
     /* [D, S], index of the channel that each switch prefers in the first pass; 255: the slot of the destination
      * decides */
     const uint8_t *start;
-    /* [S], weight of each source switch; the weight of two flows that share a channel is computed from it */
+    /* [S], weight of each source switch; it determines the weight of a pair of flows that share a channel */
     const double *meet_source;
     const double *meet_target; /* [D], factor by which meet_source is multiplied for the flows to each destination */
     /* [C], ceiling of each channel: the highest utilisation that has no extra cost.  The lowest ceiling of all channels
@@ -30,7 +30,7 @@ typedef struct {
          * once */
         *discount;
     const double *price; /* [sweeps], cost of a unit of utilisation above a ceiling in each pass */
-    /* lower bound that no tables can beat, for the highest utilisation of the channels with the common ceiling */
+    /* lower bound, for any tables, of the highest utilisation of the channels with the common ceiling */
     double least_peak;
     uint64_t seed; /* seed of the random generator, which shuffles destinations and switches */
 } ibn_descent_options;

@@ -224,8 +224,8 @@ void ibn_trees_descent_route(descent_t *descent, int32_t target, const descent_p
         if (!descent->is_first)
             ibn_core_shuffle(places, end - begin, &descent->random);
         for (int32_t i = 0; i < end - begin; i++) {
-            /* The LIDs of an end port get different next hops only at switches that send.  From there on, the paths to
-             * the LIDs differ anyway, so the other switches may choose equal next hops. */
+            /* The LIDs of an end port get different next hops only at switches that send.  From these next hops on, the
+             * paths to the LIDs differ anyway, so the other switches may choose equal next hops. */
             int parts = has_siblings && descent->net->sources[paths->order[places[i]]] > 0.0;
             int32_t fewest = parts ? fewest_siblings(descent, target, paths, places[i]) : -1;
             choose(descent, target, paths, places[i], fewest);

@@ -1,17 +1,16 @@
-/* Balance trees by local search.  A step takes the bundle with the highest utilisation.  It moves one switch of one
- * tree over this bundle, with all switches that send through it, to another neighbour.  The highest utilisation on the
- * new path must be below that of the bundle.  Of all moves of the examined trees, the step takes the move for which it
- * is lowest.  The search ends at a bundle without such a move, or at the limit of visits. */
+/* Balance trees by local search.  A step takes the bundle with the highest utilisation.  In one tree over this bundle,
+ * it moves one switch, with all switches upstream, to another next hop.  The highest utilisation on the new path must
+ * be below the utilisation of the bundle.  Of all moves in the examined trees, the step takes the move with the lowest
+ * utilisation on the new path.  The search ends at a bundle without such a move, or at the limit of visits. */
 #include "trees/grid_balance.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define NOT_LOWER (1 - 1e-9) /* A move is an improvement only if it lowers the utilisation at least by this factor.
-                              * Rounding errors alone do not suffice. */
+#define NOT_LOWER (1 - 1e-9) /* highest factor of a change of the utilisation that is not a rounding error */
 
-/* Numbers of trees over a bundle that a step examines, those with the largest flows first.  If a number of trees has no
+/* Numbers of trees over a bundle that a step examines.  Trees with large flows come first.  If a number of trees has no
  * useful move, the next number applies. */
 static const int32_t WIDTHS[] = {4, 32, INT32_MAX};
 
@@ -76,8 +75,9 @@ static void mark(job_t *job, int32_t tree, int32_t goal)
     job->visits -= t->switches;
 }
 
-/* Return the highest utilisation on the path of a switch over another bundle, if its flow moves there.  The result is
- * infinite if the path leads over the bundle `hot` or back to the switch, or if the utilisation is at least `limit`. */
+/* Return the highest utilisation on the new path of a switch, if the flow of the switch moves to another bundle.  The
+ * result is infinite if the path leads over the bundle `hot` or back to the switch, or if the utilisation is at least
+ * `limit`. */
 static double utilisation_after(job_t *job, const move_t *move, double flow, int32_t hot, double limit)
 {
     const ibn_grid_trees *t = job->trees;

@@ -13,8 +13,8 @@ static int32_t channel_of(const struct ibn_routes *routes, int32_t at, int32_t l
     return routes->at_port[(size_t)at * 256 + port];
 }
 
-/* Return whether packets to a LID are delivered once they have reached the LID's switch.  The entry of this switch must
- * be the port of the LID's owner. */
+/* Return whether packets to a LID are delivered once they have reached the LID's switch.  The LFT entry of this switch
+ * must be the port to the LID's owner. */
 static int delivers(const struct ibn_routes *routes, int32_t lid)
 {
     const int32_t at = routes->lid_switch[lid];
@@ -61,10 +61,11 @@ struct all_to_all {
     int want_hops;
 };
 
-/* Scratch memory of one slice: sums over the slice, and arrays for a block of LIDs and for the tree of one LID. */
+/* Scratch memory of one slice: sums over the LIDs of the slice, and arrays for a block of LIDs and for the tree of one
+ * LID. */
 struct tree_memory {
-    /* load: [channels], flow on each channel, summed over the slice (the LIDs of one call).
-     * hop_count: [switches], flow that uses 0, 1, 2, ... channels, summed over the slice (the LIDs of one call).
+    /* load: [channels], flow on each channel, summed over the LIDs of the slice.
+     * hop_count: [switches], flow that uses 0, 1, 2, ... channels, summed over the LIDs of the slice.
      * flow: [switches], flow through each switch to one LID. */
     int64_t *load, *hop_count, *flow;
     int32_t *out; /* [BLOCK][switches] channel by which each switch sends towards each LID of the block, -1: none */
@@ -108,8 +109,8 @@ static int32_t flow_down(const struct all_to_all *job, int64_t weight, const int
         if (out[s] >= 0)
             own->waiting[dst[out[s]]]++;
     }
-    /* The next switch is stored in any case, but counts only if all switches upstream of it have been visited.  A
-     * branch here would often be mispredicted. */
+    /* The next hop is stored in any case, but `filled` counts it only if all switches upstream of it have been visited.
+     * A branch here would often be mispredicted. */
     for (int32_t s = 0; s < switches; s++) {
         own->order[filled] = s;
         filled += own->waiting[s] == 0;
@@ -261,9 +262,9 @@ static int32_t walk(const struct ibn_routes *routes, int32_t at, int32_t lid, in
     return length;
 }
 
-/* Return the rate of one flow, as a share of the reference rate.  It is the lowest of these values: the rates of the
- * flow's two end ports, and for each channel on its route the capacity divided by the number of flows on the channel.
- * A flow that does not arrive has rate 0.
+/* Return the rate of one flow, as a share of the reference rate.  The rate is the lowest of these values: the rates of
+ * the flow's two end ports, and, for each channel on the flow's route, the capacity divided by the number of flows on
+ * the channel. A flow that does not arrive has rate 0.
  *
  * count: [channels], number of flows on each channel.
  * path: [switches], scratch. */

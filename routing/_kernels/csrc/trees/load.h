@@ -40,7 +40,7 @@ int ibn_trees_load_shares(const struct ibn_routes *routes, const double *capacit
                           double *least);
 
 /* Fill order [last - first][n] with random permutations of 0 to n - 1.  The permutations are number `first` to number
- * `last` - 1 of a sequence.  Each of them depends only on the seed and on its number. */
+ * `last` - 1 of a sequence.  Each permutation depends only on the seed and on its number. */
 void ibn_trees_draw_orders(uint64_t seed, int32_t first, int32_t last, int32_t n, int32_t *order);
 
 #endif

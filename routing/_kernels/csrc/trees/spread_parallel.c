@@ -22,8 +22,8 @@ static int largest_first(const void *a, const void *b)
     return x->root - y->root;
 }
 
-/* Return the next switch of u in the tree `hop`, whose entries are bundles of parallel channels.  `far` is the switch
- * at the end of each bundle. */
+/* Return the next hop of switch u in the tree `hop`, whose entries are bundles of parallel channels. far[b] is the
+ * switch where bundle b ends. */
 static int32_t behind(const ibn_link_bundles *f, const int32_t *far, const uint8_t *hop, int32_t u)
 {
     return far[f->bundle_first[u] + hop[u]];

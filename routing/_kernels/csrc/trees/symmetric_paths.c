@@ -104,9 +104,9 @@ static double weigh(const job_t *job, int32_t c)
 
 /* Return the cost of the path to switch `to` that begins with channel c.
  *
- * With `back`, the reply path must be the reverse of this path, and its cost is added.  Except for its first hop, the
- * reverse path must follow the tree towards switch `back`.  If it does not, the reply path is impossible, and the
- * result is INFINITY. */
+ * If `back` is a switch, the reply path must be the reverse of this path, and the cost of the reply path is added.
+ * Except for its first hop, the reverse path must follow the tree towards switch `back`.  If it does not, the reply
+ * path is impossible, and the result is INFINITY. */
 static double cost_of(const job_t *job, int32_t c, int32_t to, int32_t back)
 {
     double cost = weigh(job, c) + (back >= 0 ? weigh(job, job->reverse[c]) : 0.0);

@@ -1,5 +1,5 @@
 /* Rule of shortest paths: a switch may use every channel to a switch that is one hop nearer to the root.  If channels
- * have ranks, the switch may use only those of these channels that have the lowest rank. */
+ * have ranks, the switch may use only those among these channels that have the lowest rank. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -81,8 +81,8 @@ static void update_upstream(const job_t *job, load_account *account, const uint8
  * Switches near the root choose before switches farther away.  Switches at equal distance choose in random order, so
  * that no switch always chooses first.
  *
- * For bisection traffic, a switch without end ports chooses when the first flow reaches it.  It can then join the tree
- * as it is at that time.
+ * For bisection traffic, a switch without end ports chooses only when the first flow reaches it.  At that time, it can
+ * join channels that already belong to the tree, which cost nothing.
  *
  * For a destination without flow, each switch takes its first channel, so that all such trees have the same
  * dependencies. */

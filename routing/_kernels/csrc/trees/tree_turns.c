@@ -5,7 +5,7 @@
  * Dijkstra, 1959).
  *
  * A next hop that is cheap for one switch may leave another switch without any allowed channel.  In this case, the path
- * of that other switch in a spanning tree is fixed.  All switches on this path get the next hops of the spanning tree,
+ * of this second switch in a spanning tree is fixed.  All switches on this path get the next hops of the spanning tree,
  * and the rest of the tree is grown again.  All turns of the spanning tree must be allowed, so that every connected
  * pair of switches has a path. */
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* Up/down rule: paths lead up and then down in a given switch order, with one next hop for each switch.
  *
  * A switch that receives traffic on a channel down must forward the traffic down.  Switches choose in the switch order.
- * All switches that could send traffic down to a switch have lower positions, and so have chosen before.  Therefore
+ * All switches that could send traffic down to a switch have lower positions, so they have already chosen.  Therefore
  * each switch knows whether traffic comes down to it.
  *
  * A switch to which no traffic comes down may send up even if it has a path down.  If there is a single top, every

@@ -1,7 +1,7 @@
 /* Order the switches such that no dependency in use leads down and then up: see updown_order.h.
  *
  * The order is built from its end.  A switch can be last if no dependency in use leads through it.  A switch can be
- * last but one if no dependency in use leads through it between two switches that come earlier, and so on.
+ * last but one if no dependency in use leads through the switch between two switches that come earlier, and so on.
  *
  * Removing a switch only removes dependencies.  So a switch that can be last stays possible, and any sequence of
  * removals finds a valid order if one exists. */
@@ -22,7 +22,7 @@ typedef struct {
     int32_t tail;   /* number of switches in `queue` */
 } job_t;
 
-/* Return the number of dependencies in use of channel c on channels that lead to switches which are not removed yet. */
+/* Return the number of dependencies in use from channel c to channels that end at switches which are not removed yet. */
 static int32_t turns_from(const job_t *job, int32_t c)
 {
     const int32_t s = job->dst[c];

@@ -28,10 +28,10 @@ static inline void ibn_simulate_await_input(ibn_sim *sim, int32_t c, int64_t tim
     ibn_simulate_at(sim, time, EV_INPUT, c, 0);
 }
 
-/* Record that the input of channel c sends one more packet until tick `end`.
+/* Record that an input of a switch sends one more packet until tick `end`.  Channel c enters the switch by this input.
  *
- * The first element of the input's row in sim->input_ends must be the earliest tick, so it is the tick of a packet that
- * has left. */
+ * The first element of the input's row in sim->input_ends is the earliest tick.  It belongs to a packet that has left,
+ * so it is replaced. */
 static inline void ibn_simulate_occupy_input(ibn_sim *sim, int32_t c, int64_t end)
 {
     int32_t count = sim->options.speedup, least = 0;

@@ -53,8 +53,8 @@ static inline double ibn_simulate_fraction(uint64_t number)
     return (double)(number >> 11) * 0x1p-53;
 }
 
-/* Return one of the `count` LIDs that begin at index `list` of `lists`.  The upper half of a random number decides
- * which. */
+/* Return one of the `count` LIDs that begin at index `list` of `lists`.  The upper half of the random number `number`
+ * determines which LID is returned. */
 static inline int32_t ibn_simulate_pick(const int32_t *lists, int32_t list, int32_t count, uint64_t number)
 {
     return lists[list + (int32_t)(((number >> 32) * (uint64_t)count) >> 32)];

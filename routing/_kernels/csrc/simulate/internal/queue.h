@@ -63,8 +63,8 @@ IBN_SPECIALIZED void ibn_simulate_enqueue(ibn_sim *sim, int32_t p, int32_t c, in
         sim->packet[queue->tail].next = p;
     }
     queue->tail = p;
-    /* If all queues of the channel were empty, its waiting time counts from this tick on.  The code has no branch,
-     * because the branch would often be mispredicted. */
+    /* If all queues of the channel were empty, the waiting time of the channel counts from this tick on.  The code has
+     * no branch, because the branch would often be mispredicted. */
     int64_t since = channel->vls ? INT64_MIN : now;
     channel->busy = channel->busy > since ? channel->busy : since;
     if (!vc->waiting++) {

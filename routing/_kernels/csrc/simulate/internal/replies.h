@@ -65,8 +65,8 @@ static inline int ibn_message_follows(const ibn_replies *state, int in)
     return in == REQUEST && state->chain ? FORWARDS : REPLIES;
 }
 
-/* Return the LID of the third CA for a request that a CA (`forwarder`) has received.  This is the next CA, in the order
- * of the token, that has not sent the request. */
+/* Return the LID of the third CA for a request that a CA (`forwarder`) has received.  The third CA is the next CA after
+ * the forwarder, in the order of the token, that has not sent the request. */
 static inline int32_t ibn_message_third_lid(const ibn_replies *state, const ibn_endpoint *forwarder, int32_t request)
 {
     int32_t n = (forwarder->order + 1) % state->cas;

@@ -1,11 +1,11 @@
 /* State of the mechanism `request-grant`: adapters at the edge of a switching fabric.
  *
- * Each CA of the simulation is an adapter with two ports.  It sends by the first and receives by the second.  The flow
- * from adapter i to adapter o has the number i x adapters + o.  Adapter i is the input of this flow, and adapter o its
- * output.  The packets of a flow wait in a virtual output queue (VOQ) at adapter i.  They cross the fabric in segments,
- * which are the packets of the simulation.  An unsolicited segment is sent without a grant.  The virtual time of a flow
- * decides when the output grants its next request.  The opposite flow of a flow has its input and its output
- * exchanged. */
+ * Each CA of the simulation is an adapter with two ports.  The adapter sends by the first port and receives by the
+ * second port.  The flow from adapter i to adapter o has the number i x adapters + o.  Adapter i is the input of this
+ * flow, and adapter o its output.  The packets of a flow wait in a virtual output queue (VOQ) at adapter i.  They cross
+ * the fabric in segments, which are the packets of the simulation.  An unsolicited segment is sent without a grant.
+ * The virtual time of a flow decides when the output grants its next request.  The opposite flow of a flow has its
+ * input and its output exchanged. */
 #ifndef IBNUE_INTERNAL_SIM_REQUEST_GRANT_H
 #define IBNUE_INTERNAL_SIM_REQUEST_GRANT_H
 
@@ -102,7 +102,7 @@ typedef struct {
         *load;         /* [adapters][adapters] by input and output o: sum of the input's loads to adapters 0 to o */
     grant_adapter *adapter;    /* [adapters] */
     grant_flow *flow;          /* [adapters x adapters] state of the flow from each adapter to each adapter */
-    uint64_t *asks;            /* [adapters][mask_words] by output: bit i is set if input i has requests there */
+    uint64_t *asks;            /* [adapters][mask_words] by output: bit i is set if input i has requests to it */
     int64_t mask_words;        /* number of 64-bit words in a mask with one bit for each adapter */
     grant_packet *packets;     /* [packets_made] packets, in use or free */
     grant_segment *segments;   /* [segments_made] segments, in use or free */

@@ -25,7 +25,8 @@ enum {
     EV_INPUT,
     /* Kind of event: a pause message reaches the sender of a VC.  Subject: the VC.  Value: number of the message. */
     EV_PAUSE,
-    /* From this kind on, the events of a tick are sorted, and handled after the events of all kinds before. */
+    /* Events of this kind and of all later kinds are sorted within a tick.  They are handled after the events of all
+     * earlier kinds. */
     EV_LATER,
     EV_HEAD = EV_LATER, /* Kind of event: a head packet may have exceeded a lifetime limit.  Subject: the VC. */
     EV_UNSTALL,         /* Kind of event: the stall of a VL ends.  Subject: the VC. */

@@ -18,7 +18,7 @@ typedef struct {
      * entries that are at leaves and lead to LIDs at leaves; number of LIDs without a top switch */
     int64_t *counts;
     int32_t tops;        /* T, number of top switches */
-    int32_t *top_number; /* [S] number of each switch among the top switches, -1: not a top switch */
+    int32_t *top_number; /* [S] by switch: its number among the top switches, -1: not a top switch */
     int32_t *top_switch; /* [T] row of each top switch */
     /* [T] rank of each top switch: its number among all top switches above one given lower switch (see the function
      * rank in closed_form.c) */
@@ -27,7 +27,8 @@ typedef struct {
      * an index among the switch's channels; CF_NONE: there is no path up */
     uint8_t *to_top;
     /* [S, S] by switch and lower switch: first channel of the bundle by which the switch sends down to the lower
-     * switch, as an index among the switch's channels; CF_SEVERAL: several bundles lead there; CF_NONE: none does */
+     * switch, as an index among the switch's channels; CF_SEVERAL: several bundles lead down to it; CF_NONE: no bundle
+     * does */
     uint8_t *down;
     /* [C] 1: the channel leads up, and its bundle is about as fast as the fastest bundle of its switch; else 0 */
     uint8_t *fast;

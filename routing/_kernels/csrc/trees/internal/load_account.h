@@ -169,7 +169,8 @@ static inline void ibn_trees_set_next_hop(const job_t *job, load_account *accoun
     account->cost[u] = choice.cost;
 }
 
-/* Replace the best next hop so far by another one, if that one is better. */
+/* Replace `best`, the best next hop so far, by the next hop with the given channel, `taken` and cost, if the latter is
+ * better. */
 static inline void ibn_trees_candidate_consider(candidate_t *best, int32_t channel, int32_t taken, double cost)
 {
     if (best->channel < 0 || taken < best->taken || (taken == best->taken && cost < best->cost))

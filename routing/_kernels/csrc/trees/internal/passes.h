@@ -2,8 +2,8 @@
  *
  * A pass computes or recomputes the tree of every destination, in blocks of LMC groups.  The LMC groups of a block are
  * divided between two load accounts, which are merged after every block.  There are two accounts at any number of
- * threads.  Threads only decide whether both are handled at one time.  So the result does not depend on the number of
- * threads.
+ * threads.  The number of threads only decides whether both accounts are handled at the same time.  So the result does
+ * not depend on the number of threads.
  *
  * The kernel provides the functions that compute a tree, and that update its own counts when a tree is removed or
  * restored. */
