@@ -162,7 +162,8 @@ class Result:
 
     def kept(self, rerouted: Rerouted) -> CapacityKept:
         """Return the rates of the re-routed tables and of tables from scratch, both divided by the rates of the earlier
-        tables."""
+        tables.
+        """
         from routing.quality import bisection_share
         from routing.reroute import CapacityKept
 

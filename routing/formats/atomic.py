@@ -161,8 +161,7 @@ def _refuse_foreign(target: Path, marker: str, known: Collection[str]) -> None:
 
 
 def _exchange(part: Path, target: Path) -> None:
-    """Exchange the names of two folders: the new folder gets the name ``target``, and the old folder the name ``part``.
-    """
+    """Exchange the names of two folders: the new folder gets the name ``target``, and the old one the name ``part``."""
     libc = ctypes.CDLL(None, use_errno=True)
     swap = getattr(libc, "renameat2", None)
     names = os.fsencode(part), os.fsencode(target)
