@@ -67,6 +67,18 @@ int ibnue_another_follows(const struct ibnue_engine *engine)
     return (next && next->next) || !osm->no_fallback_routing_engine;
 }
 
+/* Return whether another engine comes after this engine in OpenSM's list. */
+int ibnue_comes_later(const struct ibnue_engine *engine, const struct ibnue_engine *other)
+{
+    const struct osm_routing_engine *next = engine->plugin->osm->routing_engine_list;
+
+    while (next && next->context != engine)
+        next = next->next;
+    while (next && next->context != other)
+        next = next->next;
+    return next != NULL;
+}
+
 /* Return whether the engine after this engine in OpenSM's list is an engine of this plugin, which needs the worker. */
 static int next_needs_worker(const struct ibnue_engine *engine)
 {

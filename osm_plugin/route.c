@@ -83,7 +83,7 @@ static int ask_worker(struct ibnue_engine *engine, struct times *times, char *no
     int code;
 
     clock_gettime(CLOCK_MONOTONIC, &start);
-    plugin->asked.replaced = 0;
+    plugin->asked.replaced = plugin->asked.left = 0;
     if (share_request(engine, note))
         return -1;
     times->collect = ibnue_ms_since(&start);
@@ -100,13 +100,15 @@ static int ask_worker(struct ibnue_engine *engine, struct times *times, char *no
     return ibnue_memory_map(memory, memory->fd, memory->generation, memory->size, note);
 }
 
-enum late { NO_LATE_ANSWER, STILL_LATE, LATE_ANSWER };
+enum late { NO_LATE_ANSWER, STILL_LATE, LATE_REFUSAL, LATE_ANSWER };
 
 /* Wait for the answer to the request of an earlier sweep, if the worker still computes it.  Return LATE_ANSWER if the
  * answer has arrived.  Return STILL_LATE with the reason in `note` if the worker needs even more time.  Return
+ * LATE_REFUSAL with the reason in `note` if the engine had no tables, and another engine should be tried.  Return
  * NO_LATE_ANSWER if no late answer is expected. */
-static enum late take_late(struct ibnue_plugin *plugin, char *note)
+static enum late take_late(const struct ibnue_engine *engine, char *note)
 {
+    struct ibnue_plugin *plugin = engine->plugin;
     struct ibnue_memory *memory = &plugin->memory;
     uint64_t generation = 0;
     int fd = -1;
@@ -120,6 +122,9 @@ static enum late take_late(struct ibnue_plugin *plugin, char *note)
     if (ibnue_wait_for_worker(plugin, note)) {
         if (plugin->asked.late)
             return STILL_LATE;
+        /* If the engine was asked again, it would be late again, and the next engine would never get the worker. */
+        if (!plugin->asked.replaced && plugin->asked.engine == engine && ibnue_another_follows(engine))
+            return LATE_REFUSAL;
         SAY(plugin, OSM_LOG_ERROR, "ERR IBN31: the late answer is lost, and the engine is asked again: %s\n", note);
         return NO_LATE_ANSWER;
     }
@@ -206,6 +211,33 @@ static int publish_late(struct ibnue_engine *engine, const char *note)
     return 0;
 }
 
+/* Return whether this engine does not ask the worker, because the worker still computes the tables of another engine.
+ * Then set `done` to the result of this engine: 0, or -1 if it failed.
+ *
+ * If this engine discarded the late answer, and its own answer came late as well, no engine would ever get tables. */
+static int leaves_worker_to_another(struct ibnue_engine *engine, int *done)
+{
+    struct ibnue_asked *asked = &engine->plugin->asked;
+    char why[IBNUE_WHY];
+
+    if (!asked->late || !asked->engine || asked->engine == engine)
+        return 0;
+    snprintf(why, sizeof(why), "the worker still computes tables for %s", asked->engine->name);
+    if (!ibnue_comes_later(engine, asked->engine)) {
+        /* The other engine was asked earlier in this sweep, and uses the answer in the next one. */
+        *done = fall_back(engine, "ERR IBN1", why);
+        return 1;
+    }
+    /* The other engine is later in OpenSM's list, so this engine fails, and OpenSM asks the other one.  An engine in
+     * between may have tables again, so this engine fails only once. */
+    if (asked->left)
+        return 0;
+    asked->left = 1;
+    SAY(engine->plugin, OSM_LOG_ERROR, "ERR IBN1: %s routed nothing: %s\n", engine->name, why);
+    *done = -1;
+    return 1;
+}
+
 /* Compute tables and give them to OpenSM.  Return 0, or -1 if the engine has no tables. */
 static int route(void *context)
 {
@@ -227,8 +259,10 @@ static int route(void *context)
     }
     ibnue_settle_taken(plugin);
     ibnue_qos_refresh(plugin);
-    late = take_late(plugin, note);
-    if (late == STILL_LATE)
+    if (leaves_worker_to_another(engine, &done))
+        return done;
+    late = take_late(engine, note);
+    if (late == STILL_LATE || late == LATE_REFUSAL)
         return fall_back(engine, "ERR IBN1", note);
     if (late == LATE_ANSWER && (done = publish_late(engine, note)) <= 0)
         return done;

@@ -149,6 +149,7 @@ struct ibnue_asked {
     uint64_t sequence;  /* number of the request */
     const struct ibnue_engine *engine; /* engine that has requested tables; NULL: the request was for values of ports */
     int late;                          /* whether the worker has missed the deadline and still computes */
+    int left; /* whether an engine has left the worker's late answer to the engine that requested it */
     int replaced; /* whether the worker has ended or stalled before its answer, and another one is started */
 };
 
@@ -375,6 +376,7 @@ IBNUE_HIDDEN void ibnue_shadow_look(struct ibnue_plugin *plugin);
 IBNUE_HIDDEN void ibnue_last_keep(struct ibnue_plugin *plugin);
 IBNUE_HIDDEN uint8_t *ibnue_subnet_now(struct ibnue_plugin *plugin);
 IBNUE_HIDDEN int ibnue_same_subnet(const uint8_t *one, const uint8_t *other);
+IBNUE_HIDDEN int ibnue_comes_later(const struct ibnue_engine *engine, const struct ibnue_engine *other);
 IBNUE_HIDDEN int ibnue_another_follows(const struct ibnue_engine *engine);
 IBNUE_HIDDEN int ibnue_last_serve(struct ibnue_engine *engine, char *what);
 

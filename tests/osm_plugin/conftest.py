@@ -35,7 +35,7 @@ def bad_plugin(tmp_path_factory):
     folder = tmp_path_factory.mktemp("bad")
     build = replace(python_build(), paths=(str(BAD), str(Path(osm_plugin.__file__).parents[1])))
     include = (Path("/usr/include/infiniband"), Path("/usr/include"))
-    compile_shim(build, folder / LIBRARY, engines=["ibnue-updn"], include=include, flags=("-O0", "-g0"))
+    compile_shim(build, folder / LIBRARY, engines=["ibnue-updn", "ibnue-nue"], include=include, flags=("-O0", "-g0"))
     return folder
 
 

@@ -24,13 +24,13 @@ def slow(bad_plugin, nets, tmp_path):
     """A lab whose worker computes for three seconds, with a deadline of so many."""
     config = tmp_path / "ibnue.toml"
 
-    def start(deadline, stability="full", seconds=3):
+    def start(deadline, stability="full", seconds=3, engines="ibnue-updn,no_fallback", more=""):
         text = f"deadline = {deadline}\nstart_deadline = {AMPLE}\nstate_file = false\nstability = '{stability}'\n"
-        config.write_text(text)
+        config.write_text(text + more)
         real = str(Path(osm_plugin.__file__).parent)
         environment = {"IBNUE_TEST_REAL": real, "IBNUE_TEST_FAULT": "slow", "IBNUE_TEST_SECONDS": str(seconds)}
         plugin = Plugin("ibnue", options=f"--config {config}", folder=bad_plugin, environment=environment)
-        return Lab(nets("torus", "3x3", cas=1), routing_engine="ibnue-updn,no_fallback", plugin=plugin)
+        return Lab(nets("torus", "3x3", cas=1), routing_engine=engines, plugin=plugin)
 
     return start
 
@@ -55,6 +55,28 @@ def test_a_late_answer_brings_the_subnet_up_and_the_next_fault_is_served_and_rep
         until(lambda: lab.sweep.errors == ())
         assert len(lab.ca_sls()) == 9 * 8
         assert worker_of(lab) == worker
+
+
+def test_the_next_engine_leaves_a_late_answer_to_the_first_one(slow):
+    lab = slow(2, engines="ibnue-updn,ibnue-nue,no_fallback")
+    lab.opensm.wait = False
+    with lab:
+        lab.opensm.wait_for_subnet_up(after=0, fruitless=4)
+        assert logged(lab, "ibnue-nue routed nothing: the worker still computes tables for ibnue-updn")
+        late = until(lambda: len(logged(lab, LATE)))
+        lab.ibsim.unlink("sw1.1", 2)
+        lab.opensm.signal(signal.SIGHUP)
+        until(lambda: len(logged(lab, LATE)) > late)
+        assert not logged(lab, "ibnue-nue: fabric")
+
+
+def test_the_first_engine_leaves_a_late_answer_to_the_next_one(slow):
+    lab = slow(2, engines="ibnue-updn,ibnue-nue,no_fallback", more="[engine.updn]\nvls = 12")
+    lab.opensm.wait = False
+    with lab:
+        lab.opensm.wait_for_subnet_up(after=0, fruitless=4)
+        assert logged(lab, "ibnue-updn routed nothing: the worker still computes tables for ibnue-nue")
+        assert logged(lab, LATE.replace("updn", "nue"))
 
 
 def test_a_worker_that_falls_silent_after_the_deadline_is_replaced(slow):
