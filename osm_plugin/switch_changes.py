@@ -14,6 +14,9 @@ from osm_plugin.staged_update import Change, as_written, plan_number, stage_upda
 from osm_plugin.state import SavedTables
 from osm_plugin.tables_in_force import State
 
+MOST_LEFT = 4
+"""Maximum number of sets of tables that are kept for switches that have left the fabric.  Tables can be large."""
+
 
 class SwitchChanges:
     """Tracks the tables in the switches from sweep to sweep, and finds update schedules for new tables.
@@ -80,7 +83,9 @@ class SwitchChanges:
         present = set(new.fabric.switch_guid.tolist())
         if self._in_force is not None:
             self._left.update(dict.fromkeys(self._in_force.fabric.switch_guid.tolist(), self._in_force))
-        self._left = {guid: tables for guid, tables in self._left.items() if guid not in present}
+        left = [(guid, tables) for guid, tables in self._left.items() if guid not in present]
+        recent = list(dict.fromkeys(id(tables) for _, tables in reversed(left)))[:MOST_LEFT]
+        self._left = {guid: tables for guid, tables in left if id(tables) in recent}
 
     def _base(self, snapshot: Snapshot, new: SavedTables) -> Base | None:
         """Return the tables in the switches; None if an exception occurs.

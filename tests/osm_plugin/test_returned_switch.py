@@ -10,7 +10,7 @@ from switch_tables import holding
 from osm_plugin.config import PluginConfig
 from osm_plugin.route_or_reroute import options_key
 from osm_plugin.state import SavedTables
-from osm_plugin.switch_changes import SwitchChanges
+from osm_plugin.switch_changes import MOST_LEFT, SwitchChanges
 from osm_plugin.tables_in_force import State
 from routing.deadlock.proof import prove
 from routing.engines import ENGINES
@@ -93,6 +93,18 @@ def test_switches_that_left_at_different_times_return_together():
         lids = np.flatnonzero(tables.fabric.lids.switch >= 0)
         assert np.array_equal(base.routing.sl[row, lids], tables.routing.sl[old_row, lids])
         assert tables.routing.service_levels.by_switch
+
+
+def test_the_tables_of_few_losses_are_kept():
+    options, changes = EngineOptions(effort=0.1, vls=1), SwitchChanges(State())
+    tables = [first_tables("updn", options)]
+    for _ in range(MOST_LEFT + 1):
+        tables.append(tables_without(tables[-1], [LOST], options))
+    for now in tables:
+        changes.change(SimpleNamespace(fabric=now.fabric, switch_tables=None), now, PluginConfig())
+    # Each switch has the tables that were in force when it left.  The tables of the first loss are forgotten.
+    assert len(changes._left) == len({id(kept) for kept in changes._left.values()}) == MOST_LEFT
+    assert int(tables[0].fabric.switch_guid[LOST]) not in changes._left
 
 
 def test_they_are_unknown_if_the_switch_has_other_entries():
