@@ -19,8 +19,8 @@ negative.
 """
 Kind = Literal["missing", "extra", "moved", "swapped", "mixed up"]
 COMPARABLE = 0.5
-"""Least share of the plan's GUIDs that the real fabric must have.  If it has fewer, the plan's GUIDs were made up and
-do not identify hardware.
+"""Least share of the plan's GUIDs that the real fabric must have.  If the real fabric has fewer, the plan's GUIDs were
+made up and do not identify hardware.
 """
 ALIKE = 0.5
 """Least share of a planned device's cables that another device must have to count as its replacement, if the two have
@@ -68,7 +68,7 @@ class Comparison:
     cables
         Cables that differ between devices of both fabrics.
     lost_cables, new_cables
-        Number of cables of the missing and of the extra devices.
+        Number of cables at the missing devices, and number of cables at the extra devices.
     matched
         Number of devices that are in both fabrics.
     """

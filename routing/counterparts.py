@@ -1,4 +1,4 @@
-"""Match the switches and channels of a fabric with those of an earlier or later version of the fabric."""
+"""Match the switches and channels of a fabric with the switches and channels of another version of the fabric."""
 
 from __future__ import annotations
 

@@ -80,8 +80,7 @@ class CounterDeltas:
     def suspected(self) -> npt.NDArray[np.int32]:
         """Channels that seem to be stalled, as ascending int32 numbers.
 
-        Such a channel discarded packets at the head of a queue, or waited for a long time while it sent next to
-        nothing.
+        Such a channel discarded packets at the head of a queue, or waited for a long time and sent almost nothing.
         """
         return np.sort(self.channel[(self.hoq_discards > 0) | (self._rate_of_waits & ~self.full[2])])
 

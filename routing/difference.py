@@ -56,8 +56,8 @@ class Tables:
 
 @dataclass(frozen=True)
 class Loads:
-    """Figures of the channel loads under all-to-all traffic.  Each is a pair of values: for the tables before and after
-    the change.
+    """Figures of the channel loads under all-to-all traffic.  Each attribute is a pair of values: before and after the
+    change of the tables.
 
     Attributes
     ----------
@@ -78,14 +78,16 @@ class Difference:
     Attributes
     ----------
     switches_gone, switches_new
-        Labels of switches that only the tables before have, and of those that only the tables after have.
+        Labels of switches that only the tables before the change have, and of switches that only the tables after it
+        have.
     owners_gone, owners_new
-        Number of LIDs whose owner has them only before, and only after.  LIDs are identified by GUID and offset from
-        the base LID.
+        Number of LIDs that an owner has only before the change, and number of LIDs that an owner has only after it.
+        LIDs are identified by GUID and offset from the base LID.
     lids_moved
         Number of GUIDs whose base LID differs.
     entries, entries_changed
-        Number of LFT entries that both tables have (a common switch and a common LID), and of those that differ.
+        Number of LFT entries that both tables have (a common switch and a common LID), and number of such entries that
+        differ.
     changed_by_switch
         Label of each switch with changed entries, and the number of these entries, in descending order.
     blocks, blocks_changed
@@ -102,8 +104,8 @@ class Difference:
     vls
         Number of data VLs used, before and after.
     paths, paths_changed
-        Number of pairs of a sending end port and a destination LID, and of the pairs whose path has changed.  None if
-        the fabric is unknown.
+        Number of pairs of a sending end port and a destination LID, and number of such pairs whose path has changed.
+        None if the fabric is unknown.
     loads
         Load of the channels; None without both fabrics.
     """
@@ -141,7 +143,7 @@ def tables_of_bundle(bundle: Bundle) -> Tables:
 
 
 def tables_of_fabric(fabric: Fabric, routing: Routing) -> Tables:
-    """Return the tables with the fabric they were computed for, so that paths and loads can be compared too.
+    """Return the tables together with their fabric, so that paths and loads can be compared too.
 
     Raises
     ------
@@ -210,10 +212,10 @@ def compare(before: Tables, after: Tables, *, threads: int = 2) -> Difference:
 
 
 def _blocks(installed: npt.NDArray[np.uint8], after: Routing, row_after: npt.NDArray[np.int64]) -> tuple[int, int]:
-    """Count the LFT blocks (64 LIDs each) that are not empty, and those that OpenSM would have to send.
+    """Count the LFT blocks (64 LIDs each) that are not empty, and the blocks that OpenSM would have to send.
 
     ``installed`` is uint8[N, L], the entries of the N common switches before the change.  ``row_after`` is int64[N],
-    their rows in ``after``.
+    the rows of these switches in ``after``.
 
     Returns
     -------
@@ -242,8 +244,8 @@ def _common_columns(before: Tables, after: Tables) -> tuple[npt.NDArray[np.int64
     Returns
     -------
     before, after : int64[N]
-        LIDs before the change, in ascending order, and the LIDs of the same ports after it.  Two LIDs match if owner
-        GUID and offset from the base LID are equal.
+        LIDs before the change, in ascending order, and the LIDs of the same ports after the change.  Two LIDs match if
+        owner GUID and offset from the base LID are equal.
     """
     kind = np.dtype([("guid", np.uint64), ("offset", np.uint8)])
 
@@ -292,7 +294,7 @@ def _paths(
     pairs : int
         Number of pairs of a sending end port and a LID in ``columns``.
     changed : int
-        Number of those pairs whose path uses a changed LFT entry.
+        Number of these pairs whose path uses a changed LFT entry.
     """
     channel = np.take_along_axis(fabric.channels.at_port, routing.lft.astype(np.intp), axis=1)[:, columns]
     # A switch without a channel towards the LID has channel -1.  It selects the last element of `towards`, which is not

@@ -37,7 +37,7 @@ OF_ENDPORTS = (
     "labels", "endport_label", "endport_name", "terminals_at", "endport_class", "aggregation", "aggregation_nodes",
     "endport_weight", "counted", "senders_at", "source_weight_at",
 )  # fmt: skip
-"""Cached properties of a fabric that stay the same while every end port keeps its cable."""
+"""Names of cached properties of a fabric whose values stay the same as long as every end port keeps its cable."""
 
 
 class NodeKind(enum.IntEnum):
@@ -233,8 +233,8 @@ class Fabric:
 
     @cached_property
     def _endport_attachment(self) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8], npt.NDArray[np.int32]]:
-        """Return for each end port the place where it is cabled: row of the switch (or -1), port of this switch (or
-        255), and row of the cable.
+        """Return three arrays [E] for the end ports: row of the switch to which each end port is cabled (or -1), port
+        of this switch (or 255), and row of the cable.
         """
         switch = np.full(self.endports, -1, np.int32)
         port = np.full(self.endports, NO_PORT, np.uint8)
@@ -307,8 +307,8 @@ class Fabric:
 
     @cached_property
     def aggregation_nodes(self) -> npt.NDArray[np.bool_]:
-        """Which of the T CAs and routers, bool[T], are aggregation nodes (SHARP) inside a switch, also if their switch
-        is gone.
+        """bool[T], which of the T CAs and routers are aggregation nodes (SHARP) inside a switch, even if this switch is
+        missing.
         """
         inside = self.port_classes.of_devices(self.terminal_name, self.terminal_guid) == PortClass.AGGREGATION
         inside[self.endport_terminal[self.aggregation]] = True
@@ -433,8 +433,8 @@ class Fabric:
 
     @cached_property
     def _sorted_cables(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64]]:
-        """Return the cables in an order that does not depend on their numbers, and the ends of the cables in this
-        order (uint64[K, 4]: GUID and port of both ends).
+        """Return the cables (int64[K]) in an order that does not depend on their numbers, and in this order the GUID
+        and port of both ends (uint64[K, 4]).
         """
         guids = np.concatenate([self.switch_guid, self.terminal_guid])
         # `ends` is uint64[K, 2, 2], by cable and end: GUID of the device, and port.

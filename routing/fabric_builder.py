@@ -162,7 +162,7 @@ class FabricBuilder:
         lmc: int = 0,
         location: Location = NOWHERE,
     ) -> None:
-        """Set the port GUID, base LID and LMC of a port.  The port of a switch that has a LID is port 0.
+        """Set the port GUID, base LID and LMC of a port.  The LID of a switch belongs to port 0.
 
         :data:`PERMISSIVE_LID` counts as no LID, and its LMC is ignored.
 
@@ -245,12 +245,12 @@ class FabricBuilder:
     def _regard_again(
         self, ends: tuple[tuple[int, int], tuple[int, int]], width: int, speed: float, location: Location
     ) -> None:
-        """Check that a cable at a port in use is the cable that was stated there before, now stated from its other end.
+        """Check that a cable to a port in use is the cable that was stated earlier, now stated from its other end.
 
         Raises
         ------
         FabricError
-            It is another cable, or its width or speed differs.
+            The port has another cable, or the width or speed of the cable differs.
         """
         used = ends[0] if ends[0] in self._link_at else ends[1]
         near, far, known_width, known_speed = self._links[self._link_at[used]]

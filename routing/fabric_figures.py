@@ -76,7 +76,7 @@ def fabric_figures(fabric: Fabric) -> FabricFigures:
 
     Notes
     -----
-    Cost: O(S C) for the diameter and the distances, and that of METIS.
+    Cost: O(S C) for the diameter and the distances, and the cost of METIS.
     """
     level = tree_levels(fabric, fabric.senders_at.astype(np.float64))
     cabled = int(np.count_nonzero(fabric.link_device < fabric.switches))
@@ -111,8 +111,8 @@ def bisection_bound(fabric: Fabric) -> float | None:
     if not pairs:
         return None
     capacity = float(channels.capacity[half[channels.src] & ~half[channels.dst]].sum()) / pairs
-    # If a switch has at most half of all end ports, the fabric has two halves of which one has all end ports of this
-    # switch. Traffic between these halves crosses the links of the switch.
+    # If a switch has at most half of all end ports, some half of the fabric has all end ports of this switch. Traffic
+    # between these halves crosses the links of the switch.
     alone = (endports > 0) & (2 * endports <= len(rows))
     out = np.bincount(channels.src, weights=channels.capacity, minlength=fabric.switches)
     capacity = float(min(capacity, np.min(out[alone] / endports[alone], initial=np.inf)))
@@ -198,8 +198,8 @@ def _cut(fabric: Fabric, endports: npt.NDArray[np.int64], side: npt.NDArray[np.b
 
 
 def _path_bound(fabric: Fabric, endports: npt.NDArray[np.int64]) -> Iterator[Bound]:
-    """Yield the bound that follows from path lengths: even shortest paths of all pairs use capacity on each hop, and
-    the channels have a certain capacity in total.
+    """Yield the bound that follows from path lengths: even the shortest paths of all pairs use capacity on each hop,
+    and the total capacity of the channels is limited.
 
     ``endports`` (int64[S]) is the number of end ports at each switch.
     """

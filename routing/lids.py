@@ -13,7 +13,8 @@ def give_lids(
 ) -> tuple[list[int], list[tuple[int, int]]]:
     """Assign the lowest free LIDs to switches and end ports that have none.
 
-    A LID of 0 means that the port has none.  ``lmc`` is the LMC of the end ports that get their LIDs here.
+    A LID of 0 means that the switch or end port has no LID.  ``lmc`` is the LMC of the end ports that get their LIDs
+    here.
 
     Returns
     -------

@@ -49,7 +49,9 @@ def guid_text(guid: int) -> str:
 
 
 def guid_in(word: str) -> int | None:
-    """Return the GUID that a text consists of (``0x...``) or ends in (``name (0x...)``); None if there is none."""
+    """Return the GUID at the end of a text such as ``0x...`` or ``name (0x...)``; None if the text has no GUID
+    there.
+    """
     found = _GUID.fullmatch(word)
     return None if found is None else int(found[1] or found[2], 16)
 
@@ -69,7 +71,7 @@ def labels_of(names: Sequence[str], guids: Sequence[int]) -> tuple[str, ...]:
     """
     stripped = [name.strip() for name in names]
     if all(stripped) and len(set(stripped)) == len(stripped) and "0x" not in "\n".join(stripped):
-        return tuple(names)  # This shortcut is for speed: the cases above need a look at each name.
+        return tuple(names)  # This is a shortcut, because a test of each name for these three cases takes longer.
     count = Counter(stripped)
     return tuple(
         name if visible and count[visible] == 1 and not _ends_in_other(name, guid) else _with_guid(name, guid)

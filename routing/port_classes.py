@@ -49,8 +49,8 @@ DEFAULT_WEIGHTS = tuple(Weight(0, 0) if each is PortClass.AGGREGATION else Weigh
 class PortClasses:
     """Rules that give each end port its class, and the weights of the classes.
 
-    The class of an end port is determined by the first of these that applies: its GUID, the first pattern that fits,
-    :data:`DETECTIONS`.  If none applies, the end port is a compute port.
+    These rules are tried in order: the GUID of the end port, the patterns, :data:`DETECTIONS`.  The first rule that
+    applies determines the class.  If no rule applies, the end port is a compute port.
 
     Attributes
     ----------
@@ -77,7 +77,7 @@ class PortClasses:
                 raise OptionError(problem, remedy="an end port has one class")
 
     def with_rules_of(self, rules: PortClasses) -> PortClasses:
-        """Return ``rules`` (GUIDs, patterns, weights) with the recognised devices of this object instead of its own."""
+        """Return ``rules`` (GUIDs, patterns, weights), but with the recognised devices of this object."""
         return replace(rules, recognised=self.recognised)
 
     def of_devices(self, names: Sequence[str], guids: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint8]:
@@ -124,8 +124,8 @@ class PortClasses:
         return {each.label: numbers[each] for each in PortClass if numbers[each]}
 
     def factors(self, classes: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
-        """Return int64[E, 2], the weights of end ports as source and as destination.  ``classes`` (uint8[E]) is their
-        classes.
+        """Return int64[E, 2], the weights of end ports as source and as destination.  ``classes`` (uint8[E]) has the
+        classes of the end ports.
         """
         table = np.array([(each.source, each.destination) for each in self.weights], np.int64)
         return table[classes]

@@ -27,9 +27,9 @@ def cores() -> int:
 def fork_server(preload: Sequence[str] = ()) -> ForkServerContext:
     """Start the server process from which :mod:`multiprocessing` forks workers.
 
-    The server is started in ``/``.  ``python -c``, by which it is started, would import modules from the working
-    directory first, and before Python 3.11 no option prevents that.  Workers change back to this process's working
-    directory once they have its import path.
+    The server is started in ``/``.  Its command ``python -c`` would import modules from the working directory first,
+    and before Python 3.11 no option prevents this.  Workers change back to this process's working directory once they
+    have its import path.
 
     ``preload`` lists the modules that the server imports in advance.
     """

@@ -76,7 +76,8 @@ def promised(engine: Engine) -> Demand:
 
 
 def as_before(certificate: Certificate, *, scope: Scope = "endports") -> Demand:
-    """Return the demand on the proof of re-routed tables: a certificate as strong as that of the previous tables.
+    """Return the demand on the proof of re-routed tables: a certificate as strong as the certificate of the previous
+    tables.
 
     The certificate may leave out traffic between switches, unless ``scope`` is "all".  If only the previous certificate
     covers this traffic, :func:`weaker` reports the difference.
@@ -99,7 +100,9 @@ def weaker(proof: Proof, before: Proof) -> list[str]:
 
 @dataclass(frozen=True, eq=False)
 class VerifiedTables:
-    """Tables with a proof that meets a demand.  Only :func:`admit` constructs them, and only they may be written."""
+    """Tables with a proof that meets a demand.  Only :func:`admit` constructs such tables, and no other tables may be
+    written.
+    """
 
     fabric: Fabric
     routing: Routing

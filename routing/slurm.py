@@ -33,7 +33,7 @@ class Switch:
     Attributes
     ----------
     name
-        Its name, of letters that Slurm accepts.
+        Name of the switch, with only such characters as Slurm accepts.
     nodes
         Names of the nodes of a leaf.
     switches
@@ -137,7 +137,7 @@ def _tree(
     """Return the tree of one connected part of the fabric: its leaves, its pods, and its root.
 
     ``leaves`` has the names of the nodes at each leaf (row), and ``labels`` the name of each switch.  Names of pods
-    begin with ``prefix``, and differ from those of all switches.
+    begin with ``prefix``, and differ from the names of all switches.
     """
     switches = [Switch(labels[row], nodes=tuple(names)) for row, names in leaves.items()]
     top = {row: labels[row] for row in leaves}  # By leaf: name of the highest pod above it so far, else its own.
@@ -194,7 +194,7 @@ def hostlist(names: Sequence[str]) -> str:
 
 
 def _runs(numbers: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Yield first and last of each run of consecutive numbers."""
+    """Yield the first and the last number of each run of consecutive numbers."""
     first = last = numbers[0]
     for number in numbers[1:]:
         if number != last + 1:

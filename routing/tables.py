@@ -68,7 +68,7 @@ class ServiceLevels:
     table
         uint8[L], uint8[S, L] or uint8[L, L], see ``form``.
     form
-        What the SLs depend on.
+        Values on which an SL depends, in addition to the destination LID.
     """
 
     table: npt.NDArray[np.uint8]
@@ -204,7 +204,9 @@ class Routing:
 
     @property
     def service_levels(self) -> ServiceLevels:
-        """Return the SL table, and on what an SL depends: the LID alone, also the switch, or also the source LID."""
+        """Return the SL table together with its form: SLs by destination LID, also by source switch, or also by source
+        LID.
+        """
         return ServiceLevels.of(self.sl, len(self.lft))
 
     @property

@@ -1,4 +1,6 @@
-"""Compute dimension-ordered trees in a HyperX, minimal ones and ones that visit a further switch in each dimension."""
+"""Compute dimension-ordered trees in a HyperX: minimal trees, and trees that visit a further switch in each
+dimension.
+"""
 
 from __future__ import annotations
 
@@ -38,14 +40,14 @@ def clique_trees(
     root
         int64[D], row of each destination in ``grid.switches``.
     port, offset
-        int64[D], number of the port that owns each LID, and offset of the LID among those of the port.  Trees with the
-        offset 0 are minimal.
+        int64[D], number of the port that owns each LID, and offset of the LID from the first LID of the port.  Trees
+        with the offset 0 are minimal.
 
     Returns
     -------
     uint8[D, S]
-        Index of the bundle among those of the switch.  It is 255 at the destination, at switches outside of the grid,
-        and where missing links or switches allow no such path.
+        Index of the bundle among the bundles of the switch.  It is 255 at the destination, at switches outside of the
+        grid, and where missing links or switches allow no such path.
 
     Notes
     -----
@@ -96,7 +98,7 @@ class _Rows:
     def next_bundle(self, root: Ints, port: Ints, offset: Ints) -> Hops:
         """Return uint8[D, N], the bundle by which each switch sends along this dimension towards each destination.
 
-        ``root``, ``port`` and ``offset`` are those of :func:`clique_trees`.
+        ``root``, ``port`` and ``offset`` are arguments of :func:`clique_trees`.
         """
         goal = self.own[root]
         rank = _rank_of(port, goal) + offset
@@ -114,7 +116,7 @@ class _Rows:
         return linked
 
     def _replace_missing_links(self, found: Hops, goal: Ints, rank: Ints) -> None:
-        """Set the next hops of switches without a link to the goal: they send to a switch that has such a link.
+        """Let switches without a link to the goal send to a switch that has such a link.
 
         ``found`` (uint8[D, N]) has the next hops.  ``goal`` (int64[D]) is the coordinate of each destination along the
         dimension, and ``rank`` (int64[D]) a number by which destinations use such switches in turn.

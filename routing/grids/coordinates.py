@@ -25,21 +25,22 @@ AGREEING = 40
 AGREEING_MISFITS = 100
 """Value that replaces :data:`AGREEING` if more than two links do not fit, because better coordinates may exist."""
 FIRST_ATTEMPTS = 5
-"""Number of first attempts.  After these attempts, the search ends if no coordinates were found, or if too many links
-do not fit.
+"""Number of attempts after which the search ends if no coordinates were found, or if too many links do not fit.
 """
 FIRST_VISITS = 3_000
-"""Product of attempts and links up to which the first attempts go on in small fabrics, where one swapped cable misleads
-many starts.
+"""In small fabrics, where one swapped cable misleads many starts, the first attempts go on until the product of
+attempts and links has this value.
 """
 BAD = 0.12
 """Share of links that do not fit the coordinates.  If the share is larger after the first attempts, the search ends."""
 IMPLAUSIBLE_ATTEMPTS = 40
 """Number of attempts after which the search ends, if it found no plausible coordinates."""
 MOST_RANDOM = 300
-"""Maximum number of attempts with random choices, which follow the attempts without."""
+"""Maximum number of attempts with random choices, which follow the attempts without random choices."""
 GOOD = 0.25
-"""If the coordinates have at most this cost (:meth:`Growth.cost`) per link, no other start is tried."""
+"""No other start is tried if all links fit the coordinates, and the cost (:meth:`Growth.cost`) per link is at most this
+value.
+"""
 MOST_MISFITS = 0.05
 """Largest share of links that may be miscabled."""
 LEAST_PRESENT = 0.7
@@ -72,7 +73,7 @@ class Grid:
     switches
         int64[N], rows of the switches that have coordinates, ascending.
     position
-        int64[N, D], their coordinates, each from 0 to the size of the dimension - 1.
+        int64[N, D], coordinates of these switches, each from 0 to the size of the dimension - 1.
     size, kind
         Size and kind of each dimension.  A ring has at least five switches, and a clique at least three.  A ring of
         four is two lines of two.
@@ -93,7 +94,7 @@ class Grid:
 
     @property
     def text(self) -> str:
-        """Sizes of the dimensions and their kinds, such as ``ring 6 x ring 5``."""
+        """Kind and size of each dimension, such as ``ring 6 x ring 5``."""
         return " x ".join(f"{kind.value} {size}" for kind, size in zip(self.kind, self.size, strict=True)) or "1 switch"
 
 
@@ -104,7 +105,7 @@ class Coordinates:
     Attributes
     ----------
     grids
-        A grid for each connected component; the one with the most switches comes first.
+        A grid for each connected component; the grid with the most switches comes first.
     miscabled
         int64[M], the links (rows of the fabric's cables) between switches that fit no coordinates.
     """
@@ -116,8 +117,8 @@ class Coordinates:
 def find_coordinates(fabric: Fabric) -> Coordinates:
     """Return the coordinates of the switches of a fabric.
 
-    The cables alone decide: no order of ports, names or GUIDs has an influence, except on the choice among symmetric
-    coordinates, which follows the order of GUIDs.  Links and switches may be missing.
+    The coordinates follow from the cables alone, not from ports or names.  GUIDs determine only the choice among
+    symmetric coordinates.  Links and switches may be missing.
 
     Raises
     ------

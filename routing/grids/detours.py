@@ -23,7 +23,7 @@ def add_detours(
     """Complete the paths to all destinations, by changing ``hop`` in place.
 
     If a path ends at a switch other than the destination, this switch gets a next hop: the neighbour that reaches the
-    destination with the fewest hops.  All switches before it on the path keep their next hop.  So a path deviates as
+    destination with the fewest hops.  All earlier switches of the path keep their next hops.  So a path deviates as
     late as possible.
 
     Parameters
@@ -39,7 +39,7 @@ def add_detours(
 
     Notes
     -----
-    Cost: O(D S log S) to find incomplete paths, O(S degree) for each destination that has one.
+    Cost: O(D S log S) to find incomplete paths, and O(S degree) for each destination with incomplete paths.
     """
     component, every = fabric.component, np.arange(len(hop))
     roots = every if roots is None else roots
@@ -64,8 +64,8 @@ def add_detours(
 def next_switches(
     bundles: LinkBundles, hop: npt.NDArray[np.uint8], roots: npt.NDArray[np.int64] | None = None
 ) -> npt.NDArray[np.int64]:
-    """Return int64[D, S], the next switch by destination and switch.  It is the destination itself at the destination,
-    and S where there is no next switch.
+    """Return int64[D, S], the next switch by destination and switch.  At the destination, the value is the destination
+    itself.  Where there is no next switch, the value is S.
 
     ``hop`` is uint8[D, S] by destination and switch: index of the bundle of parallel links, 255 where there is no next
     hop.  ``roots`` is int64[D], the switch of each destination; None: each switch is a destination.
@@ -83,7 +83,8 @@ def count_hops(following: npt.NDArray[np.int64], roots: npt.NDArray[np.int64] | 
     """Return int64[D, S], the hops of the paths by destination and switch; -1 for a path that does not end at its
     destination.
 
-    ``following`` is the result of :func:`next_switches`, and ``roots`` as there.  Cost: O(D S log S).
+    ``following`` is the result of :func:`next_switches`, and ``roots`` the argument of that function.  Cost: O(D S log
+    S).
     """
     switches = following.shape[1]
     roots = np.arange(switches) if roots is None else roots

@@ -29,7 +29,7 @@ class Frame:
     single
         Neighbours that are alone in their dimension.
     doubtful
-        Number of neighbours that could be opposite to several others.
+        Number of neighbours that could be opposite to several other neighbours.
     """
 
     origin: int
@@ -99,10 +99,10 @@ def frames(near: Neighbours, component: Sequence[int], most: int, volume: float)
 
 
 def _spans_square(near: Neighbours, origin: int, a: int, b: int) -> bool:
-    """Return whether two neighbours (``a``, ``b``) of a switch lie in different dimensions, as squares show.
+    """Return whether squares show that two neighbours (``a``, ``b``) of a switch lie in different dimensions.
 
-    This is so if a square contains the switch ``origin`` and both neighbours.  It is also so if a square contains the
-    next switches of ``a`` and ``b`` in the direction of a third neighbour of ``origin``.
+    Either a square contains the switch ``origin`` and both neighbours.  Or a parallel square contains the next switches
+    of ``a`` and ``b`` in the direction of a third neighbour of ``origin``.
     """
     if len(near[a] & near[b]) > 1:
         return True
@@ -129,8 +129,8 @@ def _is_linked_elsewhere(near: Neighbours, origin: int, a: int, b: int) -> bool:
 def _shifted(near: Neighbours, origin: int, pair: tuple[int, int], c: int) -> list[tuple[int, int]]:
     """Return the fourth corners of two squares that both contain the switch ``origin`` and its neighbour ``c``.
 
-    One square contains the first switch of ``pair``, the other square the second one.  Both are neighbours of
-    ``origin``.  The result is empty unless both fourth corners are unique.
+    One square contains the first switch of ``pair``, the other square the second switch of ``pair``.  Both switches of
+    ``pair`` are neighbours of ``origin``.  The result is empty unless both fourth corners are unique.
     """
     one, other = (near[neighbour] & near[c] - {origin} for neighbour in pair)
     if len(one) != 1 or len(other) != 1:

@@ -48,7 +48,8 @@ class Growth:
     near
         Neighbours of each switch.
     is_clique, length
-        For each dimension: whether all switches of a row are linked; length of its rings, 0 if it has none.
+        For each dimension: whether all switches of a row are linked; length of the rings, 0 if the dimension has no
+        rings.
     position, at
         Position of each placed switch, and the switch at each position.
     labels
@@ -56,7 +57,7 @@ class Growth:
     box
         Lowest and highest coordinate that a position may have in each dimension; None: any.
     chance
-        Source of random choices among positions that are not certain; None: the first one counts.
+        Source of random choices among positions that are not certain; None: the first position is taken.
     has_failed
         Whether so many links do not fit that the search ended.
     """
@@ -236,8 +237,8 @@ class Growth:
         """Return a cost for a position of a switch: the number of squares, weighted, that contradict this position.
 
         A placed neighbour of the switch has other neighbours.  If such a neighbour lies in another dimension, it and
-        the switch are corners of a square.  If it lies in the same dimension, beyond the placed neighbour, they are
-        not.
+        the switch are corners of a square.  If it lies in the same dimension, beyond the placed neighbour, there is no
+        such square.
         """
         found = 0
         for middle in self.near[switch]:
@@ -309,7 +310,7 @@ class Growth:
             self._close_rings(at_end=False)
 
     def _close_rings(self, *, at_end: bool) -> None:
-        """Make a dimension one of rings if links join the first and the last switch of its rows.
+        """Close the rows of a dimension to rings if links join the first and the last switch of the rows.
 
         Two such links with the same distance between their ends determine the length of the rings.  If ``at_end`` (all
         switches have a position), one link is enough, but half of the rows of this length must have such a link.

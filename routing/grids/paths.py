@@ -29,8 +29,8 @@ class GridPaths:
     Attributes
     ----------
     hop
-        uint8[2, S, S] by set, destination and switch: index of the bundle of parallel links among those of the switch,
-        255 at the destination and for switches that are not connected to it.
+        uint8[2, S, S] by set, destination and switch: index of the bundle of parallel links among the bundles of the
+        switch, 255 at the destination and for switches that are not connected to it.
     regular
         bool[2, S, S]: whether the path takes no detour.
     crossing
@@ -49,8 +49,8 @@ class GridPaths:
 def dimension_order(grid: Grid, fabric: Fabric, bundles: LinkBundles) -> list[int]:
     """Return the dimensions of a grid in the order in which paths use them.
 
-    Unless the grid has an order, the dimension whose links carry the most comes first, because flows are still small
-    and easy to balance there.
+    Unless the grid has an order, the dimension whose links carry the most traffic comes first, because flows are still
+    small and easy to balance in the first dimension.
     """
     if grid.order is not None:
         return list(grid.order)
@@ -80,7 +80,7 @@ def grid_paths(fabric: Fabric, coordinates: Coordinates, bundles: LinkBundles) -
     """Return dimension-ordered paths between all switches of each component.
 
     Where a ring is broken, the path takes the other side of the ring.  Where missing links of a dimension leave no path
-    along it, the path takes a detour (:func:`routing.grids.detours.add_detours`).
+    along the dimension, the path takes a detour (:func:`routing.grids.detours.add_detours`).
 
     Cost: O(S^2 D), and O(S degree) for each destination with detours.
     """
@@ -164,7 +164,7 @@ def _line_row(
 
 
 def _clique_row(members: Sequence[int], local: dict[tuple[int, int], int]) -> list[tuple[int, int, int, int]]:
-    """Return the paths along the row of a HyperX, as tuples like those of :func:`_line_row`.  A missing link is
+    """Return the paths along the row of a HyperX, as tuples like the tuples of :func:`_line_row`.  A missing link is
     replaced by two hops over a higher coordinate.
 
     Hops to a higher coordinate come before hops to a lower one, so such paths close no cycle of dependencies.
@@ -194,8 +194,8 @@ def _whole_paths(grid: Grid, order: Sequence[int], tables: Sequence[tuple[Hops, 
     """
     count, position = len(grid.switches), grid.position
     hop, crossing = np.full((2, count, count), NONE, np.uint8), np.zeros((2, count, count), np.uint8)
-    # `later` has for each pair of switches whether the sum of their coordinates is odd, over the dimensions that the
-    # path uses after the present one.
+    # `later` (bool, by pair of switches): whether the sum of the coordinates of both is odd, over the dimensions that
+    # the path uses after the present dimension.
     later = np.zeros((count, count), bool)
     bit = sum(grid.kind[axis] is Kind.RING for axis in order)
     for axis, (nearest, farther) in reversed(list(zip(order, tables, strict=True))):

@@ -15,7 +15,7 @@ RING_OF_FOUR = 4
 
 
 def seeded(coordinates: Coordinates, conf: TorusConf, fabric: Fabric) -> Coordinates:
-    """Return coordinates whose dimensions and datelines are those of a torus-2QoS.conf.
+    """Return coordinates with the dimensions and datelines of a torus-2QoS.conf.
 
     A seed of the file is a switch with some of its links, which define the directions.  The grid that contains the
     first seed whose switches are all present is changed.  Its dimensions are in the order x, y, z, and the origin of
@@ -24,7 +24,7 @@ def seeded(coordinates: Coordinates, conf: TorusConf, fabric: Fabric) -> Coordin
     Raises
     ------
     InputError
-        The topology is another one than that of the cables, two switches of a seed are not neighbours, or no seed is
+        The file states another topology than the cables have, two switches of a seed are not neighbours, or no seed is
         in the fabric.
     """
     row_of = {guid: row for row, guid in enumerate(fabric.switch_guid.tolist())}

@@ -45,7 +45,9 @@ class Cabling:
         return handle
 
     def ca(self, name: str, leaf: int, *, width: int | None = None, speed: float | None = None) -> None:
-        """Add a CA on the next free port of a leaf; the link has the given width and speed, or those of the options."""
+        """Add a CA on the next free port of a leaf; the link has the given width and speed, or the width and speed in
+        the options.
+        """
         device = self.builder.add_device(NodeKind.CA, FIRST_CA_GUID + 2 * self.cas, name, 1)
         self.cas += 1
         self._connect((device, 1), (leaf, self._take(leaf)), width, speed)
@@ -59,7 +61,7 @@ class Cabling:
             self._connect((lower, self._take(lower)), (upper, self._take(upper)), None, speed)
 
     def build(self) -> Fabric:
-        """Return the fabric, with an aggregation node on each switch if the options say so."""
+        """Return the fabric, with an aggregation node on each switch if the options demand aggregation nodes."""
         if self.options.aggregation:
             ports = [self._take(handle) for handle in self.next_port]
             add_aggregation_nodes(self.builder, list(self.next_port), ports, FIRST_CA_GUID + 2 * self.cas, self.options)

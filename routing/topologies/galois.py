@@ -69,7 +69,7 @@ class GaloisField:
 
 
 def _root(order: int) -> tuple[int, int]:
-    """Return the prime p and the exponent n with p^n = order, or (0, 0) if there are none."""
+    """Return the prime p and the exponent n with p^n = order, or (0, 0) if no such numbers exist."""
     p = next((candidate for candidate in range(2, order + 1) if order % candidate == 0), 0)
     n, rest = 0, order
     while p and rest % p == 0:

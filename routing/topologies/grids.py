@@ -1,7 +1,8 @@
 """Topologies with switches at the points of a grid: ring, mesh, torus, hypercube, HyperX, full mesh.
 
 Switches are ordered with the last coordinate varying fastest.  A slot is the position of a link at a switch.  Slots are
-ordered by dimension.  In a mesh or torus, the slot towards the lower coordinate precedes that towards the higher one.
+ordered by dimension.  In a mesh or torus, the slot towards the lower coordinate precedes the slot towards the higher
+coordinate.
 """
 
 from __future__ import annotations

@@ -16,7 +16,8 @@ class TopologyOptions:
     Attributes
     ----------
     cas
-        Number of CAs on each switch that has any; None: the number in the topology's definition, or 1 if it gives none.
+        Number of CAs on each switch that has any; None: the number in the topology's definition, or 1 if the definition
+        gives no number.
     redundancy
         Number of parallel links for each link of the topology.
     width

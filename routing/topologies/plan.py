@@ -48,8 +48,8 @@ class Plan:
     cas
         Number of CA ports of each switch.
     shared
-        For CAs with several ports: the switches of each CA.  They take the CA ports of these switches in order.  Empty:
-        each CA has one port.
+        For CAs with several ports: the switches of each CA.  The CAs take the CA ports of these switches in order.
+        Empty: each CA has one port.
     """
 
     name: str

@@ -19,9 +19,9 @@ SWAPS_PER_LINK = 10
 def random_regular(switches: int, degree: int, options: TopologyOptions = DEFAULTS) -> Fabric:
     """Make a random connected fabric in which every switch is linked to ``degree`` different other switches.
 
-    The start is a circulant graph, in which the ends of randomly chosen pairs of links are exchanged.  There are ten
-    exchanges per link, and more until the graph is connected.  The result is nearly uniform among all such graphs.  The
-    same seed gives the same graph on every machine.
+    Beginning with a circulant graph, the ends of randomly chosen pairs of links are exchanged.  There are ten exchanges
+    per link, and more until the graph is connected.  The result is nearly uniform among all such graphs.  The same seed
+    gives the same graph on every machine.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ def random_regular(switches: int, degree: int, options: TopologyOptions = DEFAUL
     Raises
     ------
     OptionError
-        No such graph exists, none can be connected, or the fabric needs more LIDs than a subnet has.
+        No such graph exists, no such graph is connected, or the fabric needs more LIDs than a subnet has.
     """
     if not 0 <= degree < switches or switches * degree % 2:
         raise OptionError(
@@ -78,7 +78,7 @@ def _mixed(switches: int, degree: int, rng: random.Random) -> list[tuple[int, in
 def _swap(pairs: list[tuple[int, int]], present: set[tuple[int, int]], rng: random.Random) -> None:
     """Exchange the ends of two random links, unless this would link a switch to itself or two switches twice.
 
-    ``pairs`` is the list of links, and ``present`` the set of the same links.  Both are changed.
+    ``pairs`` is the list of links, and ``present`` a set of the same links.  The function changes both.
     """
     one, two = rng.randrange(len(pairs)), rng.randrange(len(pairs))
     (a, b), (c, d) = pairs[one], pairs[two]

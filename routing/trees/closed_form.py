@@ -1,7 +1,7 @@
 """Compute the levels of a tree's switches, and tables in closed form, destination by destination.
 
 A switch that has the destination below itself sends down.  Any other switch sends up, towards the top switch of the
-LID.  On a tree without missing links, the top switches are those of D-mod-K.  Elsewhere, they are chosen such that the
+LID.  On a tree without missing links, the top switches follow from D-mod-K.  Elsewhere, they are chosen such that the
 numbers of LIDs per link stay even.
 """
 
@@ -36,7 +36,7 @@ class NotATree(RoutingError):
 
 @dataclass(frozen=True, eq=False)
 class Leaves:
-    """Division of the end ports into those whose switches are leaves of the tree, and all others.
+    """Division of the end ports into end ports at leaves of the tree, and all other end ports.
 
     Attributes
     ----------
@@ -142,8 +142,8 @@ def channel_indices(fabric: Fabric, lft: npt.NDArray[np.uint8], lid: npt.NDArray
 def lids_of(fabric: Fabric, leaves: Leaves) -> TreeLids:
     """Return all LIDs that a switch delivers, sorted by this switch.
 
-    At each switch, the LIDs of compute nodes come first, then those of other end ports, those of aggregation nodes, and
-    that of the switch.  The last two kinds have no flow.
+    At each switch, the LIDs of compute nodes come first, followed by the LIDs of other end ports, the LIDs of
+    aggregation nodes, and the LID of the switch.  LIDs of the last two kinds have no flow.
 
     Each LID has a digit, the number from which its top switch follows.  The end ports of each kind are numbered by
     switch and port.  The digit of a port's first LID is the port's number.  Each further LID of the port has the next

@@ -24,8 +24,9 @@ discount is 1, so such pairs count once.  With a discount of 1 in all passes, mo
 final tables.
 """
 THIN, MOST_THIN = 0.01, 0.06
-"""Two shares of all senders.  Cuts with fewer senders behind them than the first share always have a separate ceiling.
-Cuts with a share between the two values have a separate ceiling if that is worth it.
+"""Two shares of all senders.  Cuts with a smaller share of senders than the first value always have a separate ceiling.
+Cuts with a share between both values have a separate ceiling only if it lowers the common ceiling enough
+(:data:`WORTH_IT`).
 """
 WORTH_IT = 1.15
 """Factor by which the common ceiling must fall to justify separate ceilings for cuts whose share is between
@@ -181,7 +182,8 @@ def ceilings(
     fabric, level, inverse_capacity
         The fabric, the level of each switch (int32[S]), and the inverse capacity of each channel (float64[C]).
     sources, mass
-        float64[S] each: what each switch sends to every destination, and the weight of its destinations.
+        float64[S] each: flow that each switch sends to every destination, and weight of the destinations at each
+        switch.
 
     Returns
     -------
@@ -213,8 +215,8 @@ def ceilings(
     least, lower = (float(every[falling[behind > share]].max(initial=0.0)) for share in (THIN, MOST_THIN))
     margin = MARGIN
     if 0.0 < lower * WORTH_IT < least:
-        # Ceilings above the common one have no margin (factor MARGIN) here, so that the channels of the cut that limits
-        # all-to-all traffic are filled evenly.
+        # Ceilings above the common ceiling have no margin (factor MARGIN) here, so that the channels of the cut that
+        # limits all-to-all traffic are filled evenly.
         least, margin = lower, 1.0
     common = max(least * MARGIN, total / MOST_RATE, 1e-9)
     return np.where(forced * MARGIN > common * (1.0 + 1e-6), forced * margin, common), least
@@ -224,9 +226,9 @@ def tree_slots(fabric: Fabric, order: TreeOrder) -> TreeSlots:
     """Return the slots of the switches: their numbers within groups.  A group is the switches of one level that are
     connected with each other by links to the level below.
 
-    The slots are for the first pass.  Each switch sends a destination up to the switch with one certain slot.  At the
-    leaves, this slot advances by one with each destination.  At each higher level, the slot advances by one after each
-    full turn of the slots at the level below.
+    The slots are for the first pass.  Towards a destination, each switch sends up to the switch with one selected slot.
+    At the leaves, the selected slot advances by one with each destination.  At each higher level, the slot advances by
+    one after each full turn of the slots at the level below.
     """
     level, (src, dst) = order.level, (fabric.channels.src, fabric.channels.dst)
     slot, slots, stride = (np.full(fabric.switches, value, np.int32) for value in (0, 1, 1))

@@ -21,7 +21,7 @@ LEAST_SHORTEST = 0.9
 that lead up and then down.
 """
 MOST_ROOTS = 64
-"""Number of breadth-first orders that are compared if all others have paths that are too long."""
+"""Number of breadth-first orders that are compared if all other orders have paths that are too long."""
 MOST_VISITS = 200_000_000
 """Number of channels that the comparison of breadth-first orders may visit, about a second."""
 MOST_LONGER = 2
@@ -30,7 +30,7 @@ MOST_LONGER = 2
 
 @dataclass(frozen=True, eq=False)
 class TreeOrder:
-    """Levels of a tree, and an order in which every switch reaches every other one of its component.
+    """Levels of a tree, and an order in which every switch reaches every other switch of its component.
 
     Attributes
     ----------
@@ -61,10 +61,10 @@ def tree_order(fabric: Fabric, senders: npt.NDArray[np.float64] | None = None) -
 
     Notes
     -----
-    The order is that of the levels from the top down, except for one leaf (the hub).  The hub comes first, and the
+    The order follows the levels from the top down, except for one leaf (the hub).  The hub comes first, and the
     switches above the hub follow from the bottom up.  A path that leads up and then down in the tree also leads up and
-    then down in this order.  Excepted are paths over two switches above the hub of which neither is above the other.
-    In return, all top switches reach each other through the hub.
+    then down in this order.  An exception are paths over two switches above the hub of which neither is above the
+    other. In return, all top switches reach each other through the hub.
 
     If many links are missing, such an order can have paths that are more than two hops longer than the shortest.  In
     this case, breadth-first orders are compared with it.
@@ -171,9 +171,9 @@ def reaches_all(fabric: Fabric, position: npt.NDArray[np.int32]) -> bool:
 def tree_levels(fabric: Fabric, senders: npt.NDArray[np.float64]) -> npt.NDArray[np.int32] | None:
     """Return int32[S], the distance of each switch from the nearest leaf; None if the fabric is not a tree.
 
-    Leaves are switches with senders (float64[S]).  If two switches with senders are linked, the one with more links to
-    leaves is a spine.  Management leaves at the top of the tree are left out at first, because they would give the top
-    level 1.  They count as leaves once the other leaves have determined the levels.
+    Leaves are switches with senders (float64[S]).  If two switches with senders are linked, the switch with more links
+    to leaves is a spine.  Management leaves at the top of the tree are left out at first, because they would give the
+    top level 1.  They count as leaves once the other leaves have determined the levels.
     """
     src, dst = fabric.channels.src, fabric.channels.dst
     if len(src) == 0:

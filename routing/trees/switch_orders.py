@@ -14,8 +14,8 @@ MOST_HUBS = 6
 
 
 def torn_leaves(fabric: Fabric, level: npt.NDArray[np.int32], position: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
-    """Return bool[S], the torn switches: some, but not all, of their upper neighbours are turned over.  A switch is
-    turned over if it comes before a switch above it in the order, on account of the hub.
+    """Return bool[S], the torn switches.  A switch is torn if some of its upper neighbours, but not all, are turned
+    over.  A switch is turned over if it comes before a switch above it in the order, on account of the hub.
 
     From a top switch, the channel to a turned-over switch leads up in the order, and the channel to any other lower
     switch leads down.  A switch prefers paths down.  So traffic from the top to a torn leaf uses only those upper
@@ -90,7 +90,7 @@ def breadth_first_orders(fabric: Fabric, level: npt.NDArray[np.int32], most: int
 
 
 def _below(fabric: Fabric, level: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
-    """Return bool[S, S], whether a path that only goes down leads from the first switch to the second."""
+    """Return bool[S, S], whether a path that only goes down leads from the first switch to the second switch."""
     channels = fabric.channels
     below: npt.NDArray[np.bool_] = np.eye(fabric.switches, dtype=np.bool_)
     for switch in np.argsort(level, kind="stable").tolist():
@@ -108,7 +108,7 @@ def _order(
     up; then all other switches, from the top down.
 
     Every switch needs a path up to one of these first switches.  If a switch has no such path, more switches are placed
-    after the first ones: the highest switch of those that have such a path and are linked to a switch without one, with
+    after the first ones.  They are the highest switch that has such a path and is linked to a switch without one, and
     the switches above it, from the bottom up.  This is repeated until each switch has a path, if possible.  ``below``
     is the result of :func:`_below`.
     """
