@@ -23,7 +23,7 @@ from routing.deadlock.proof import prove
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
 from routing.reroute import Published, reroute
-from routing.simulate.adaptive import Adaptive, AdaptiveSimulation, Scheme, simulate_adaptive
+from routing.simulate.adaptive import Adaptive, Scheme, simulate_adaptive
 from routing.simulate.network import BLOCK, Timing, build_network
 from routing.simulate.options import Switching
 from routing.simulate.run import Simulation, simulate
@@ -78,7 +78,7 @@ def work(count: Callable[[str, Callable[[], object]], object]) -> None:
         count(f"simulate {name}", lambda s=simulation: s.run(SIMULATED_TICKS))
 
 
-def simulations() -> dict[str, Simulation | AdaptiveSimulation]:
+def simulations() -> dict[str, Simulation]:
     """Set up the simulations whose instructions are counted.
 
     One has switches without any option, one has the default switches, and one has adaptive switches.

@@ -23,7 +23,7 @@ from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
 from routing.fabric import Fabric
 from routing.port_groups import Rule
-from routing.simulate.adaptive import Adaptive, AdaptiveSimulation, Scheme, simulate_adaptive
+from routing.simulate.adaptive import Adaptive, Scheme, simulate_adaptive
 from routing.simulate.mechanisms.port_choice import PortChoice
 from routing.simulate.network import BLOCK, Timing, build_network
 from routing.simulate.run import Simulation, simulate
@@ -41,7 +41,7 @@ CASES = (
 BLOCKS, FROM, UNTIL, SEEDS = 4, 250, 1000, 3
 
 
-def delivered(simulation: Simulation | AdaptiveSimulation) -> float:
+def delivered(simulation: Simulation) -> float:
     """Run a simulation, and return the mean throughput of a CA as a share of its link."""
     simulation.run(FROM * BLOCKS)
     before = simulation.totals()["delivered_bytes"]

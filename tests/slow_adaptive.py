@@ -9,14 +9,16 @@ from collections import defaultdict, deque
 from types import SimpleNamespace
 
 from slow_numbers import key_of, number
-from slow_simulate.kinds import INJECT
+from slow_simulate.faults import NEVER
+from slow_simulate.kinds import INJECT, TIMER
 from slow_simulate.sources import Sources
 
 NONE, ESCAPE, TOKEN, BUBBLE, GROUPS, RELAY, CONCURRENT, DEFLECT = range(8)
 
 
 class SlowAdaptive(Sources):
-    def __init__(self, network, options, traffic):
+    def __init__(self, network, options, traffic, limits=None, mechanisms=()):
+        """Set up the simulation; `limits` has arrays `hoq` and `lifetime`, `mechanisms` has classes and settings."""
         self.net, self.opt, self.traffic = network, options, traffic
         self.shuffle = random.Random(options.seed).shuffle
         self.now, self.soon, self.late = -1, defaultdict(list), defaultdict(list)
@@ -42,11 +44,15 @@ class SlowAdaptive(Sources):
         self.turn, self.sends = [0] * network.devices, [0] * network.devices
         self.spare = {(k, s): None for k in (0, 1) for s in range(network.switches)}
         self.spare_state = dict.fromkeys(self.spare, "free")
-        self.holder = None
+        self.holder, self.ready_since = None, {}
+        self.limits, self.links_down, self.freed_later = limits, set(), []
+        self.every_tick = limits is not None
+        self.lost = [dict.fromkeys(("discards", "hoq", "lifetime", "down"), 0) for _ in self.channels]
         self.totals = dict.fromkeys(
             (
                 "injected",
                 "delivered",
+                "dropped",
                 "hops",
                 "escapes",
                 "seized",
@@ -60,6 +66,7 @@ class SlowAdaptive(Sources):
             0,
         )
         self.flows = [self.make_flow(f) for f in range(len(traffic.numbers))]
+        self.attached = [kind(self, 1 + n, numbers) for n, (kind, numbers) in enumerate(mechanisms)]
         for flow in self.flows:
             flow.packet = None
             self.next_due(flow, 0)
@@ -75,9 +82,12 @@ class SlowAdaptive(Sources):
     # Methods for events. The events of one tick are handled in random order, and after these the late events in sorted
     # order.
 
-    def at(self, time, kind, f):
-        assert kind == INJECT
-        self.soon[time].append((self.inject, f))
+    def at(self, time, kind, f, value=0):
+        if kind == INJECT:
+            self.soon[time].append((self.inject, f))
+        else:
+            assert kind == TIMER
+            self.later(time, (4, f, value), lambda: self.attached[(f >> 26) - 1].timer(f & ((1 << 26) - 1), value))
 
     def inject(self, f):
         self.flows[f].called = False
@@ -93,12 +103,15 @@ class SlowAdaptive(Sources):
         self.late[time].append((order, function, args))
 
     def run(self, until):
-        while times := [t for t in (*self.soon, *self.late) if t <= until]:
-            self.now = min(times)
+        while self.now < until:
+            self.now = self.now + 1 if self.every_tick else min((*self.soon, *self.late, until))
             events = self.soon.pop(self.now, [])
             self.shuffle(events)
+            # Deliveries open the windows of flows before flows create packets.
+            events.sort(key=lambda event: event[0] == self.inject)
             for function, *args in events:
                 function(*args)
+            self.lose_packets()
             for _, function, args in sorted(self.late.pop(self.now, []), key=lambda event: event[0]):
                 function(*args)
             order = list(range(self.net.devices))
@@ -122,8 +135,10 @@ class SlowAdaptive(Sources):
         self.spare_state[spare] = "free"
 
     def arrive(self, packet):
+        packet.ready = self.now
         if packet.vc is None:
             self.spare_state[self.spare_with(packet)] = "ready"
+            self.ready_since[self.spare_with(packet)] = self.now
             return
         vc = self.vc[packet.vc]
         vc.flying -= packet.blocks
@@ -149,6 +164,101 @@ class SlowAdaptive(Sources):
         flow.worst = max(flow.worst, self.now - packet.born)
         self.not_in_flight(flow)
         self.totals["delivered"] += 1
+
+    # Methods that lose packets.
+
+    def gone(self, packet):
+        packet.flow.lost += 1
+        self.totals["dropped"] += 1
+        self.not_in_flight(packet.flow)
+        if packet is self.holder:
+            self.holder = None
+            self.later(self.now + self.opt.step, (0, packet.lost_at, 0), self.token, packet.lost_at)
+        self.call("lost", packet)
+
+    def outputs(self, packet, switch):
+        at_end = self.destination_switch(packet) == switch
+        return [int(self.opt.lid_channel[packet.lid])] if at_end else self.paths(switch, packet)
+
+    def lose_packets(self):
+        """Lose the packets that are too old or have no output, but none in the tick in which it becomes the head."""
+        for vc, at in enumerate(self.vc):
+            packet, switch = self.shown(vc), self.dst[vc // self.vls]
+            if packet is None or at.since == self.now:
+                continue
+            reason = "down" if self.cut(packet, vc, switch) else self.old(packet, at, switch)
+            if reason is not None:
+                self.lose(packet, vc, switch, reason)
+        for spare in self.spare:
+            if self.spare_state[spare] != "ready" or self.ready_since[spare] == self.now:
+                continue
+            if self.cut(self.spare[spare], None, spare[1]):
+                self.lose(self.spare[spare], None, spare[1], "down")
+
+    def old(self, packet, at, switch):
+        """Return which limit a packet has exceeded, or None."""
+        if self.limits is None or packet is self.holder:
+            return None
+        allowed, lifetime = (
+            [int(self.limits.hoq[c]) for c in self.outputs(packet, switch)],
+            self.limits.lifetime[switch],
+        )
+        if lifetime and packet.ready + lifetime <= self.now:
+            return "lifetime"
+        return "hoq" if all(allowed) and at.since + max(allowed) <= self.now else None
+
+    def cut(self, packet, vc, switch):
+        """Return whether all links are down by which a packet may leave a switch."""
+        at_end = self.destination_switch(packet) == switch
+        if not at_end and self.opt.scheme == CONCURRENT and vc is None:
+            return self.recovery_path(packet, vc, switch) in self.links_down
+        outputs = self.outputs(packet, switch)
+        if not at_end and self.opt.scheme == ESCAPE:
+            escape = [self.at_port[switch, int(self.net.lft[switch, packet.lid])]]
+            outputs = escape if self.opt.stay and self.on_escape(vc) else outputs + escape
+        return self.links_down.issuperset(outputs)
+
+    def lose(self, packet, vc, switch, reason):
+        first, packet.lost_at = self.outputs(packet, switch)[0], switch
+        self.lost[first]["discards"] += 1
+        self.lost[first][reason] += 1
+        self.leave(packet, vc, switch, max(packet.tail, self.now + 1))
+        self.gone(packet)
+
+    def fail(self, channel):
+        for c in (channel, self.reverse[channel]):
+            lost = [
+                event for events in self.soon.values() for event in events
+                if event[0] in (self.arrive, self.deliver) and event[1].channel == c
+            ]  # fmt: skip
+            for time, events in self.soon.items():
+                self.soon[time] = [event for event in events if event not in lost]
+            for _, packet in lost:
+                self.lose_on_wire(packet, c)
+            self.busy[c] = NEVER
+            self.links_down.add(c)
+        self.every_tick = True
+        while self.freed_later:
+            self.soon[self.now + 1].append((self.free_spare, self.freed_later.pop()))
+        self.soon[self.now + 1].append((lambda: None,))
+
+    def lose_on_wire(self, packet, channel):
+        packet.lost_at = self.src[channel]
+        if packet.vc is not None:
+            self.vc[packet.vc].flying -= packet.blocks
+            self.vc[packet.vc].credits += packet.blocks
+        elif self.dst[channel] < self.net.switches:
+            spare = self.spare_with(packet)
+            self.spare[spare], self.spare_state[spare] = None, "leaving"
+            self.freed_later.append(spare)
+        self.lost[channel]["down"] += 1
+        self.gone(packet)
+
+    def restore(self, channel):
+        for c in (channel, self.reverse[channel]):
+            self.busy[c] = self.now
+            self.links_down.remove(c)
+        self.soon[self.now + 1].append((lambda: None,))
 
     # Methods that return the places of packets.
 
@@ -268,12 +378,8 @@ class SlowAdaptive(Sources):
         switch = self.src[channel]
         ticks, self.carry[channel] = divmod(packet.bytes * int(self.net.cost[channel]) + self.carry[channel], 1 << 20)
         end = max(self.now + max(ticks, 1), packet.tail)
-        if vl_in is not None:
-            self.take(vl_in, end)
-        elif switch < self.net.switches:
-            spare = self.spare_with(packet)
-            self.spare[spare], self.spare_state[spare] = None, "leaving"
-            self.soon[end + self.wire[channel]].append((self.free_spare, spare))
+        if vl_in is not None or switch < self.net.switches:
+            self.leave(packet, vl_in, switch, end)
         elif packet.channel is None:
             packet.entered = self.now
             packet.flow.sent_packets += 1
@@ -300,6 +406,15 @@ class SlowAdaptive(Sources):
             self.soon[self.now + hop].append((self.arrive, packet))
         else:
             self.soon[packet.tail].append((self.deliver, packet))
+
+    def leave(self, packet, vc, switch, end):
+        """Let a packet leave its queue or spare buffer at a switch until tick `end`."""
+        if vc is not None:
+            self.take(vc, end)
+            return
+        spare = self.spare_with(packet)
+        self.spare[spare], self.spare_state[spare] = None, "leaving"
+        self.soon[end + self.wire[packet.channel]].append((self.free_spare, spare))
 
     def serve_holder(self, packet, vc, switch):
         channel = self.choose_saved(packet, switch)
@@ -374,6 +489,7 @@ class SlowAdaptive(Sources):
             self.send(packet, None, flow.channel, vc)
             self.turn[device] = (flows.index(flow) + 1) % len(flows)
             flow.head, flow.packet = False, None
+            self.call("sent", packet)
             self.prepare(flow)
 
     # Methods that release packets from a deadlock.
@@ -407,6 +523,8 @@ class SlowAdaptive(Sources):
         self.later(self.now + self.opt.sample, (3, 0, 0), self.sample)
 
     def comes(self, ping, channel):
+        if channel in self.links_down:
+            return
         if ping.closer is not None:
             self.lock(ping, channel)
             return
@@ -419,7 +537,8 @@ class SlowAdaptive(Sources):
         if self.destination_switch(packet) == switch:
             return
         candidate = self.paths(switch, packet)
-        if any(self.vc[at].credits >= packet.blocks for c in candidate for at in self.vcs_of(c)):
+        alive = [c for c in candidate if c not in self.links_down]
+        if any(self.vc[at].credits >= packet.blocks for c in alive for at in self.vcs_of(c)):
             return
         ahead = candidate[self.draw(ping, len(candidate))]
         mark = self.marked(ahead)
@@ -462,6 +581,7 @@ class SlowAdaptive(Sources):
         self.take(vc, max(end, packet.tail))
         packet.vc = None
         self.spare[0, switch], self.spare_state[0, switch] = packet, "ready"
+        self.ready_since[0, switch] = self.now
         self.totals["bubbles"] += 1
 
     # Methods for paths through spare buffers, and for deflection.
@@ -511,7 +631,9 @@ class SlowAdaptive(Sources):
     # Methods that return the counters in the form of the kernel.
 
     def channel_rows(self):
-        return list(zip(self.bytes, self.packets, self.saved, strict=True))
+        return [
+            (*sent, *lost.values()) for *sent, lost in zip(self.bytes, self.packets, self.saved, self.lost, strict=True)
+        ]
 
     def vc_rows(self):
         return [(at.credits, at.held, at.flying, at.returning, at.buffer) for at in self.vc]
@@ -533,7 +655,8 @@ class SlowAdaptive(Sources):
             ready = self.spare[spare] if self.spare_state[spare] == "ready" else None
             positions.append((len(self.vc) + index, ready, None, spare[1]))
         for vertex, packet, vc, switch in positions:
-            if packet is None or packet is self.holder or self.destination_switch(packet) == switch:
+            leaves = packet is None or packet is self.holder or self.destination_switch(packet) == switch
+            if leaves or self.cut(packet, vc, switch):
                 moves.append(True)
                 continue
             recovering = self.opt.scheme == CONCURRENT and vc is None
@@ -545,10 +668,12 @@ class SlowAdaptive(Sources):
             from_switch = vc is None or self.src[vc // self.vls] < self.net.switches
             if self.opt.scheme == DEFLECT and from_switch:
                 vcs += [at for c in self.onward(switch) for at in self.vcs_of(c, self.opt.adaptive_vls)]
+            vcs = [at for at in vcs if at // self.vls not in self.links_down]
             full = [at for at in vcs if self.vc[at].credits + self.vc[at].returning < packet.blocks]
             can_move = len(full) < len(vcs)
-            if self.opt.scheme == CONCURRENT and from_switch:
-                spare = self.spare_after(self.recovery_path(packet, vc, switch))
+            ahead = self.recovery_path(packet, vc, switch) if self.opt.scheme == CONCURRENT and from_switch else None
+            if ahead is not None and ahead not in self.links_down:
+                spare = self.spare_after(ahead)
                 if self.spare_state[spare] in ("taken", "ready"):
                     full.append(len(self.vc) + list(self.spare).index(spare))
                 else:

@@ -21,6 +21,7 @@ Source: Pinkston, Deadlock characterization and resolution in interconnection ne
 from __future__ import annotations
 
 import enum
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import ClassVar
 
@@ -35,9 +36,9 @@ from routing.simulate.escape import FAR, check_escape, injection_points
 from routing.simulate.mechanisms.base import Mechanism
 from routing.simulate.network import Network, data_vls
 from routing.simulate.next_channels import grouped_channels, shortest_channels
-from routing.simulate.options import Arbitration, Remedies, Switching
+from routing.simulate.options import Arbitration, Breaker, Remedies, Switching
 from routing.simulate.recovery_paths import recovery_channels, switch_ranks
-from routing.simulate.run import Simulation
+from routing.simulate.run import Simulation, has_breaker
 from routing.simulate.traffic import Process, Traffic
 
 TOTALS = ("escapes", "seized", "pings", "loops", "bubbles", "sheltered", "relayed", "diverted", "deflected")
@@ -269,6 +270,15 @@ def adaptive_arrays(network: Network, adaptive: Adaptive) -> AdaptiveArrays:
     )
 
 
+def _check_combination(remedies: Remedies, mechanisms: Sequence[Mechanism]) -> None:
+    """Raise OptionError if a remedy or a mechanism needs output queues, which adaptive switches do not have."""
+    needs = [mechanism.name for mechanism in mechanisms if mechanism.output_queues]
+    if has_breaker(remedies, Breaker.LOOP, Breaker.DEADLOCK):
+        needs.append("a deadlock breaker")
+    if needs:
+        raise OptionError(f"{needs[0]} needs output queues, which adaptive switches do not have", remedy="leave it out")
+
+
 def _check_reach(network: Network, traffic: Traffic) -> None:
     """Raise OptionError if a destination of some flow is unreachable from the flow's source."""
     fabric, hops = network.fabric, network.arrays.distance
@@ -289,10 +299,18 @@ class AdaptiveSimulation(Simulation):
         Argument of :func:`simulate_adaptive`.
     """
 
-    def __init__(self, network: Network, traffic: Traffic, adaptive: Adaptive) -> None:
+    def __init__(
+        self,
+        network: Network,
+        traffic: Traffic,
+        adaptive: Adaptive,
+        remedies: Remedies = Remedies(),  # noqa: B008
+        mechanisms: Sequence[Mechanism] = (),
+    ) -> None:
         self.adaptive = adaptive
+        _check_combination(remedies, mechanisms)
         switching = Switching(adaptive.arbitration, speedup=0, seed=adaptive.seed)
-        super().__init__(network, traffic, switching, Remedies(), (adaptive,))
+        super().__init__(network, traffic, switching, remedies, (adaptive, *mechanisms))
 
     def totals(self) -> dict[str, int]:
         """Return the totals of the simulation by name, with those of the adaptive switches (:data:`TOTALS`)."""
@@ -322,6 +340,9 @@ def simulate_adaptive(
     network: Network,
     traffic: Traffic,
     adaptive: Adaptive = Adaptive(),
+    *,
+    remedies: Remedies = Remedies(),  # noqa: B008
+    mechanisms: Sequence[Mechanism] = (),
 ) -> AdaptiveSimulation:
     """Set up a simulation with adaptive routing at tick 0.
 
@@ -334,12 +355,17 @@ def simulate_adaptive(
         Flows, all of which must have reachable destinations.
     adaptive
         Options of adaptive routing, including the scheme that handles deadlock.
+    remedies
+        Lifetime limits of packets.  The head-of-queue lifetime of a packet is the longest one of all ports that it may
+        take.  Adaptive switches have no VL stalls, so ``stall_count`` has no effect.
+    mechanisms
+        Optional parts of the simulation that do not need output queues (``Mechanism.output_queues``).
 
     Raises
     ------
     OptionError
-        A destination is unreachable, a buffer is smaller than a packet, a value is out of range, or the escape paths
-        have a credit loop.
+        A destination is unreachable, a remedy or mechanism needs output queues, a buffer is smaller than a packet, a
+        value is out of range, or the escape paths have a credit loop.
     KernelError
         Out of memory.
 
@@ -350,4 +376,4 @@ def simulate_adaptive(
     are handled.
     """
     _check_reach(network, traffic)
-    return AdaptiveSimulation(network, traffic, adaptive)
+    return AdaptiveSimulation(network, traffic, adaptive, remedies, mechanisms)

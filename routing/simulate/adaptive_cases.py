@@ -4,13 +4,17 @@ fixed tables.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from routing.simulate.adaptive import Adaptive, AdaptiveSimulation, Scheme, simulate_adaptive
+from routing.simulate.adaptive import Adaptive, Scheme, simulate_adaptive
 from routing.simulate.case_output import CaseOutput, tables_stated
+from routing.simulate.link_faults import link_actions
+from routing.simulate.mechanisms.registry import BESIDE_ADAPTIVE
 from routing.simulate.network import BLOCK, Network, build_network, data_vls
+from routing.simulate.plan import Do
 from routing.simulate.run import Simulation, simulate
 from routing.simulate.scenario import Case, Scenario
 from routing.simulate.scenario_fabric import scenario_fabric, scenario_routing
@@ -18,7 +22,9 @@ from routing.simulate.scenario_setup import (
     ARBITRATIONS,
     UNTIL,
     flows_of,
+    mechanisms_of,
     packet_ticks,
+    remedies_of,
     switching_of,
     timing_of,
     traffic_of,
@@ -31,6 +37,8 @@ TABLES = "tables"
 SCHEMES: Mapping[str, Scheme | None] = {TABLES: None, **{scheme.name.lower(): scheme for scheme in Scheme}}
 RECOVERED = {Scheme.RELAY: "relayed", Scheme.CONCURRENT: "diverted", Scheme.DEFLECT: "deflected"}
 """Figure that counts recovered packets, by scheme."""
+LOSSY = ("remedy", "fault", *(mechanism.table for mechanism in BESIDE_ADAPTIVE))
+"""Tables of a case whose effects need figures about lost packets."""
 DETECT, REPEAT, LASTS, HOLD, SAMPLE = 1.0, 1.0, 20.0, 64.0, 0.5
 
 
@@ -81,16 +89,25 @@ def _loads(scenario: Scenario, case: Case) -> list[float]:
     return [float(load) for load in loads]
 
 
-def _accepted(simulation: AdaptiveSimulation | Simulation, start: int, until: int) -> float:
+def _accepted(simulation: Simulation, start: int, until: int, actions: Sequence[tuple[int, Do]]) -> float:
     """Run a simulation to tick ``until``, and return the throughput of the period from ``start``.
 
-    The result is the mean over all CAs, as a fraction of a CA's link.
+    ``actions`` are actions during the run, as pairs (tick, action) in order of time.  The result is the mean over all
+    CAs, as a fraction of a CA's link.
     """
-    simulation.run(start)
+    _run_to(simulation, start, [action for action in actions if action[0] < start])
     early = simulation.totals()["delivered_bytes"]
-    simulation.run(until)
+    _run_to(simulation, until, [action for action in actions if action[0] >= start])
     got = simulation.totals()["delivered_bytes"] - early
     return got / BLOCK / (until - start) / simulation.network.fabric.endports
+
+
+def _run_to(simulation: Simulation, until: int, actions: Sequence[tuple[int, Do]]) -> None:
+    """Run a simulation to tick ``until``, with actions at given ticks."""
+    for tick, do in actions:
+        simulation.run(tick)
+        do(simulation)
+    simulation.run(until)
 
 
 def run_adaptive(scenario: Scenario, case: Case) -> CaseOutput:
@@ -105,6 +122,8 @@ def run_adaptive(scenario: Scenario, case: Case) -> CaseOutput:
     - ``relayed``: how often CAs have relayed a packet, for each delivered packet (scheme ``relay``, last load)
     - ``diverted``: packets that have moved through spare buffers, for each delivered packet (scheme ``concurrent``)
     - ``deflected``: how often a packet was deflected, for each delivered packet (scheme ``deflect``)
+    - ``dropped``: packets lost, by scheme (last load; only if the case has a remedy, a fault or a mechanism)
+    - the figures of each mechanism of the case, by scheme (last load)
     - ``bubble_over_...`` for every other scheme: throughput of ``bubble`` divided by the throughput of that scheme, at
       the last load.
     """
@@ -119,13 +138,20 @@ def run_adaptive(scenario: Scenario, case: Case) -> CaseOutput:
         raise scenario.error(f"figures are taken from {start} to {until} ticks", *case.where)
     curves: dict[str, dict[str, float]] = {name: {} for name in names}
     deadlocked: set[str] = set()
+    mechanisms, actions = mechanisms_of(scenario, case), link_actions(scenario, case, network)
+    lossy = {key: case.table[key] for key in LOSSY if key in case.table}
+    lost: dict[str, dict[str, Any]] = defaultdict(dict)
     recovered: dict[str, float | None] = dict.fromkeys(RECOVERED.values())
     for load in _loads(scenario, case):
         one = replace(case, table={**case.table, "load": load})
         traffic = traffic_of(scenario, one, network, flows_of(scenario, case))
         for name, scheme in schemes.items():
             simulation = _simulation(scenario, case, network, traffic, scheme)
-            curves[name][f"{load:g}"] = round(_accepted(simulation, start, until), 4)
+            curves[name][f"{load:g}"] = round(_accepted(simulation, start, until, actions), 4)
+            lost["dropped"][name] = simulation.totals()["dropped"]
+            for mechanism in mechanisms:
+                for figure, value in mechanism.figures(simulation).items():
+                    lost[figure][name] = value
             if scheme in RECOVERED:
                 totals, figure = simulation.totals(), RECOVERED[scheme]
                 recovered[figure] = round(totals[figure] / max(1, totals["delivered"]), 4)
@@ -138,6 +164,7 @@ def run_adaptive(scenario: Scenario, case: Case) -> CaseOutput:
         "peak": {name: max(curve.values()) for name, curve in curves.items()},
         "deadlocked": sorted(deadlocked),
         **recovered,
+        **(lost if lossy else {}),
     }
     if "bubble" in accepted:
         found |= {
@@ -152,14 +179,19 @@ def run_adaptive(scenario: Scenario, case: Case) -> CaseOutput:
         "ca vls": case.table["adaptive"].get("ca_vls", 1),
         **tables_stated(network.routing),
         **window_stated(scenario, case),
+        **lossy,
     }
     return CaseOutput(found, stated)
 
 
 def _simulation(
     scenario: Scenario, case: Case, network: Network, traffic: Traffic, scheme: Scheme | None
-) -> AdaptiveSimulation | Simulation:
+) -> Simulation:
     """Set up the simulation of one scheme.  None means a simulation that routes only by fixed tables."""
+    remedies, mechanisms = remedies_of(scenario, case), mechanisms_of(scenario, case)
     if scheme is None:
-        return simulate(network, traffic, switching=switching_of(scenario, case))
-    return simulate_adaptive(network, traffic, adaptive_of(scenario, case, scheme))
+        return simulate(
+            network, traffic, switching=switching_of(scenario, case), remedies=remedies, mechanisms=mechanisms
+        )
+    adaptive = adaptive_of(scenario, case, scheme)
+    return simulate_adaptive(network, traffic, adaptive, remedies=remedies, mechanisms=mechanisms)

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from routing.errors import OptionError
-from routing.simulate.adaptive import Adaptive, AdaptiveSimulation, Scheme, simulate_adaptive
+from routing.simulate.adaptive import Adaptive, Scheme, simulate_adaptive
 from routing.simulate.latency import Latencies
 from routing.simulate.mechanisms.base import Mechanism
 from routing.simulate.network import Network
@@ -84,7 +84,7 @@ def truncation_point(values: Floats) -> int:
     return int(np.argmin(errors))
 
 
-def measure(simulation: Simulation | AdaptiveSimulation, traffic: Traffic, load: float) -> Measurement:
+def measure(simulation: Simulation, traffic: Traffic, load: float) -> Measurement:
     """Run a simulation until its latency is stationary, and measure it after the warm-up.
 
     ``load`` is the offered load for which :func:`routing.simulate.patterns.pattern_traffic` made the traffic.
@@ -158,7 +158,7 @@ def simulation_of(
     mechanisms: Sequence[Mechanism] = (),
     speedup: int = 1,
     seed: int = 1,
-) -> Simulation | AdaptiveSimulation:
+) -> Simulation:
     """Set up a simulation with fixed tables, or with a scheme of adaptive routing whose escape paths are the tables.
 
     The time limits of a scheme are those of the included scenarios: a packet counts as stuck after one packet time.

@@ -52,12 +52,12 @@ class Simulation(SimulationBase):
         self.switching = switching
         self.remedies = remedies
         self.mechanisms = tuple(mechanisms)
-        if has_loop_breaker(remedies):
+        if has_breaker(remedies, Breaker.LOOP):
             self._check_tables_may_change()
         flows = traffic_arrays(network, traffic)
         arrays = (
             network.arrays
-            if has_loop_breaker(remedies)
+            if has_breaker(remedies, Breaker.LOOP)
             else replace(network.arrays, distance=np.zeros((0, 0), np.uint8))
         )
         options = option_arrays(network, switching, remedies, traffic.mtu)
@@ -275,13 +275,13 @@ class Simulation(SimulationBase):
         self._handle.stop_flow(flow, at)
 
 
-def has_loop_breaker(remedies: Remedies) -> bool:
-    """Return whether any port has a Loop Breaker.
+def has_breaker(remedies: Remedies, *kinds: Breaker) -> bool:
+    """Return whether any port has a deadlock breaker of the given kinds.
 
     A Loop Breaker writes tables, and uses the hop counts between switches to find other shortest paths.
     """
     every = [remedies.port, *remedies.ports.values(), *([] if remedies.leaf is None else [remedies.leaf])]
-    return any(remedy.breaker is Breaker.LOOP for remedy in every)
+    return any(remedy.breaker in kinds for remedy in every)
 
 
 def simulate(

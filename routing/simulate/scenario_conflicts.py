@@ -27,6 +27,11 @@ CONFLICTS = (
         (kind.table, part, f"{kind.table}, which uses the first tables, beside {name}, which writes tables", ONE)
         for kind in IN_CASES if kind.keeps_tables for part, name in WRITERS.items()
     ),
+    *(
+        ("adaptive", part, f"adaptive switches beside {WRITERS[part]}, which writes tables", ONE)
+        for part in ("re-route", "Loop Breaker")
+    ),
+    ("adaptive", "Deadlock Breaker", "adaptive switches beside Deadlock Breaker, which needs output queues", ONE),
     ("port_choice", "recn", "port_choice beside recn, which follows the paths of the tables", ONE),
     ("port_choice", "bubble", "port_choice beside bubble, whose rings follow the paths of the tables", ONE),
 )  # fmt: skip

@@ -10,7 +10,7 @@ from typing import Any
 
 from routing.errors import ParseError
 from routing.formats.toml_text import Toml
-from routing.simulate.mechanisms.registry import IN_CASES
+from routing.simulate.mechanisms.registry import BESIDE_ADAPTIVE, IN_CASES
 from routing.simulate.scenario_conflicts import check_conflicts
 from routing.simulate.scenario_schema import made_by
 from routing.simulate.scenario_table_lint import check_unread
@@ -23,6 +23,7 @@ _ALWAYS = {"name", "what", "expect", "origin", "chosen"}
 _TABLES = _ALWAYS | {"without", "engine", "vls", "routing"}
 _RUN = _TABLES | {"arbitration", "inputs", "buffer", "wire", "pauses", "until", "speedup"}
 _MECHANISMS = {mechanism.table for mechanism in IN_CASES}
+_ADAPTIVE = {mechanism.table for mechanism in BESIDE_ADAPTIVE}
 READ_BY: Mapping[str, set[str]] = {
     PACKETS: _RUN | _MECHANISMS | {"load", "window", "seed", "from", "remedy", "change", "fault", "watch"},
     "lock-times": (_RUN | {"load", "window", "seed", "remedy", "buffers"}) - {"buffer"},
@@ -30,7 +31,7 @@ READ_BY: Mapping[str, set[str]] = {
     "detection": _RUN | {"load", "window", "seed", "remedy", "detection"},
     "shifts": _RUN | {"seed", "from"},
     "workload": (_RUN | _MECHANISMS | {"seed", "remedy", "workload"}) - {"without", "replies"},
-    "adaptive": (_RUN | {"window", "seed", "from", "loads", "adaptive"}) - {"speedup"},
+    "adaptive": (_RUN | _ADAPTIVE | {"window", "seed", "from", "loads", "adaptive", "remedy", "fault"}) - {"speedup"},
     "request-grant": _ALWAYS | {"until", "from", "seed", "loads", "request_grant"},
     "pauses": _TABLES,
     "graph": _ALWAYS | {"graph"},

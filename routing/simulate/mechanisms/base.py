@@ -1,4 +1,4 @@
-"""Define the interface of mechanisms: optional parts of a simulation with fixed tables.
+"""Define the interface of mechanisms: optional parts of a simulation.
 
 The hooks of a mechanism are in one C file (``csrc/simulate/internal/mechanism.h`` describes them).  Its Python class
 declares the settings, and names the results.
@@ -34,11 +34,14 @@ class Mechanism(ABC):
         Whether no other mechanism may be attached to the simulation.
     keeps_tables
         Whether the mechanism uses the tables of the start, so that the tables of the simulation must not change.
+    output_queues
+        Whether the mechanism needs switches with output queues, so that adaptive switches exclude it.
     """
 
     name: ClassVar[str]
     alone: ClassVar[bool] = False
     keeps_tables: ClassVar[bool] = False
+    output_queues: ClassVar[bool] = False
 
     @abstractmethod
     def numbers(self, network: Network, traffic: Traffic) -> Sequence[int] | npt.NDArray[np.int64]:

@@ -61,6 +61,7 @@ class Bubbles(CaseMechanism):
     """Bubble flow control on all rings of the tables."""
 
     name: ClassVar[str] = "bubble"
+    output_queues: ClassVar[bool] = True
     keeps_tables: ClassVar[bool] = True
     table: ClassVar[str] = "bubble"
     keys: ClassVar[Mapping[str, Key]] = {}

@@ -52,6 +52,7 @@ class CongestionControl(CaseMechanism):
     """
 
     name: ClassVar[str] = "congestion"
+    output_queues: ClassVar[bool] = True
     table: ClassVar[str] = "congestion"
     keys: ClassVar[Mapping[str, Key]] = {
         "threshold": Key(INTEGER, least=1, most=2**30), "marking_rate": Key(INTEGER, least=0, most=2**16 - 1),

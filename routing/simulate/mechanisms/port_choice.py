@@ -48,6 +48,7 @@ class PortChoice(CaseMechanism):
     """
 
     name: ClassVar[str] = "port-choice"
+    output_queues: ClassVar[bool] = True
     keeps_tables: ClassVar[bool] = True
     table: ClassVar[str] = "port_choice"
     keys: ClassVar[Mapping[str, Key]] = {"shortest": Key(FLAG)}

@@ -52,6 +52,7 @@ class Qcn(CaseMechanism):
     """
 
     name: ClassVar[str] = "qcn"
+    output_queues: ClassVar[bool] = True
     table: ClassVar[str] = "qcn"
     keys: ClassVar[Mapping[str, Key]] = {
         "equilibrium": Key(INTEGER, least=1, most=MOST_PACKETS), "weight": Key(INTEGER, least=0, most=100),

@@ -48,6 +48,7 @@ class Recn(CaseMechanism):
     """
 
     name: ClassVar[str] = "recn"
+    output_queues: ClassVar[bool] = True
     table: ClassVar[str] = "recn"
     keys: ClassVar[Mapping[str, Key]] = {
         "set_aside": Key(INTEGER, least=1, most=MOST_VLS), "threshold": Key(INTEGER, least=1, most=MOST_PACKETS),

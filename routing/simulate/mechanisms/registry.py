@@ -16,3 +16,6 @@ IN_CASES: tuple[type[CaseMechanism], ...] = (
     CongestionControl, Qcn, Recn, Bubbles, InjectionLimit, PortChoice, Replies, Retransmission,
 )  # fmt: skip
 """Mechanisms with a table of their own in cases of a scenario file."""
+
+BESIDE_ADAPTIVE = tuple(mechanism for mechanism in IN_CASES if not mechanism.output_queues)
+"""Mechanisms that cases with adaptive switches can use."""

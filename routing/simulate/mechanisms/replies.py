@@ -63,6 +63,7 @@ class Replies(CaseMechanism):
     """
 
     name: ClassVar[str] = "replies"
+    output_queues: ClassVar[bool] = True
     table: ClassVar[str] = "replies"
     keys: ClassVar[Mapping[str, Key]] = {
         "sl": _SL, "forward_sl": _SL, "shared_sl": _SL, "rescue_sl": _SL,

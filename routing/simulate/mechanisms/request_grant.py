@@ -95,6 +95,7 @@ class RequestGrant(Mechanism):
     """
 
     name: ClassVar[str] = "request-grant"
+    output_queues: ClassVar[bool] = True
     # Segments of requests and grants are neither gated nor announced to other mechanisms, and keep their VL.
     alone: ClassVar[bool] = True
 

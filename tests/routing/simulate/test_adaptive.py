@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sim_accounts import account
 from sim_cases import flows_along, torus_dor
 
 from routing.engines import ENGINES
@@ -13,11 +14,13 @@ from routing.errors import OptionError
 from routing.fabric import NO_PORT
 from routing.simulate.adaptive import Adaptive, Scheme, simulate_adaptive
 from routing.simulate.handmade import literal_fabric, tables_from_paths
+from routing.simulate.mechanisms.congestion import CongestionControl
+from routing.simulate.mechanisms.retransmission import Retransmission
 from routing.simulate.network import Timing, build_network
-from routing.simulate.options import Arbitration
+from routing.simulate.options import Arbitration, Breaker, Remedies, Remedy
 from routing.simulate.run import simulate
-from routing.simulate.state import StopReason
-from routing.simulate.traffic import Process, all_to_all, permutation, uniform
+from routing.simulate.state import Event, StopReason
+from routing.simulate.traffic import Process, Traffic, all_to_all, permutation, uniform
 from routing.topologies import generate
 
 BLOCKS = 4
@@ -273,3 +276,96 @@ def test_port_groups_of_a_tree_carry_a_permutation_that_fixed_paths_do_not():
 def test_port_groups_need_one_vl_for_each_path():
     with pytest.raises(OptionError, match="SL2VL tables differ between ports"):
         overload(Scheme.GROUPS, network=torus(4))
+
+
+def exchange(scheme, *, remedies=Remedies(), mechanisms=(), rounds=5):  # noqa: B008
+    network = torus(4)
+    traffic = all_to_all(network.fabric, bytes=BYTES, mtu=BYTES, rounds=rounds)
+    adaptive = Adaptive(scheme, ca_vls=network.vls, detect=8)
+    return simulate_adaptive(network, traffic, adaptive, remedies=remedies, mechanisms=mechanisms)
+
+
+@pytest.mark.parametrize("scheme", ON_ANY_VL)
+def test_what_head_of_queue_lifetimes_drop_is_sent_again(scheme):
+    """Packets of several CAs cross at each switch, so some wait for longer than a packet time."""
+    remedies = Remedies(Remedy(hoq=BLOCKS + 1))
+    dropping = exchange(scheme, remedies=remedies)
+    stop = dropping.run(1_000_000)
+    totals = dropping.totals()
+    assert stop.reason is StopReason.FINISHED
+    assert totals["dropped"] == dropping.counters().port_sw_hoq_lifetime_limit_discards.sum() > 0
+    assert (dropping.log()[:, 1] == Event.HOQ_DROP).sum() == totals["dropped"]
+    resending = exchange(scheme, remedies=remedies, mechanisms=[Retransmission(timeout=50)])
+    assert resending.run(1_000_000).reason is StopReason.FINISHED
+    assert resending.totals()["delivered"] == 16 * 15 * 5
+    assert resending.totals()["dropped"] > 0
+    account(resending)
+
+
+def test_dropping_resolves_the_deadlock_of_adaptive_routing():
+    locked = overload(Scheme.NONE)
+    assert locked.run(100_000, stop_at_standstill=True).reason is StopReason.STANDSTILL
+    simulation = simulate_adaptive(
+        locked.network, locked.traffic, locked.adaptive, remedies=Remedies(Remedy(hoq=20 * BLOCKS)),
+        mechanisms=[Retransmission(timeout=100)],
+    )  # fmt: skip
+    delivered = 0
+    for until in range(2000, 20_001, 2000):
+        simulation.run(until)
+        assert simulation.totals()["delivered"] > delivered
+        delivered = simulation.totals()["delivered"]
+        account(simulation)
+
+
+@pytest.mark.parametrize("scheme", ON_ANY_VL)
+def test_a_link_that_fails_loses_packets_which_are_sent_again(scheme):
+    simulation = exchange(scheme, mechanisms=[Retransmission(timeout=50)])
+    channel = int(np.flatnonzero(simulation.network.arrays.dst < 16)[0])
+    simulation.run(100)
+    simulation.fail_link(channel)
+    simulation.run(400)
+    assert simulation.totals()["dropped"] == simulation.counters().link_down_discards.sum() > 0
+    sent = simulation.counters().port_xmit_pkts[channel]
+    account(simulation)
+    simulation.restore_link(channel)
+    assert simulation.run(1_000_000).reason is StopReason.FINISHED
+    assert simulation.counters().port_xmit_pkts[channel] > sent
+    assert simulation.totals()["delivered"] == 16 * 15 * 5
+    account(simulation)
+
+
+def test_a_packet_takes_another_path_around_a_failed_link_only_if_one_is_shortest():
+    """From corner to corner of a 3x3 mesh several shortest paths lead; to the next switch only one does."""
+    fabric = generate("mesh", ["3x3"], cas=1)
+    routing = ENGINES["updn"].route(fabric, EngineOptions(vls=1, threads=1))
+    network = build_network(fabric, routing, Timing(1.0, 1, 1, 1.0, BLOCKS), vls=1)
+    arrays, near = network.arrays, fabric.endport_switch.tolist()
+    first = int(near[0])
+    channel = int(np.flatnonzero((arrays.src == first) & (arrays.dst < arrays.switches))[0])
+    beside, across = int(arrays.dst[channel]), int(arrays.distance[first].astype(int).argmax())
+    for goal, lost in ((beside, 10), (across, 0)):
+        flow = replace(
+            permutation(fabric, [*range(1, 9), 0]).flows[0], bytes=BYTES, messages=10,
+            destinations=(int(fabric.endport_lid[near.index(goal)]),),
+        )  # fmt: skip
+        simulation = simulate_adaptive(network, Traffic((flow,), BYTES))
+        simulation.fail_link(channel)
+        assert simulation.run(10_000).reason is StopReason.FINISHED
+        assert simulation.totals()["dropped"] == simulation.counters().link_down_discards[channel] == lost
+        assert simulation.totals()["delivered"] == 10 - lost
+
+
+@pytest.mark.parametrize(
+    ("how", "problem"),
+    [
+        ({"remedies": Remedies(Remedy(breaker=Breaker.DEADLOCK, detect=8))}, "a deadlock breaker needs output queues"),
+        ({"remedies": Remedies(leaf=Remedy(breaker=Breaker.LOOP, detect=8))}, "a deadlock breaker needs output queues"),
+        ({"mechanisms": [CongestionControl()]}, "congestion needs output queues"),
+    ],
+)
+def test_what_needs_output_queues_is_refused(how, problem):
+    with pytest.raises(OptionError, match=problem):
+        exchange(Scheme.NONE, **how)
+    with pytest.raises(OptionError, match="tables cannot change beside adaptive"):
+        simulation = exchange(Scheme.NONE)
+        simulation.set_lft(simulation.lft())

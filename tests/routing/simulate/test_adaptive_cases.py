@@ -27,6 +27,24 @@ def test_every_scheme_at_every_load(tmp_path):
     assert result.stated["tables"] == "dimension-order"
 
 
+def test_lost_packets_are_figures_of_each_scheme(tmp_path):
+    parts = """remedy = { hoq = 3 }
+retransmission = { timeout = 20 }
+injection_limit = { packets = 30 }
+fault = [{ cable = ["sw0.0", "sw0.1"], at = 110, until = 150 }]
+"""
+    result = played(tmp_path, CASE.replace("[0.2, 0.4]", "[0.2, 1.0]").replace("adaptive = {", f"{parts}adaptive = {{"))
+    schemes = {"tables", "escape", "bubble"}
+    for figure in ("dropped", "resent", "not_resent", "injections_stopped"):
+        assert set(result.found[figure]) == schemes
+    for scheme in schemes:
+        assert (
+            result.found["dropped"][scheme] == result.found["resent"][scheme] + result.found["not_resent"][scheme] > 0
+        )
+    assert result.stated["remedy"] == {"hoq": 3}
+    assert "dropped" not in played(tmp_path, CASE).found
+
+
 def test_a_deadlock_is_reported(tmp_path):
     text = CASE.replace("torus:3x3,cas=1", "torus:4x4,cas=3").replace("[0.2, 0.4]", "[1.0]")
     text = text.replace('rule = "dimension-order"', 'engine = "updn"\nvls = 1')
@@ -52,6 +70,18 @@ def test_a_deadlock_is_reported(tmp_path):
         ("from = 100", "from = 400", "figures are taken from 800 to 800 ticks"),
         ("torus:3x3,cas=1", "kary-ntree:2,2", "the switches have no coordinates"),
         ("deadlocked", "locked", "expects 'locked'"),
+        ("adaptive = {", "congestion = {}\nadaptive = {", "congestion does nothing for adaptive"),
+        (
+            "adaptive = {",
+            'remedy = { breaker = "loop", detect = 2 }\nadaptive = {',
+            "beside Loop Breaker, which writes",
+        ),
+        ("adaptive = {", 'remedy = { breaker = "deadlock", detect = 2 }\nadaptive = {', "which needs output queues"),
+        (
+            "adaptive = {",
+            'fault = [{ cable = ["sw0.0", "sw0.1"], at = 110, reroute = [120] }]\nadaptive = {',
+            "beside a re-route, which writes tables",
+        ),
     ],
 )
 def test_a_case_that_cannot_be_is_refused(tmp_path, old, new, expected):

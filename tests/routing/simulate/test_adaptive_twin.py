@@ -1,6 +1,7 @@
 """The kernel with adaptive routing and its slow twin come to the same counters at every stop."""
 
 import random
+from itertools import zip_longest
 from types import SimpleNamespace
 
 import numpy as np
@@ -9,36 +10,48 @@ from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
 from slow_adaptive import SlowAdaptive
+from slow_simulate.mechanisms import KNOWN
 
-from routing._kernels.simulate import VC_FIELDS
+from routing._kernels.simulate import CHANNEL_COUNTERS, VC_FIELDS
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
 from routing.simulate.adaptive import Adaptive, AdaptiveSimulation, Scheme, adaptive_arrays
 from routing.simulate.dimension_order import dimension_order
+from routing.simulate.mechanisms.retransmission import Retransmission
 from routing.simulate.network import Timing, build_network
-from routing.simulate.options import Arbitration
+from routing.simulate.options import Arbitration, Remedies, Remedy, Switching, option_arrays
 from routing.simulate.traffic import Flow, Pattern, Process, Traffic, shift, traffic_arrays
 from routing.topologies import generate
 
 TOPOLOGIES = ("ring:3", "ring:5", "mesh:2x3", "torus:3x3", "torus:4x4", "kary-ntree:2,2", "hypercube:3")
-TOTALS = ("injected", "delivered", "hops", "escapes", "seized", "pings", "loops", "bubbles", "relayed", "diverted",
-    "deflected")  # fmt: skip
+TOTALS = ("injected", "delivered", "dropped", "hops", "escapes", "seized", "pings", "loops", "bubbles", "relayed",
+    "diverted", "deflected")  # fmt: skip
+LOST_COLUMNS = [
+    CHANNEL_COUNTERS.index(name)
+    for name in ("xmit_discards", "hoq_discards", "lifetime_discards", "link_down_discards")
+]
 FLOW_COLUMNS = (0, 1, 3, 4, 6, 7, 8)
 VC_COLUMNS = [VC_FIELDS.index(name) for name in ("credits", "occupancy", "flying", "returning", "buffer")]
 STOPS = (20, 21, 150, 500)
 
 
-def both(network, traffic, adaptive, stops=STOPS):
-    """Run both, and compare all that they report at every stop."""
-    fast = AdaptiveSimulation(network, traffic, adaptive)
+def both(network, traffic, adaptive, stops=STOPS, *, remedies=Remedies(), mechanisms=(), faults=()):  # noqa: B008
+    """Run both, and compare all that they report at every stop.
+
+    After stop n, the link of channel faults[n] goes down, or comes up if it is down.
+    """
+    fast = AdaptiveSimulation(network, traffic, adaptive, remedies, mechanisms)
     by_arrival = adaptive.arbitration is Arbitration.ARRIVAL
     options = SimpleNamespace(**vars(adaptive_arrays(network, adaptive)), by_arrival=by_arrival, seed=adaptive.seed)
-    slow = SlowAdaptive(network.arrays, options, traffic_arrays(network, traffic))
-    for stop in stops:
+    limits = None if remedies == Remedies() else option_arrays(network, Switching(), remedies, traffic.mtu)
+    slow_mechanisms = [(KNOWN[each.name], each.numbers(network, traffic)) for each in mechanisms]
+    slow = SlowAdaptive(network.arrays, options, traffic_arrays(network, traffic), limits, slow_mechanisms)
+    for stop, channel in zip_longest(stops, faults):
         fast.run(stop)
         slow.run(fast.now)  # which is earlier where everything is delivered
         handle = fast._handle
-        sent = np.column_stack([handle.channels()[:, :2], fast.saved()])
+        rows = handle.channels()
+        sent = np.column_stack([rows[:, :2], fast.saved(), rows[:, LOST_COLUMNS]])
         np.testing.assert_array_equal(sent, np.array(slow.channel_rows()))
         np.testing.assert_array_equal(
             handle.virtual_channels()[..., VC_COLUMNS].reshape(-1, 5), np.array(slow.vc_rows())
@@ -50,6 +63,14 @@ def both(network, traffic, adaptive, stops=STOPS):
         pairs, can_move = slow.wait_graph()
         assert set(zip(waiter.tolist(), awaited.tolist(), strict=True)) == pairs
         assert moves.tolist() == can_move
+        for mechanism, twin in zip(mechanisms, slow.attached, strict=True):
+            assert fast.results_of(mechanism)[0] == twin.resent
+        if channel in slow.links_down:
+            fast.restore_link(channel)
+            slow.restore(channel)
+        elif channel is not None:
+            fast.fail_link(channel)
+            slow.fail(channel)
     return fast
 
 
@@ -103,6 +124,34 @@ def test_anything_small(scheme, seed):
     packet = rng.choice([64, 100, 256])
     network = any_network(rng, scheme, -(-packet // 64))
     both(network, any_traffic(rng, network, packet), any_behaviour(rng, scheme, network))
+
+
+def any_limits(rng, network):
+    """Draw a head-of-queue lifetime for all ports, another one for some ports, and a switch lifetime."""
+    arrays = network.arrays
+    inside = [c for c in range(network.channels) if arrays.src[c] < arrays.switches]
+    ports = {
+        (int(arrays.src[c]), int(arrays.src_port[c])): Remedy(hoq=rng.choice([0, 7, 90]))
+        for c in rng.sample(inside, rng.choice([0, 2]))
+    }
+    return Remedies(Remedy(hoq=rng.choice([0, 3, 40, 200])), ports=ports, lifetime=rng.choice([0, 0, 30, 200]))
+
+
+@pytest.mark.parametrize("scheme", list(Scheme))
+@examples(10)
+@given(st.integers(0, 1 << 30))
+def test_packets_are_lost(scheme, seed):
+    """Packets are too old, links go down and come up, and CAs send lost packets again."""
+    rng = random.Random(seed)
+    packet = rng.choice([64, 100, 256])
+    network = any_network(rng, scheme, -(-packet // 64))
+    links = [rng.randrange(network.channels) for _ in range(2)]
+    both(
+        network, any_traffic(rng, network, packet), any_behaviour(rng, scheme, network),
+        [*range(40, 400, 40)], remedies=any_limits(rng, network),
+        mechanisms=rng.choice([(), (Retransmission(rng.choice([1, 30])),)]),
+        faults=[rng.choice([None, *links]) for _ in range(8)],
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("size", [40, 128])

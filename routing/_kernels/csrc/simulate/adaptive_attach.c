@@ -66,7 +66,7 @@ static void sort_flows(const ibn_sim *sim, ibn_adaptive *model)
 static void set_state(ibn_sim *sim, ibn_adaptive *model)
 {
     for (int64_t l = 0; l < sim->vcs; l++)
-        model->input[l].suspect = -1;
+        model->input[l] = (ibn_input){.check = IBN_NEVER, .suspect = -1};
     for (int32_t c = 0; c < sim->channels; c++)
         model->mark[c].until = -1;
     for (int32_t d = 0; d < sim->devices; d++) {

@@ -61,6 +61,7 @@ int ibn_simulate_adaptive_only_escape(const ibn_sim *sim, int32_t from)
 
 /* Return the VC on an escape VL by which the tables route a packet from switch s.  *sl receives the packet's SL from
  * this switch on.
+  Return IBN_NONE if the link of this channel is down.
  *
  * A packet that is on an escape VL already keeps its SL, and its in-port is used for SL2VL.  Any other packet is
  * treated as if it came from a CA of the switch. */
@@ -71,7 +72,8 @@ int32_t ibn_simulate_adaptive_escape(const ibn_sim *sim, int32_t p, int32_t from
     int in = stays ? ibn_simulate_channel_of(sim, from)->dst_port : sim->adaptive->enter_port[s];
     *sl = stays ? packet->sl : sim->adaptive->enter_sl[(int64_t)s * sim->lids + packet->lid];
     int64_t row = sim->sl2vl_ports ? ((int64_t)s * sim->sl2vl_ports + in) * sim->sl2vl_ports + port : 0;
-    return sim->at_port[s * 256 + port] * sim->vls + sim->adaptive->adaptive_vls + sim->sl2vl[row * 16 + *sl];
+    int32_t c = sim->at_port[s * 256 + port];
+    return c == IBN_NONE ? IBN_NONE : c * sim->vls + (int32_t)sim->adaptive->adaptive_vls + sim->sl2vl[row * 16 + *sl];
 }
 
 /* Return whether packet p, on its last channel, goes to a CA that has to send the packet again. */
@@ -122,7 +124,7 @@ int32_t ibn_simulate_adaptive_choose(const ibn_sim *sim, int32_t p, int32_t from
         return best;
     uint8_t sl;
     int32_t l = ibn_simulate_adaptive_escape(sim, p, from, s, &sl);
-    int fits = ibn_simulate_channel_of(sim, l)->busy <= sim->now && ibn_simulate_credits(&sim->vc[l]) >= packet->blocks;
+    int fits = l != IBN_NONE && ibn_simulate_channel_of(sim, l)->busy <= sim->now && ibn_simulate_credits(&sim->vc[l]) >= packet->blocks;
     return fits ? l : IBN_NONE;
 }
 

@@ -17,13 +17,17 @@ static void arrive(ibn_sim *sim, int32_t p)
     ibn_simulate_adaptive_touch(sim, s);
     packet->ready = sim->now;
     if (l == IBN_NONE) {
-        sim->adaptive->device[s].spare_state[ibn_simulate_adaptive_spare_of(sim, s, p)] = SPARE_READY;
+        int k = ibn_simulate_adaptive_spare_of(sim, s, p);
+        sim->adaptive->device[s].spare_state[k] = SPARE_READY;
+        ibn_simulate_adaptive_arm_spare(sim, s, k);
         return;
     }
     sim->vc[l].flying -= packet->blocks;
     sim->vc[l].held += packet->blocks;
-    if (ibn_simulate_append(sim, &sim->watch[l].hidden, p))
+    if (ibn_simulate_append(sim, &sim->watch[l].hidden, p)) {
         sim->adaptive->input[l].since = sim->now;
+        ibn_simulate_adaptive_arm(sim, l);
+    }
 }
 
 /* Make the next packet in the queue of VC l the head packet, because the previous packet has left the buffer
@@ -32,6 +36,7 @@ static void show(ibn_sim *sim, int32_t l)
 {
     sim->watch[l].busy_input = 0;
     sim->adaptive->input[l].since = sim->now;
+    ibn_simulate_adaptive_arm(sim, l);
     ibn_simulate_adaptive_touch(sim, ibn_simulate_channel_of(sim, l)->dst);
 }
 
@@ -52,7 +57,7 @@ void ibn_simulate_adaptive_take(ibn_sim *sim, int32_t l, int64_t end)
  *
  * The packet leaves the queue of VC `from`.  If `from` is IBN_NONE, it leaves the spare buffer (if d is a switch) or
  * its source (if d is a CA). */
-static void leave(ibn_sim *sim, int32_t p, int32_t from, int32_t d, int64_t end)
+void ibn_simulate_adaptive_leave(ibn_sim *sim, int32_t p, int32_t from, int32_t d, int64_t end)
 {
     ibn_packet *packet = &sim->packet[p];
     if (from != IBN_NONE) {
@@ -80,7 +85,7 @@ void ibn_simulate_adaptive_send(ibn_sim *sim, int32_t p, int32_t from, int32_t c
     ibn_channel *channel = &sim->channel[c];
     ibn_packet *packet = &sim->packet[p];
     int64_t end = ibn_simulate_send_end(channel, packet, sim->now);
-    leave(sim, p, from, channel->src, end);
+    ibn_simulate_adaptive_leave(sim, p, from, channel->src, end);
     channel->busy = end;
     channel->bytes += packet->bytes;
     channel->packets++;
@@ -363,6 +368,9 @@ void ibn_simulate_adaptive_handle(ibn_sim *sim, int kind, int32_t subject, int32
         break;
     case EV_SPARE:
         free_spare(sim, subject, value);
+        break;
+    case EV_HEAD:
+        ibn_simulate_adaptive_check(sim, subject);
         break;
     case EV_SIGNAL:
         ibn_simulate_adaptive_signal(sim, subject, value);

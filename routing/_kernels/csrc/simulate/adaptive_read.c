@@ -1,5 +1,11 @@
-/* Wait-for graph of adaptive switches. */
+/* Read the state of adaptive switches: head packets and the wait-for graph. */
 #include "simulate/internal/adaptive.h"
+
+/* Return the tick at which packet p in the queue of VC l became the head packet, or -1 if it is not the head packet. */
+int64_t ibn_simulate_adaptive_headed(const ibn_sim *sim, int32_t l, int32_t p)
+{
+    return p == ibn_simulate_adaptive_shown(sim, l) ? sim->adaptive->input[l].since : -1;
+}
 
 /* Edges of the wait-for graph that have been found so far. */
 typedef struct {
@@ -19,9 +25,12 @@ static void add_edge(wait_edges *wait_edges, int32_t vertex, int32_t awaited)
 }
 
 /* Return 1 if VC l will have room for packet p once all credits on the wire have arrived.  Otherwise, add to the
- * wait-for graph an edge from `vertex`, which stands for packet p, to VC l, and return 0. */
+ * wait-for graph an edge from `vertex`, which stands for packet p, to VC l, and return 0.  Return 0 without an edge if the
+ * link of VC l is down. */
 static int may_enter(const ibn_sim *sim, wait_edges *wait_edges, int32_t vertex, int32_t p, int32_t l)
 {
+    if (l == IBN_NONE || ibn_simulate_channel_of(sim, l)->busy == IBN_NEVER)
+        return 0;
     if (ibn_simulate_credits(&sim->vc[l]) + sim->vc[l].returning >= sim->packet[p].blocks)
         return 1;
     add_edge(wait_edges, vertex, l);
@@ -33,7 +42,7 @@ static int may_enter(const ibn_sim *sim, wait_edges *wait_edges, int32_t vertex,
 static int may_recover(const ibn_sim *sim, wait_edges *wait_edges, int32_t vertex, int32_t p, int32_t s, int32_t k)
 {
     int32_t c = ibn_simulate_adaptive_recovery_ahead(sim, p, s, k);
-    if (c == IBN_NONE)
+    if (c == IBN_NONE || sim->channel[c].busy == IBN_NEVER)
         return 0;
     int32_t next = sim->channel[c].dst;
     int after = ibn_simulate_adaptive_spare_after(sim, c), state = sim->adaptive->device[next].spare_state[after];
@@ -60,7 +69,8 @@ static int may_continue(const ibn_sim *sim, wait_edges *wait_edges, int32_t vert
 {
     int32_t s = sim->channel[sim->packet[p].channel].dst, count, goes = 0;
     int scheme = sim->adaptive->scheme;
-    if (sim->lid_switch[sim->packet[p].lid] == s || p == sim->adaptive->holder)
+    if (sim->lid_switch[sim->packet[p].lid] == s || p == sim->adaptive->holder
+        || ibn_simulate_adaptive_is_cut(sim, s, p, from))
         return 1;
     if (scheme == SCHEME_CONCURRENT && from == IBN_NONE)
         return may_recover(sim, wait_edges, vertex, p, s, ibn_simulate_adaptive_spare_of(sim, s, p));

@@ -75,10 +75,10 @@ static int32_t draw(const ibn_sim *sim, ibn_ping *ping, int32_t count)
     return (int32_t)((number * (uint64_t)count) >> 32);
 }
 
-/* Return whether channel c has enough credits for packet p on some VL. */
+/* Return whether channel c has enough credits for packet p on some VL, and its link is not down. */
 static int has_room(const ibn_sim *sim, int32_t c, int32_t p)
 {
-    for (int32_t l = c * sim->vls; l < (c + 1) * sim->vls; l++)
+    for (int32_t l = c * sim->vls; l < (c + 1) * sim->vls && sim->channel[c].busy != IBN_NEVER; l++)
         if (ibn_simulate_credits(&sim->vc[l]) >= sim->packet[p].blocks)
             return 1;
     return 0;
@@ -165,6 +165,7 @@ static void shelter(ibn_sim *sim, int32_t l)
     sim->packet[p].vc = IBN_NONE;
     sim->adaptive->device[s].spare[0] = p;
     sim->adaptive->device[s].spare_state[0] = SPARE_READY;
+    ibn_simulate_adaptive_arm_spare(sim, s, 0);
     sim->adaptive->bubbles++;
     sim->last_move = sim->now;
     ibn_simulate_adaptive_touch(sim, s);
@@ -203,13 +204,13 @@ static int32_t one_stuck(const ibn_sim *sim, int32_t c, ibn_ping *ping)
     return count ? found[draw(sim, ping, count)] : IBN_NONE;
 }
 
-/* Handle the arrival of a ping over channel c. */
+/* Handle the arrival of a ping over channel c.  The ping is lost if the link of the channel is down. */
 static void ping_arrives(ibn_sim *sim, int32_t c, int32_t ping)
 {
     int goes_on = 0;
-    if (sim->adaptive->ping[ping].phase) {
+    if (sim->adaptive->ping[ping].phase && sim->channel[c].busy != IBN_NEVER) {
         goes_on = lock(sim, c, ping);
-    } else {
+    } else if (sim->channel[c].busy != IBN_NEVER) {
         int32_t l = one_stuck(sim, c, &sim->adaptive->ping[ping]);
         goes_on = l != IBN_NONE && trace(sim, l, ping);
     }

@@ -32,9 +32,13 @@ static int lose_on_wire(ibn_sim *sim, int kind, int32_t subject, int32_t c)
     if ((kind != EV_ARRIVE && kind != EV_DELIVER) || sim->packet[subject].channel != c)
         return 0;
     const ibn_packet *packet = &sim->packet[subject];
-    sim->vc[packet->vc].flying -= packet->blocks;
-    /* Return the credits of the lost packet, because the sender needs all credits when the link comes up again. */
-    sim->vc[packet->vc].fccl += packet->blocks;
+    if (packet->vc == IBN_NONE) {
+        ibn_simulate_adaptive_lose_saved(sim, subject);
+    } else {
+        sim->vc[packet->vc].flying -= packet->blocks;
+        /* Return the credits of the lost packet, because the sender needs all credits when the link comes up again. */
+        sim->vc[packet->vc].fccl += packet->blocks;
+    }
     sim->counters[c].down++;
     ibn_simulate_gone(sim, subject);
     return 1;
@@ -107,6 +111,8 @@ static void take_down(ibn_sim *sim, int32_t c)
         /* While the field `called` is 1, no EV_FREE event is scheduled for the channel.  The channel needs no such
          * event while it is down. */
         1;
+    if (sim->adaptive)
+        ibn_simulate_adaptive_link(sim, c, 1);
 }
 
 /* Take both directions of a link down.  Return the number of packets lost, or -1 if the link is already down. */
@@ -134,6 +140,8 @@ int ibn_simulate_restore(ibn_sim *sim, int32_t c)
         *port_of(sim, both[side]) = both[side];
         sim->channel[both[side]].busy = sim->now;
         ibn_simulate_at(sim, sim->now + 1, EV_FREE, both[side], 0);
+        if (sim->adaptive)
+            ibn_simulate_adaptive_link(sim, both[side], 0);
     }
     ibn_simulate_note(sim, LOG_RESTORED, c, 0, 0, 0);
     return 0;

@@ -134,31 +134,39 @@ int64_t ibn_simulate_log(const ibn_sim *sim, int64_t from, int64_t most, int64_t
     return sim->logged - from;
 }
 
+/* Write a row for queued packet p, if it fits into the `most` rows.  `count` is the number of earlier rows, `out` the VC
+ * for which the packet is queued, and `headed` the tick at which it became the head of its queue, or -1.  Return the new
+ * number of rows. */
+static int64_t add_packet(const ibn_sim *sim, int32_t p, int32_t out, int64_t headed, int64_t count, int64_t most,
+                          int64_t *rows)
+{
+    const ibn_packet *packet = &sim->packet[p];
+    const int64_t row[] = {packet->flow, packet->lid, packet->vc, out, packet->blocks, packet->ready, headed};
+    if (count < most)
+        memcpy(rows + count * 7, row, sizeof row);
+    return count + 1;
+}
+
 /* Copy one row for each packet that is queued in a switch, up to `most` rows.  Return the number of these packets.
  *
- * The columns are: flow, LID, VC whose buffer holds the packet, VC for which the packet is queued, blocks, tick of
- * arrival, and tick at which the packet became the head of its queue (-1: it is not the head). */
+ * The columns are: flow, LID, VC whose buffer holds the packet, VC for which the packet is queued (-1: adaptive switches
+ * have not chosen it yet), blocks, tick of arrival, and tick at which the packet became the head of its queue (-1: it is
+ * not the head). */
 int64_t ibn_simulate_packets(const ibn_sim *sim, int64_t most, int64_t *rows)
 {
     int64_t count = 0;
     for (int32_t c = 0; c < sim->channels; c++) {
         const ibn_channel *channel = &sim->channel[c];
         for (int32_t q = channel->queues; q < channel->queues + channel->inputs * sim->vls; q++) {
-            int32_t out = c * sim->vls + (q - channel->queues) / channel->inputs;
-            for (int32_t p = sim->queue[q].head; p != IBN_NONE; p = sim->packet[p].next) {
-                const ibn_packet *packet = &sim->packet[p];
-                int64_t headed = p == sim->queue[q].head ? packet->headed : -1;
-                const int64_t row[] = {
-                    packet->flow, packet->lid, packet->vc, out, packet->blocks, packet->ready, headed,
-                };
-                if (packet->vc == IBN_NONE)
-                    continue;
-                if (count < most)
-                    memcpy(rows + count * 7, row, sizeof row);
-                count++;
-            }
+            int32_t out = c * sim->vls + (q - channel->queues) / channel->inputs, head = sim->queue[q].head;
+            for (int32_t p = head; p != IBN_NONE; p = sim->packet[p].next)
+                if (sim->packet[p].vc != IBN_NONE)
+                    count = add_packet(sim, p, out, p == head ? sim->packet[p].headed : -1, count, most, rows);
         }
     }
+    for (int32_t l = 0; l < sim->vcs && sim->adaptive; l++)
+        for (int32_t p = sim->watch[l].hidden.head; p != IBN_NONE; p = sim->packet[p].next)
+            count = add_packet(sim, p, IBN_NONE, ibn_simulate_adaptive_headed(sim, l, p), count, most, rows);
     return count;
 }
 

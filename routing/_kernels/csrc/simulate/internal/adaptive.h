@@ -54,6 +54,7 @@ typedef struct {
 typedef struct {
     int64_t since,     /* tick at which the head packet reached the head of the queue */
         next_ping,     /* earliest tick at which this queue may send another ping */
+        check,         /* tick of the next check whether the head packet is too old; IBN_NEVER: none is pending */
         /* serial number of the head packet that has waited too long, so that it may take an exceptional path; -1:
          * none */
         suspect;
@@ -132,6 +133,7 @@ struct ibn_adaptive {
     int32_t pings_made,   /* number of pings for which memory is allocated */
         ping_free;        /* first unused ping, or IBN_NONE */
     int32_t holder;       /* packet that holds the token, or IBN_NONE */
+    int32_t links_down;   /* number of channels whose link is down */
     int64_t escapes,      /* number of packets sent on escape VLs */
         seized,           /* number of times that a packet has taken the token */
         pings,            /* number of pings that were sent */
@@ -158,6 +160,12 @@ int ibn_simulate_adaptive_is_relayed(const ibn_sim *sim, int32_t p);
 /* Functions of adaptive_move.c, which move packets. */
 void ibn_simulate_adaptive_send(ibn_sim *sim, int32_t p, int32_t from, int32_t c, int32_t l);
 void ibn_simulate_adaptive_take(ibn_sim *sim, int32_t l, int64_t end);
+void ibn_simulate_adaptive_leave(ibn_sim *sim, int32_t p, int32_t from, int32_t d, int64_t end);
+/* Functions of adaptive_lose.c, which lose packets that are too old, or whose outputs are all down. */
+void ibn_simulate_adaptive_arm(ibn_sim *sim, int32_t l);
+void ibn_simulate_adaptive_arm_spare(ibn_sim *sim, int32_t s, int32_t k);
+void ibn_simulate_adaptive_check(ibn_sim *sim, int32_t l);
+int ibn_simulate_adaptive_is_cut(const ibn_sim *sim, int32_t s, int32_t p, int32_t from);
 /* Functions of adaptive_recover.c, which resolve deadlocks. */
 void ibn_simulate_adaptive_signal(ibn_sim *sim, int32_t subject, int32_t ping);
 void ibn_simulate_adaptive_sample(ibn_sim *sim);

@@ -647,7 +647,11 @@ void ibn_simulate_adaptive_handle(ibn_sim *sim, int kind, int32_t subject, int32
 void ibn_simulate_adaptive_serve(ibn_sim *sim);
 void ibn_simulate_adaptive_offer(ibn_sim *sim, int32_t p);
 void ibn_simulate_adaptive_sort_pings(ibn_sim *sim, int32_t count);
-/* Function of adaptive_read.c, which writes the wait-for graph of adaptive switches. */
+/* Functions of adaptive_lose.c, which are called when a link of adaptive switches goes down or comes up. */
+void ibn_simulate_adaptive_lose_saved(ibn_sim *sim, int32_t p);
+void ibn_simulate_adaptive_link(ibn_sim *sim, int32_t c, int down);
+/* Functions of adaptive_read.c, which read the state of adaptive switches. */
+int64_t ibn_simulate_adaptive_headed(const ibn_sim *sim, int32_t l, int32_t p);
 int64_t ibn_simulate_adaptive_wait_edges(const ibn_sim *sim, int64_t most, int32_t *waiter, int32_t *awaited,
                                          uint8_t *can_move);
 /* Functions of clcm.c, which send control messages of both deadlock breakers. */
