@@ -262,12 +262,13 @@ def place(
     *,
     visits: int,
     detours_first: bool = False,
+    mutual: bool = False,
 ) -> VlPlacement:
     """Assign to each path the first VL, from its start VL on, on which it closes no cycle.
 
     If more than :data:`MOST_FAILED` groups fit on no VL, the search ends.
 
-    With the option ``reversible``, both paths between two switches use one VL.
+    With the option ``reversible`` or with ``mutual``, all paths between two switches use one VL, in both directions.
 
     Parameters
     ----------
@@ -284,6 +285,9 @@ def place(
         Channels that cycle searches may visit.
     detours_first
         Whether paths with a detour are placed before paths without one, instead of after them.
+    mutual
+        Whether all paths between two switches form one group.  If so, ``wanted`` marks all paths between two switches,
+        or none of them.
     """
     fabric, paths = routes.fabric, routes.paths
     switches, channels = fabric.switches, fabric.channels
@@ -294,10 +298,11 @@ def place(
     side, root, source = np.nonzero(exists)
     irregular = ~paths.regular[side, root, source]
     pair = np.arange(len(root))
-    if routes.options.reversible:
-        irregular |= ~paths.regular[0, source, root]
+    if routes.options.reversible or mutual:
+        detour = ~(paths.regular[:1] if routes.options.reversible else paths.regular)
+        irregular = np.logical_or.reduce(detour | detour.transpose(0, 2, 1))[root, source]
         pair = np.minimum(root, source) * switches + np.maximum(root, source)
-    by_pair = np.lexsort((root, pair, irregular ^ detours_first))
+    by_pair = np.lexsort((side, root, pair, irregular ^ detours_first))
     side, root, source, pair = side[by_pair], root[by_pair], source[by_pair], pair[by_pair]
     heads = np.flatnonzero(np.diff(pair, prepend=-1))
     groups = PathGroups(

@@ -117,12 +117,18 @@ class TorusTwoQos:
         # Moved paths need VLs besides those of the datelines.  Without moves, all paths of a broken ring take its other
         # side, and the rate of all-to-all traffic may halve.
         move = routes.options.vls != "min" if failed == 0 else failed <= MOST_FAILED
+        # Paths in dimension order are safe for replies on the SL of the request.  If the VLs allow it, moved paths are
+        # safe for replies, too.
+        reversible = bool(routes.paths.regular.all())
         if move and cls._vls_for_detours(routes, datelines, base, vls) > 0:
             # Balanced routes mostly need more VLs than the first routes.  If the first routes do not fit into the VLs,
             # balanced ones hardly will, so each search then has a lower work limit.
             visits = VISITS // BALANCED if failed else VISITS
             for balanced in routes.balanced():
                 moved, used, unplaced = cls._codes(balanced, datelines, base, vls, visits=visits)
+                if unplaced == 0 and reversible:
+                    both, more, unplaced = cls._codes(balanced, datelines, base, vls, visits=visits, mutual=True)
+                    return (balanced, moved, used) if unplaced else (balanced, both, more)
                 if unplaced == 0:
                     return balanced, moved, used
         if failed:
@@ -138,12 +144,13 @@ class TorusTwoQos:
 
     @staticmethod
     def _codes(
-        routes: GridRoutes, datelines: int, base: int, vls: int, *, visits: int = VISITS
+        routes: GridRoutes, datelines: int, base: int, vls: int, *, visits: int = VISITS, mutual: bool = False
     ) -> tuple[npt.NDArray[np.uint8], int, int]:
         """Compute the SLs of all paths.
 
         ``datelines`` is the number of SLs that encode which datelines a path crosses, ``base`` the number of VLs of
-        these SLs, and ``vls`` the number of allowed VLs.  ``visits`` limits the search (see :func:`place`).
+        these SLs, and ``vls`` the number of allowed VLs.  ``visits`` limits the search (see :func:`place`).  With
+        ``mutual``, all paths between two switches use one VL if one of these paths has a detour.
 
         Returns
         -------
@@ -167,12 +174,14 @@ class TorusTwoQos:
         if routes.options.reversible:
             detours[0] |= detours[0].T
             detours[1] = detours[0]
+        elif mutual:
+            detours[:] = (detours | detours.transpose(0, 2, 1)).any(axis=0)
         if not detours.any():
             return code, 0, 0
         spare = TorusTwoQos._vls_for_detours(routes, datelines, base, vls)
         if spare < 1:
             raise NotEnoughVLs(base + 1, vls)
-        placed = place(routes, detours, np.zeros_like(code), spare, visits=visits)
+        placed = place(routes, detours, np.zeros_like(code), spare, visits=visits, mutual=mutual)
         vl = placed.vl if not routes.options.reversible else placed.vl[[0, 0]]
         code = np.where(vl == 255, code, datelines + vl).astype(np.uint8)
         return code, placed.used - (0 if paths.rings else 1), placed.failed
