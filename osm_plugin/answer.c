@@ -31,7 +31,7 @@ static int inside(const struct ibnue_answer *answer, uint64_t least, uint64_t si
     return at % 8 == 0 && at >= least + sizeof(*answer) && at <= size && bytes <= size - at;
 }
 
-/* Return the offset at which a part of the answer ends, or `extent` if that is larger.  The part begins at `at`. */
+/* Return the offset at which a part of the answer ends, or `extent` if `extent` is larger.  The part begins at `at`. */
 static size_t further(size_t extent, uint64_t at, uint64_t bytes)
 {
     return at + bytes > extent ? at + bytes : extent;

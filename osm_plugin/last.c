@@ -55,7 +55,7 @@ uint8_t *ibnue_subnet_now(struct ibnue_plugin *plugin)
     return now;
 }
 
-/* Return whether OpenSM has another engine to try after this engine: the next one of its list, or its fallback
+/* Return whether OpenSM has another engine to try after this engine: the next engine of its list, or its fallback
  * engine. */
 int ibnue_another_follows(const struct ibnue_engine *engine)
 {
@@ -123,8 +123,8 @@ static int serve_remains(struct ibnue_engine *engine, const uint8_t *now, char *
     int length, spare;
 
     /* The next engine in OpenSM's list may be the engine that computed the last proven tables.  That engine may be able
-     * to route the changed subnet.  So this engine fails, and OpenSM tries the next engine before it gets the entries
-     * that are still valid. */
+     * to route the changed subnet.  So this engine fails, and OpenSM tries the next engine before OpenSM gets the
+     * entries that are still valid. */
     if (plugin->last.engine != engine && ibnue_another_follows(engine)) {
         snprintf(what, IBNUE_WHY, "the last proven tables are those of %s, so the next engine is tried",
                  plugin->last.engine->name);
@@ -161,7 +161,7 @@ static int serve_remains(struct ibnue_engine *engine, const uint8_t *now, char *
     return 0;
 }
 
-/* Give OpenSM the last proven tables.  If the subnet has changed, give it only their entries that are still valid.
+/* Give OpenSM the last proven tables.  If the subnet has changed, give OpenSM only the entries that are still valid.
  * Return 0 with a description in `what`, or -1 with the reason in `what`. */
 int ibnue_last_serve(struct ibnue_engine *engine, char *what)
 {

@@ -63,7 +63,7 @@ struct ibnue_endport {
     uint8_t lmc; /* LMC of the port */
 };
 
-/* A cable.  Each cable occurs once.  Its first end is the one with the smaller device index or, if both ends are at one
+/* A cable.  Each cable occurs once.  Its first end is the end with the smaller device index or, if both ends are at one
  * device, with the smaller port. */
 struct ibnue_cable {
     uint32_t device[2]; /* indexes of the devices at both ends */
@@ -108,7 +108,7 @@ struct ibnue_answer {
     /* milliseconds to wait before a round, in addition to acknowledgements, so that packets leave the fabric */
     uint32_t round_wait;
     /* number of the first round (round 1 is the first one of all) before which the wait of `round_wait` is needed; 0:
-     * no round needs it */
+     * no round needs the wait */
     uint32_t wait_from;
     uint32_t unused; /* padding */
     uint64_t end;          /* offset at which the answer ends */

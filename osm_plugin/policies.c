@@ -110,7 +110,7 @@ int ibnue_request_with_tables(struct ibnue_plugin *plugin, struct ibnue_memory *
     return 0;
 }
 
-/* Store the values in the worker's answer instead of earlier ones.  If the demanded value of a port is unchanged, the
+/* Store the values in the worker's answer instead of earlier values.  If the demanded value of a port is unchanged, the
  * count of attempts at this port is kept.  Return 0, or -1 with the reason in `why`. */
 static int read_answer(struct ibnue_plugin *plugin, char *why)
 {
@@ -193,7 +193,7 @@ static uint8_t fields_of(uint8_t bits)
     return (uint8_t)((bits & 0x1F ? 0x1F : 0) | (bits & 0xE0 ? 0xE0 : 0));
 }
 
-/* Return `now` with the bits of the mask replaced by those of `value`. */
+/* Return `now` with the bits of the mask replaced by the bits of `value`. */
 static uint8_t with(uint8_t now, uint8_t mask, uint8_t value)
 {
     return (uint8_t)((now & ~mask) | (value & mask));

@@ -139,7 +139,7 @@ int ibnue_publish(struct ibnue_engine *engine, const struct ibnue_answer *answer
     return 0;
 }
 
-/* Return the SL for the path between two LIDs.  If the tables do not determine it, return the hint (the SL that
+/* Return the SL for the path between two LIDs.  If the tables do not determine the SL, return the hint (the SL that
  * OpenSM proposes). */
 static uint8_t look_up_sl(const struct ibnue_service *service, uint8_t hint, uint16_t from, uint16_t to)
 {

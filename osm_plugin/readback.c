@@ -185,7 +185,8 @@ static int ask_for_block(struct ibnue_plugin *plugin, osm_switch_t *sw, uint32_t
                   != IB_SUCCESS;
 }
 
-/* Return the highest LID whose entry is read.  A switch may still forward packets to LIDs above those in use now. */
+/* Return the highest LID whose entry is read.  A switch may still forward packets to LIDs above the highest LID in
+ * use. */
 static uint32_t last_lid(const osm_switch_t *sw)
 {
     uint32_t top = cl_ntoh16(sw->switch_info.lin_top), most = sw->max_lid_ho + BEYOND;

@@ -54,7 +54,8 @@ void ibnue_rounds_begin(struct ibnue_engine *engine, const struct ibnue_answer *
         struct ibnue_deferred *entry = rounds->entry + i;
         uint8_t *place = plugin->rows.row[entry->row]->new_lft + entry->lid, port = entry->port;
         entry->port = *place; /* From now on, `port` in the list is the port that the entry gets in its round. */
-        /* If an entry is removed before its round, the list has two writes for it.  Only the second one is counted. */
+        /* If an entry is removed before its round, the list has two writes for the entry.  Only the second write is
+         * counted. */
         rounds->left += entry->port != OSM_NO_PATH;
         *place = again ? OSM_NO_PATH : port;
         rounds->last = entry->round > rounds->last ? entry->round : rounds->last;
@@ -63,8 +64,8 @@ void ibnue_rounds_begin(struct ibnue_engine *engine, const struct ibnue_answer *
     ibnue_spread_port0(plugin);
 }
 
-/* Return the number of switches that have not acknowledged their whole LFT.  If there are any, set `name` to the name
- * of the first one. */
+/* Return the number of switches that have not acknowledged their whole LFT.  If there are such switches, set `name` to
+ * the name of the first of them. */
 static uint32_t not_acknowledged(const struct ibnue_plugin *plugin, const char **name)
 {
     uint32_t count = 0;

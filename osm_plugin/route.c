@@ -181,8 +181,8 @@ static int publish(struct ibnue_engine *engine, char *why)
     return 0;
 }
 
-/* Use a late answer if it is for the current subnet and this engine.  Otherwise keep it as the tables to fall back
- * on, if there are none yet.
+/* Use a late answer if it is for the current subnet and this engine.  Otherwise keep the late answer as the tables to
+ * fall back on, if there are no such tables yet.
  *
  * Return 1 if the late answer is not used.  Otherwise return the result of the engine: 0, or -1 if it failed. */
 static int publish_late(struct ibnue_engine *engine, const char *note)
@@ -224,11 +224,11 @@ static int leaves_worker_to_another(struct ibnue_engine *engine, int *done)
         return 0;
     snprintf(why, sizeof(why), "the worker still computes tables for %s", asked->engine->name);
     if (!ibnue_comes_later(engine, asked->engine)) {
-        /* The other engine was asked earlier in this sweep, and uses the answer in the next one. */
+        /* The other engine was asked earlier in this sweep, and uses the answer in the next sweep. */
         *done = fall_back(engine, "ERR IBN1", why);
         return 1;
     }
-    /* The other engine is later in OpenSM's list, so this engine fails, and OpenSM asks the other one.  An engine in
+    /* The other engine is later in OpenSM's list, so this engine fails, and OpenSM asks the other engine.  An engine in
      * between may have tables again, so this engine fails only once. */
     if (asked->left)
         return 0;

@@ -8,8 +8,8 @@
 #include <stdint.h>
 #include <time.h>
 
-/* This header must be included before all others of OpenSM.  It enables members of osm_subn_opt_t.  The OpenSM headers
- * that depend on it do not include it themselves. */
+/* This header must be included before all other headers of OpenSM.  It enables members of osm_subn_opt_t.  The OpenSM
+ * headers that depend on it do not include it themselves. */
 #include <opensm/osm_config.h>
 
 #include <opensm/osm_event_plugin.h>
@@ -257,8 +257,8 @@ struct ibnue_plugin {
     int stopped;      /* whether a round of the last update was not acknowledged */
     /* attributes of the QoS policy file when it was last read */
     struct ibnue_stamp policy_file;
-    struct ibnue_arbitration arbitration, last_arbitration; /* VL arbitration in this sweep, and in the one before */
-    /* number of SL-to-VL tables that OpenSM has cut to fewer VLs in this sweep, and in the one before */
+    struct ibnue_arbitration arbitration, last_arbitration; /* VL arbitration in this sweep, and in the sweep before */
+    /* number of SL-to-VL tables that OpenSM has cut to fewer VLs in this sweep, and in the sweep before */
     uint32_t narrow, last_narrow;
     /* number of cut tables that the last line IBN40 states; 0: no such line since OpenSM began to cut tables */
     uint32_t reported_narrow;

@@ -73,7 +73,7 @@ static const char *in_force(const struct ibnue_plugin *plugin)
     return used && used->name ? used->name : "none";
 }
 
-/* Return the ibnue engine whose tables OpenSM uses, or NULL if OpenSM uses those of another engine. */
+/* Return the ibnue engine whose tables OpenSM uses, or NULL if OpenSM uses the tables of another engine. */
 static const struct ibnue_engine *ours_in_force(const struct ibnue_plugin *plugin)
 {
     const struct osm_routing_engine *used = plugin->osm->routing_engine_used;
@@ -162,8 +162,8 @@ static void report_change(struct ibnue_engine *engine, int failing, int served)
     engine->status.failing = failing;
 }
 
-/* Record the result of an engine after OpenSM has called it for tables.  Return this result, `code`.  It is 0 if there
- * are tables. */
+/* Record the result of an engine after OpenSM has called it for tables.  Return this result, `code`.  The result is 0
+ * if the engine has tables. */
 int ibnue_status_asked(struct ibnue_engine *engine, int code)
 {
     const struct ibnue_unsettled *left = &engine->plugin->unsettled;

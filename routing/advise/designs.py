@@ -50,7 +50,7 @@ class Design:
     hosts
         Number of CAs.
     cables, ca_cables
-        Number of cables between switches, and of all others.
+        Number of cables between switches, and number of all other cables.
     cost
         Price of all switches and cables.
     result

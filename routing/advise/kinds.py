@@ -12,7 +12,8 @@ from routing.fabric import Fabric
 def describe_kind(fabric: Fabric) -> str:
     """Return a description of a fabric: a tree, a product of rings and meshes, or another network.
 
-    The description has no influence on any table.  Cost: that of :func:`routing.engines.torus_dimensions.directions`.
+    The description has no influence on any table.  Cost: the cost of
+    :func:`routing.engines.torus_dimensions.directions`.
     """
     if fabric.switches == 0:
         return "no switches"

@@ -39,8 +39,8 @@ class Shape:
         Number of switches, and of cables between them.  A dragonfly may have fewer cables, if some global links are
         left over.
     share
-        Estimate of the bisection that any tables can reach, as a share of the CAs' rate.  For a tree: capacity up to
-        capacity down of the leaves.
+        Estimate of the bisection that any tables can reach, as a share of the CAs' rate.  For a tree: ratio of the
+        capacity up to the capacity down of the leaves.
     """
 
     family: str
@@ -66,7 +66,7 @@ class Proposal:
     diameter
         Largest number of links on a shortest path between two switches; None if the fabric is too large.
     oversubscription
-        Capacity down to capacity up of the leaves of a tree; None for other families.
+        Ratio of the capacity down to the capacity up of the leaves of a tree; None for other families.
     bisection
         Upper bound of the bisection for any tables, as a share of the CAs' rate; None with a single switch.
     """
@@ -82,8 +82,8 @@ class Proposal:
 
 
 def propose(hosts: int, ports: int) -> list[Shape]:
-    """Return a design for each family of topologies and each bisection share in :data:`TARGETS`: the one that reaches
-    the share with the fewest switches.  Of several such designs, the one with the fewest cables is returned.
+    """Return a design for each family of topologies and each bisection share in :data:`TARGETS`: the design that
+    reaches the share with the fewest switches.  Of several such designs, the design with the fewest cables is returned.
 
     Parameters
     ----------
@@ -244,8 +244,8 @@ def _hyperx(hosts: int, ports: int, dimensions: int) -> Iterator[Shape]:
 def _tori(hosts: int, ports: int, dimensions: int) -> Iterator[Shape]:
     """Yield tori for ``hosts`` CAs, with switches of ``ports`` ports.
 
-    All dimensions have equally many parallel cables.  The bisection is that of a cut through the middle of the longest
-    dimension.
+    All dimensions have equally many parallel cables.  The bisection follows from a cut through the middle of the
+    longest dimension.
     """
     for sizes in _grids(dimensions, 3, hosts):
         switches = math.prod(sizes)
@@ -280,7 +280,7 @@ def _dragonflies(hosts: int, ports: int) -> Iterator[Shape]:
 def _slimflies(hosts: int, ports: int) -> Iterator[Shape]:
     """Yield Slim Flies for ``hosts`` CAs, with switches of ``ports`` ports.
 
-    Their bisection is estimated by that of a random graph with equally many links per switch.
+    Their bisection is estimated by the bisection of a random graph with equally many links per switch.
     """
     for q in range(3, 128):
         degree = (3 * q - {0: 0, 1: 1, 3: -1}.get(q % 4, 0)) // 2

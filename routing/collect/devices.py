@@ -96,7 +96,9 @@ class Reader:
         return table[:, :lids], sorted(lost)
 
     def ports(self) -> list[Port]:
-        """Return all cabled ports of devices that answer: first those of switches, then those of CAs and routers."""
+        """Return all cabled ports of devices that answer: first the ports of switches, then the ports of CAs and
+        routers.
+        """
         ends = {
             (device, port)
             for pair, ports in zip(self.fabric.link_device.tolist(), self.fabric.link_port.tolist(), strict=True)
@@ -142,7 +144,7 @@ class Reader:
     def sl2vl(
         self, ports: Sequence[Port], infos: Sequence[mads.PortInfo | None]
     ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]:
-        """Read the SL2VL tables between the cabled ports of switches, and those of CAs and routers.
+        """Read the SL2VL tables between the cabled ports of switches, and the SL2VL tables of CAs and routers.
 
         A port with one data VL needs no such table, as every SL uses VL 0 there.
 

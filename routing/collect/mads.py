@@ -1,7 +1,7 @@
 """Queries for the attributes of subnet management, subnet administration and performance management, and their answers.
 
-The layouts are those of the InfiniBand Architecture Specification, volume 1, chapters 13.4, 14.2, 15.2 and 16.1.  The
-module imports only the standard library.
+The layouts follow the InfiniBand Architecture Specification, volume 1, chapters 13.4, 14.2, 15.2 and 16.1.  The module
+imports only the standard library.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ def path_record(mad: bytes) -> PathRecord:
 
 
 def path_records(mad: bytes) -> list[PathRecord] | None:
-    """Extract all path records from an answer with a table of them.
+    """Extract all path records from an answer with a table of path records.
 
     InfiniBand sends a long answer in several MADs (protocol RMPP), which the Linux kernel assembles.  The result is
     None if the answer was cut off after its first MAD, as ibsim does.

@@ -8,8 +8,8 @@ switches do:
   if the dependencies of all choices together are acyclic (W. J. Dally, C. L. Seitz, IEEE Trans. Computers C-36, 1987).
 - ``Rule.ESCAPE``: a packet that waits takes whichever port of its group has room first.  The table's ports are then the
   escape paths of J. Duato (IEEE Trans. Parallel and Distributed Systems 4, 1993).  A buffer of InfiniBand takes whole
-  packets, so that a packet waits from one buffer only.  A packet then depends on the table's next channel, from every
-  channel that it may have taken.  There is no deadlock if these dependencies are acyclic.
+  packets, so that a packet waits from one buffer only.  Each channel that a packet may have taken then depends on the
+  table's next channel.  There is no deadlock if these dependencies are acyclic.
 
 The published theory lets an escape packet change its VL.  In InfiniBand the SL of a packet fixes its VL, so adaptive
 packets and escape packets share their VLs here.
@@ -68,7 +68,8 @@ def compute_port_groups(fabric: Fabric, routing: Routing, proof: Proof, rule: Ru
     Parameters
     ----------
     fabric, routing, proof
-        The fabric, its tables, and their proof.  The groups are made for the traffic that its certificate covers.
+        The fabric, its tables, and their proof.  The groups are made for the traffic that the certificate of the proof
+        covers.
     rule
         What a switch does with a packet that has to wait.
 
@@ -115,7 +116,7 @@ def prove_port_groups(groups: PortGroups, proof: Proof, *, threads: int = 2) -> 
     groups
         The port groups.
     proof
-        Proof of the tables.  The check covers the traffic that its certificate covers.
+        Proof of the tables.  The check covers the traffic that the certificate of the proof covers.
     threads
         Worker threads; the result is the same with any number.
 

@@ -18,8 +18,8 @@ def rounds_with_removal(waiting: MixedDependencies, columns: LidColumns, unchang
     """Find two rounds, with a wait between them until all packets have left the fabric.
 
     The first round writes the columns that close no cycle with the dependencies of all old entries.  The second round
-    writes the other columns.  If the mixed entries of such a column close a cycle with the dependencies of all new
-    entries, the first round removes the old entries that change.
+    writes the other columns.  If the mixed entries of a column of the second round close a cycle with the dependencies
+    of all new entries, the first round removes those old entries of the column that change.
 
     Parameters
     ----------

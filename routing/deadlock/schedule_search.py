@@ -78,10 +78,10 @@ def find_schedule(
     Notes
     -----
     Packets may have the old or the new SL at all times.  A switch is assumed to forward by its new table once it has
-    acknowledged it.  Cost: that of :func:`~routing.deadlock.per_lid_rounds.rounds_per_lid`.  For small tables a pass
-    over all tables is added if no rounds without waiting for packets to leave are found.  For large tables the pass is
-    added only if no rounds are found, and only up to a limit of table entries.  Rounds that remove old entries are the
-    last choice (:mod:`~routing.deadlock.removal_rounds`).
+    acknowledged it.  Cost: the cost of :func:`~routing.deadlock.per_lid_rounds.rounds_per_lid`.  For small tables a
+    pass over all tables is added if no rounds without waiting for packets to leave are found.  For large tables the
+    pass is added only if no rounds are found, and only up to a limit of table entries.  Rounds that remove old entries
+    are the last choice (:mod:`~routing.deadlock.removal_rounds`).
     """
     mixture = Mixture.of(fabric, old, new, lost)
     if mixture.sl2vl[0].ndim > 1 or len(mixture.sl2vl) > 1:

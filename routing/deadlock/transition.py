@@ -67,12 +67,12 @@ class Transition:
     Attributes
     ----------
     verdict
-        "any-order": no mixture of the tables has a credit loop.  "ordered": some mixture has one, but each round of
-        :attr:`plan` is free of loops.  "drained": no order was found, but each step of :attr:`drain` is free of loops.
-        "unsafe": none of these.
+        "any-order": no mixture of the tables has a credit loop.  "ordered": some mixture has a credit loop, but each
+        round of :attr:`plan` is free of loops.  "drained": no order was found, but each step of :attr:`drain` is free
+        of loops. "unsafe": none of these.
     certificate
-        Topological order, which proves that no mixture has a credit loop.  It is None if a mixture has one.  If the
-        verdict is not "any-order", it may cover less traffic than required.
+        Topological order, which proves that no mixture has a credit loop.  It is None if a mixture has a credit loop.
+        If the verdict is not "any-order", the certificate may cover less traffic than required.
     strength, scope
         Strength and scope of the certificate.
     loop
@@ -184,9 +184,9 @@ def prove_transition(
     Notes
     -----
     SLs and SL2VL tables are taken as mixed throughout: senders may use either SL in every round of a plan, and every
-    switch may map it by either table.  Cost: a pass over the old tables, O(S K) for K LIDs that change (all, if SLs or
-    SL2VL tables do), and a topological order of the dependencies.  If there is a loop, each check of an order has
-    these costs again.
+    switch may map it by either table.  Cost: a pass over the old tables, O(S K) for K LIDs that change (all LIDs, if
+    SLs or SL2VL tables change), and a topological order of the dependencies.  If there is a loop, each check of an
+    order has these costs again.
     """
     start = time.perf_counter()
     mixture = Mixture.of(fabric, old, new, lost)

@@ -2,7 +2,7 @@
 
 A plan is a list of rounds.  Within a round, entries are written in any order.  Between rounds, the subnet manager waits
 until every packet that was in the fabric has left it (its lifetime in each switch is bounded).  So the dependencies of
-a round are those of the tables before it mixed with the tables after it.  The dependencies of each round must be
+a round come from the tables before the round, mixed with the tables after it.  The dependencies of each round must be
 acyclic.
 """
 
@@ -57,7 +57,7 @@ class UpdatePlan:
     ----------
     rounds
         The rounds in order.  After each round, the subnet manager waits until all packets have left that were in flight
-        before its last write.
+        before the last write of the round.
     """
 
     rounds: tuple[Round, ...]
@@ -84,9 +84,10 @@ def find_plan(
     """Search for a safe order of writing.
 
     Entries whose LID is gone or unreachable are removed in the first round.  Each round goes through the LIDs, and
-    admits every LFT column whose mixed entries close no cycle with the existing dependencies and those of columns
-    admitted before.  If no whole column is admitted, parts of columns are tried: the switches with an equal number of
-    hops to each LID on the new routes, nearest first.  Then packets that use a new entry meet only new entries.
+    admits every LFT column whose mixed entries close no cycle with the existing dependencies and the dependencies of
+    columns admitted before.  If no whole column is admitted, parts of columns are tried: the switches with an equal
+    number of hops to each LID on the new routes, nearest first.  Then packets that use a new entry meet only new
+    entries.
 
     Parameters
     ----------
@@ -109,8 +110,7 @@ def find_plan(
 
     Notes
     -----
-    Cost: that of a graph of mixed tables for each round; if VLs change from hop to hop, for up to :data:`CHECKS`
-    mixtures.
+    Cost: a graph of mixed tables for each round; if VLs change from hop to hop, for up to :data:`CHECKS` mixtures.
     """
     return _Planner(mixture, replies=replies, threads=threads).plan(hops, rounds)
 

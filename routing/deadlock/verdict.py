@@ -77,7 +77,7 @@ def decide(fabric: Fabric, routing: Routing, *, threads: int = 2, explain: bool 
 
     Notes
     -----
-    Cost: that of up to two proofs.
+    Cost: the cost of up to two proofs.
     """
     if is_known(routing):
         proof = prove(fabric, routing, threads=threads, explain=explain)

@@ -175,7 +175,8 @@ def credit_loop(
 ) -> CreditLoop:
     """Describe a cycle of (channel, VL) as a credit loop, and find traffic for each of its dependencies.
 
-    ``replies`` and ``scope`` state which traffic is searched.  They must be those of the check that found the cycle.
+    ``replies`` and ``scope`` state which traffic is searched.  Both must have the values with which the check found the
+    cycle.
 
     Raises
     ------

@@ -20,7 +20,7 @@ def grid_coordinates(fabric: Fabric) -> Cells | None:
 
     Notes
     -----
-    Cost: that of :func:`routing.engines.torus_dimensions.directions`, plus O(C) for each dimension.
+    Cost: the cost of :func:`routing.engines.torus_dimensions.directions`, plus O(C) for each dimension.
     """
     found = directions(fabric)
     if found is None:

@@ -63,7 +63,7 @@ def place(fabric: Fabric) -> Layout:
 
     Notes
     -----
-    Cost: that of :func:`routing.trees.levels.tree_levels`, and that of a layout by igraph if no other kind fits.
+    Cost: the cost of :func:`routing.trees.levels.tree_levels`, and of a layout by igraph if no other kind fits.
     """
     if fabric.switches == 0:
         return Layout("graph", np.zeros((0, 2), np.int32))
@@ -141,9 +141,9 @@ def _switches_in_a_row(fabric: Fabric) -> int:
 def _pods(fabric: Fabric, level: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
     """Return the subtree to which each switch belongs, for each number of removed top levels: int64[N, S].
 
-    The last row has the connected components of the tree without its top level.  The row before has those of the tree
-    without its two top levels, and so on.  :func:`numpy.lexsort` needs this order, because its last key is the primary
-    one.
+    The last row has the connected components of the tree without its top level.  The row before has the components of
+    the tree without its two top levels, and so on.  :func:`numpy.lexsort` needs this order, because its last key is the
+    primary one.
     """
     src, dst = fabric.channels.src, fabric.channels.dst
     found = [np.arange(fabric.switches)]

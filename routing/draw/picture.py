@@ -116,7 +116,7 @@ class Picture:
         None if no cable carries traffic.
 
         If several channels have the highest utilisation, the channel of the switch with the lowest row number is taken.
-        If this switch has several such channels, the one with the lowest port number is taken.
+        If this switch has several such channels, the channel with the lowest port number is taken.
         """
         cables = self.cables
         if cables.load is None or not cables.load.any():
@@ -186,7 +186,7 @@ def picture_of(
 
     Notes
     -----
-    Cost: that of the layout (:func:`routing.draw.layout.place`), plus O(S L) for the load.
+    Cost: the cost of the layout (:func:`routing.draw.layout.place`), plus O(S L) for the load.
     """
     present = fabric if after_faults is None else after_faults
     rows = np.searchsorted(fabric.switch_guid, present.switch_guid)

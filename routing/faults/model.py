@@ -29,7 +29,7 @@ class FaultKind(enum.Enum):
     CA = "ca"
     """Loss of a CA or router with all its cables."""
     GROUP = "group"
-    """Joint failure of several ports and devices, such as those of a line card, a rack or a cable bundle."""
+    """Joint failure of several ports and devices, such as all ports of a line card or all devices in a rack."""
     DEGRADE = "degrade"
     """Degraded cable: fewer physical lanes or a lower speed."""
     SWAP = "swap"

@@ -126,7 +126,7 @@ class Selector:
     ports
         Port numbers.  An empty tuple means any port.
     roles
-        Roles such as "leaf" or "ca-facing".  The port must have all of them.
+        Roles such as "leaf" or "ca-facing".  The port must have all of these roles.
     speed
         Condition on the speed of the link; None: any speed.
     """

@@ -28,7 +28,7 @@ class DisjointPaths:
     Attributes
     ----------
     pairs
-        Ordered pairs of end ports on different switches.
+        Number of ordered pairs of end ports on different switches.
     two, three, four
         Share of the pairs with at least this many link-disjoint paths.  A pair has none if one of its paths does not
         arrive.
@@ -41,7 +41,7 @@ class DisjointPaths:
 
     @property
     def shares(self) -> tuple[float, float, float]:
-        """Shares of the pairs of switches with at least two, three and four link-disjoint paths."""
+        """Shares of the pairs of end ports with at least two, three and four link-disjoint paths."""
         return self.two, self.three, self.four
 
 

@@ -75,7 +75,7 @@ class Stretch:
     Attributes
     ----------
     mean, most
-        Mean and largest ratio of the number of channels of a path to that of a shortest path.
+        Mean and largest ratio of the number of channels of a path to the number of channels of a shortest path.
     more_mean, more_most
         Mean and largest number of channels that a path has more than a shortest path.
     """

@@ -127,8 +127,8 @@ class Effect:
     bisection_loss
         Share of the bisection traffic that is lost; None without tables, or if there was no traffic before.
     fresh_loss, fresh_bisection_loss
-        The same two losses, all-to-all and bisection, for tables that are computed from scratch.  None if not
-        requested, or if the engine failed.
+        Lost shares of all-to-all traffic and of bisection traffic with tables that are computed from scratch.  None if
+        not requested, or if the engine failed.
     parts
         Number of connected components of the switches.
     cut_off
