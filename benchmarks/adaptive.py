@@ -179,7 +179,7 @@ def conditions(cas: int, arbitration: Arbitration) -> None:
 def exchange() -> None:
     """Simulate and print the all-to-all exchange of 1000 CAs on a 10-ary 3-tree with 4x QDR links and one VL.
 
-    The figure can be compared with those of benchmarks.throughput for fixed tables.
+    The figure can be compared with the figures of benchmarks.throughput for fixed tables.
     """
     fabric = generate("kary-ntree", ["10,3"], speed="QDR")
     routing = ENGINES["updn"].route(fabric, EngineOptions(vls=1, effort=0.1))

@@ -32,9 +32,9 @@ from routing.topologies import generate
 
 SIDE, BUFFER = 8, 8
 WARM_UP, MEASURED = 5000, 20_000
-"""Cycles before the measurement, and of the measurement."""
+"""Number of cycles before the measurement, and number of cycles of the measurement."""
 LOADS = (0.01, 0.2, 0.4, 0.5, 0.55, 0.58, 0.6)
-"""Loads in packets for each cycle and CA.  At the last ones, the networks do not accept the whole load."""
+"""Loads in packets for each cycle and CA.  At the last of these loads, the networks do not accept the whole load."""
 SPEED_LOAD, RUNS = 0.2, 3
 """Load of the comparison of speeds, and number of runs of each program."""
 HEAD = (
@@ -80,8 +80,8 @@ class Result:
 def _step(ahead: int, odd: int) -> int:
     """Return the direction along a ring: 1, -1, or 0 if ``ahead``, the distance in ascending direction, is 0.
 
-    If both directions are equally long, even switches take the ascending direction, and odd ones the descending one.
-    BookSim2 chooses at random, which loads all links equally, too.
+    If both directions are equally long, even switches take the ascending direction, and odd switches the descending
+    direction.  BookSim2 chooses at random, which loads all links equally, too.
     """
     if ahead == 0:
         return 0

@@ -54,7 +54,7 @@ def names_of(ledger: Ledger) -> list[str]:
 
 
 def engines_of(ledger: Ledger) -> list[str]:
-    """Return the names of all engines in a ledger (the results by fabric and engine), those of OpenSM last."""
+    """Return the names of all engines in a ledger (the results by fabric and engine), the engines of OpenSM last."""
     found = dict.fromkeys(engine for results in ledger.values() for engine in results)
     return sorted(found, key=lambda name: name.startswith("OpenSM "))
 
@@ -185,7 +185,7 @@ def auto_table(ledger: Ledger) -> Iterator[str]:
 
 
 def better_than_auto(results: Mapping[str, Mapping[str, Any]]) -> dict[str, tuple[float, float]]:
-    """Return the engines whose certified tables are better than those of ``auto`` on a fabric.
+    """Return the engines whose certified tables are better than the tables of ``auto`` on a fabric.
 
     Tables are better if neither all-to-all nor bisection is lower, and one of them is higher by more than
     :data:`EQUAL`.  The values of the result are all-to-all and bisection relative to ``auto``.

@@ -7,8 +7,8 @@ this utilisation bounds the loss.  The columns with two values have the mean and
 
 - full: loss after a re-route with ``full``, in percent of the all-to-all rate without faults.
 - bound: least loss with any next hops for the broken entries.
-- with dependencies: the same, but only with next hops whose dependencies close no cycle with the allowed ones.  Each
-  next hop is tried alone, on the present SLs.
+- with dependencies: the bound with only those next hops whose dependencies close no cycle with the allowed
+  dependencies.  Each next hop is tried alone, on the present SLs.
 - no path: percentage of broken entries without a next hop.  Another entry has to change for these entries, and the
   bounds ignore their flow.
 

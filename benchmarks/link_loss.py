@@ -8,7 +8,7 @@ each fabric and engine.  Unless stated otherwise, a column has the mean and the 
 - fresh: loss with tables from scratch.
 - balanced, full: loss after the re-route.
 - over fresh, over cut: loss with ``balanced``, minus the loss in the column fresh or cut for the same link.
-- changed / broken: number of changed LFT entries for each broken one, first with ``balanced``, then with ``full``.
+- changed / broken: number of changed LFT entries for each broken entry, first with ``balanced``, then with ``full``.
 - ms, ms full: median CPU time of the re-route and its proof in ms, with ``balanced`` and with ``full``.
 
 Losses are in percent of the all-to-all rate without faults.
@@ -58,10 +58,11 @@ class Costs:
     link
         Row of each lost link.
     cut, balanced, full, fresh
-        Lost share of the all-to-all rate (0 to 1).  ``cut`` is a lower bound for any tables.  The other three are the
-        losses with each stability.  ``fresh`` is NaN for links that were not measured with tables from scratch.
+        Lost share of the all-to-all rate (0 to 1).  ``cut`` is a lower bound for any tables.  The other three
+        attributes are the losses with each stability.  ``fresh`` is NaN for links that were not measured with tables
+        from scratch.
     ratio, full_ratio
-        Number of changed LFT entries for each broken one, with ``balanced`` and with ``full``.
+        Number of changed LFT entries for each broken entry, with ``balanced`` and with ``full``.
     milliseconds, full_milliseconds
         CPU time of the re-route in ms, with ``balanced`` and with ``full``.
     """
@@ -94,7 +95,7 @@ def lost(before: Published, less: Fabric, engine: str, stability: Stability, ahe
     share
         Lost share of the all-to-all rate (0 to 1).
     ratio
-        Number of changed LFT entries for each broken one.
+        Number of changed LFT entries for each broken entry.
     took
         CPU time in ms.
     """

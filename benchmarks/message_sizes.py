@@ -1,6 +1,6 @@
 """Simulate messages of several sizes on a HyperX, where each CA has one LID for short paths and one for other paths.
 
-The experiment is that of PARX (J. Domke et al., SC 2019).  Each CA sends one message to its partner, another CA.  All
+The experiment follows PARX (J. Domke et al., SC 2019).  Each CA sends one message to its partner, another CA.  All
 messages go to the partners' base LIDs, or all go to their second LIDs.  The pattern determines the partners:
 
 - neighbours: all CAs of a switch send to the CAs of the next switch in its row.

@@ -32,9 +32,9 @@ Layer = npt.NDArray[np.int32]
 
 
 def central_in_hull(fabric: Fabric, owners: npt.NDArray[np.int64], hops: npt.NDArray[np.float64]) -> int:
-    """Return the most central switch of the convex subgraph of some switches.
+    """Return the most central switch of the convex subgraph of the switches ``owners``.
 
-    The convex subgraph has all switches on shortest paths between two of the switches.
+    This subgraph has all switches on shortest paths between two of these switches.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
 """Generate the seven fabrics of the Nue paper's throughput experiment (Domke, Hoefler, Matsuoka: HPDC 2016).
 
-Numbers of switches, links and terminals are those of the paper.  Two fabrics are reconstructions:
+The numbers of switches, links and terminals come from the paper.  Two fabrics are reconstructions:
 
 - The random fabric: the random seed of the paper is unknown.
 - Tsubame2.5: only the numbers of its parts are public (243 switches, 1407 terminals, 3384 links between switches).

@@ -185,7 +185,7 @@ def gave_up(name: str, reason: str) -> list[str]:
 
 
 def rows(fabric: Fabric, arguments: argparse.Namespace) -> Iterator[list[str]]:
-    """Yield the table rows of all engines: the engines of ibnue, and then those of OpenSM."""
+    """Yield the table rows of all engines: the engines of ibnue, followed by the engines of OpenSM."""
     for engine in arguments.ours:
         start = time.process_time()
         try:

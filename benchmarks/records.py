@@ -130,7 +130,7 @@ def differences(stored: Record, found: Record, tolerance: float) -> Iterator[str
     found
         The new record.
     tolerance
-        Share of the stored figure by which the new one may differ.
+        Share of the stored figure by which the new figure may differ.
     """
     before, after = _by_text(stored.output), _by_text(found.output)
     more = [[_by_text(lines) for lines in record.again] for record in (stored, found)]

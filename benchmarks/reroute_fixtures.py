@@ -2,7 +2,7 @@
 
 Each link between switches is lost alone.  The program prints the number of changed LFT entries, the CPU time, and the
 lost share of the all-to-all rate.  It lists the links after whose loss the re-route changed more than three entries for
-each broken one, or recomputed all tables.
+each broken entry, or recomputed all tables.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ New tables are written in rounds, so that old and new entries together never clo
 program prints the number of changes of tables by kind of update schedule:
 
 - any order: the entries can be written in any order.
-- acknowledged: there are several rounds.  Each begins when the switches have acknowledged the previous round.
+- acknowledged: there are several rounds.  Each round begins when the switches have acknowledged the previous round.
 - waits: before some round, packets must have left the fabric.
 - out of use: some entries are missing between two rounds.
 - at once: no safe rounds were found.  Changes in which SLs change are counted separately.

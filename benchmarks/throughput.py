@@ -1,12 +1,11 @@
 """Simulate the throughput experiment of the Nue paper: one all-to-all exchange of 2 KiB messages over 4x QDR links.
 
-The fabrics are those of benchmarks.published_fabrics.  OpenSM's tables, including SLs, come from a real OpenSM on
-ibsim.  Each figure is the mean throughput of a CA until the last message has arrived, as a share of its link.  So the
-slowest flow determines the figure, as for an application that waits for the exchange.  Every switch has virtual output
-queues, round-robin arbitration, and a buffer of 4 packets for each VL and input.  The speedup of a crossbar is the
-number of packets that an input can send at once.  If several speedups are given, a cell has a figure for each of them.
-After a deadlock, the share of delivered messages is printed.  A star marks tables that have a credit loop for some
-traffic.
+The fabrics come from benchmarks.published_fabrics.  OpenSM's tables, including SLs, come from a real OpenSM on ibsim.
+Each figure is the mean throughput of a CA until the last message has arrived, as a share of its link.  So the slowest
+flow determines the figure, as for an application that waits for the exchange.  Every switch has virtual output queues,
+round-robin arbitration, and a buffer of 4 packets for each VL and input.  The speedup of a crossbar is the number of
+packets that an input can send at once.  If several speedups are given, a cell has a figure for each of them.  After a
+deadlock, the share of delivered messages is printed.  A star marks tables that have a credit loop for some traffic.
 """
 
 from __future__ import annotations

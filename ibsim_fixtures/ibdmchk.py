@@ -97,8 +97,8 @@ def check(
     sls
         SL by (node GUID of the source, destination LID); None: all SLs are 0.
     sl2vl
-        16 VLs by (switch GUID, in-port, out-port).  None: the tables that OpenSM dumped are used, or VL = SL if it
-        dumped none.
+        16 VLs by (switch GUID, in-port, out-port).  None: the tables that OpenSM dumped are used, or VL = SL if OpenSM
+        dumped no tables.
     switches
         Whether to check the paths from and to switches as well.
     timeout

@@ -106,7 +106,7 @@ class Console:
 
     @property
     def warnings(self) -> list[str]:
-        """Return the warnings that ibsim has printed, without those that every change of the fabric causes."""
+        """Return the warnings that ibsim has printed, without the warnings that every change of the fabric causes."""
         return self._complaints(_HARMLESS_LATER)
 
     def _await_prompt(self, what: str, extra_seconds: float = 0.0) -> str:

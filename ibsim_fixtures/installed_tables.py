@@ -32,7 +32,7 @@ def installed_routing(lab: Lab, fabric: Fabric, engine: str | None = None) -> tu
     routing
         The tables in force.
     as_dumped
-        Whether the LFTs in the switches equal those in OpenSM's dump.
+        Whether the LFTs in the switches equal the LFTs in OpenSM's dump.
     """
     tables = lab.switch_lfts(fabric)
     lft = np.full((fabric.switches, len(fabric.lids)), NO_PORT, np.uint8)
@@ -51,8 +51,8 @@ def installed_routing(lab: Lab, fabric: Fabric, engine: str | None = None) -> tu
 
 
 def service_levels(lab: Lab, fabric: Fabric) -> npt.NDArray[np.uint8]:
-    """Query the SA for the SLs of all paths.  The result is uint8[L] if they depend only on the destination, otherwise
-    uint8[L, L].
+    """Query the SA for the SLs of all paths.  The result is uint8[L] if the SLs depend only on the destination,
+    otherwise uint8[L, L].
 
     Only base LIDs are queried.  The other LIDs of a port are assumed to have the SLs of its base LID.
     """

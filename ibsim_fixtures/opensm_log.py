@@ -151,7 +151,7 @@ class LogReader:
 
 
 def finished_sweep(events: list[Event], after: int, *, any_start: bool = False) -> Sweep | None:
-    """Return the first sweep that began after a position in the log and reached SUBNET UP.  None if there is none.
+    """Return the first sweep that began after a position in the log and reached SUBNET UP; None if no sweep has.
 
     A sweep that began earlier may have missed the latest changes of the fabric.
 
@@ -178,7 +178,7 @@ def finished_sweep(events: list[Event], after: int, *, any_start: bool = False) 
 
 
 def last_sweep(events: list[Event]) -> Sweep | None:
-    """Return the latest sweep that has reached SUBNET UP.  None if there is none."""
+    """Return the latest sweep that has reached SUBNET UP; None if no sweep has."""
     end = len(events)
     while end and events[end - 1].kind is not EventKind.SUBNET_UP:
         end -= 1

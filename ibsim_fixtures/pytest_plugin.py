@@ -58,8 +58,8 @@ def require_programs(config: pytest.Config, programs: Sequence[str] = ()) -> Non
 def ibsim_fabric(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[StartIbsim]:
     """Provide a function that starts ibsim: ``ibsim_fabric(fabric, **options)``.
 
-    ``fabric`` is a file, a :class:`~routing.fabric.Fabric`, or the name of a fixture fabric.  The options are those of
-    :class:`~ibsim_fixtures.ibsim.Ibsim`.  All programs that were started end with the test.
+    ``fabric`` is a file, a :class:`~routing.fabric.Fabric`, or the name of a fixture fabric.  The options are
+    parameters of :class:`~ibsim_fixtures.ibsim.Ibsim`.  All programs that were started end with the test.
     """
     require_programs(request.config)
     from ibsim_fixtures.ibsim import Ibsim  # noqa: PLC0415
@@ -72,8 +72,8 @@ def ibsim_fabric(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Sta
 def opensm(request: pytest.FixtureRequest) -> Iterator[StartOpenSM]:
     """Provide a function that starts OpenSM on an ibsim: ``opensm(ibsim, **options)``.
 
-    The options are those of :class:`~ibsim_fixtures.opensm.OpenSM`.  By default the function returns after SUBNET UP.
-    If the test fails, its report contains the end of OpenSM's log.
+    The options are parameters of :class:`~ibsim_fixtures.opensm.OpenSM`.  By default the function returns after SUBNET
+    UP. If the test fails, its report contains the end of OpenSM's log.
     """
     require_programs(request.config)
     from ibsim_fixtures.opensm import OpenSM  # noqa: PLC0415
@@ -91,7 +91,7 @@ def opensm(request: pytest.FixtureRequest) -> Iterator[StartOpenSM]:
 def lab(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[StartLab]:
     """Provide a function that starts ibsim and OpenSM: ``lab(fabric, **options)``.
 
-    The options are those of :class:`~ibsim_fixtures.lab.Lab`.
+    The options are parameters of :class:`~ibsim_fixtures.lab.Lab`.
     """
     require_programs(request.config)
     from ibsim_fixtures.lab import Lab  # noqa: PLC0415

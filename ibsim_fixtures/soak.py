@@ -71,8 +71,8 @@ class Outcome:
     as_cabled
         Whether ibnetdiscover finds exactly the cables that are left after the faults.
     as_dumped, as_planned
-        Whether the tables in force equal those in OpenSM's dump, and those that the plugin has saved (None: not
-        checked).
+        Whether the tables in force equal the tables in OpenSM's dump, and whether they equal the tables that the plugin
+        has saved (None: not checked).
     complete, certified, strength, scope
         Results of the proof of the tables in force.
     changed
@@ -318,7 +318,7 @@ class Soak:
         return [int(child) for task in tasks.iterdir() for child in (task / "children").read_text().split()]
 
     def _as_planned(self, fabric: Fabric, routing: Routing) -> bool:
-        """Return whether the tables in force equal those in the plugin's state file.
+        """Return whether the tables in force equal the tables in the plugin's state file.
 
         The plugin writes the file only after OpenSM has the tables.  So this method waits until the file belongs to the
         present fabric.

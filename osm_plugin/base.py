@@ -1,7 +1,7 @@
 """Determine the base of a change of tables: the forwarding tables now in the switches, and the SLs that senders use.
 
 A change replaces the base by new tables.  While switches are being written, packets meet old entries in some switches
-and new ones in others.
+and new entries in other switches.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ class Base:
     changed
         Number of known entries in the switches that differ from the new tables.
     sls
-        How the SLs in use are known: "published", if they are those of tables that this process has published; "state",
-        if they are those of other remembered tables; or "unknown".
+        How the SLs in use are known: "published" (from tables that this process has published), "state" (from other
+        remembered tables), or "unknown".
     cdg
         A channel dependency graph with all dependencies of packets that follow the old entries.  None means that the
         dependencies are unknown until the tables are traced.
@@ -111,9 +111,9 @@ def base_of(
         Forwarding tables in the switches, as OpenSM reported them.  None: OpenSM reported no tables, so every entry is
         unknown.
     remembered
-        Earlier tables.  Each comes with True if this process has published it, or with False if it was read from a
-        state file.  The first tables that match the entries in the switches determine the SLs in use.  The switches may
-        also have entries of the new tables, if these have equal SLs.  Another OpenSM has written such entries if it
+        Earlier tables, each with True if this process has published the tables, or with False if it has read them from
+        a state file.  The first tables that match the entries in the switches determine the SLs in use.  The switches
+        may also have entries of the new tables, if these have equal SLs.  Another OpenSM has written such entries if it
         ended before the last switch was written.
     left
         For the GUID of each switch that has left the fabric: the tables that this process had published before.  A
@@ -274,7 +274,7 @@ def _combined_sls(
     """Return the SLs that senders use after switches have returned.
 
     The end ports of a returned switch, and the senders to their LIDs, use the SLs of the tables that were in force when
-    the switch left.  All other SLs are those of the tables ``old``.
+    the switch left.  All other SLs come from the tables ``old``.
 
     Parameters
     ----------
@@ -288,13 +288,13 @@ def _combined_sls(
 
     Returns
     -------
-    The SL table.  None: the SLs of the tables depend on different things, or the SL2VL tables differ.
+    The SL table.  None: the SL tables have different forms, or the SL2VL tables differ.
     """
     form = old.service_levels.form
     if any(e.service_levels.form is not form or not np.array_equal(e.sl2vl, old.sl2vl) for _, e in returned):
         return None
     switch, by_lid = fabric.lids.switch, old.service_levels.by_lid
-    # With one SL per destination, the end ports of a returned switch may use other SLs than all others.
+    # With one SL per destination, the end ports of a returned switch may use other SLs than all other end ports.
     sl = np.tile(old.sl, (fabric.switches, 1)) if by_lid else old.sl.copy()
     for rows, earlier in returned:
         there = np.isin(switch, rows)

@@ -100,7 +100,7 @@ class PluginConfig:
         Settings of the classes of end ports by the name of the class, as :data:`routing.class_settings.SETTINGS` has
         them.
     engine
-        Engine options.  Those for all engines are under "", and those for one engine under its name.
+        Engine options.  Options for all engines are under "", and options for one engine under its name.
     """
 
     deadline: float = 10.0

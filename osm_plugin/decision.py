@@ -1,4 +1,4 @@
-"""Decide in a sweep how the worker gets new tables: from scratch or from earlier tables, and from which ones."""
+"""Decide in a sweep how the worker gets new tables: from scratch, or from which earlier tables."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def decide(
 def decide_pinned(fabric: Fabric, pinned: Published) -> Start:
     """Decide how to get tables for the fabric from the tables that the administrator has pinned.
 
-    The re-route gets no baseline, so it never changes entries of the pinned tables back to those of other tables.
+    The re-route gets no baseline, so it never changes entries of the pinned tables back to entries of other tables.
     """
     unchanged = pinned.fabric.digest == fabric.digest
     return Start(Decision.ROLL_BACK if unchanged else Decision.REPAIR_PINNED, pinned, stability=Stability.FULL)

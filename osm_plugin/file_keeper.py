@@ -28,7 +28,7 @@ _PR_SET_PDEATHSIG = 1
 MOST_SENT = 4
 """Maximum number of requests that are sent before an answer arrives.
 
-Further requests are queued.  A queued write is replaced by a newer one to the same file.
+Further requests are queued.  A queued write is replaced by a newer write to the same file.
 """
 
 Stamp = tuple[int, ...]
@@ -142,7 +142,7 @@ class FileKeeper:
 
     def _send(self) -> None:
         """Send queued requests, as long as fewer than :data:`MOST_SENT` sent requests have no answer yet.  Requests are
-        sent before earlier ones are answered, so that a request for one file does not wait for another file.
+        sent before earlier requests are answered, so that a request for one file does not wait for another file.
         """
         while self._tasks and len(self._sent) < MOST_SENT:
             task = self._tasks.popleft()
@@ -241,7 +241,7 @@ def _put(path: str, content: int) -> dict[str, Any]:
     report
         The values of ``stamp`` and ``problem`` for the :class:`Reply` that the worker receives.  On success, "stamp"
         has modification time, size and inode of the written file, and "problem" is "".  If the path exists, but is not
-        that of a regular file, nothing is written, "stamp" is None, and "problem" is the reason.
+        a regular file, nothing is written, "stamp" is None, and "problem" is the reason.
     """
     target = os.path.realpath(path)
     if os.path.lexists(target) and not stat.S_ISREG(os.stat(target).st_mode):  # noqa: PTH116

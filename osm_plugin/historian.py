@@ -54,7 +54,7 @@ class Pinned:
 
 
 class Historian:
-    """Stores proven tables, and loads the pinned ones.
+    """Stores proven tables, and loads the pinned tables.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ class Historian:
         self._unwritten = problem
 
     def pinned(self, config: PluginConfig, *, threads: int, timeout: float = RETRY_SECONDS) -> Pinned | None:
-        """Return the tables that are pinned now; None if none are.
+        """Return the tables that are pinned now; None if no tables are pinned.
 
         If the file system does not answer within ``timeout`` seconds, the tables that were pinned before are returned.
         """

@@ -55,7 +55,7 @@ def history_folder(state: Path) -> Path:
 
 
 def entries(folder: Path) -> list[Entry]:
-    """Return the stored tables in a folder, the oldest first.  If the folder does not exist, there are none."""
+    """Return the stored tables in a folder, the oldest first.  If the folder does not exist, the list is empty."""
     found: list[Entry] = []
     with suppress(OSError):
         names = [(path, _NAME.fullmatch(path.name)) for path in folder.iterdir()]
@@ -114,7 +114,7 @@ def store(folder: Path, kept: SavedTables, most: int) -> Path | None:
 
 
 def pinned_name(folder: Path) -> str | None:
-    """Return the name of the pinned file; None if none is pinned.
+    """Return the name of the pinned file; None if no file is pinned.
 
     Raises
     ------

@@ -35,7 +35,9 @@ def saved_folder(path: Path) -> Path:
 
 
 def read_saved(path: Path) -> PluginConfig | None:
-    """Return the configuration that was saved for a file; None if there is none, or if it cannot be used."""
+    """Return the configuration that was saved for a file; None if no configuration was saved, or if it cannot be
+    used.
+    """
     position = saved_folder(path) / SAVED
     try:
         table = json.loads(position.read_text(encoding="utf-8"))

@@ -4,8 +4,8 @@ At every switch, OpenSM's own multicast routing takes the first port with the fe
 lengths of the engine's paths, not shortest distances.  So OpenSM's choice could form loops.
 
 The paths of all switches towards one LID always form a tree.  So the tree towards a root switch is used for every
-group.  Branches without members are removed.  This tree must have no credit loop together with unicast packets.  If it
-has one, another tree without a credit loop is searched for.
+group.  Branches without members are removed.  If multicast packets on this tree could close a credit loop with unicast
+packets, another tree without a credit loop is searched for.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class MulticastChoice:
 def choose_tree(
     fabric: Fabric, routing: Routing, proof: Proof, roots: Sequence[int] = (), *, threads: int = 1
 ) -> MulticastChoice:
-    """Choose the tree for all multicast groups, preferably one that is proven together with unicast.
+    """Choose the tree for all multicast groups, preferably a tree that is proven together with unicast.
 
     The first choice is the tree of paths towards a root (:func:`multicast_tree`).  If multicast packets on this tree
     would close a credit loop with unicast packets on the VL of SL 0, other trees are tried.  If the administrator has
@@ -83,10 +83,10 @@ def multicast_tree(
 ) -> MulticastTree:
     """Return the tree of paths towards a root switch, for each connected component.
 
-    The root is the first switch of ``roots`` in the component.  Without one, there are two cases.  If the engine has an
-    order of switches (Up*/Down*), the root is its first switch.  Multicast packets then go up and down as unicast
-    packets do, and add no dependency that the order forbids.  Otherwise the root is the switch with the smallest
-    maximum hop count from all other switches.
+    The root is the first switch of ``roots`` in the component.  Without such a switch, there are two cases.  If the
+    engine has an order of switches (Up*/Down*), the root is its first switch.  Multicast packets then go up and down as
+    unicast packets do, and add no dependency that the order forbids.  Otherwise the root is the switch with the
+    smallest maximum hop count from all other switches.
 
     Parameters
     ----------

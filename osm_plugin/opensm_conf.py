@@ -47,7 +47,7 @@ class OpensmConf:
 
     @classmethod
     def of_settings(cls, found: Mapping[str, str]) -> OpensmConf:
-        """Return those of the settings, by name, that differ from OpenSM's defaults."""
+        """Return the settings, by name, that differ from OpenSM's defaults."""
         usual = {option.name: option.usual for option in OPTIONS}
         return cls(
             {key: value for key, value in found.items() if value not in _UNSET and not _same(value, usual.get(key, ""))}
@@ -86,11 +86,11 @@ class AcceptedOptions:
     Attributes
     ----------
     options
-        Engine options: those of the plugin's configuration, and additions from opensm.conf.
+        Engine options: options of the plugin's configuration, and additions from opensm.conf.
     optional_roots
         Whether ``root_guid_file`` comes from opensm.conf.  GUIDs in it that no switch has are then ignored.
     multicast_roots
-        GUIDs of preferred root switches for multicast.  The first one that exists is used.
+        GUIDs of preferred root switches for multicast.  The first switch that exists is used.
     lines
         Lines for the log, one for each option that is set but not applied.
     """

@@ -77,8 +77,8 @@ def port_classes(config: PluginConfig) -> PortClasses:
 
 
 def roots_there(options: EngineOptions, fabric: Fabric) -> EngineOptions:
-    """Replace the file of root switches by those switches in it that the fabric has.  If the fabric has none of them,
-    the engine chooses roots.
+    """Replace the file of root switches by the switches in this file that the fabric has.  If the fabric has none of
+    these switches, the engine chooses roots.
     """
     if options.root_guid_file is None:
         return options

@@ -91,7 +91,7 @@ class Classes:
     layer_vl
         int64[V], for each VL, the VL of the engine's tables whose traffic this VL carries; -1 for none.
     line
-        A line for the log; empty if the SLs are those of the engine's tables.
+        A line for the log; empty if paths use the SLs of the engine's tables.
     """
 
     routing: Routing

@@ -96,7 +96,7 @@ def route_or_reroute(engine: Engine, options: EngineOptions, fabric: Fabric, sta
 
 
 def _kept(engine: Engine, options: EngineOptions, fabric: Fabric, before: Published, start: Start) -> Plan:
-    """Return the tables in force, or rebalanced ones if ``start`` asks for rebalancing and the balance improves."""
+    """Return the tables in force, or rebalanced tables if ``start`` asks for rebalancing and the balance improves."""
     if start.decision is Decision.REBALANCE:
         better = _rebalanced(engine, options, before, start)
         if better is not None:
@@ -138,7 +138,7 @@ def _rebalanced(engine: Engine, options: EngineOptions, before: Published, start
             engine, options, before,
             most=start.moves, baseline=start.baseline, precomputed=start.precomputed,
         )  # fmt: skip
-    except Exception:  # A failed search for better tables must not lose the valid ones.
+    except Exception:  # A failed search for better tables must not lose the valid tables.
         traceback.print_exc()
         return None
     if made is None:

@@ -182,8 +182,8 @@ class Shadow:
 def analyse_tables(proof: Proof, *, own_sls: bool) -> tuple[Verdict, str]:
     """Return the verdict on tables in force, from a proof in which all paths use one VL.
 
-    Tables without a credit loop on one VL have none on several VLs either, whatever the SLs are.  ``own_sls`` is
-    whether the engine in force assigns SLs.  These SLs are unknown here.
+    Tables without a credit loop on one VL have no credit loop on several VLs either, whatever the SLs are.  ``own_sls``
+    is whether the engine in force assigns SLs.  These SLs are unknown here.
 
     Returns
     -------
@@ -218,7 +218,7 @@ def _share(share: float | None) -> str:
 def tables_in(memory: SharedMemory, message: Mapping[str, Any]) -> Tables | None:
     """Copy the fabric and the tables in force from the shared memory.
 
-    The result is None if the next sweep has begun to overwrite them.
+    The result is None if the next sweep has begun to overwrite these data.
     """
     sequence = int(message["sequence"])
     try:

@@ -268,7 +268,7 @@ def fabric_from_arrays(
     endport
         :data:`ENDPORT` [E], in any order.
     cable
-        :data:`CABLE` [K], sorted by device and port of the first end.  The first end is the one with the smaller device
+        :data:`CABLE` [K], sorted by device and port of the first end.  The first end is the end with the smaller device
         number or, if both ends are at one device, with the smaller port number.
     switches
         Number of switches S.

@@ -93,8 +93,8 @@ def stage_update(base: Base, after: SavedTables, *, wanted: bool, threads: int =
     """Return the change from the tables in the switches to the new tables; None if nothing changes.
 
     If ``wanted`` is true, an update schedule is searched for.  Unknown entries are treated as missing entries.  An
-    additional first round removes them from the switches.  Until that round, packets may have taken any path.  So all
-    packets have to leave the fabric before the second round.
+    additional first round removes these entries from the switches.  Until that round, packets may have taken any path.
+    So all packets have to leave the fabric before the second round.
 
     ``base`` has the tables in the switches, and ``after`` the new tables.
     """
@@ -148,7 +148,7 @@ def _find_schedule(base: Base, after: SavedTables, *, threads: int) -> tuple[Upd
     stages
         The update schedule; None if the search found none.
     replies
-        Whether the schedule is safe for replies as well, provided that both tables are.
+        Whether the schedule is safe for replies as well, provided that both tables are safe for replies.
     """
     known = None
     if base.cdg is not None and after.proof.cdg is not None:
@@ -163,11 +163,11 @@ def _find_schedule(base: Base, after: SavedTables, *, threads: int) -> tuple[Upd
 
 
 def checked_tables(base: Base) -> tuple[Routing, Routing, LostLids]:
-    """Return the old and new tables for the check of a change.  If the SLs in use are unknown, all their paths use one
-    VL.
+    """Return the old and new tables for the check of a change.  If the SLs in use are unknown, all paths of both tables
+    use one VL.
 
-    A credit loop on several VLs is also a loop of channels.  So paths without a credit loop on one VL have none on
-    several VLs, for any SLs and any SL2VL tables.
+    A credit loop on several VLs is also a loop of channels.  So paths without a credit loop on one VL have no credit
+    loop on several VLs, for any SLs and any SL2VL tables.
 
     Returns
     -------

@@ -241,7 +241,7 @@ _TABLE_FIGURES = (
 )
 
 _METRIC_NAMES = {"entries_broken": "broken", "entries_changed": "changed", "all_to_all_kept": "kept"}
-"""Names of metrics that are not the keys of the status file.  Rules for alarms depend on them."""
+"""Names of metrics that are not the keys of the status file.  Rules for alarms depend on these names."""
 
 
 def metrics(status: Mapping[str, Any]) -> str:

@@ -103,7 +103,7 @@ class SwitchChanges:
     def _scheduled(self, base: Base, new: SavedTables, config: PluginConfig) -> Change | None:
         """Return the change from the tables in the switches to the new tables, with its update schedule."""
         silent, self._silent = self._silent, base.silent(new.fabric)
-        # A switch that answered neither in this sweep nor in the last one may never answer.  Then the tables are
+        # A switch that answered neither in this sweep nor in the last sweep may never answer.  Then the tables are
         # written at once, so that other switches do not wait for this switch.
         too_unbalanced = bool(self._silent & silent)
         try:

@@ -111,7 +111,7 @@ def bisection_bound(fabric: Fabric) -> float | None:
     if not pairs:
         return None
     capacity = float(channels.capacity[half[channels.src] & ~half[channels.dst]].sum()) / pairs
-    # If a switch has at most half of all end ports, some half of the fabric has all end ports of this switch. Traffic
+    # If a switch has at most half of all end ports, some half of the fabric has all end ports of this switch.  Traffic
     # between these halves crosses the links of the switch.
     alone = (endports > 0) & (2 * endports <= len(rows))
     out = np.bincount(channels.src, weights=channels.capacity, minlength=fabric.switches)

@@ -64,7 +64,7 @@ def tree_order(fabric: Fabric, senders: npt.NDArray[np.float64] | None = None) -
     The order follows the levels from the top down, except for one leaf (the hub).  The hub comes first, and the
     switches above the hub follow from the bottom up.  A path that leads up and then down in the tree also leads up and
     then down in this order.  An exception are paths over two switches above the hub of which neither is above the
-    other. In return, all top switches reach each other through the hub.
+    other.  In return, all top switches reach each other through the hub.
 
     If many links are missing, such an order can have paths that are more than two hops longer than the shortest.  In
     this case, breadth-first orders are compared with it.

@@ -2,7 +2,7 @@
  *
  * A CA has an input queue for requests, an input queue for forwarded requests, and an output queue for each type of
  * message that it sends.  It takes a message from an input queue when the output queue has room for the message that
- * follows. A message that finds its input queue full stays in the buffer of its VC, and so do all packets behind it.
+ * follows.  A message that finds its input queue full stays in the buffer of its VC, and so do all packets behind it.
  * Replies are taken at once.  If message types share a VL, they can wait for each other in a cycle: a message-dependent
  * deadlock (Pinkston, section 13.3.2).
  *

@@ -264,7 +264,7 @@ static int32_t walk(const struct ibn_routes *routes, int32_t at, int32_t lid, in
 
 /* Return the rate of one flow, as a share of the reference rate.  The rate is the lowest of these values: the rates of
  * the flow's two end ports, and, for each channel on the flow's route, the capacity divided by the number of flows on
- * the channel. A flow that does not arrive has rate 0.
+ * the channel.  A flow that does not arrive has rate 0.
  *
  * count: [channels], number of flows on each channel.
  * path: [switches], scratch. */
