@@ -1,6 +1,7 @@
 """route, check, quality and diff, as a user meets them."""
 
 import json
+import shutil
 import signal
 
 import numpy as np
@@ -14,16 +15,23 @@ import routing.reroute.verify
 from routing.deadlock.proof import prove
 
 
-@pytest.fixture
-def torus(tmp_path):
-    assert run("fabric", "torus", "4x4", "-o", tmp_path / "torus.net").exit_code == 0
-    return tmp_path / "torus.net"
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A folder with a fabric and its tables, of which each test gets a copy."""
+    folder = tmp_path_factory.mktemp("made")
+    assert run("fabric", "torus", "4x4", "-o", folder / "torus.net").exit_code == 0
+    assert run("route", folder / "torus.net", "-o", folder / "updn").exit_code == 0
+    return folder
 
 
 @pytest.fixture
-def routed(torus, tmp_path):
-    assert run("route", torus, "-o", tmp_path / "updn").exit_code == 0
-    return tmp_path / "updn"
+def torus(made, tmp_path):
+    return shutil.copy(made / "torus.net", tmp_path / "torus.net")
+
+
+@pytest.fixture
+def routed(made, tmp_path):
+    return shutil.copytree(made / "updn", tmp_path / "updn")
 
 
 def test_route_writes_proven_tables(torus, tmp_path):
