@@ -79,6 +79,7 @@ class Growth:
     _forced: int = 0
     _joined: int = 0
     _misfits: list[tuple[int, int]] | None = None
+    _around: _Around | None = None
 
     @classmethod
     def of(cls, near: Neighbours, frame: Frame, chance: random.Random | None = None) -> Growth:
@@ -118,14 +119,29 @@ class Growth:
                 if self.box is None or self.box[axis][0] <= there <= self.box[axis][1]:
                     yield (*position[:axis], there, *position[axis + 1 :])
 
+    def _known_around(self) -> _Around:
+        """Return the positions around each position, which are computed once while the grid keeps its shape."""
+        shape: list[object] = [*self.labels, *self.length, self.box]
+        if self._around is None or self._around.shape != shape:
+            self._around = _Around(self, shape)
+        return self._around
+
     def fits(self, one: Position, other: Position) -> bool:
         """Return whether a link may join two positions of the grid."""
-        differing = _differing(one, other)
-        if len(differing) != 1:
-            return False
-        axis = differing[0]
-        gap = abs(one[axis] - other[axis])
-        return self.is_clique[axis] or gap == 1 or gap + 1 == self.length[axis]
+        return self.link_axis(one, other) >= 0
+
+    def link_axis(self, one: Position, other: Position) -> int:
+        """Return the dimension of a link between two positions.  Return -1 if no link of the grid joins them."""
+        found = -1
+        for axis, (here, there) in enumerate(zip(one, other, strict=True)):
+            if here != there:
+                if found >= 0:
+                    return -1
+                found = axis
+        if found < 0:
+            return -1
+        gap = abs(one[found] - other[found])
+        return found if self.is_clique[found] or gap == 1 or gap + 1 == self.length[found] else -1
 
     def misfits(self) -> list[tuple[int, int]]:
         """Return the pairs of linked switches whose positions do not fit, or of which one has no position."""
@@ -201,9 +217,10 @@ class Growth:
         """Return two values for a switch.  The first is the difference in cost between its second best and its best
         free position.  The second is the best position (None if there is none).
         """
+        around = self._known_around()
         placed = [self.position[other] for other in self.near[switch] if other in self.position]
         votes: Counter[Position] = Counter(
-            candidate for position in placed for candidate in self.around(position) if candidate not in self.at
+            candidate for position in placed for candidate in around[position] if candidate not in self.at
         )
         if not votes:
             return 0, None
@@ -211,13 +228,14 @@ class Growth:
         costs = []
         for candidate, fitting in votes.items():
             if fitting >= most - 1:
-                linked = sum(beside in self.at for beside in self.around(candidate))
+                linked = sum(map(self.at.__contains__, around[candidate]))
                 outside = self._is_outside(candidate)
                 costs.append((MISFIT * (len(placed) - fitting) + MISSING * (linked - fitting) + outside, candidate))
         costs.sort()
         if len(costs) > 1 and costs[1][0] - costs[0][0] < CLEAR:
+            squares = self._square_costs(switch)
             costs = sorted(
-                (cost + self._square_cost(switch, candidate) + self._border_cost(candidate), candidate)
+                (cost + self._square_cost(squares, candidate) + self._border_cost(candidate), candidate)
                 for cost, candidate in costs
             )
         if self.chance is not None:
@@ -233,29 +251,38 @@ class Growth:
         """
         return int(any(self.is_clique[axis] and here >= self.labels[axis] for axis, here in enumerate(candidate)))
 
-    def _square_cost(self, switch: int, candidate: Position) -> int:
-        """Return a cost for a position of a switch: the number of squares, weighted, that contradict this position.
+    def _square_costs(self, switch: int) -> list[tuple[Position, list[int]]]:
+        """Return the position of each placed neighbour of a switch, and the costs of a link from there to the switch.
 
-        A placed neighbour of the switch has other neighbours.  If such a neighbour lies in another dimension, it and
-        the switch are corners of a square.  If it lies in the same dimension, beyond the placed neighbour, there is no
-        such square.
+        The list of costs has one cost for each dimension in which the link may lead: the number of squares, weighted,
+        that contradict this dimension.  The placed neighbour has other neighbours.  If such a neighbour lies in another
+        dimension than the switch, it and the switch are corners of a square.  If it lies in the dimension of the
+        switch, beyond the placed neighbour, there is no such square.
         """
-        found = 0
-        for middle in self.near[switch]:
-            centre = self.position.get(middle)
-            if centre is None or not self.fits(centre, candidate):
+        near, position, dimensions = self.near, self.position, range(len(self.length))
+        found = []
+        for middle in near[switch]:
+            centre = position.get(middle)
+            if centre is None:
                 continue
-            axis = _differing(centre, candidate)[0]
-            for corner in self.near[middle]:
-                there = self.position.get(corner)
-                if there is None or not self.fits(centre, there):
-                    continue
-                squares = len(self.near[switch] & self.near[corner]) > 1
-                if _differing(centre, there)[0] != axis:
-                    found += 0 if squares else 1
-                elif not self.is_clique[axis]:
-                    found += MISFIT if squares else 0
+            with_square, without = [0] * len(dimensions), [0] * len(dimensions)
+            for corner in near[middle]:
+                there = position.get(corner)
+                axis = -1 if there is None else self.link_axis(centre, there)
+                if axis >= 0:
+                    (with_square if len(near[switch] & near[corner]) > 1 else without)[axis] += 1
+            total = sum(without)
+            costs = [total - without[a] + (0 if self.is_clique[a] else MISFIT * with_square[a]) for a in dimensions]
+            found.append((centre, costs))
         return found
+
+    def _square_cost(self, squares: list[tuple[Position, list[int]]], candidate: Position) -> int:
+        """Return the sum of the costs that squares give a candidate for the position of a switch.
+
+        ``squares`` is the result of :meth:`_square_costs` for the switch.
+        """
+        axes = ((self.link_axis(centre, candidate), costs) for centre, costs in squares)
+        return sum(costs[axis] for axis, costs in axes if axis >= 0)
 
     def _border_cost(self, candidate: Position) -> int:
         """Return a cost for a position beyond a border of the grid.  A position is beyond the border if the switches of
@@ -399,6 +426,26 @@ class Growth:
         for axis, length in enumerate(self.length):
             if length:
                 self.box[axis] = (0, length - 1)
+
+
+class _Around(dict[Position, tuple[Position, ...]]):
+    """Positions to which links may lead from each position that is asked for, in a grid of a given shape.
+
+    Parameters
+    ----------
+    grown
+        Coordinates whose method :meth:`Growth.around` yields the positions.
+    shape
+        Labels, lengths of rings and box of the coordinates.  The positions are valid while these do not change.
+    """
+
+    def __init__(self, grown: Growth, shape: list[object]) -> None:
+        super().__init__()
+        self.grown, self.shape = grown, shape
+
+    def __missing__(self, position: Position) -> tuple[Position, ...]:
+        found = self[position] = tuple(self.grown.around(position))
+        return found
 
 
 def _differing(one: Position, other: Position) -> list[int]:
