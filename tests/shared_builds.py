@@ -1,20 +1,29 @@
-"""Compile the plugin once for all processes of a run of pytest."""
+"""Compile libraries for tests once for all processes of a run of pytest."""
 
 import fcntl
 import os
 
-from osm_plugin.install import LIBRARY, install
+from osm_plugin.install import install
 
 
-def plugin_build(tmp_path_factory):
-    """Return the folder with ``libibnue.so`` for the installed OpenSM.  The first call compiles the library."""
+def built_once(tmp_path_factory, name, build):
+    """Return the folder ``name`` of a run of pytest, in which ``build(folder)`` has compiled something.
+
+    The first process of the run that needs the folder calls ``build``, and the other processes wait for its end.
+    """
     base = tmp_path_factory.getbasetemp()
     # Under pytest-xdist, each process has its own folder inside the folder of the run.
     base = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
-    folder = base / "plugin"
-    folder.mkdir(exist_ok=True)
-    with (base / "plugin.lock").open("w") as lock:
+    folder, complete = base / name, base / f"{name}.complete"
+    with (base / f"{name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (folder / LIBRARY).exists():
-            install(libdir=folder)
+        if not complete.exists():
+            folder.mkdir(exist_ok=True)
+            build(folder)
+            complete.touch()
     return folder
+
+
+def plugin_build(tmp_path_factory):
+    """Return the folder with ``libibnue.so`` for the installed OpenSM."""
+    return built_once(tmp_path_factory, "plugin", lambda folder: install(libdir=folder))

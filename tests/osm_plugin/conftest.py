@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 from plugin_lab import ample_timeouts
-from shared_builds import plugin_build
+from shared_builds import built_once, plugin_build
 
 import osm_plugin
 from ibsim_fixtures.lab import Lab
@@ -32,11 +32,15 @@ def plugin_folder(tmp_path_factory):
 @pytest.fixture(scope="session")
 def bad_plugin(tmp_path_factory):
     """libibnue.so whose worker does what IBNUE_TEST_FAULT says; IBNUE_TEST_REAL is where the real one is."""
-    folder = tmp_path_factory.mktemp("bad")
-    build = replace(python_build(), paths=(str(BAD), str(Path(osm_plugin.__file__).parents[1])))
-    include = (Path("/usr/include/infiniband"), Path("/usr/include"))
-    compile_shim(build, folder / LIBRARY, engines=["ibnue-updn", "ibnue-nue"], include=include, flags=("-O0", "-g0"))
-    return folder
+
+    def build(folder):
+        python = replace(python_build(), paths=(str(BAD), str(Path(osm_plugin.__file__).parents[1])))
+        include = (Path("/usr/include/infiniband"), Path("/usr/include"))
+        compile_shim(
+            python, folder / LIBRARY, engines=["ibnue-updn", "ibnue-nue"], include=include, flags=("-O0", "-g0")
+        )
+
+    return built_once(tmp_path_factory, "bad", build)
 
 
 @pytest.fixture(scope="session")

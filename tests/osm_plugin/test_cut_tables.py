@@ -5,6 +5,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from shared_builds import built_once
 
 from osm_plugin.build_shim import HERE
 
@@ -13,14 +14,16 @@ pytestmark = pytest.mark.lab  # the shim is compiled with OpenSM's headers
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory):
-    path = tmp_path_factory.mktemp("sweeps") / "sweeps"
     names = [f'-DIBNUE_{name}=""' for name in ("ENGINES", "PACKAGE", "PROTOCOL")]
     # Only the handler of events is linked, because the other functions need Python and OpenSM.
     command = ["cc", "-std=gnu11", "-pthread", "-ffunction-sections", "-fdata-sections", "-Wl,--gc-sections", *names]
-    command += [f"-I{HERE}", "-I/usr/include/infiniband", "-o", str(path)]
+    command += [f"-I{HERE}", "-I/usr/include/infiniband"]
     sources = [str(Path(__file__).with_name("report_sweeps.c")), str(HERE / "qos.c")]
-    subprocess.run([*command, *sources, "-losmcomp"], check=True)
-    return path
+
+    def build(folder):
+        subprocess.run([*command, "-o", folder / "sweeps", *sources, "-losmcomp"], check=True)
+
+    return built_once(tmp_path_factory, "sweeps", build) / "sweeps"
 
 
 def logged(program, sweeps):

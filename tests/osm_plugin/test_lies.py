@@ -10,6 +10,7 @@ import cffi
 import numpy as np
 import pytest
 from plugin_request import write_request
+from shared_builds import built_once
 
 from osm_plugin.answer import ANSWER, DEFERRED, SharedMemory, write_answer
 from osm_plugin.build_shim import HERE
@@ -31,12 +32,15 @@ HARMLESS = {"plan", "wait_from", "unused", "end", "certified"}
 
 @pytest.fixture(scope="module")
 def shim(tmp_path_factory):
-    library = tmp_path_factory.mktemp("take") / "take.so"
     sources = [str(HERE / name) for name in ("answer.c", "view.c", "delivery.c")]
     sources.append(str(Path(__file__).with_name("take_answer.c")))
     command = ["cc", "-std=gnu11", "-O2", "-g", "-shared", "-fPIC", "-pthread", "-fsanitize=undefined"]
     command += ["-fno-sanitize-recover=all", "-static-libubsan", f"-I{HERE}", "-I/usr/include/infiniband"]
-    subprocess.run([*command, "-o", str(library), *sources], check=True)
+
+    def build(folder):
+        subprocess.run([*command, "-o", str(folder / "take.so"), *sources], check=True)
+
+    library = built_once(tmp_path_factory, "take", build) / "take.so"
     ffi = cffi.FFI()
     ffi.cdef("""
         int take_answer(uint8_t *asked, uint64_t answer_at, uint64_t sequence, const uint8_t *memory, uint64_t size,

@@ -1,21 +1,35 @@
 """ibnue lab and ibnue plugin, with the OpenSM that is installed."""
 
 import json
+import shutil
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from command_runs import run
 from json_contract import assert_fits
+from shared_builds import plugin_build
 
 from ibsim_fixtures.processes import LabError
 from osm_plugin.config import read_config
+from osm_plugin.install import LIBRARY, InstalledPlugin
 from osm_plugin.options import port_classes
 from routing.class_settings import PortClass, Weight
 from routing.cli.command import Complaint, explain
 from routing.cli.lab_setup import class_tables
 from routing.port_classes import DEFAULT_WEIGHTS, PortClasses
 from routing.topologies import generate
+
+
+@pytest.fixture
+def compiled(tmp_path_factory, monkeypatch):
+    """Let labs copy a plugin that was compiled before.  The labs of ``test_endings.py`` compile their own."""
+
+    def copied(*, libdir, flags):
+        library = shutil.copy(plugin_build(tmp_path_factory) / LIBRARY, libdir)
+        return InstalledPlugin(library, "", (), {"LD_LIBRARY_PATH": str(libdir)})
+
+    monkeypatch.setattr("routing.cli.lab_setup.install", copied)
 
 
 @pytest.mark.parametrize("action", ["frobnicate", "unlink", "unlink sw0 one", "unlink sw0 1 2", "show me"])
@@ -63,6 +77,7 @@ def test_classes_have_no_effect_on_engines_of_opensm():
 
 
 @pytest.mark.lab
+@pytest.mark.usefixtures("compiled")
 def test_a_cable_is_pulled_and_the_tables_are_proven():
     result = run("lab", "torus:3x3", "--do", "unlink sw0.0 2", "--do", "relink sw0.0 2", "--json")
     assert result.exit_code == 0, result.output
@@ -95,6 +110,7 @@ def test_the_credit_loop_of_opensm_itself_is_found():
 
 
 @pytest.mark.lab
+@pytest.mark.usefixtures("compiled")
 def test_a_list_of_actions_ends_with_quit():
     result = run("lab", "ring:4", "--do", "show", "--do", "quit", "--do", "unlink sw0 2", "--json")
     assert result.exit_code == 0, result.output
@@ -102,6 +118,7 @@ def test_a_list_of_actions_ends_with_quit():
 
 
 @pytest.mark.lab
+@pytest.mark.usefixtures("compiled")
 @pytest.mark.parametrize(
     ("action", "problem"), [("unlink nobody", "nobody"), ("unlink sw0 1", "would cut off ca0.0, on which OpenSM runs")]
 )
@@ -166,6 +183,7 @@ def test_a_ledger_is_not_overwritten(tmp_path):
 
 
 @pytest.mark.lab
+@pytest.mark.usefixtures("compiled")
 def test_a_soak_has_a_line_and_an_entry_in_the_ledger_for_each_event(tmp_path):
     ledger = tmp_path / "ledger"
     result = run("lab", "torus:3x3", "-e", "nue", "--soak", "3", "--ledger", ledger)
@@ -196,6 +214,7 @@ def test_a_soak_of_opensms_own_engine_finds_its_loops():
 
 
 @pytest.mark.lab
+@pytest.mark.usefixtures("compiled")
 def test_rules_for_ports_are_set_after_every_sweep(tmp_path):
     (tmp_path / "rules.toml").write_text("[[rule]]\nrole = 'switch-facing'\nhoq_life = 9\n")
     rules = ["--policies", tmp_path / "rules.toml"]

@@ -11,7 +11,7 @@ from routing.simulate.scenario_schema import ORIGINS
 
 LONG = {
     ("request-grant-figures", None),
-    # The case "reserved buffers without speedup, 8 hotspots" has the same bounds of delay and throughput, at a higher load.
+    # The case "reserved buffers without speedup, 8 hotspots" has the same bounds of delay and throughput at more load.
     ("request-grant", "delay with and without 8 hotspots, reserved buffers, no speedup"),
 }
 CASES = [

@@ -62,8 +62,8 @@ def scheduler(port):
     return ["distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", port, "--no-dashboard", "--no-jupyter"]
 
 
-def worker(port, folder):
-    options = ["--nthreads", 1, "--nworkers", 1, "--no-dashboard", "--local-directory", folder]
+def worker(port, folder, *more, workers=1):
+    options = ["--nthreads", 1, "--nworkers", workers, "--no-dashboard", "--local-directory", folder, *more]
     return ["distributed.cli.dask_worker", f"tcp://127.0.0.1:{port}", *options]
 
 
@@ -74,7 +74,7 @@ def wait_for(folder, process=0, words=b"Scheduler at"):
 @pytest.fixture(scope="module")
 def address(tmp_path_factory):
     folder, port = tmp_path_factory.mktemp("dask"), free_port()
-    with processes(scheduler(port), worker(port, folder / "a"), worker(port, folder / "b"), folder=folder):
+    with processes(scheduler(port), worker(port, folder / "a", workers=2), folder=folder):
         wait_for(folder)
         yield f"dask://127.0.0.1:{port}"
 
@@ -156,7 +156,8 @@ def test_a_task_that_hangs_is_ended(plan, packer, crew, tmp_path):
 def test_a_scheduler_that_dies_leaves_what_was_done(plan, packer, tmp_path):
     made, port = plan(links="all"), free_port()
     pack = packer(made, "sweep_runners:slow", folder=tmp_path)
-    with processes(scheduler(port), worker(port, tmp_path / "w"), folder=tmp_path) as (head, _), Ledger(None) as ledger:
+    alone = worker(port, tmp_path / "w", "--no-nanny")
+    with processes(scheduler(port), alone, folder=tmp_path) as (head, _), Ledger(None) as ledger:
         wait_for(tmp_path)
         crew = Dask(f"tcp://127.0.0.1:{port}")
         try:
