@@ -89,7 +89,7 @@ KINDS = (
 LOST = "the tables do not deliver all pairs of end ports"
 """Reason for which incomplete tables count as refused.
 
-Incomplete tables carry less traffic, so their figures would seem better than those of complete tables.
+Incomplete tables carry less traffic, so their figures would seem better than the figures of complete tables.
 """
 LIMIT = 60
 """CPU seconds within which an engine must compute its tables of a large fabric.
@@ -343,8 +343,8 @@ def main(words: Sequence[str] | None = None) -> int:
         arguments.opensm = []
     ledger = read_ledger(arguments.json)
     with warnings.catch_warnings():
-        # Engines guess from missing links that cables are swapped, and warn of them.  Here the links are missing on
-        # purpose.
+        # Engines guess from missing links that cables are swapped, and warn of swapped cables.  Here the links are
+        # missing on purpose.
         warnings.simplefilter("ignore")
         measured(ledger, arguments)
     write_page(ledger, list(REFERENCE), list(LARGE), arguments.page)

@@ -2,8 +2,8 @@
 
 Nue routes each layer (VL) from an initial state: an escape tree and an initial order of the channels.  In the published
 algorithm, the escape tree is a breadth-first tree, and the channels have no initial order.  The root of the tree is the
-most central switch (by betweenness, weighted by end ports) of the layer's convex subgraph.  CPU seconds are those of
-the C kernel alone.
+most central switch (by betweenness, weighted by end ports) of the layer's convex subgraph.  CPU seconds count the C
+kernel alone.
 """
 
 from __future__ import annotations

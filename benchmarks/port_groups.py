@@ -5,8 +5,8 @@ queue for each output.  Port groups of the rule escape are measured with switche
 waits, and that have one queue for each VL of an input.
 
 Each CA sends to one other CA at full rate.  The throughput is the traffic that a CA receives from packet time 250 to
-1000, as a share of its link.  It is the mean over three random permutations.  Packets have 4 blocks of 64 bytes, and
-the buffer of each VL has room for 8 packets.
+1000, as a share of its link.  Each figure is the mean over three random permutations.  Packets have 4 blocks of 64
+bytes, and the buffer of each VL has room for 8 packets.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Records of benchmark runs: what a run printed, and how its figures differ from those of an earlier run."""
+"""Records of benchmark runs: what a run printed, and how its figures differ from the figures of an earlier run."""
 
 from __future__ import annotations
 

@@ -10,8 +10,8 @@ program prints the number of changes of tables by kind of update schedule:
 - at once: no safe rounds were found.  Changes in which SLs change are counted separately.
 
 The program also prints the largest number of entries that one change takes out of use, and the number of broken entries
-of this change.  Times are the median and the largest CPU time in ms, summed over all threads.  The options are those of
-the plugin's sweeps with 8 VLs.
+of this change.  Times are the median and the largest CPU time in ms, summed over all threads.  The engines have the
+options of the plugin's sweeps with 8 VLs.
 """
 
 from __future__ import annotations

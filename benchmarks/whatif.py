@@ -48,7 +48,7 @@ def row(name: str, engine: str, arguments: argparse.Namespace) -> str:
 
 
 def processor_seconds() -> float:
-    """Return the CPU seconds of this process and of those of its children that have ended."""
+    """Return the CPU seconds of this process and of its children that have ended."""
     children = resource.getrusage(resource.RUSAGE_CHILDREN)
     return time.process_time() + children.ru_utime + children.ru_stime
 

@@ -24,8 +24,8 @@ uint64_t ibnue_sl2vl_bytes(const struct ibnue_answer *answer)
     return ports ? answer->switches * ports * ports * 16 : 16;
 }
 
-/* Return whether a part of an answer with `bytes` bytes at offset `at` is valid.  It must be aligned, begin at `least`
- * or later, and end inside the memory of `size` bytes. */
+/* Return whether a part of an answer with `bytes` bytes at offset `at` is valid.  The part must be aligned, begin at
+ * `least` or later, and end inside the memory of `size` bytes. */
 static int inside(const struct ibnue_answer *answer, uint64_t least, uint64_t size, uint64_t at, uint64_t bytes)
 {
     return at % 8 == 0 && at >= least + sizeof(*answer) && at <= size && bytes <= size - at;

@@ -134,7 +134,7 @@ class Callbacks:
         return self._guarded(note, room, self._host.check_worker)
 
     def warning(self, note: Any, room: int) -> int:
-        """Store the next warning for the log in ``note``; return PENDING if there is none (``ibnue_host_warning``)."""
+        """Store the next warning for the log in ``note``; return PENDING without a warning (``ibnue_host_warning``)."""
         lines: list[str] = []
 
         def action() -> str:

@@ -192,7 +192,7 @@ def _stamp(about: os.stat_result) -> list[int]:
 
 
 def _inspect(path: str, stamp: list[int] | None) -> tuple[dict[str, Any], int | None]:
-    """Copy a file into memory, unless its modification time, size and inode equal those in ``stamp``.
+    """Copy a file into memory, unless its modification time, size and inode equal the values in ``stamp``.
 
     This function runs in the process that reads and writes files for the worker.
 

@@ -183,7 +183,7 @@ class Host:
         return self._answer is not None or not worker.computes(SILENT)
 
     def warning(self) -> str:
-        """Return the next warning about a problem that did not stop the engine; "" if there is none."""
+        """Return the next warning about a problem that did not stop the engine; "" if there is no further warning."""
         waiting = self._warnings or self._file.warnings
         return waiting.pop(0) if waiting else ""
 
@@ -193,7 +193,7 @@ class Host:
 
         Returns
         -------
-        The next line for the log, about the end of a worker or about its tables; "" if there is none.
+        The next line for the log, about the end of a worker or about its tables; "" if there is no line.
         """
         if self._worker is None:
             return ""
@@ -329,7 +329,7 @@ class Host:
         return self._require_worker()
 
     def _require_worker(self) -> WorkerProcess:
-        """Return the worker, or raise EnvironmentProblem if there is none."""
+        """Return the worker, or raise EnvironmentProblem if there is no worker."""
         if self._worker is None:
             raise EnvironmentProblem("there is no worker")
         return self._worker

@@ -53,7 +53,7 @@ class Installed:
     build
         Sources and headers from which the library was built.
     problems
-        Reasons why OpenSM or this package will refuse the library; empty if there are none.
+        Reasons why OpenSM or this package will refuse the library; empty if both can use it.
     """
 
     library: Path

@@ -34,7 +34,7 @@ class Job:
     multicast_roots
         GUIDs of preferred root switches for multicast.
     pinned
-        The tables that the administrator has pinned; None if there are none.
+        The tables that the administrator has pinned; None if no tables are pinned.
     start
         Decision on how to get the tables, and from which earlier tables.
     """

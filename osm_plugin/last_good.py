@@ -229,8 +229,8 @@ class LastGood:
         return {keys: known[keys] for keys in config.files if keys in known}
 
     def _instead_of(self, config: PluginConfig, *, ports: bool) -> PluginConfig | None:
-        """Return the last good configuration to use instead of ``config``; None if there is none, or if it equals
-        ``config``.
+        """Return the last good configuration to use instead of ``config``; None if no good configuration is known, or
+        if it equals ``config``.
 
         ``ports`` is whether the configuration is used for port rules only.
         """

@@ -78,7 +78,7 @@ static void service_swap(struct ibnue_engine *engine, struct ibnue_service *fres
     }
 }
 
-/* Return the tables that answer OpenSM's queries, NULL if there are none.  The tables stay valid until
+/* Return the tables that answer OpenSM's queries, NULL if the engine has no tables.  The tables stay valid until
  * ibnue_service_release, which must be called in either case. */
 const struct ibnue_service *ibnue_service_hold(struct ibnue_engine *engine)
 {

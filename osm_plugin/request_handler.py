@@ -360,8 +360,8 @@ class RequestHandler:
         return lines
 
     def _pinned(self, fabric: Fabric, config: PluginConfig) -> Pinned | None:
-        """Return the tables that the administrator has pinned; None if there are none, or if the pinned tables belong
-        to another subnet.
+        """Return the tables that the administrator has pinned; None if no tables are pinned, or if the pinned tables
+        belong to another subnet.
         """
         found = self._historian.pinned(config, threads=threads_of(config))
         self._reporter.send({"pinned": None if found is None else found.name})

@@ -58,7 +58,7 @@ def baseline_path(path: Path) -> Path:
 
 
 def write_state(path: Path, kept: SavedTables) -> None:
-    """Write a state file atomically.  It is a bundle with fabric, engine and options.
+    """Write a state file atomically.  A state file is a bundle with fabric, engine and options.
 
     ``kept`` are the tables, with their fabric and engine.
 

@@ -48,7 +48,9 @@ def transition_line(change: Change, *, threads: int = 2) -> str | None:
 
 
 def _assumed(change: Change) -> list[str]:
-    """Return the assumptions of the verdict that were not checked, in words.  The list is empty if there are none."""
+    """Return the assumptions of the verdict that were not checked, in words.  The list is empty if all assumptions were
+    checked.
+    """
     if change.base.sls == "state" and max(change.base.routing.vls, change.after.routing.vls) > 1:
         return ["if senders use the SLs of the state file"]
     return []

@@ -49,8 +49,8 @@ static void index_owners(struct view *view)
         own(view, view->endport[i].lid, view->endport[i].lmc, view->head->devices + i);
 }
 
-/* Return the index of the end port with a given port number on a device, GONE if there is none.  End ports are sorted
- * by device, then by port. */
+/* Return the index of the end port with a given port number on a device, GONE if there is no such end port.  End ports
+ * are sorted by device, then by port. */
 static uint32_t endport_at(const struct view *view, uint32_t device, uint8_t port)
 {
     uint32_t low = 0, high = view->head->endports;

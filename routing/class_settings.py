@@ -31,7 +31,7 @@ class PortClass(enum.IntEnum):
 
     @classmethod
     def of(cls, label: str) -> PortClass:
-        """Return the class with this label; raise OptionError if there is none."""
+        """Return the class with this label; raise OptionError if there is no such class."""
         for each in cls:
             if each.label == label:
                 return each

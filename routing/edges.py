@@ -38,7 +38,7 @@ class Edges:
         int32[C] each: the first channel that leaves the switch at the end of each channel, and the number of channels
         that leave that switch.
     count
-        Length of an array that is indexed by edge number.  It includes the unused numbers.
+        Length of an array that is indexed by edge number.  The length includes the unused numbers.
     """
 
     first: npt.NDArray[np.int32]

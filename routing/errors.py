@@ -61,7 +61,7 @@ class InputError(IbnueError, ValueError):
 
 
 class InputWarning(UserWarning):
-    """A file has unusual content but could still be read.  It is issued with :func:`warnings.warn`."""
+    """A file has unusual content but could still be read.  The warning is issued with :func:`warnings.warn`."""
 
 
 class ParseError(InputError):

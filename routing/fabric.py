@@ -89,8 +89,8 @@ class Channels:
 
     @cached_property
     def edges(self) -> Edges:
-        """Edge numbers of the channel dependency graph (CDG).  It can have an edge from each channel to each channel
-        that may follow it.
+        """Edge numbers of the channel dependency graph (CDG).  The CDG can have an edge from each channel to each
+        channel that may follow this channel.
         """
         return Edges.of(self.first, self.dst)
 
@@ -193,7 +193,7 @@ class Fabric:
     def link_capacity(self) -> npt.NDArray[np.float64]:
         """Data rate of each of the K links in Gb/s, float64[K].
 
-        It is link width x signalling rate x coding, where coding is 8b/10b up to 10 Gb/s and 64b/66b above.
+        The data rate is link width x signalling rate x coding, where coding is 8b/10b up to 10 Gb/s and 64b/66b above.
         """
         coding = np.where(self.link_speed <= 10.0, 0.8, 64.0 / 66.0)
         return np.asarray(self.link_width * self.link_speed * coding)

@@ -42,7 +42,7 @@ class LabState:
     kept
         All-to-all and bisection rates of an end port, divided by the rates in the previous state.
     returned
-        Whether the forwarding tables equal those of the first state.
+        Whether the forwarding tables equal the forwarding tables of the first state.
     ports
         The plugin's report on packet lifetimes of ports; None without ``--policies``.
     """

@@ -13,7 +13,7 @@ from routing.cli.plugin_state import check, remove, status
 from routing.engines import ENGINES, IN_OPENSM
 
 _SHOWN = 3
-"""Maximum number of warnings that are printed; the others are only counted."""
+"""Maximum number of warnings that are printed; further warnings are only counted."""
 
 
 @click.group()

@@ -103,7 +103,7 @@ def options_for(
     options: EngineOptions,
     is_given: Given = engine_options.is_given,
 ) -> EngineOptions:
-    """Return the engine options for a re-route.  Some of them come from the earlier tables.
+    """Return the engine options for a re-route.  Some options come from the earlier tables.
 
     Options that the user gave (for which ``is_given`` returns True) take precedence.  Without ``--first-vl``, the VLs
     below the first VL of the earlier tables stay unused.  Without ``--root`` and ``--root-guid-file``, the roots of the

@@ -230,7 +230,7 @@ def refuse_running_options() -> None:
 
 
 def planned(given: Mapping[str, Any], shard: str | None, timeout: float | None) -> Plan | None:
-    """Return the cases that the options or the specification file describe; None if there are none.
+    """Return the cases that the options or the specification file describe; None if no fabric is named.
 
     Raises
     ------

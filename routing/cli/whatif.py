@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 KINDS = ("link", "ca-link", "switch", "ca", "degrade", "swap", "group")
 NAMED = 3
-"""Maximum number of names that are printed; the others are only counted."""
+"""Maximum number of names that are printed; further names are only counted."""
 
 
 def all_or(text: str) -> int:
@@ -297,12 +297,12 @@ def percent(value: float | None) -> str:
 
 
 def names(every: Sequence[str]) -> str:
-    """Format a list of names as their number and the first few of them."""
+    """Format a list of names: the number of names, and the first few names."""
     return f"{len(every)}: {first_of(every)}" if every else ""
 
 
 def first_of(every: Sequence[str]) -> str:
-    """Format the first few names, and the number of the others."""
+    """Format the first few names, and the number of further names."""
     more = f" ... and {len(every) - NAMED} more" if len(every) > NAMED else ""
     return (", ".join(every[:NAMED]) or "nothing") + more
 

@@ -168,7 +168,7 @@ class PauseAnalysis:
     iterations
         All iterations, in order.
     cycle
-        A shortest cycle of pausing links, each depending on the next; empty if there is none.
+        A shortest cycle of pausing links, each depending on the next; empty if there is no cycle.
     flows
         The analysed flows.
     """
@@ -290,7 +290,9 @@ def _fair_rates(flows: Flows, capacity: tuple[Fraction, ...]) -> list[list[Fract
 
 
 def max_min(demands: Sequence[Fraction], room: Fraction) -> list[Fraction]:
-    """Return max-min fair shares of ``room``: no share exceeds its demand, and unused capacity goes to the others."""
+    """Return max-min fair shares of ``room``: no share exceeds its demand, and unused capacity goes to the other
+    demands.
+    """
     shares, left = [Fraction(0)] * len(demands), room
     for taken, number in enumerate(sorted(range(len(demands)), key=demands.__getitem__)):
         shares[number] = min(demands[number], left / (len(demands) - taken))
@@ -302,8 +304,8 @@ def _pause(flows: Flows, fair: Sequence[Sequence[Fraction]], rates: Sequence[Fra
     """Return the probability that each link pauses (stage 2 of an iteration); links that never pause are left out.
 
     ``fair`` has the max-min fair rates from stage 1, by flow and index in its path.  ``rates`` has the rate of each
-    flow on its last link.  If several links feed a link i, each of them gets the largest probability that is computed
-    for any of them.
+    flow on its last link.  If several links feed a link i, each of these links gets the largest probability that is
+    computed for any of these links.
     """
     position = [{link: at for at, link in enumerate(flow.links)} for flow in flows.flows]
     worst: dict[int, Fraction] = {}

@@ -113,7 +113,8 @@ def rounds_per_lid(waiting: MixedDependencies, base: Masks) -> UpdateSchedule | 
 def most_drained(mixture: Mixture, changes: Changes) -> int:
     """Return the number of entries that an update schedule may remove until their new entries are written.
 
-    It is 1 / :data:`DRAINED` of all entries, or the number of changed entries that lead nowhere, whichever is more.
+    The number is 1 / :data:`DRAINED` of all entries, or the number of changed entries that lead nowhere, whichever is
+    more.
     """
     broken = ~changes.old_was_routed & ~changes.removed
     return max(int(np.count_nonzero(broken)), mixture.before.size // DRAINED)

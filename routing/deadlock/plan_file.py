@@ -30,7 +30,8 @@ def plan_object(fabric: Fabric, old: Routing, new: Routing, transition: Transiti
     belongs to the Double Scheme, which drains traffic.  A step lists the LIDs to send to, the LIDs to drain, and the
     blocks to write before the step is complete.
 
-    Each block has the GUID and name of its switch, its number, and the ports of those of its 64 LIDs that change.
+    Each block has the GUID and name of its switch, its number, and the new port for each of its LIDs whose entry
+    changes.
     """
     plan: dict[str, Any] = {
         "schema": SCHEMA,

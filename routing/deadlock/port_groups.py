@@ -45,7 +45,7 @@ class GroupProof:
         The dependencies of all packets with a topological order, which proves that no deadlock is possible; None if the
         dependencies have a cycle.
     cycle
-        A shortest cycle of dependencies, as pairs (channel, VL); empty if there is none.
+        A shortest cycle of dependencies, as pairs (channel, VL); empty if there is no cycle.
     """
 
     trace: GroupTrace

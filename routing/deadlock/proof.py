@@ -38,9 +38,9 @@ class Proof:
         Whether the certificate covers replies, and whether it covers switch-to-switch traffic; None without
         certificate.
     credit_loop
-        A shortest loop of requests from or to CAs and routers; None if there is none.
+        A shortest loop of requests from or to CAs and routers; None if there is no such loop.
     reversible_loop
-        A shortest loop of these requests and their replies.  None if there is none, or without ``explain``.
+        A shortest loop of these requests and their replies.  None if there is no such loop, or without ``explain``.
     switch_loop
         A shortest loop that forms only with switch-to-switch traffic; the certificate then leaves out this traffic.
         None if the scope is "all", if there is no certificate, or without ``explain``.

@@ -84,8 +84,8 @@ def walk(fabric: Fabric, routing: Routing, sender: Sender, sl: int, lid: int) ->
 
 
 def senders_using(fabric: Fabric, routing: Routing, lid: int, switch: int) -> Iterator[int]:
-    """Yield the switches whose route to a LID leads through ``switch``: first ``switch`` itself, then the others by
-    their distance from ``switch``.
+    """Yield the switches whose route to a LID leads through ``switch``: first ``switch`` itself, then the other
+    switches by their distance from ``switch``.
 
     Cost: O(S) for each hop of distance that the caller consumes.
     """

@@ -69,7 +69,7 @@ class Transition:
     verdict
         "any-order": no mixture of the tables has a credit loop.  "ordered": some mixture has a credit loop, but each
         round of :attr:`plan` is free of loops.  "drained": no order was found, but each step of :attr:`drain` is free
-        of loops. "unsafe": none of these.
+        of loops. "unsafe": none of these cases applies.
     certificate
         Topological order, which proves that no mixture has a credit loop.  It is None if a mixture has a credit loop.
         If the verdict is not "any-order", the certificate may cover less traffic than required.
@@ -160,7 +160,7 @@ def prove_transition(
     Parameters
     ----------
     fabric, old, new
-        A fabric, and tables in its rows and columns.  The old tables are those in the switches: entries with
+        A fabric, and tables in its rows and columns.  The old tables are the tables in the switches: entries with
         unconnected ports drop packets, and entries for LIDs that no port has any more still carry traffic
         (:func:`routing.reroute.installed.installed` returns such tables).
     lost

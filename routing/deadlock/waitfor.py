@@ -37,7 +37,7 @@ class Knot:
     members
         Vertices, ascending.
     movable
-        Members that can move now, ascending.  The knot is a deadlock only if there are none.
+        Members that can move now, ascending.  The knot is a deadlock only if there are no such members.
     """
 
     members: tuple[int, ...]

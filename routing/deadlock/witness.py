@@ -33,7 +33,7 @@ class Traffic:
     reply
         Whether the packets are replies to requests in the other direction; they use the SL of these requests.
     gone
-        Whether no port has the receiver's LID any more.  Then the label is that of its last owner, "" if unknown.
+        Whether no port has the receiver's LID any more.  Then the label names the last owner of the LID, "" if unknown.
     """
 
     source: str
@@ -272,7 +272,7 @@ def _traffic_to(
 ) -> Iterator[Traffic]:
     """Yield traffic to one LID that uses the virtual channel ``here`` and then ``following``.
 
-    The other arguments are those of :func:`_candidates`.
+    :func:`_candidates` describes the other arguments.
     """
     lids, first = fabric.lids, int(fabric.channels.src[here[0]])
     able = _able(fabric, routing, lid, here[1], reply=reply)

@@ -96,7 +96,7 @@ class Picture:
     loop
         Row of each cable on a credit loop, and its direction (0: from the first end), in the order of the loop.
     loop_lines
-        The credit loop in words.  Empty if there is none.
+        The credit loop in words.  Empty without a credit loop.
     colouring
         Values that the lines show instead of the load, or None.
     """
@@ -209,7 +209,7 @@ def _keys(fabric: Fabric, rows: npt.NDArray[np.int64] | None = None) -> npt.NDAr
     """Return both ends of each cable between switches, int64[N, 4]: switch, port, switch, port.
 
     The end at the switch with the lower number comes first.  ``rows`` maps the row numbers of the switches in
-    ``fabric`` to those in the result; None: the numbers are unchanged.
+    ``fabric`` to row numbers in the result; None: the numbers are unchanged.
     """
     channels = fabric.channels
     one = np.flatnonzero(channels.reverse > np.arange(len(channels)))

@@ -41,7 +41,7 @@ def link_faults(
 def every_link(fabric: Fabric, *, cas: bool = False) -> list[Fault]:
     """Return one fault for the loss of each cable between two different switches, in the order of the fabric's cables.
 
-    With ``cas``, all other cables are included, such as those of CAs.
+    With ``cas``, all other cables are included, such as the cables of CAs.
 
     Notes
     -----

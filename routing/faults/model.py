@@ -72,7 +72,7 @@ def node_guids(fabric: Fabric) -> npt.NDArray[np.uint64]:
 
 
 def device_of(fabric: Fabric, guid: int) -> int:
-    """Return the number of the device with a given node GUID, or -1 if there is none.
+    """Return the number of the device with a given node GUID, or -1 if there is no such device.
 
     Notes
     -----

@@ -72,7 +72,7 @@ def read_fabric(path: str | Path, *, lmc: int = 0, guid2lid: str | Path | None =
         LMC (0 to 7) of the end ports for which the file states no LID.  For formats that have base LIDs only, such as
         ``opensm-subnet.lst``, it is the LMC of all end ports.
     guid2lid
-        OpenSM's LID file, or None.  Its LIDs take precedence over those of the fabric file.
+        OpenSM's LID file, or None.  Its LIDs take precedence over the LIDs in the fabric file.
 
     Raises
     ------

@@ -48,8 +48,8 @@ _ITS_OWN = re.compile(r"^(?:# Topology file: generated on |switchguid=0x[0-9a-f]
 def is_ibnetdiscover(text: str) -> bool:
     """Return whether a text is output of ibnetdiscover.
 
-    Node records with tabs occur only there.  Without tabs, such records look like those of ibsim net files.  In this
-    case the text is recognised by the first line that ibnetdiscover prints, or by its format of a switch's GUID.
+    Node records with tabs occur only there.  Without tabs, such records look like the records of ibsim net files.  In
+    this case the text is recognised by the first line that ibnetdiscover prints, or by its format of a switch's GUID.
     """
     if _SIGNATURE.search(text) is not None:
         return True

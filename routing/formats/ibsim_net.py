@@ -1,8 +1,7 @@
 """Read net files, the description of fabrics for the InfiniBand simulator ibsim.
 
-Grammar and results are those of ibsim 0.10 to 0.12.  If a GUID is not stated, it gets the number that ibsim would
-assign.  A link has the best width and speed that both ends support.  A node name is the node description that OpenSM
-would see.
+Grammar and results agree with ibsim 0.10 to 0.12.  A GUID that is not stated gets the number that ibsim would assign.
+A link has the best width and speed that both ends support.  A node name is the node description that OpenSM would see.
 
 Three things differ on purpose:
 - A line that ibsim silently skips is an error.  Examples are a misspelt directive, or a header after a record without

@@ -44,7 +44,7 @@ def is_ndt(text: str) -> bool:
 
 
 def _header_of(text: str) -> tuple[str, list[str], int] | None:
-    """Return the delimiter, the columns without punctuation, and the line of the header; None if there is none."""
+    """Return the delimiter, the columns without punctuation, and the line of the header; None if there is no header."""
     number, line = next((pair for pair in lines_of(text[: 4 * _MAX_LINE]) if pair[1].strip()), (0, ""))
     for delimiter in ",;\t":
         names = [re.sub(r"[^a-z]", "", cell.lower().removeprefix("#fields:")) for cell in line.split(delimiter)]
@@ -56,7 +56,7 @@ def _header_of(text: str) -> tuple[str, list[str], int] | None:
 def parse_ndt(text: str, path: str | Path, *, lmc: int = 0) -> Fabric:
     """Parse a cabling plan, and return the fabric in it.
 
-    Three kinds of devices are CAs: devices with one cable at port 1 or 2, devices whose names end like those of HCAs
+    Three kinds of devices are CAs: devices with one cable at port 1 or 2, devices whose names end like names of HCAs
     (``mlx5_0``, ``HCA-1``, ``ibp11s0``), and ports with such names.  Each such port name is a separate CA.  All other
     devices are switches.  Leaf switches of a chassis (``Blade 3_Port 1/20``) are separate devices.  Names are compared
     without regard to case.

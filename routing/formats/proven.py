@@ -47,5 +47,5 @@ class Proven(Protocol):
 
     @property
     def certificate(self) -> Order | None:
-        """The certificate of freedom from credit loops, or None if there is none."""
+        """The certificate of freedom from credit loops, or None if the tables have no certificate."""
         ...

@@ -173,5 +173,5 @@ def fabric_file(folder: str | Path) -> Path:
 
 
 def first_of(folder: Path, names: Sequence[str]) -> Path | None:
-    """Return the first file of a folder that has one of the names; None if there is none."""
+    """Return the first file of a folder that has one of the names; None if there is no such file."""
     return next((folder / name for name in names if (folder / name).exists()), None)

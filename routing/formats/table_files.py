@@ -135,7 +135,7 @@ FORMATS: Mapping[str, TableFormat] = MappingProxyType(
 
 ALWAYS = ("bundle", "lfts", "guid2lid")
 AUTO_BYTES = 1 << 26
-"""Maximum estimated size in bytes of a file that is written by default, besides those in :data:`ALWAYS`."""
+"""Maximum estimated size in bytes of a file that is written by default, besides the files in :data:`ALWAYS`."""
 
 
 def write_tables(

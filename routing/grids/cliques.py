@@ -72,7 +72,7 @@ class _Rows:
     Attributes
     ----------
     link
-        uint8[N, size], bundle from each switch to each coordinate of its row, 255 if there is none.
+        uint8[N, size], bundle from each switch to each coordinate of its row, 255 if there is no bundle.
     row
         int64[N], the row of each switch.
     there

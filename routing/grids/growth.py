@@ -215,7 +215,7 @@ class Growth:
 
     def _best(self, switch: int) -> tuple[int, Position | None]:
         """Return two values for a switch.  The first is the difference in cost between its second best and its best
-        free position.  The second is the best position (None if there is none).
+        free position.  The second is the best position (None if no position is free).
         """
         around = self._known_around()
         placed = [self.position[other] for other in self.near[switch] if other in self.position]

@@ -66,7 +66,7 @@ def dimension_order(grid: Grid, fabric: Fabric, bundles: LinkBundles) -> list[in
 
 
 def _mean_inverse_capacity(grid: Grid, axis: int, fabric: Fabric, bundles: LinkBundles) -> float:
-    """Return the mean inverse capacity of the bundles of a dimension; 1 if there are none."""
+    """Return the mean inverse capacity of the bundles of a dimension; 1 if there are no bundles."""
     row = np.full(fabric.switches, -1)
     row[grid.switches] = np.arange(len(grid.switches))
     src = np.repeat(np.arange(fabric.switches), np.diff(bundles.first))

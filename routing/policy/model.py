@@ -116,7 +116,7 @@ class Speed:
 
 @dataclass(frozen=True)
 class Selector:
-    """Conditions by which a rule selects ports.  A port must meet all of them.
+    """Conditions by which a rule selects ports.  A port must meet all conditions.
 
     Attributes
     ----------

@@ -317,7 +317,9 @@ def tier_loads(fabric: Fabric, loads: npt.NDArray[np.float64]) -> tuple[TierLoad
 
 
 def _levels(fabric: Fabric) -> npt.NDArray[np.int64]:
-    """Return the distance in channels to the nearest switch with end ports, int64[S]; -1 if there is none."""
+    """Return the distance in channels to the nearest switch with end ports, int64[S]; -1 if no such switch is
+    connected.
+    """
     channels = fabric.channels
     level = np.where(fabric.senders_at > 0, 0, -1).astype(np.int64)
     for depth in range(fabric.switches):

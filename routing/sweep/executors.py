@@ -151,7 +151,7 @@ class Processes(Workers):
         return True
 
     def restart(self) -> None:
-        """Replace all processes by new ones, after one of them has died.
+        """Replace all processes by new processes, after a process has died.
 
         Raises
         ------

@@ -6,7 +6,7 @@ link, at both switches.  CAs take the first ports of a switch.  Then each slot t
 of slots.  So equal directions have equal port numbers on all switches.  Dimension-order engines rely on this.  A slot
 that a switch at the border does not use is an empty port.
 
-GUIDs are those that ibsim assigns by default.  CAs start at 0x100000, and a CA with n ports takes n + 1 GUIDs.
+GUIDs equal the GUIDs that ibsim assigns by default.  CAs start at 0x100000, and a CA with n ports takes n + 1 GUIDs.
 Switches start at 0x200000.
 """
 

@@ -95,7 +95,7 @@ class _Comparison:
     ends
         int32[E], the switches with senders.
     shortest
-        float64[E, E], hops of a shortest path between two ends, 0 if there is none.
+        float64[E, E], hops of a shortest path between two ends, 0 if there is no path.
     weight
         float64[E, E], flow between two ends, 0 if there is no path.
     """

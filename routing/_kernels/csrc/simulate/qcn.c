@@ -134,8 +134,8 @@ static void lower(ibn_sim *sim, ibn_attached *self, int32_t f, int64_t feedback)
     restart(sim, self, f);
 }
 
-/* Raise the rate of a flow, because a cycle of its byte counter or timer has ended.  If the rate is close to that of
- * the link, the rate is no longer limited. */
+/* Raise the rate of a flow, because a cycle of its byte counter or timer has ended.  If the new rate is close to the
+ * rate of the link, the flow is no longer limited. */
 static void raise(const qcn *state, limiter *one)
 {
     int32_t both = one->by_bytes < one->by_time ? one->by_bytes : one->by_time;

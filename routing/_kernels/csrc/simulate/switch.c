@@ -120,8 +120,8 @@ void ibn_simulate_got(ibn_sim *sim, int32_t p)
     got(sim, p);
 }
 
-/* Let a CA take packet p out of its buffer.  The credits reach the switch after the delay of the wire, like
- * those of any channel.  With pauses there are no credits to return, and the buffer of a CA never fills up. */
+/* Let a CA take packet p out of its buffer.  The credits reach the switch after the delay of the wire, as on any other
+ * channel.  With pauses there are no credits to return, and the buffer of a CA never fills up. */
 static inline void take(ibn_sim *sim, int32_t p)
 {
     const ibn_packet *packet = &sim->packet[p];

@@ -122,7 +122,7 @@ static int prepare(balance_t *balance)
  * load: double [C], output: flow on each channel.
  * worst: double [passes + 1], output: the highest utilisation after each pass.
  *
- * Trees and loads are those of the best pass.  Returns 0, or 1 if memory is exhausted. */
+ * Trees and loads are the result of the best pass.  Returns 0, or 1 if memory is exhausted. */
 int ibn_trees_balance(const ibn_network *network, const ibn_targets *targets, const ibn_balance_options *options,
                       uint8_t *next, double *load, double *worst)
 {

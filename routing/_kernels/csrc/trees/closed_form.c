@@ -137,7 +137,7 @@ static uint8_t port_up(const cf_state *x, int32_t v, int32_t t, int32_t k, const
 /* Find for each top switch u a substitute other[u], for use where switch v does not reach top switch u.
  *
  * If switch v reaches n top switches, the substitute is number r mod n of these top switches, where r is the rank of u.
- * It is -1 if v reaches no top switch. */
+ * The substitute is -1 if v reaches no top switch. */
 static void find_others(const cf_state *x, int32_t v, int32_t *other, int32_t *own)
 {
     const uint8_t *row = x->to_top + (size_t)v * x->tops;

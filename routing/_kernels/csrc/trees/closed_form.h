@@ -16,8 +16,8 @@ typedef struct {
     const uint8_t *bundle_size;
     const uint8_t *bundle_rank; /* [C], index of each channel within its bundle */
     const int32_t *level; /* [S], level of each switch: the number of tiers below the switch; leaves have level 0 */
-    /* [S], position of each switch in a switch order; paths that lead up and then down in the levels also do so in this
-     * order */
+    /* [S], position of each switch in a switch order; paths that lead up and then down in the levels also lead up and
+     * then down in this order */
     const int32_t *position;
     const int32_t *component; /* [S], number of the connected part to which each switch belongs */
     /* [C], inverse capacity of each channel; the utilisation is load times inverse_capacity */

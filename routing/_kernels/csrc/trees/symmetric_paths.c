@@ -120,8 +120,8 @@ static double cost_of(const job_t *job, int32_t c, int32_t to, int32_t back)
     return cost;
 }
 
-/* Return the channel with which the cheapest shortest path begins, or -1 if there is none.  With `mirrored`, only paths
- * are considered whose reverse can be the reply path. */
+/* Return the channel with which the cheapest shortest path begins, or -1 if there is no such channel.  With `mirrored`,
+ * only paths are considered whose reverse can be the reply path. */
 static int32_t cheapest(const job_t *job, int32_t from, int32_t to, int mirrored)
 {
     const uint16_t *distance = job->distance + (int64_t)to * job->switches;
@@ -241,7 +241,7 @@ static int run(job_t *job, int64_t *starts, uint8_t *best, double *load, double 
  * worst: output: highest utilisation of a channel.
  * reverse: int32 [C], channel of the same link in the opposite direction; no two channels may be parallel.
  *
- * The result is that of the best pass.  Returns 0, or 1 if memory is exhausted. */
+ * The result comes from the best pass.  Returns 0, or 1 if memory is exhausted. */
 int ibn_trees_symmetric_paths(int32_t switches, const int32_t *first, const int32_t *dst, const int32_t *reverse,
                               const double *inverse_capacity, const double *sources, int32_t passes, uint64_t seed,
                               uint8_t *next, double *load, double *worst)

@@ -11,7 +11,7 @@
 
 #include "trees/internal/load_account.h"
 
-/* Compute for every switch the cost of the cheapest path that leads down only, or INFINITY if there is none. */
+/* Compute for every switch the cost of the cheapest path that leads down only, or INFINITY if there is no such path. */
 static void survey_down(const job_t *job, load_account *account, const int32_t *sequence, const int32_t *position,
                         int32_t root)
 {
