@@ -216,8 +216,8 @@ class Soak:
     most
         Largest number of faults at the same time.
     fresh
-        Function that computes tables from scratch.  After each event, their rates are measured in addition to the rates
-        of the tables in force.  With None, only the tables in force are measured.
+        Function that computes tables from scratch.  After each event, the rates of these tables are measured in
+        addition to the rates of the tables in force.  With None, only the tables in force are measured.
     """
 
     def __init__(

@@ -60,7 +60,7 @@ class Callbacks:
     def send(self, engine: Any, sequence: int, note: Any, room: int) -> int:
         """Notify the worker of a request in the shared memory (``ibnue_host_send``).
 
-        Return TOKEN, REPLACED if the worker has ended and another one is started, or FAILED.
+        Return TOKEN, REPLACED if the worker has ended and another worker is started, or FAILED.
 
         ``sequence`` is the number of the request, and ``engine`` the engine that computes the tables.
         """

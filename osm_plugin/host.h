@@ -4,7 +4,7 @@
  * most `room` bytes, including the final 0.  Some functions have further return values:
  * - ibnue_host_wait: 0x1b0f if there is no answer after `milliseconds`, but the deadline has not passed.  0x1b10 if
  *   the deadline has passed, but the worker still computes.
- * - ibnue_host_send, ibnue_host_wait: 0x1b11 if the worker has ended or stalled, and another one is started.
+ * - ibnue_host_send, ibnue_host_wait: 0x1b11 if the worker has ended or stalled, and another worker is started.
  * - ibnue_host_awaited: 0x1b0e if OpenSM should sweep again.  This is the case if the worker has a message, has stopped
  *   computing, or has finished its pause before the next rebalancing.  0x1b0f if such a sweep may be needed later.  Any
  *   other value if no such sweep is expected.

@@ -310,7 +310,7 @@ class Host:
             self._shadow.send(message)
         except ConnectionError:
             # The worker has closed its end of the connection, so it has ended since :meth:`shadow` looked, or is of no
-            # use any more.  The next call of that method reports how the worker ended, and starts another one.
+            # use any more.  The next call of that method reports how the worker ended, and starts another worker.
             self._shadow.process.kill()
         except OSError as problem:
             raise RoutingError(f"the shadow engine's worker accepts no message: {problem.strerror}") from None
@@ -335,7 +335,7 @@ class Host:
         return self._worker
 
     def _replace(self) -> None:
-        """End the worker, if there is one, and start another one."""
+        """End the worker, if there is one, and start another worker."""
         self._end_worker()
         self._asked_for = self._answer = None
         self._worker = self._start("worker")

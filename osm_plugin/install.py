@@ -22,7 +22,7 @@ LIBRARY = f"lib{PLUGIN}.so"
 SECOND = "updn"
 """Engine that OpenSM tries if the first one fails."""
 FOR_ONE_RUN = ("-O1", "-g0")
-"""Compiler options for a library that is used once, as in a lab.  They halve the time of the build."""
+"""Compiler options for a library that is used once, as in a lab.  These options halve the time of the build."""
 _REGISTERS = "osm_register_external_routing_engine"
 
 # The header files that a build needs, each with the Debian package that contains it.

@@ -112,7 +112,8 @@ def _check_vls(wanted: int | str, snapshot: Snapshot) -> None:
 
 
 def admit_to_opensm(tables: VerifiedTables, snapshot: Snapshot, config: PluginConfig) -> VerifiedTables:
-    """Check that tables may be given to OpenSM.  They need a certificate, unless the configuration allows credit loops.
+    """Check that tables may be given to OpenSM.  Tables need a certificate, unless the configuration allows credit
+    loops.
 
     ``snapshot`` is the request, which states how many data VLs OpenSM sets up.
 

@@ -61,9 +61,9 @@ class Inspection:
     fabric
         Digest (checksum) of the fabric.
     verdict
-        Verdict on the tables in force.  "no loop" or "loop": whether they have a credit loop.  "unknown": the SLs of
-        these tables are unknown, and they would have a credit loop if all paths used one VL.  "incomplete": routes are
-        missing.
+        Verdict on the tables in force.  "no loop" or "loop": whether the tables have a credit loop.  "unknown": the SLs
+        of these tables are unknown, and they would have a credit loop if all paths used one VL.  "incomplete": routes
+        are missing.
     certified
         Whether the shadow engine's tables are proven free of credit loops; None if it computed no tables.
     problem

@@ -69,7 +69,7 @@ struct ibnue_copies {
     struct osm_routing_engine *served;
 };
 
-/* Addresses of the nodes in the last walk over all nodes, in the order of the walk.  They are only used for
+/* Addresses of the nodes in the last walk over all nodes, in the order of the walk.  The addresses are only used for
  * prefetching, and must never be dereferenced. */
 struct ibnue_seen {
     const osm_node_t **node; /* [room], the addresses; the first `count` of them are valid */
@@ -150,7 +150,7 @@ struct ibnue_asked {
     const struct ibnue_engine *engine; /* engine that has requested tables; NULL: the request was for values of ports */
     int late;                          /* whether the worker has missed the deadline and still computes */
     int left; /* whether an engine has left the worker's late answer to the engine that requested it */
-    int replaced; /* whether the worker has ended or stalled before its answer, and another one is started */
+    int replaced; /* whether the worker has ended or stalled before its answer, and another worker is started */
 };
 
 /* The entries of the last proven tables that are still valid after the subnet has changed. */
@@ -194,7 +194,7 @@ struct ibnue_engine {
     _Atomic(struct ibnue_service *) service; /* tables that answer OpenSM's queries, NULL: none */
     atomic_uint readers;                     /* number of threads that may be using a copy of the tables */
     struct ibnue_service *retired;           /* list of the replaced copies that are not freed yet */
-    struct ibnue_engine *next;               /* next engine of the plugin, NULL: this is the last one */
+    struct ibnue_engine *next;               /* next engine of the plugin, NULL: this is the last engine */
 };
 
 /* Name of the buffer (`taken`, `last` or `remains` of the plugin) that holds the tables which OpenSM has received. */
@@ -223,7 +223,7 @@ struct ibnue_watch {
     int spared;
 };
 
-/* Attributes of a file.  If one of them differs, the file has changed. */
+/* Attributes of a file.  If one attribute differs, the file has changed. */
 struct ibnue_stamp {
     long seconds, nanoseconds; /* time of the last change */
     long size;                 /* size in bytes, -1: the file does not exist */

@@ -105,7 +105,7 @@ class Snapshot:
     throttled
         Number of cables that run slower than their ports allow, and that OpenSM wants to avoid.
     switch_tables
-        The tables in the switches; None if OpenSM did not report them.
+        The tables in the switches; None if OpenSM did not report these tables.
     """
 
     sequence: int

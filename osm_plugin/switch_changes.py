@@ -66,7 +66,7 @@ class SwitchChanges:
         kept
             The new tables, with the entries that later rounds write.
         base
-            The tables in the switches; None if they are unknown because of a bug.
+            The tables in the switches; None if these tables are unknown because of a bug.
         change
             The change of the switches.  None if nothing changes, or if ``base`` is None.
         """

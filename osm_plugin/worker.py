@@ -56,8 +56,8 @@ def warm(engines: Mapping[str, Engine]) -> None:
         try:
             verify(fabric, engine.route(fabric, EngineOptions(effort=0.0)), engine)
         except (OptionError, RoutingError):  # noqa: PERF203
-            # Each engine routes a small ring, only to load its code.  Engines for trees cannot route this ring.  They
-            # have loaded their code before they fail, so the error is ignored.
+            # Each engine routes a small ring, only to load its code.  Engines for trees cannot route this ring.  These
+            # engines have loaded their code before they fail, so the error is ignored.
             continue
         except Exception:
             print(f"{engine.name} does not route the small ring that is routed at the start", file=sys.stderr)  # noqa: T201

@@ -271,7 +271,7 @@ class WorkerProcess:
                 lines = log.read().decode(errors="replace").split("\n")
         except OSError:
             return ""
-        # Lines of the levels info and debug report normal work.  They do not explain why the worker ended.
+        # Lines of the levels info and debug report normal work.  Such lines do not explain why the worker ended.
         summary = (line.strip()[:300] for line in reversed(lines) if line.strip())
         return next((line for line in summary if not _REPORTED.match(line)), "")
 

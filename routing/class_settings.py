@@ -111,4 +111,6 @@ SETTINGS = (
         "Traffic of an end port of this class relative to a compute port; S:D as source and as destination.",
     ),
 )  # fmt: skip
-"""All settings of a class.  The command line and the plugin's configuration derive from them."""
+"""All settings of a class.  The options of the command line and of the plugin's configuration derive from these
+settings.
+"""

@@ -97,7 +97,7 @@ class Difference:
         Number of SLs that differ.  None if SLs are unknown, or if only one of the two SL tables depends on the source
         LID.
     sl2vl_changed
-        Whether the SL2VL tables differ; None if they are unknown.
+        Whether the SL2VL tables differ; None if these tables are unknown.
     unknown
         Names of the parts ("SL", "SL2VL") that the files of either tables do not contain.  These parts are not
         compared.

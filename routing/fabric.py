@@ -370,7 +370,7 @@ class Fabric:
         """Return this fabric with a LID table of at least ``count`` rows, so that tables with higher LIDs fit it.
 
         Earlier tables can have columns for LIDs above the highest LID in use now.  The added LIDs belong to no port.
-        The new fabric shares all other data with this one.
+        The new fabric shares all other data with this fabric.
         """
         more = count - len(self.lids)
         if more <= 0:

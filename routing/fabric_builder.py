@@ -362,7 +362,7 @@ class FabricBuilder:
     ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8], npt.NDArray[np.uint8], npt.NDArray[np.float64]]:
         """Return the devices (int32[E, 2]), ports (uint8[E, 2]), width and speed of the cables, in ascending order.
 
-        The end with the lower device and port is the first one.
+        The end with the lower device and port is the first end.
         """
         count = len(self._links)
         parts = chain.from_iterable(end for near, far, _, _ in self._links for end in (near, far))

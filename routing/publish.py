@@ -23,8 +23,8 @@ _SCOPES: tuple[Scope | None, ...] = (None, "endports", "all")
 
 
 class Shortfall(enum.Enum):
-    """Reason why tables are rejected.  The members are in order of priority: if several apply, the first one is
-    returned.
+    """Reason why tables are rejected.  The members are in order of priority: if several reasons apply, the first reason
+    is returned.
     """
 
     VLS = "more VLs than are allowed"

@@ -215,7 +215,7 @@ def conf_text(plane: Plane) -> str:
 
 
 def yaml_text(planes: Sequence[Plane]) -> str:
-    """Return all planes as the text of ``topology.yaml`` (Slurm 25.05), the first one as the default."""
+    """Return all planes as the text of ``topology.yaml`` (Slurm 25.05), with the first plane as the default."""
     lines = ["---"]
     for number, plane in enumerate(planes, 1):
         lines += [f"- topology: {'fabric' if len(planes) == 1 else f'plane{number}'}"]

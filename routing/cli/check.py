@@ -211,8 +211,7 @@ def chain_of(verdict: Verdict, types: int) -> dict[str, Any]:
       there is no such number, or if the tables have no certificate.
     - ``strict`` and ``wide``, for adaptive switches: the number of VLs from which a message can choose, for the message
     type with the smallest choice; None if ``port_vls`` is None.  With ``strict``, types share no VLs; with ``wide``,
-    they share all
-      but their escape VLs.
+    types share all VLs except their escape VLs.
     """
     from routing.deadlock.message_classes import AVOIDANCES, channel_budget, channels_needed
 

@@ -36,7 +36,7 @@ class LabState:
     as_dumped
         Whether the tables in the switches equal the tables in OpenSM's dump files.
     since
-        Differences between the previous state and this one; None in the first state.
+        Differences between the previous state and this state; None in the first state.
     broken
         Number of LFT entries of the previous state that the action made invalid.
     kept

@@ -400,8 +400,9 @@ def _sl_to(reader: Reader, sl: npt.NDArray[np.uint8] | None) -> Callable[[int], 
 def _refuse_changed(reader: Reader, lft: npt.NDArray[np.uint8], again: npt.NDArray[np.uint8]) -> None:
     """Raise EnvironmentProblem if the LFTs have changed while the snapshot was collected.
 
-    ``lft`` has the LFTs at the beginning, and ``again`` the LFTs at the end.  If they differ, the other data of the
-    snapshot may belong to either.  A switch that answered only one of the two queries does not count as changed.
+    ``lft`` has the LFTs at the beginning, and ``again`` the LFTs at the end.  If both differ, the other data of the
+    snapshot may belong to the LFTs at either time.  A switch that answered only one of the two queries does not count
+    as changed.
     """
     if lft.shape == again.shape:
         read = (lft != NO_PORT).any(axis=1) & (again != NO_PORT).any(axis=1)

@@ -3,7 +3,7 @@
 The dependencies of the old and of the new tables are in the graph from the beginning.  So only paths that mix old and
 new entries need a check, and only few LIDs have such paths.  If only one entry of a LID changes, there is no such path:
 each packet follows either the old route or the new route.  If all mixtures of a LID close cycles, its old entries are
-removed before the new ones are written.
+removed before the new entries are written.
 """
 
 from __future__ import annotations
@@ -196,7 +196,7 @@ def _combine_rounds(changes: Changes, lids: npt.NDArray[np.int64], rounds: Bytes
     """Combine the rounds of all LIDs into one update schedule.
 
     LIDs in ``lids`` keep their rounds.  LIDs with one changed entry, and entries that are only removed, are in the
-    first round.  All other LIDs are drained after round ``first``: their old entries are removed before the new ones
+    first round.  All other LIDs are drained after round ``first``: their old entries are removed before the new entries
     are written.
     """
     row = np.searchsorted(lids, changes.lid) if len(lids) else np.zeros(len(changes.lid), np.int64)

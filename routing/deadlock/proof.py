@@ -1,8 +1,8 @@
 """Prove from tables alone that all traffic is delivered and that there is no credit loop.
 
 The method follows Dally and Seitz (1987): routes are free of deadlock if their channel dependency graph is acyclic. The
-dependencies on each VL are taken from the LFT, SL and SL2VL tables as written.  They are checked for requests alone,
-and for requests with replies.
+dependencies on each VL are taken from the LFT, SL and SL2VL tables as written.  The dependencies are checked for
+requests alone, and for requests with replies.
 """
 
 from __future__ import annotations

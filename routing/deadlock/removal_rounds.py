@@ -33,7 +33,7 @@ def rounds_with_removal(waiting: MixedDependencies, columns: LidColumns, unchang
     Returns
     -------
     UpdateSchedule or None
-        None if the old tables or the new ones have a cycle by themselves, when packets may have any SL in use.  None
+        None if the old tables or the new tables have a cycle by themselves, when packets may have any SL in use.  None
         also if too many entries would be removed, see :func:`~routing.deadlock.per_lid_rounds.most_drained`.
 
     Notes

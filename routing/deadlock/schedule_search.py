@@ -66,9 +66,9 @@ def find_schedule(
     Returns
     -------
     UpdateSchedule or None
-        The rounds; a single round means that any order of writing is safe.  None if no rounds were found, although some
-        may exist.  Examples: VLs change from hop to hop, changed SLs form a loop on the old or the new routes, or
-        nearly all entries change.
+        The rounds; a single round means that any order of writing is safe.  None if no rounds were found, although safe
+        rounds may exist.  Examples: VLs change from hop to hop, changed SLs form a loop on the old or the new routes,
+        or nearly all entries change.
 
     Raises
     ------

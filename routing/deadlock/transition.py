@@ -3,8 +3,8 @@ order, or with a drain in between.
 
 Old tables and new tables that are each free of credit loops can form a loop together.  While switches are written one
 by one, packets meet old and new entries on one path.  This module checks the mixed tables (see
-:mod:`routing.deadlock.mixed`).  If they have a loop, it searches for an order of writing, and for a Double Scheme
-(drain one half of the LIDs at a time).
+:mod:`routing.deadlock.mixed`).  If the mixed tables have a loop, the module searches for an order of writing, and for a
+Double Scheme (drain one half of the LIDs at a time).
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ def prove_transition(
     drain: bool = True,
     threads: int = 2,
 ) -> Transition:
-    """Check how old tables can be replaced by new ones without a credit loop.
+    """Check how old tables can be replaced by new tables without a credit loop.
 
     Parameters
     ----------
@@ -318,7 +318,7 @@ def _drops(mixture: Mixture, whole: Round) -> Drops:
 def _name_drops(
     mixture: Mixture, whole: Round, old: npt.NDArray[np.bool_], new: npt.NDArray[np.bool_]
 ) -> Iterator[str]:
-    """Yield descriptions of the first few entries that drop packets, new entries before old ones.
+    """Yield descriptions of the first few entries that drop packets, new entries before old entries.
 
     ``old`` and ``new`` mark the entries of ``whole`` whose old or new port drops packets.
     """

@@ -51,7 +51,7 @@ class Round:
 
 @dataclass(frozen=True, eq=False)
 class UpdatePlan:
-    """Rounds of writing that lead from the old tables to the new ones.
+    """Rounds of writing that lead from the old tables to the new tables.
 
     Attributes
     ----------

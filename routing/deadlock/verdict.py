@@ -3,7 +3,8 @@
 
 The verdict must not depend on unknown values.  Suppose that all packets share one VL. That VL then has every dependency
 that packets have with the real SLs and VLs.  So if the dependencies on that VL are acyclic, the tables are free of
-credit loops for any SLs and VLs.  If they have a loop, the loop is certain only if all packets really share one VL.
+credit loops for any SLs and VLs.  If these dependencies have a loop, the loop is certain only if all packets really
+share one VL.
 """
 
 from __future__ import annotations

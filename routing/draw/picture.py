@@ -92,7 +92,7 @@ class Picture:
     lost_switches
         bool[S], switches that a fault has removed.
     lft
-        uint8[S, L], out-ports.  They are 255 at switches that were lost.  None without tables.
+        uint8[S, L], out-ports.  The out-ports are 255 at switches that were lost.  None without tables.
     loop
         Row of each cable on a credit loop, and its direction (0: from the first end), in the order of the loop.
     loop_lines

@@ -52,7 +52,9 @@ _READERS: tuple[tuple[Callable[[str], object], Callable[..., Fabric]], ...] = (
     (is_ibdm_topo, parse_ibdm_topo),
     (is_net, parse_net),
 )
-"""Functions that recognise a format by the text, each with the reader of the format.  They are tried in this order."""
+"""Functions that recognise a format by the text, each with the reader of the format.  The functions are tried in this
+order.
+"""
 
 _WRITERS = {".net": net_text, ".json": json_text, ".graphml": graphml_text, ".dot": dot_text}
 

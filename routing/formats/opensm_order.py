@@ -26,7 +26,7 @@ def endport_kind(fabric: Fabric, endport: int) -> str:
 
 
 def encode(name: str) -> bytes:
-    """Return the bytes of a name for a dump.  They equal the bytes from which the name was read.  Line ends are
+    """Return the bytes of a name for a dump.  These bytes equal the bytes from which the name was read.  Line ends are
     escaped, because they would break a line.
     """
     return escape_control(name, _in_a_line).encode("utf-8", "backslashreplace")

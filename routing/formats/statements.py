@@ -42,7 +42,7 @@ class PortStatements:
         Raises
         ------
         FabricError
-            An earlier statement about the port contradicts this one.
+            An earlier statement about the port contradicts the new statement.
         """
         stated = (*far, *rate, line)
         answer = self.stated.setdefault(near, stated)

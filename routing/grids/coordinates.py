@@ -57,9 +57,9 @@ class Kind(enum.Enum):
     """Form of the links within a row.  A row is the switches whose positions differ in one coordinate only."""
 
     LINE = "line"
-    """Each switch is linked to the next one, as in a mesh."""
+    """Each switch is linked to the next switch, as in a mesh."""
     RING = "ring"
-    """Each switch is linked to the next one, and the last switch to the first one, as in a torus."""
+    """Each switch is linked to the next switch, and the last switch to the first switch, as in a torus."""
     CLIQUE = "clique"
     """Every two switches are linked, as in a HyperX."""
 

@@ -20,7 +20,9 @@ HOLE = 3
 BORDER = 4
 """Cost of a position beyond a border of the mesh, where switches have no further neighbours."""
 CLEAR = 3
-"""The best position of a switch is certain if its cost is at least this much below the cost of the second best one."""
+"""The best position of a switch is certain if its cost is at least this much below the cost of the second best
+position.
+"""
 MOST_WRONG = 0.25
 """Share of links that do not fit at which the search ends, because the fabric has no coordinates.  A few such links are
 always allowed.

@@ -167,7 +167,7 @@ def _clique_row(members: Sequence[int], local: dict[tuple[int, int], int]) -> li
     """Return the paths along the row of a HyperX, as tuples like the tuples of :func:`_line_row`.  A missing link is
     replaced by two hops over a higher coordinate.
 
-    Hops to a higher coordinate come before hops to a lower one, so such paths close no cycle of dependencies.
+    Hops to a higher coordinate come before hops to a lower coordinate, so such paths close no cycle of dependencies.
     """
     size, found = len(members), []
     for here in range(size):

@@ -44,8 +44,8 @@ def drain_times(
     Returns
     -------
     float64[S, 256]
-        Waiting times in seconds.  They are 0 for ports without a cable or without traffic.  Routes that do not reach
-        their destination LID are ignored.
+        Waiting times in seconds.  The times are 0 for ports without a cable or without traffic.  Routes that do not
+        reach their destination LID are ignored.
 
     Notes
     -----

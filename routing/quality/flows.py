@@ -77,7 +77,7 @@ class Flows:
         return replace(self, endports=rows)
 
     def all_to_all(self, *, hops: bool = True) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-        """Compute the load of each channel if every end port sends to every other one.
+        """Compute the load of each channel if every end port sends to every other end port.
 
         Returns
         -------

@@ -179,7 +179,7 @@ class Regression:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Result of comparing the results in two ledgers, an earlier one and a new one.
+    """Result of comparing the results in two ledgers, an earlier ledger and a new ledger.
 
     Attributes
     ----------

@@ -32,7 +32,7 @@ def director(  # noqa: PLR0917  # the arguments of the command line, in its orde
     cables
         Number of links between a chassis and its parent, at least 1.
     arity
-        Number of children of a chassis, at least 1; None: all other chassis are children of the first one.
+        Number of children of a chassis, at least 1; None: all other chassis are children of the first chassis.
     options
         Options: CAs on each leaf with free front ports (default: on all free ports), redundancy, link width and speed,
         LMC.

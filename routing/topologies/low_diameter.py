@@ -145,9 +145,9 @@ def kautz(d: int, k: int, options: TopologyOptions = DEFAULTS) -> Fabric:
     """Make the graph whose links are the arcs of a Kautz graph: (d + 1) d^(k-1) switches, d times as many links.
 
     Its diameter is at most k.  Switches are the words of k letters, out of d + 1 letters, in which no letter follows
-    itself.  A word is linked to the d words that result when its first letter is dropped and another one is appended.
-    Links are full duplex, so each switch has 2 d links.  Two words that alternate between the same two letters have two
-    links.
+    itself.  A word is linked to the d words that result when its first letter is dropped and another letter is
+    appended.  Links are full duplex, so each switch has 2 d links.  Two words that alternate between the same two
+    letters have two links.
 
     Parameters
     ----------

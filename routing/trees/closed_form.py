@@ -1,8 +1,8 @@
 """Compute the levels of a tree's switches, and tables in closed form, destination by destination.
 
 A switch that has the destination below itself sends down.  Any other switch sends up, towards the top switch of the
-LID.  On a tree without missing links, the top switches follow from D-mod-K.  Elsewhere, they are chosen such that the
-numbers of LIDs per link stay even.
+LID.  On a tree without missing links, the top switches follow from D-mod-K.  On other trees, the top switches are
+chosen such that the numbers of LIDs per link stay even.
 """
 
 from __future__ import annotations

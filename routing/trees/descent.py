@@ -46,13 +46,13 @@ of a slow flow in pairs of flows that share channels.
 VISITS_PER_SECOND = 100_000_000
 """Approximate number of channels that passes compare with each other per second of CPU time."""
 LEAST_SWEEPS, MOST_SWEEPS = 3, 24
-"""Least and largest number of passes.  On trees without missing links, the second pass changes nothing, and is the
-last one.
+"""Least and largest number of passes.  On trees without missing links, the second pass changes nothing, and is the last
+pass.
 """
 FEW_SWEEPS = 8
 """Number of passes below which slots, or tables in closed form, are a better start on any tree."""
 MOST_TURNS = 1 << 28
-"""Largest number of turns (pairs of a channel and the next one) for which the descent is used."""
+"""Largest number of turns (pairs of a channel and the next channel) for which the descent is used."""
 
 
 def tree_tables(

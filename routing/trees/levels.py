@@ -37,7 +37,8 @@ class TreeOrder:
     level
         int32[S], level of each switch: 0 for leaves.
     position
-        int32[S], position of each switch in the order.  A path up leads to lower positions, a path down to higher ones.
+        int32[S], position of each switch in the order.  A path up leads to lower positions, a path down to higher
+        positions.
     longer
         Largest number of hops by which a path between switches with senders exceeds the shortest path.
     """

@@ -1,4 +1,4 @@
-/* Mechanisms of a simulation: find them by their names, attach them, and call their hooks. */
+/* Find the mechanisms of a simulation by their names, attach the mechanisms, and call their hooks. */
 #include "simulate/internal/mechanism.h"
 #include "simulate/internal/flow.h"
 

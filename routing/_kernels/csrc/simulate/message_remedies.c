@@ -1,5 +1,5 @@
-/* Remedies of message-dependent deadlocks between endpoints: back-off, and rescues with a token.  They act on the first
- * message of an input queue, if this message has waited for some time.  See replies.c. */
+/* Remedies of message-dependent deadlocks between endpoints: back-off, and rescues with a token.  A remedy acts on the
+ * first message of an input queue, if this message has waited for some time.  See replies.c. */
 #include "simulate/internal/replies.h"
 
 /* Set a timer for the first tick at which a stuck message of a CA has waited long enough for a remedy. */

@@ -32,7 +32,7 @@ typedef struct {
 
 typedef struct {
     cf_state *x;
-    channel_t *channel; /* [C] */
+    channel_t *channel; /* [C] fields of each channel that a search reads */
     int32_t *below;     /* [S] number of channels that lead down from each switch */
     uint8_t *port;    /* [S, n] out-port of each switch towards each of the n LIDs of the present group */
     /* group: number of the present group, which is all LIDs that one switch delivers.
@@ -216,8 +216,8 @@ static void count_open(search_t *s, int32_t v)
 }
 
 /* Open further entries of upper switches: the entries that lead to a substitute top switch and would carry the paths of
- * many lower switches.  Their flow is so large that the search should balance it.  Entries that lead to a switch with
- * an open entry are opened too. */
+ * many lower switches.  The flow over these entries is so large that the search should balance it.  Entries that lead
+ * to a switch with an open entry are opened too. */
 static void open_more(search_t *s)
 {
     const cf_state *x = s->x;

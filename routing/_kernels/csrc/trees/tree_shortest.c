@@ -40,7 +40,7 @@ static void choose(const job_t *job, load_account *account, uint8_t *next, const
         int32_t v = net->dst[c];
         if (!ibn_trees_is_allowed(job, distance, c, rank))
             continue;
-        /* Parallel channels often follow one another.  They end at one switch, whose path cost is computed only
+        /* Parallel channels often follow one another.  All of them end at one switch, whose path cost is computed only
          * once. */
         if (v != known && !idle)
             rest = v != root && next[v] == NO_CHANNEL ? account->estimate[v]

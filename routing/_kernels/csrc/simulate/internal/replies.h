@@ -24,7 +24,7 @@ typedef struct {
     ibn_message_queue in[IN_QUEUES], /* messages that have been taken from the network */
         out[OUT_QUEUES],         /* messages that have not left the CA */
         again;                   /* requests that the CA has to send to the third CA itself */
-    int32_t first, last,         /* first outlet of the CA, and the outlet after its last one */
+    int32_t first, last,         /* first outlet of the CA, and the outlet after its last outlet */
         order,                   /* position of the CA, from 0 on, in the order in which the token visits the CAs */
         serving,                 /* 1: the queues are being served, else 0 */
         checked,                 /* 1: a timer will check the first messages of the input queues, else 0 */
@@ -44,7 +44,7 @@ typedef struct {
         in_room,        /* size of an input queue in messages */
         out_room,       /* size of an output queue in messages */
         most,           /* largest number of requests of a flow without a reply; 0: no limit */
-        chain,          /* 1: requests are forwarded to a third CA, 0: they are answered directly */
+        chain,          /* 1: requests are forwarded to a third CA, 0: requests are answered directly */
         backoff,        /* time in ticks after which a request is answered by a back-off; 0: never */
         detect,         /* time in ticks after which a message may be rescued; 0: never */
         step,           /* time in ticks that the token takes from CA to CA */

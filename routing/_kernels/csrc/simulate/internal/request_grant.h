@@ -2,10 +2,10 @@
  *
  * Each CA of the simulation is an adapter with two ports.  The adapter sends by the first port and receives by the
  * second port.  The flow from adapter i to adapter o has the number i x adapters + o.  Adapter i is the input of this
- * flow, and adapter o its output.  The packets of a flow wait in a virtual output queue (VOQ) at adapter i.  They cross
- * the fabric in segments, which are the packets of the simulation.  An unsolicited segment is sent without a grant.
- * The virtual time of a flow decides when the output grants its next request.  The opposite flow of a flow has its
- * input and its output exchanged. */
+ * flow, and adapter o its output.  The packets of a flow wait in a virtual output queue (VOQ) at adapter i.  Packets
+ * cross the fabric in segments, which are the packets of the simulation.  An unsolicited segment is sent without a
+ * grant.  The virtual time of a flow decides when the output grants its next request.  The opposite flow of a flow has
+ * its input and its output exchanged. */
 #ifndef IBNUE_INTERNAL_SIM_REQUEST_GRANT_H
 #define IBNUE_INTERNAL_SIM_REQUEST_GRANT_H
 
@@ -15,7 +15,7 @@ enum { GRANT_ARRIVAL, GRANT_REQUEST, GRANT_GRANT, GRANT_IDLE_END, GRANT_DEPARTUR
 /* In the value of a timer event, the bits from this number on hold the kind of the event, one of GRANT_... */
 #define GRANT_KIND_BITS 28
 
-/* A packet of the external lines, from its arrival at an adapter until its departure from another one. */
+/* A packet of the external lines, from its arrival at an adapter until its departure from another adapter. */
 typedef struct {
     int64_t born;        /* tick at which the last byte of the packet has reached its first adapter */
     int32_t bytes,       /* size of the packet in bytes */
@@ -100,7 +100,7 @@ typedef struct {
     int64_t *lid,      /* [adapters] first LID of each adapter */
         *blocks,       /* [blocked] channels from which no packet departs from tick block_from to tick block_until */
         *load;         /* [adapters][adapters] by input and output o: sum of the input's loads to adapters 0 to o */
-    grant_adapter *adapter;    /* [adapters] */
+    grant_adapter *adapter;    /* [adapters] state of each adapter */
     grant_flow *flow;          /* [adapters x adapters] state of the flow from each adapter to each adapter */
     uint64_t *asks;            /* [adapters][mask_words] by output: bit i is set if input i has requests to it */
     int64_t mask_words;        /* number of 64-bit words in a mask with one bit for each adapter */

@@ -265,7 +265,8 @@ typedef struct {
          * sim->trace */
         list,
         count,       /* number of destinations of the flow */
-        /* index of the sender's own LID among the destinations, which is never chosen; -1: the LID is not among them */
+        /* index of the sender's own LID among the destinations, which is never chosen; -1: the LID is not among the
+         * destinations */
         self, hot_list, /* index in sim->lists of the flow's first hot destination */
         hot_count,      /* number of hot destinations of the flow */
         bytes,          /* size of a message in bytes */
