@@ -19,6 +19,7 @@ from routing.engines.path_selection import PathSelector, PathSet
 from routing.engines.uncounted import without_uncounted
 from routing.errors import NotEnoughVLs
 from routing.fabric import Fabric
+from routing.quality import all_to_all_share, channel_loads
 from routing.tables import Routing
 
 LONGEST = 3
@@ -44,7 +45,8 @@ class Dragonfly:
     - SL2VL distinguishes the hops by the link on which a packet enters a switch.
     - The load is balanced over all shortest paths, parallel links and all LIDs.
     - Paths of other forms occur where links are missing, or where they balance the load.  Such a path keeps one VL, on
-      which its dependencies close no cycle.  If too many links are missing, all paths keep one VL, as in LASH.
+      which its dependencies close no cycle.  If too many links are missing, or if this balances the load better, all
+      paths keep one VL, as in LASH.
     - More VLs than needed serve as further pairs of VLs.
     - The paper chooses between minimal and non-minimal paths for each packet.  Here a sender chooses by the LID: with
       an LMC, further LIDs of a port have paths over an intermediate group, on three VLs.
@@ -85,16 +87,32 @@ class Dragonfly:
                 with contextlib.suppress(NotEnoughVLs):
                     return detour_routing(self, middles, options, base, start, rule=base.name, **facts)
         selector = PathSelector(fabric, destinations, options)
-        for trees in _candidates(selector, group, between):
+        found = list[Routing]()
+        for number, trees in enumerate(_candidates(selector, group, between)):
             paths = HopClasses(fabric, destinations, trees.next_channel, between)
             with contextlib.suppress(NotEnoughVLs):
-                return hop_routing(self, paths, options, start, rule=trees.name, **facts)
-        return fallback(self, fabric, options, **facts)
+                found.append(hop_routing(self, paths, options, start, rule=trees.name, **facts))
+                # The most balanced paths come first.  With `min`, few VLs count more than the balance.
+                if number == 0 or options.vls == "min" or options.objective is not Objective.ALLTOALL:
+                    return found[0]
+                break
+        # The most balanced paths need too many VLs in hop classes.  Other balanced paths may fit if each keeps one VL.
+        try:
+            found.append(fallback(self, fabric, options, **facts))
+        except NotEnoughVLs:
+            if not found:
+                raise
+        return max(found, key=lambda routing: _all_to_all(routing, fabric, options))
 
 
 ENGINE = Dragonfly()
 SHORTEST = Dragonfly(detours=False)
 """The engine without paths over an intermediate group, for the highest all-to-all share over all LIDs."""
+
+
+def _all_to_all(routing: Routing, fabric: Fabric, options: EngineOptions) -> float:
+    """Return the all-to-all share of tables, rounded such that equal tables have equal shares."""
+    return round(all_to_all_share(fabric, channel_loads(fabric, routing, threads=options.threads)), 6)
 
 
 def _candidates(selector: PathSelector, group: npt.NDArray[np.int64], between: npt.NDArray[np.bool_]) -> list[PathSet]:

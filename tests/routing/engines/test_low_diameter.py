@@ -142,6 +142,18 @@ def test_the_load_is_balanced(engine, name, size, floor):
     assert all_to_all_share(fabric, channel_loads(fabric, routing)) >= floor
 
 
+@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("vls", [3, 4])
+def test_a_damaged_dragonfly_carries_as_much_as_with_lash(seed, vls):
+    fabric = without(generate("dragonfly", ["6", "3", "3", "10"]), 0.04, seed)
+    shares = []
+    for engine in ("dragonfly", "lash"):
+        routing = ENGINES[engine].route(fabric, EngineOptions(vls=vls))
+        assert prove(fabric, routing).strength == "reversible"
+        shares.append(all_to_all_share(fabric, channel_loads(fabric, routing)))
+    assert shares[0] >= 0.999 * shares[1]
+
+
 @pytest.mark.parametrize("vls", ["min", "auto", 1])
 def test_a_fabric_without_links_needs_one_vl(vls):
     fabric = generate("full-mesh", ["1"], cas=3)
