@@ -1,14 +1,22 @@
-"""Kernel wrapper: simulate packets that are routed by fixed tables."""
+"""Kernel wrapper: simulate packets."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import fields
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from routing._kernels.native import ffi, lib, pointer
-from routing._kernels.simulation_handle import Fields, Ints, NetworkArrays, SimulationHandle, TrafficArrays
+from routing._kernels.native import check, ffi, lib, pointer
+from routing._kernels.simulation_arrays import (
+    ADAPTIVE,
+    LATENCY_BUCKETS,
+    Ints,
+    NetworkArrays,
+    OptionArrays,
+    TrafficArrays,
+)
 from routing.errors import KernelError
 
 TOTALS = (
@@ -29,112 +37,123 @@ FLOW_FIELDS = (
 )  # fmt: skip
 LOG_FIELDS = ("time", "kind", "a", "b", "c", "d")
 PACKET_FIELDS = ("flow", "lid", "vc", "out_vc", "blocks", "since", "headed")
-VLARB_WIDTH = 260
-ADAPTIVE = b"adaptive"
-"""Name of the mechanism that makes switches adaptive."""
-MECHANISM_NAME = 16
-"""Length in bytes of a mechanism's name in :attr:`OptionArrays.mechanism_names`."""
 
 
-@dataclass(frozen=True, eq=False)
-class OptionArrays:
-    """Options of the simulated switches for the kernel.
+def fill_struct(struct: Any, arrays: object) -> list[npt.NDArray[Any]]:
+    """Copy the attributes of a dataclass to the fields of a C struct that have the attributes' names.
 
-    Arrays have one element for each channel, except ``lifetime`` and ``vlarb``.
+    The struct has pointers to arrays, which are returned.  The caller has to keep them as long as the struct is used.
+    """
+    kept = []
+    for field in fields(arrays):  # type: ignore[arg-type]
+        value = getattr(arrays, field.name)
+        if isinstance(value, np.ndarray):
+            value = np.ascontiguousarray(value)
+            kept.append(value)
+            value = pointer(value if value.size else None)
+        setattr(struct, field.name, value)
+    return kept
 
-    Attributes
-    ----------
-    arbitration
-        Order in which an output serves its inputs; 0: round robin, 1: by arrival, 2: random.
-    single_fifo
-        1: an input has one queue for each VL; 0: an input has one queue for each output and VL (virtual output queues).
-    speedup
-        Number of packets that an input of a switch can send at one time, each to another output; 0: any number.
-    fcp_period
-        Ticks between flow control packets; 0: credits return at once.
-    wheel_bits
-        Logarithm to base 2 of the number of slots of the timing wheel, which stores future events.
-    stall_multiple
-        Duration of a VL stall, as a multiple of the head-of-queue lifetime.
-    seed
-        Seed of the random numbers.
-    sample_period
-        Ticks between two searches for virtual channels suspected of a deadlock; 0: no port has a deadlock breaker.
-    control_delay
-        Ticks that a switch takes to process a control message of a breaker.
-    release_packets
-        Number of packets that the master, which is the port that Loop Breaker elects, sends without credits.
-    no_alternative
-        1: a port whose blocked flows have no other shortest path may become master, and then moves its other flows; 0:
-        such a port is never elected.
-    rounds
-        Number of control messages that a port sends before it draws a new random identifier; 0: it keeps its
-        identifier.
-    xoff, xon
-        Thresholds of pauses: number of blocks in a buffer at which its sender is paused, and at which the sender
-        resumes.  If ``xoff`` is 0, credits are used instead of pauses.
-    hoq, detect, repeat, release
-        int64[N] each, in ticks: head-of-queue lifetime (0: no limit), time without progress until a virtual channel is
-        suspected, time between two control messages, time for which a rule of Deadlock Breaker is in force.
-    stall_count, breaker, extra, arbiter
-        int32[N] each: number of packets dropped in a row at the head of queues after which a VL stalls (0: never);
-        deadlock breaker (0: none, 1: Loop Breaker, 2: Deadlock Breaker); number of blocks that Deadlock Breaker adds to
-        a buffer; row of ``vlarb`` for the channel.
-    lifetime
-        int64[devices]: longest time in ticks that a packet may stay in a switch, 0: no limit.
-    vlarb
-        uint8[A, 260], A different VL arbitration tables: limit of high priority, number of entries of the high table,
-        number of entries of the low table, 0, and 64 pairs (VL, weight) of each table.
-    mechanism_names, mechanism_counts, mechanism_numbers
-        uint8[M, 16], int64[M] and int64[...]: names of the M mechanisms to be attached, padded with zeros; number of
-        settings of each mechanism; settings of all mechanisms, one mechanism after the other.
+
+class Handle:
+    """Handle to a simulation in the C kernel; the simulation is freed together with this object.
+
+    Raises
+    ------
+    KernelError
+        Out of memory.
     """
 
-    arbitration: int
-    single_fifo: int
-    speedup: int
-    fcp_period: int
-    wheel_bits: int
-    stall_multiple: int
-    seed: int
-    sample_period: int
-    control_delay: int
-    release_packets: int
-    no_alternative: int
-    rounds: int
-    xoff: int
-    xon: int
-    hoq: Ints
-    stall_count: npt.NDArray[np.int32]
-    lifetime: Ints
-    breaker: npt.NDArray[np.int32]
-    detect: Ints
-    repeat: Ints
-    release: Ints
-    extra: npt.NDArray[np.int32]
-    arbiter: npt.NDArray[np.int32]
-    vlarb: npt.NDArray[np.uint8]
-    mechanism_names: npt.NDArray[np.uint8] = field(default_factory=lambda: np.zeros((0, MECHANISM_NAME), np.uint8))
-    mechanism_counts: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
-    mechanism_numbers: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
-
-
-class Handle(SimulationHandle):
-    """Handle to a simulation in the C kernel that routes packets by fixed tables."""
-
-    prefix = "ibn_simulate"
-    fields = Fields(TOTALS, CHANNEL_COUNTERS, VC_FIELDS, FLOW_FIELDS)
-
     def __init__(self, network: NetworkArrays, options: OptionArrays, traffic: TrafficArrays) -> None:
-        sizes = {"arbiters": len(options.vlarb), "mechanisms": len(options.mechanism_names)}
-        super().__init__(network, options, traffic, **sizes)
+        net, what = ffi.new("ibn_sim_network *"), ffi.new("ibn_sim_traffic *")
+        how = ffi.new("ibn_simulate_options *")
+        kept = fill_struct(net, network) + fill_struct(how, options) + fill_struct(what, traffic)
+        net.channels, net.lids, net.sl_rows = len(network.src), network.lft.shape[1], len(network.sl)
+        net.sl2vl_ports = network.sl2vl.shape[1] if network.sl2vl.ndim > 1 else 0
+        how.arbiters, how.mechanisms = len(options.vlarb), len(options.mechanism_names)
+        what.flows, what.listed, what.traced = len(traffic.numbers), len(traffic.lists), len(traffic.trace)
+        raw = lib.ibn_simulate_new(net, how, what)
+        del kept
+        if raw == ffi.NULL:
+            raise KernelError("kernel failed: out of memory")
+        self._sim = ffi.gc(raw, lib.ibn_simulate_free)
+        self._channels, self._vls, self._flows = len(network.src), network.vls, len(traffic.numbers)
         # The wait-for graph of adaptive switches also has a vertex for each of the two spare buffers of each switch.
-        adaptive = bytes(ADAPTIVE) in (bytes(name).rstrip(b"\0") for name in options.mechanism_names)
-        self._spares = 2 * network.switches if adaptive else 0
+        adaptive = ADAPTIVE in (bytes(name).rstrip(b"\0") for name in options.mechanism_names)
+        self._vertices = len(network.src) * network.vls + (2 * network.switches if adaptive else 0)
         self._tables = {"lft": network.lft.shape, "sl2vl": network.sl2vl.shape, "sl": network.sl.shape}
 
-    def _vertices(self) -> int:
-        return super()._vertices() + self._spares
+    def run(self, until: int, events: int, *, stop_at_standstill: bool) -> tuple[int, int, int]:
+        """Run the simulation to tick ``until``, or for about ``events`` more events.
+
+        At a standstill, packets are in flight, but no pending event can move data.  With ``stop_at_standstill``, the
+        run ends there.
+
+        Returns
+        -------
+        reason
+            0: the tick was reached, 1: all traffic was delivered or lost, 2: standstill, 3: the number of events was
+            reached.
+        tick
+            Present tick.
+        handled
+            Number of events handled since the start of the simulation.
+        """
+        report = np.zeros(3, np.int64)
+        position = pointer(report)
+        check(lib.ibn_simulate_run(self._sim, until, events, int(stop_at_standstill), position))
+        return int(report[0]), int(report[1]), int(report[2])
+
+    def _rows(self, name: str, count: int, names: tuple[str, ...]) -> Ints:
+        rows = np.zeros((count, len(names)), np.int64)
+        getattr(lib, f"ibn_simulate_{name}")(self._sim, pointer(rows))
+        return rows
+
+    def totals(self) -> dict[str, int]:
+        """Return the totals of the simulation as a dictionary; ``TOTALS`` lists their names."""
+        return dict(zip(TOTALS, self._rows("totals", 1, TOTALS)[0].tolist(), strict=True))
+
+    def latencies(self) -> Ints:
+        """Return int64[2, 2048]: number of packets, and of messages, with a latency in each bucket.
+
+        Row 0 is for packets, row 1 for messages.  Each latency below 64 ticks has its own bucket.  From 64 ticks on,
+        each power of two is divided into 32 buckets of equal width.
+        """
+        buckets = np.zeros((2, LATENCY_BUCKETS), np.int64)
+        lib.ibn_simulate_latencies(self._sim, pointer(buckets))
+        return buckets
+
+    def channels(self) -> Ints:
+        """Return the counters of all channels: int64[N, ...], with the columns ``CHANNEL_COUNTERS``."""
+        return self._rows("channels", self._channels, CHANNEL_COUNTERS)
+
+    def virtual_channels(self) -> Ints:
+        """Return the state of all virtual channels: int64[N, V, ...], with the columns ``VC_FIELDS``."""
+        rows = self._rows("vcs", self._channels * self._vls, VC_FIELDS)
+        return rows.reshape(self._channels, self._vls, -1)
+
+    def flows(self) -> Ints:
+        """Return the counters of all flows: int64[F, ...], with the columns ``FLOW_FIELDS``."""
+        return self._rows("flows", self._flows, FLOW_FIELDS)
+
+    def wait_graph(self) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[np.bool_]]:
+        """Return the present wait-for graph, whose vertices stand for the buffers of virtual channels; it has n edges.
+
+        Returns
+        -------
+        waiter, awaited
+            int32[n] each: vertex where each edge begins (its packets wait), and vertex where the edge ends (it is
+            waited for).
+        can_move
+            bool[vertices]: whether the packets of a vertex can make progress.
+        """
+        moves = np.zeros(self._vertices, np.uint8)
+        can_move = pointer(moves)
+        count = lib.ibn_simulate_wait_edges(self._sim, 0, ffi.NULL, ffi.NULL, can_move)
+        waiter, awaited = np.zeros(count, np.int32), np.zeros(count, np.int32)
+        positions = pointer(waiter), pointer(awaited)
+        lib.ibn_simulate_wait_edges(self._sim, count, *positions, can_move)
+        return waiter, awaited, moves.astype(bool)
 
     def log(self, start: int = 0) -> Ints:
         """Return the log of drops, breakers and link faults from row ``start`` on: int64[n, 6], columns ``LOG_FIELDS``.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from routing._kernels.simulation_handle import LATENCY_BUCKETS
+from routing._kernels.simulation_arrays import LATENCY_BUCKETS
 from routing.errors import OptionError
 from routing.simulate.bounds import is_float_in
 

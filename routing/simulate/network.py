@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from routing._kernels.simulation_handle import NetworkArrays
+from routing._kernels.simulation_arrays import NetworkArrays
 from routing.endports import find_device
 from routing.errors import OptionError, TableError
 from routing.fabric import NO_PORT, Fabric

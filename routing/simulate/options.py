@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from routing._kernels.simulate import VLARB_WIDTH, OptionArrays
+from routing._kernels.simulation_arrays import VLARB_WIDTH, OptionArrays
 from routing.errors import OptionError
 from routing.numerals import count_noun
 from routing.simulate.bounds import LONGEST, is_float_in, is_int_in

@@ -1,4 +1,4 @@
-"""Simulate packets that fixed tables forward.
+"""Simulate packets: run a simulation, read its state, and check the accounts of packets and credits.
 
 A caller runs the simulation to a tick, reads its state, changes its tables, and continues.
 """
@@ -12,32 +12,32 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from routing._kernels.simulate import Handle
+from routing._kernels.simulate import FLOW_FIELDS, Handle
 from routing.deadlock.waitfor import WaitFor
 from routing.errors import KernelError, OptionError, RoutingError, TableError
 from routing.numerals import count_noun
 from routing.simulate.bounds import is_int_in
+from routing.simulate.latency import Latencies
 from routing.simulate.mechanisms.base import Mechanism, with_mechanisms
 from routing.simulate.network import Network
 from routing.simulate.options import Breaker, Remedies, Switching, option_arrays
 from routing.simulate.reach import check_routes
-from routing.simulate.simulation_base import MOST_EVENTS, SimulationBase
 from routing.simulate.state import Counters, FlowCounts, RunResult, StopReason, VirtualChannels
 from routing.simulate.traffic import FOREVER, Traffic, traffic_arrays
 
+MOST_EVENTS = 10_000_000_000
+"""Largest number of events of one run if the caller gives no limit."""
 MOST_SL = 15
 
 
-class Simulation(SimulationBase):
-    """Simulation that forwards packets by fixed tables.  :func:`simulate` makes it.
+class Simulation:
+    """Simulation of packets.  :func:`simulate` makes one whose switches forward packets by fixed tables.
 
     Attributes
     ----------
     network, traffic, switching, remedies, mechanisms
         Arguments of :func:`simulate`.
     """
-
-    _handle: Handle
 
     def __init__(
         self,
@@ -61,7 +61,58 @@ class Simulation(SimulationBase):
             else replace(network.arrays, distance=np.zeros((0, 0), np.uint8))
         )
         options = option_arrays(network, switching, remedies, traffic.mtu)
-        super().__init__(Handle(arrays, with_mechanisms(options, self.mechanisms, network, traffic), flows))
+        self._handle = Handle(arrays, with_mechanisms(options, self.mechanisms, network, traffic), flows)
+        self._now = 0
+
+    @property
+    def now(self) -> int:
+        """Return the present tick of the simulation."""
+        return self._now
+
+    def run(self, until: int, *, events: int = MOST_EVENTS, stop_at_standstill: bool = False) -> RunResult:
+        """Run the simulation to a given tick, including all events of that tick.
+
+        Parameters
+        ----------
+        until
+            Last tick of the run, not before the present tick.
+        events
+            Approximate number of events after which the run stops.
+        stop_at_standstill
+            Whether to stop as soon as no data can move any more without a lifetime limit, a deadlock breaker or a
+            recovery scheme.  Such a remedy might make data move again later.
+
+        Raises
+        ------
+        OptionError
+            The tick is in the past, or the number of events is negative.
+        KernelError
+            Out of memory, or the accounts of packets or credits are inconsistent (a bug).
+        """
+        if not is_int_in(until, self._now, FOREVER - 1):
+            raise OptionError(f"cannot run to tick {until!r}, it is {self._now}")
+        if not is_int_in(events, 0, FOREVER - 1):
+            raise OptionError(f"cannot stop after {events} more events", remedy="use 0 or more")
+        why, time, handled = self._handle.run(until, events, stop_at_standstill=stop_at_standstill)
+        self._now = max(time, 0)
+        self.check()
+        return RunResult(StopReason(why), self._now, handled)
+
+    def totals(self) -> dict[str, int]:
+        """Return the totals of the simulation, such as packets delivered, by name.
+
+        The constant ``TOTALS`` of ``routing._kernels.simulate`` lists the names.
+        """
+        return self._handle.totals()
+
+    def latencies(self) -> Latencies:
+        """Return the latencies of all packets and messages that were delivered so far."""
+        packets, messages = self._handle.latencies()
+        return Latencies(packets, messages)
+
+    def latency_sum(self) -> int:
+        """Return the sum of the latencies of all packets that were delivered so far, in ticks."""
+        return int(self._handle.flows()[:, FLOW_FIELDS.index("latency")].sum())
 
     def run_to_end(self, *, limit: int, events: int = MOST_EVENTS) -> RunResult:
         """Run until all traffic is delivered.  Otherwise raise an error.

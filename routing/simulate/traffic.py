@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
-from routing._kernels.simulation_handle import FLOW_NUMBERS, FLOW_REALS, TrafficArrays
+from routing._kernels.simulation_arrays import FLOW_NUMBERS, FLOW_REALS, TrafficArrays
 from routing.errors import OptionError
 from routing.fabric import Fabric
 from routing.numerals import count_noun

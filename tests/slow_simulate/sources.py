@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 from slow_numbers import fraction, key_of, number
 
-from routing._kernels.simulation_handle import FLOW_NUMBERS, FLOW_REALS
+from routing._kernels.simulation_arrays import FLOW_NUMBERS, FLOW_REALS
 from slow_simulate.kinds import BERNOULLI, BURSTY, CYCLE, HOTSPOT, INJECT, PERSISTENT, POISSON, TRACE
 from slow_simulate.mechanisms import Mechanisms
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from routing._kernels.simulate import MECHANISM_NAME, OptionArrays
+from routing._kernels.simulation_arrays import MECHANISM_NAME, OptionArrays
 from routing.errors import OptionError
 from routing.simulate.network import Network
 from routing.simulate.scenario_key import Key

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sim_cases import PACKET, cycles, flows_along, star
 
-from routing._kernels.simulation_handle import LATENCY_BUCKETS
+from routing._kernels.simulation_arrays import LATENCY_BUCKETS
 from routing.errors import OptionError
 from routing.simulate.latency import Latencies, bucket_bounds
 from routing.simulate.network import build_network

@@ -80,9 +80,9 @@ typedef struct {
 /* Traffic of a simulation: its flows and their messages. */
 typedef struct {
     int32_t flows; /* number of flows */
-    /* [flows][17] integer settings of each flow; FLOW_NUMBERS of simulation_handle.py names the columns */
+    /* [flows][17] integer settings of each flow; FLOW_NUMBERS of simulation_arrays.py names the columns */
     const int64_t *numbers;
-    /* [flows][6] real settings of each flow; FLOW_REALS of simulation_handle.py names the columns */
+    /* [flows][6] real settings of each flow; FLOW_REALS of simulation_arrays.py names the columns */
     const double *reals;
     const int32_t *lists; /* [listed] destination LIDs of all flows, one flow after the other */
     /* [traced][3] tick, LID and size in bytes of each message, for flows whose messages are given */

@@ -18,7 +18,7 @@
 enum { FLOW_NOTHING, FLOW_LATER, FLOW_NOW };
 
 /* Set the fields of a flow from row f of the arrays that Python passes.  FLOW_NUMBERS and FLOW_REALS of
- * simulation_handle.py name the columns of the arrays. */
+ * simulation_arrays.py name the columns of the arrays. */
 static inline void ibn_simulate_flow_set(ibn_flow *flow, const ibn_sim_traffic *traffic, int64_t f)
 {
     const int64_t *n = traffic->numbers + f * IBN_FLOW_NUMBERS;
