@@ -236,7 +236,7 @@ def adaptive_arrays(network: Network, adaptive: Adaptive) -> AdaptiveArrays:
     if not isinstance(adaptive.scheme, Scheme):
         raise OptionError(f"{adaptive.scheme!r} is not a scheme", remedy="use a Scheme")
     if adaptive.arbitration not in (Arbitration.ROUND_ROBIN, Arbitration.ARRIVAL):
-        raise OptionError("adaptive routing serves inputs in turn or by arrival")
+        raise OptionError("adaptive routing serves inputs in turn or by arrival", remedy="leave the arbitration out")
     if not is_int_in(adaptive.ca_vls, 1, network.vls):
         raise OptionError(f"CAs cannot send on {adaptive.ca_vls} VLs of {network.vls}")
     count = adaptive_vls_of(network, adaptive)

@@ -12,8 +12,9 @@ from typing import Any
 from routing.simulate.adaptive import Adaptive, Scheme, simulate_adaptive
 from routing.simulate.case_output import CaseOutput, tables_stated
 from routing.simulate.link_faults import link_actions
+from routing.simulate.mechanisms.base import Mechanism
 from routing.simulate.mechanisms.registry import BESIDE_ADAPTIVE
-from routing.simulate.network import BLOCK, Network, build_network, data_vls
+from routing.simulate.network import BLOCK, Network
 from routing.simulate.plan import Do
 from routing.simulate.run import Simulation, simulate
 from routing.simulate.scenario import Case, Scenario
@@ -21,12 +22,12 @@ from routing.simulate.scenario_fabric import scenario_fabric, scenario_routing
 from routing.simulate.scenario_setup import (
     ARBITRATIONS,
     UNTIL,
+    case_network,
     flows_of,
     mechanisms_of,
     packet_ticks,
     remedies_of,
     switching_of,
-    timing_of,
     traffic_of,
     window_stated,
 )
@@ -65,20 +66,6 @@ def adaptive_of(scenario: Scenario, case: Case, scheme: Scheme) -> Adaptive:
         step=max(1, round(float(table.get("step", 1)))),
         seed=case.table.get("seed", scenario.tables["run"].get("seed", 1)),
     )
-
-
-def _network(scenario: Scenario, case: Case) -> Network:
-    """Build the network of a simulation case.  If the case does not set ``vls``, the network has one VL more than its
-    tables use.
-    """
-    fabric = scenario_fabric(scenario)
-    routing = scenario_routing(scenario, case, fabric, flows_of(scenario, case))
-    vls = case.table["adaptive"].get("vls", data_vls(routing) + 1)
-    if not data_vls(routing) <= vls <= 15:
-        raise scenario.error(
-            f"{vls} VLs do not hold tables of {data_vls(routing)}", *case.where, "adaptive", remedy="use up to 15"
-        )
-    return build_network(fabric, routing, timing_of(scenario, case, fabric), vls=vls)
 
 
 def _loads(scenario: Scenario, case: Case) -> list[float]:
@@ -131,7 +118,8 @@ def run_adaptive(scenario: Scenario, case: Case) -> CaseOutput:
         raise scenario.error(f"case {case.name!r} has no table adaptive", *case.where)
     names, packet = case.table["adaptive"]["schemes"], packet_ticks(scenario)
     schemes = {name: scenario.choice("scheme", name, SCHEMES) for name in names}
-    network, run = _network(scenario, case), scenario.tables["run"]
+    fabric, run = scenario_fabric(scenario), scenario.tables["run"]
+    network = case_network(scenario, case, fabric, scenario_routing(scenario, case, fabric, flows_of(scenario, case)))
     until = round(float(case.table.get("until", run.get("until", UNTIL))) * packet)
     start = round(float(case.table.get("from", run.get("from", 0))) * packet)
     if not 0 <= start < until:
@@ -146,7 +134,7 @@ def run_adaptive(scenario: Scenario, case: Case) -> CaseOutput:
         one = replace(case, table={**case.table, "load": load})
         traffic = traffic_of(scenario, one, network, flows_of(scenario, case))
         for name, scheme in schemes.items():
-            simulation = _simulation(scenario, case, network, traffic, scheme)
+            simulation = _simulation(scenario, case, network, traffic, scheme, mechanisms=mechanisms)
             curves[name][f"{load:g}"] = round(_accepted(simulation, start, until, actions), 4)
             lost["dropped"][name] = simulation.totals()["dropped"]
             for mechanism in mechanisms:
@@ -185,13 +173,27 @@ def run_adaptive(scenario: Scenario, case: Case) -> CaseOutput:
 
 
 def _simulation(
-    scenario: Scenario, case: Case, network: Network, traffic: Traffic, scheme: Scheme | None
+    scenario: Scenario,
+    case: Case,
+    network: Network,
+    traffic: Traffic,
+    scheme: Scheme | None,
+    *,
+    mechanisms: Sequence[Mechanism],
 ) -> Simulation:
     """Set up the simulation of one scheme.  None means a simulation that routes only by fixed tables."""
-    remedies, mechanisms = remedies_of(scenario, case), mechanisms_of(scenario, case)
+    remedies = remedies_of(scenario, case)
     if scheme is None:
-        return simulate(
-            network, traffic, switching=switching_of(scenario, case), remedies=remedies, mechanisms=mechanisms
-        )
+        switching = switching_of(scenario, case)
+        return simulate(network, traffic, switching=switching, remedies=remedies, mechanisms=mechanisms)
     adaptive = adaptive_of(scenario, case, scheme)
     return simulate_adaptive(network, traffic, adaptive, remedies=remedies, mechanisms=mechanisms)
+
+
+def simulation_of_case(
+    scenario: Scenario, case: Case, network: Network, traffic: Traffic, mechanisms: Sequence[Mechanism]
+) -> Simulation:
+    """Set up the simulation of a case with adaptive switches of its one scheme, or with output queues."""
+    schemes = case.table.get("adaptive", {}).get("schemes", [TABLES])
+    scheme = scenario.choice("scheme", schemes[0], SCHEMES)
+    return _simulation(scenario, case, network, traffic, scheme, mechanisms=mechanisms)

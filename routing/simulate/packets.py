@@ -13,6 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from routing.numerals import count_noun
+from routing.simulate.adaptive import TOTALS, AdaptiveSimulation
+from routing.simulate.adaptive_cases import simulation_of_case
 from routing.simulate.case_output import CaseOutput, tables_stated
 from routing.simulate.changes import plan_of
 from routing.simulate.events import describe
@@ -106,7 +108,8 @@ def _locked(simulation: Simulation) -> float:
     sent into one of its channels.  If there are several knots, the earliest time counts.
     """
     sent, packet = simulation.virtual_channels().sent.ravel(), packet_of(simulation)
-    return round(min(float(sent[list(knot.members)].max()) for knot in simulation.wait_graph().deadlocks) / packet, 2)
+    knots = [[vc for vc in knot.members if vc < len(sent)] for knot in simulation.wait_graph().deadlocks]
+    return round(min(float(sent[vcs].max(initial=0)) for vcs in knots) / packet, 2)
 
 
 def _waits_from(simulation: Simulation) -> float:
@@ -189,13 +192,18 @@ def _of_change(recorder: Recorder, start: int) -> Found:
     return {"phases": phases, "deadlocks_seen": recorder.knots}
 
 
+def _queues_stated(switching: Switching) -> Found:
+    """Return the settings of switches with output queues that are printed with a result."""
+    speedup = {} if switching.speedup == 1 else {"speedup": switching.speedup or "unlimited"}
+    return {"inputs": switching.inputs.name.lower(), **speedup}
+
+
 def _stated(scenario: Scenario, case: Case, simulation: Simulation) -> Found:
     """Return the settings that influence the result and are printed with it."""
     switching = simulation.switching
     stated = {
         "arbitration": switching.arbitration.name.lower().replace("_", "-"),
-        "inputs": switching.inputs.name.lower(),
-        **({} if switching.speedup == 1 else {"speedup": switching.speedup or "unlimited"}),
+        **({} if "adaptive" in case.table else _queues_stated(switching)),
         "buffer": count_noun(simulation.network.timing.buffer, "block"),
         "seed": switching.seed,
         **({} if switching.pauses is None else {"pauses": case.table["pauses"]}),
@@ -204,7 +212,7 @@ def _stated(scenario: Scenario, case: Case, simulation: Simulation) -> Found:
     }
     if made_by(scenario.tables["routing"], case.table) == "tables":
         stated |= tables_stated(simulation.network.routing)
-    parts = ("change", "fault", "watch", *(kind.table for kind in IN_CASES))
+    parts = ("adaptive", "change", "fault", "watch", *(kind.table for kind in IN_CASES))
     return stated | {part: case.table[part] for part in parts if part in case.table}
 
 
@@ -212,13 +220,7 @@ def run_packets(scenario: Scenario, case: Case) -> CaseOutput:
     """Simulate the packets of one simulation case, and return its figures, settings, time series and events."""
     mechanisms = mechanisms_of(scenario, case)
     plan = with_case_mechanisms(plan_of(scenario, case), mechanisms)
-    simulation = simulate(
-        plan.network,
-        plan.traffic,
-        switching=switching_of(scenario, case),
-        remedies=remedies_of(scenario, case),
-        mechanisms=plan.mechanisms,
-    )
+    simulation = simulation_of_case(scenario, case, plan.network, plan.traffic, plan.mechanisms)
     packet, run = packet_ticks(scenario), scenario.tables["run"]
     start, until = measurement_window(scenario, case)
     sample = float(run.get("sample", until / packet / 200))
@@ -233,6 +235,8 @@ def run_packets(scenario: Scenario, case: Case) -> CaseOutput:
     found = _of_flows(simulation, plan, early, until - start) | _of_switches(simulation)
     found |= _over_time(recorder, start / packet) | {"links_used": _links_used(simulation, sent)}
     found |= _of_change(recorder, start)
+    if isinstance(simulation, AdaptiveSimulation):
+        found |= {name: simulation.totals()[name] for name in TOTALS}
     if plan.watch is not None:
         found |= plan.watch.figures(packet)
     for mechanism in mechanisms:

@@ -28,8 +28,12 @@ CONFLICTS = (
         for kind in IN_CASES if kind.keeps_tables for part, name in WRITERS.items()
     ),
     *(
-        ("adaptive", part, f"adaptive switches beside {WRITERS[part]}, which writes tables", ONE)
-        for part in ("re-route", "Loop Breaker")
+        ("adaptive", part, f"adaptive switches beside {name}, which writes tables", ONE)
+        for part, name in WRITERS.items()
+    ),
+    *(
+        ("adaptive", kind.table, f"adaptive switches beside {kind.table}, which needs output queues", ONE)
+        for kind in IN_CASES if kind.output_queues
     ),
     ("adaptive", "Deadlock Breaker", "adaptive switches beside Deadlock Breaker, which needs output queues", ONE),
     ("port_choice", "recn", "port_choice beside recn, which follows the paths of the tables", ONE),

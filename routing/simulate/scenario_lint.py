@@ -25,12 +25,12 @@ _RUN = _TABLES | {"arbitration", "inputs", "buffer", "wire", "pauses", "until", 
 _MECHANISMS = {mechanism.table for mechanism in IN_CASES}
 _ADAPTIVE = {mechanism.table for mechanism in BESIDE_ADAPTIVE}
 READ_BY: Mapping[str, set[str]] = {
-    PACKETS: _RUN | _MECHANISMS | {"load", "window", "seed", "from", "remedy", "change", "fault", "watch"},
+    PACKETS: _RUN | _MECHANISMS | {"load", "window", "seed", "from", "remedy", "change", "fault", "watch", "adaptive"},
     "lock-times": (_RUN | {"load", "window", "seed", "remedy", "buffers"}) - {"buffer"},
     "seeds": _RUN | {"load", "window", "remedy", "seeds"},
     "detection": _RUN | {"load", "window", "seed", "remedy", "detection"},
     "shifts": _RUN | {"seed", "from"},
-    "workload": (_RUN | _MECHANISMS | {"seed", "remedy", "workload"}) - {"without", "replies"},
+    "workload": (_RUN | _MECHANISMS | {"seed", "remedy", "workload", "adaptive"}) - {"without", "replies"},
     "adaptive": (_RUN | _ADAPTIVE | {"window", "seed", "from", "loads", "adaptive", "remedy", "fault"}) - {"speedup"},
     "request-grant": _ALWAYS | {"until", "from", "seed", "loads", "request_grant"},
     "pauses": _TABLES,
@@ -222,18 +222,29 @@ def _check_case(file: Toml, case: Table, number: int) -> None:
     _check_words(file, case, "remedy", {case.get("remedy", {}).get("breaker", "none")}, BREAKER_KEYS, *where)
     _check_words(file, case, "change", {case.get("change", {}).get("how")}, CHANGE_KEYS, *where)
     _check_words(file, case, "workload", {case.get("workload", {}).get("collective", "a trace")}, WORKLOAD_KEYS, *where)
-    schemes = set(case.get("adaptive", {}).get("schemes", []))
-    _check_words(file, case, "adaptive", schemes, SCHEME_KEYS, *where)
+    if "adaptive" in case:
+        _check_adaptive(file, case, *where)
     _check_request_grant(file, case, *where)
     check_conflicts(file, case, *where)
-    for key in ("inputs", "pauses"):
-        if what == "adaptive" and key in case and "tables" not in schemes:
-            raise _unused(file, *where, key, why='without "tables" among the schemes')
     if "stall_count" in case.get("remedy", {}) and not case["remedy"].get("hoq"):
         raise _unused(file, *where, "remedy", "stall_count", why="without hoq", remedy="give hoq a time")
     for key in ("turns", "around", "one_way"):
         if key in case.get("graph", {}) and "grid" not in case["graph"]:
             raise _unused(file, *where, "graph", key, why="without a grid", remedy="give grid two sides")
+
+
+def _check_adaptive(file: Toml, case: Table, *where: str | int) -> None:
+    """Raise ParseError for a key of a case with adaptive switches that has no effect, or for too many schemes."""
+    schemes = set(case["adaptive"].get("schemes", []))
+    _check_words(file, case, "adaptive", schemes, SCHEME_KEYS, *where)
+    if case.get("what", PACKETS) != "adaptive" and (len(schemes) != 1 or "tables" in schemes):
+        raise file.error(
+            f"case {case['name']!r} needs one scheme of adaptive switches", *where, "adaptive", "schemes",
+            remedy='name one scheme, or use what = "adaptive"',
+        )  # fmt: skip
+    for key in ("inputs", "pauses", "speedup"):
+        if key in case and "tables" not in schemes:
+            raise _unused(file, *where, key, why='without "tables" among the schemes')
 
 
 def _check_request_grant(file: Toml, case: Table, *where: str | int) -> None:

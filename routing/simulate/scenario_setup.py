@@ -50,6 +50,8 @@ PATTERNS = {"cycle": Pattern.CYCLE, "uniform": Pattern.UNIFORM}
 PACKET, BUFFER, UNTIL = 2048, 8, 4000
 LONGEST = 1 << 50
 """Longest run of a simulation, in ticks."""
+MOST_VLS = 15
+"""Largest number of data VLs of a network."""
 
 
 def packet_ticks(scenario: Scenario) -> int:
@@ -294,6 +296,8 @@ def mechanisms_of(scenario: Scenario, case: Case) -> list[CaseMechanism]:
 def vls_for(scenario: Scenario, case: Case, *tables: Routing, used: int | None = None) -> int:
     """Return the number of VLs of a case's network: VLs that packets use, and VLs that mechanisms add.
 
+    With adaptive switches, the case may state the number of VLs.  Otherwise, it is one more than the tables use.
+
     Parameters
     ----------
     scenario, case
@@ -304,6 +308,13 @@ def vls_for(scenario: Scenario, case: Case, *tables: Routing, used: int | None =
         Number of VLs that the packets of flows use.  None: as many as the tables use.
     """
     used = max(map(data_vls, tables)) if used is None else used
+    if "adaptive" in case.table:
+        vls: int = case.table["adaptive"].get("vls", used + 1)
+        if not used <= vls <= MOST_VLS:
+            raise scenario.error(
+                f"{vls} VLs do not hold tables of {used}", *case.where, "adaptive", remedy=f"use up to {MOST_VLS}"
+            )
+        return vls
     # Replies may use an SL, and so a VL, that no request uses.
     if "replies" in case.table:
         used = max(used, *(routing.vls for routing in tables))

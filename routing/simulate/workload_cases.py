@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from routing.fabric import Fabric
+from routing.simulate.adaptive_cases import simulation_of_case
 from routing.simulate.case_output import CaseOutput
 from routing.simulate.events import describe
 from routing.simulate.goal import read_goal
 from routing.simulate.mechanisms.registry import IN_CASES
 from routing.simulate.mechanisms.tasks import Tasks
 from routing.simulate.network import BLOCK
-from routing.simulate.run import simulate
 from routing.simulate.scenario import Case, Scenario
 from routing.simulate.scenario_fabric import relative_to, scenario_fabric, scenario_routing
 from routing.simulate.scenario_setup import (
@@ -22,8 +22,6 @@ from routing.simulate.scenario_setup import (
     measurement_window,
     mechanisms_of,
     packet_ticks,
-    remedies_of,
-    switching_of,
 )
 from routing.simulate.workload import Workload, all_to_all_v, halving_doubling, read_trace, ring_allreduce
 
@@ -48,14 +46,7 @@ def run_workload(scenario: Scenario, case: Case) -> CaseOutput:
     workload = _workload(scenario, case, fabric)
     mtu = scenario.tables["timing"].get("packet", 2048)
     tasks, mechanisms = Tasks(workload), mechanisms_of(scenario, case)
-    switching = switching_of(scenario, case)
-    simulation = simulate(
-        network,
-        workload.traffic(mtu),
-        switching=switching,
-        remedies=remedies_of(scenario, case),
-        mechanisms=[tasks, *mechanisms],
-    )
+    simulation = simulation_of_case(scenario, case, network, workload.traffic(mtu), [tasks, *mechanisms])
     _, until = measurement_window(scenario, case)
     simulation.run(until)
     ready, arrived = tasks.times(simulation)
@@ -79,12 +70,12 @@ def run_workload(scenario: Scenario, case: Case) -> CaseOutput:
     for mechanism in mechanisms:
         found |= mechanism.figures(simulation)
     stated = {
-        "arbitration": switching.arbitration.name.lower().replace("_", "-"),
+        "arbitration": simulation.switching.arbitration.name.lower().replace("_", "-"),
         "buffer": f"{network.timing.buffer} blocks",
         "workload": case.table["workload"],
         "tables": routing.provenance.engine,
         "remedy": case.table.get("remedy", {}) or "none",
-        **{kind.table: case.table[kind.table] for kind in IN_CASES if kind.table in case.table},
+        **{part: case.table[part] for part in ("adaptive", *(kind.table for kind in IN_CASES)) if part in case.table},
     }
     events = tuple((round(tick / packet, 2), text) for tick, text in describe(simulation, 1000))
     return CaseOutput(found, stated, None, events)

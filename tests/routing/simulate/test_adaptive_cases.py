@@ -45,6 +45,32 @@ fault = [{ cable = ["sw0.0", "sw0.1"], at = 110, until = 150 }]
     assert "dropped" not in played(tmp_path, CASE).found
 
 
+def test_packets_of_one_scheme_have_the_figures_of_all_cases(tmp_path):
+    """The throughput is that of the kind of case that compares schemes, since all else is equal."""
+    compared = played(tmp_path, CASE.replace("[0.2, 0.4]", "[0.4]").replace('"tables", "escape", "bubble"', '"bubble"'))
+    text = CASE.replace('what = "adaptive"\nloads = [0.2, 0.4]', "load = 0.4").replace(
+        '"tables", "escape", "bubble"', '"bubble"'
+    )
+    found = played(tmp_path, text.replace("expect = { deadlocked = [] }", "expect = { knot = [] }")).found
+    assert found["mean"] == pytest.approx(compared.found["accepted"]["bubble"], abs=1e-4)
+    assert found["outcome"] == "progress"
+    assert found["delivered"] > 0 == found["dropped"] == found["escapes"]
+
+
+def test_a_workload_is_simulated_with_adaptive_switches(tmp_path):
+    text = CASE.replace('what = "adaptive"\nloads = [0.2, 0.4]', 'what = "workload"').replace(
+        '"tables", "escape", "bubble"', '"escape"'
+    )
+    text = text.replace('[traffic]\npattern = "uniform"\nprocess = "bernoulli"\n', "").replace("from = 100\n", "")
+    text = text.replace("until = 400", "until = 4000").replace(
+        "expect = { deadlocked = [] }",
+        'workload = { collective = "ring-allreduce", bytes = 4096 }\nexpect = { unfinished = 0 }',
+    )
+    result = played(tmp_path, text)
+    assert result.right, result.wrong
+    assert result.found["messages"] == 9 * 16
+
+
 def test_a_deadlock_is_reported(tmp_path):
     text = CASE.replace("torus:3x3,cas=1", "torus:4x4,cas=3").replace("[0.2, 0.4]", "[1.0]")
     text = text.replace('rule = "dimension-order"', 'engine = "updn"\nvls = 1')
@@ -70,6 +96,7 @@ def test_a_deadlock_is_reported(tmp_path):
         ("from = 100", "from = 400", "figures are taken from 800 to 800 ticks"),
         ("torus:3x3,cas=1", "kary-ntree:2,2", "the switches have no coordinates"),
         ("deadlocked", "locked", "expects 'locked'"),
+        ('what = "adaptive"\nloads = [0.2, 0.4]', "load = 0.4", "needs one scheme of adaptive switches"),
         ("adaptive = {", "congestion = {}\nadaptive = {", "congestion does nothing for adaptive"),
         (
             "adaptive = {",

@@ -7,7 +7,7 @@ import pytest
 from sim_accounts import account
 
 from routing.errors import InputError
-from routing.simulate import packets, workload_cases
+from routing.simulate import adaptive_cases
 from routing.simulate.case_runners import run_case
 from routing.simulate.mechanisms.registry import IN_CASES
 from routing.simulate.scenario import read_scenario
@@ -34,6 +34,7 @@ OTHERS = {
     "FIFO": 'inputs = "fifo"',
     "speedup": "speedup = 0",
     "random": 'arbitration = "random"',
+    "adaptive": 'adaptive = { schemes = ["bubble"] }',
 }
 WRITES = {
     "fault": 'fault = [{ cable = ["sw0", "sw1"], at = 20, until = 40 }]',
@@ -91,6 +92,13 @@ REFUSED = (
         "has port_choice, which uses the first tables, beside",
     ),
     ("port choice", "recn|bubble", "has port_choice beside .* the paths of the tables"),
+    (
+        "adaptive",
+        f"change.*|paths.*|watch|re-route|.* Breaker|congestion|qcn|recn|bubble|port choice|proven ports|{REPLIES}",
+        "has adaptive switches beside|, which uses the first tables, beside|port_choice",
+    ),
+    ("adaptive", "pauses|FIFO|speedup", 'does nothing without "tables" among the schemes'),
+    ("adaptive", "random", "serves inputs in turn or by arrival"),
     ("proven ports", f"change.*|paths.*|watch|re-route|Loop Breaker|recn|bubble|{REPLIES}", "port_choice"),
 )
 
@@ -124,14 +132,14 @@ def test_every_mechanism_of_the_schema_is_among_the_pairs():
 def simulations(monkeypatch):
     """The simulations that cases have run."""
     made = []
-    for module in (packets, workload_cases):
-        simulate = module.simulate
+    for name in ("simulate", "simulate_adaptive"):
+        original = getattr(adaptive_cases, name)
 
-        def kept(*values, of=simulate, **named):
+        def kept(*values, of=original, **named):
             made.append(of(*values, **named))
             return made[-1]
 
-        monkeypatch.setattr(module, "simulate", kept)
+        monkeypatch.setattr(adaptive_cases, name, kept)
     return made
 
 
