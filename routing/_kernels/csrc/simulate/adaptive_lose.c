@@ -59,10 +59,8 @@ int ibn_simulate_adaptive_is_cut(const ibn_sim *sim, int32_t s, int32_t p, int32
  * pending.  If the links of all outputs of the packet are down, the check is due in the next tick.
  *
  * The packet that holds the token may become too old. */
-void ibn_simulate_adaptive_arm(ibn_sim *sim, int32_t l)
+void ibn_simulate_adaptive_schedule_check(ibn_sim *sim, int32_t l)
 {
-    if (!sim->aging && !sim->adaptive->links_down)
-        return;
     int32_t p = ibn_simulate_adaptive_shown(sim, l), s = ibn_simulate_channel_of(sim, l)->dst;
     ibn_input *input = &sim->adaptive->input[l];
     if (p == IBN_NONE || s >= sim->switches)

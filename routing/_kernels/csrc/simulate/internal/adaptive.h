@@ -162,7 +162,7 @@ void ibn_simulate_adaptive_send(ibn_sim *sim, int32_t p, int32_t from, int32_t c
 void ibn_simulate_adaptive_take(ibn_sim *sim, int32_t l, int64_t end);
 void ibn_simulate_adaptive_leave(ibn_sim *sim, int32_t p, int32_t from, int32_t d, int64_t end);
 /* Functions of adaptive_lose.c, which lose packets that are too old, or whose outputs are all down. */
-void ibn_simulate_adaptive_arm(ibn_sim *sim, int32_t l);
+void ibn_simulate_adaptive_schedule_check(ibn_sim *sim, int32_t l);
 void ibn_simulate_adaptive_arm_spare(ibn_sim *sim, int32_t s, int32_t k);
 void ibn_simulate_adaptive_check(ibn_sim *sim, int32_t l);
 int ibn_simulate_adaptive_is_cut(const ibn_sim *sim, int32_t s, int32_t p, int32_t from);
@@ -198,6 +198,13 @@ static inline const ibn_channel *ibn_simulate_channel_of(const ibn_sim *sim, int
 static inline int32_t ibn_simulate_adaptive_shown(const ibn_sim *sim, int32_t l)
 {
     return sim->watch[l].busy_input ? IBN_NONE : sim->watch[l].hidden.head;
+}
+
+/* Schedule a check whether the head packet of VC l has to be lost, if packets can be lost at all. */
+static inline void ibn_simulate_adaptive_arm(ibn_sim *sim, int32_t l)
+{
+    if (sim->aging || sim->adaptive->links_down)
+        ibn_simulate_adaptive_schedule_check(sim, l);
 }
 
 /* Return the number of the spare buffer of switch s that holds packet p, which must be in one of them. */
