@@ -193,7 +193,11 @@ def _simulation(
 def simulation_of_case(
     scenario: Scenario, case: Case, network: Network, traffic: Traffic, mechanisms: Sequence[Mechanism]
 ) -> Simulation:
-    """Set up the simulation of a case with adaptive switches of its one scheme, or with output queues."""
+    """Set up the simulation of a case.
+
+    Its switches are adaptive if the case has a table ``adaptive``, which names one scheme.  Otherwise, they have output
+    queues.
+    """
     schemes = case.table.get("adaptive", {}).get("schemes", [TABLES])
     scheme = scenario.choice("scheme", schemes[0], SCHEMES)
     return _simulation(scenario, case, network, traffic, scheme, mechanisms=mechanisms)

@@ -1,8 +1,8 @@
-/* Adaptive switches: packets that are lost, because they are too old or because links are down.
+/* Adaptive switches: lose packets that exceed a lifetime limit, and packets whose links are down.
  *
- * A head packet has no output yet.  So its head-of-queue lifetime is the longest one of all ports that it may take.  It
- * is lost because of links only if the links of all these ports are down.  A lost packet is counted at the first of
- * these ports. */
+ * A head packet has not chosen a port yet.  So its head-of-queue lifetime is the longest one of all ports that the packet
+ * may take.  If links are down, the packet is lost only if the links of all these ports are down.  A lost packet is counted
+ * at the first of these ports. */
 #include "simulate/internal/adaptive.h"
 #include "simulate/internal/queue.h"
 
@@ -16,8 +16,8 @@ static const int32_t *outputs(const ibn_sim *sim, int32_t s, int32_t p, int32_t 
                                      : ibn_simulate_adaptive_choices(sim, s, p, count);
 }
 
-/* Return the tick at which packet p, the head packet of a VC at switch s since tick `since`, becomes too old.  Return
- * IBN_NEVER if no limit applies. */
+/* Return the tick at which packet p exceeds its head-of-queue lifetime or its switch lifetime.  Packet p has been the head
+ * packet of a VC at switch s since tick `since`.  Return IBN_NEVER if no limit applies. */
 static int64_t deadline(const ibn_sim *sim, int32_t s, int32_t p, int64_t since)
 {
     int32_t count;
@@ -55,10 +55,10 @@ int ibn_simulate_adaptive_is_cut(const ibn_sim *sim, int32_t s, int32_t p, int32
            || ibn_simulate_adaptive_escape(sim, p, from, s, &sl) == IBN_NONE;
 }
 
-/* Schedule a check of the head packet of VC l for the tick at which the packet becomes too old, unless an earlier check is
- * pending.  If the links of all outputs of the packet are down, the check is due in the next tick.
+/* Schedule a check of VC l, unless an earlier check of this VC is pending.
  *
- * The packet that holds the token may become too old. */
+ * The check is due at the tick at which the head packet exceeds a lifetime limit.  If the links of all ports that the
+ * packet may take are down, the check is due in the next tick.  No limit applies to the packet that holds the token. */
 void ibn_simulate_adaptive_schedule_check(ibn_sim *sim, int32_t l)
 {
     int32_t p = ibn_simulate_adaptive_shown(sim, l), s = ibn_simulate_channel_of(sim, l)->dst;
@@ -73,7 +73,8 @@ void ibn_simulate_adaptive_schedule_check(ibn_sim *sim, int32_t l)
     ibn_simulate_at(sim, at, EV_HEAD, l, 0);
 }
 
-/* Schedule a check of spare buffer k of switch s for the next tick, if the links of all outputs of its packet are down. */
+/* Schedule a check of spare buffer k of switch s for the next tick, if the links of all ports that its packet may take are
+ * down. */
 void ibn_simulate_adaptive_arm_spare(ibn_sim *sim, int32_t s, int32_t k)
 {
     const ibn_device *device = &sim->adaptive->device[s];
@@ -105,8 +106,8 @@ static void lose(ibn_sim *sim, int32_t s, int32_t p, int32_t from, int64_t *reas
     ibn_simulate_adaptive_touch(sim, s);
 }
 
-/* Lose the packet in a spare buffer if the links of all its outputs are down.  `number` is the number of the spare
- * buffer: buffers 0 of all switches come before buffers 1. */
+/* Lose the packet in a spare buffer if the links of all ports that the packet may take are down.  `number` is the number
+ * of the spare buffer: buffers 0 of all switches come before buffers 1. */
 static void check_spare(ibn_sim *sim, int32_t number)
 {
     int32_t s = number % sim->switches, k = number / sim->switches, p = sim->adaptive->device[s].spare[k], count;
@@ -114,8 +115,11 @@ static void check_spare(ibn_sim *sim, int32_t number)
         lose(sim, s, p, IBN_NONE, &sim->counters[*outputs(sim, s, p, &count)].down);
 }
 
-/* Lose the head packet of VC l if it is too old, or if the links of all its outputs are down.  Otherwise schedule the
- * next check.  A check that an earlier one has replaced does nothing.  From number sim->vcs on, l is a spare buffer. */
+/* Lose the head packet of VC l if it exceeds a lifetime limit, or if the links of all ports that it may take are down.
+ * Otherwise schedule the next check.
+ *
+ * Do nothing if an earlier check of VC l has been scheduled after this check.  If l is at least sim->vcs, check spare
+ * buffer l - sim->vcs instead of a VC. */
 void ibn_simulate_adaptive_check(ibn_sim *sim, int32_t l)
 {
     if (l >= sim->vcs) {
@@ -161,8 +165,8 @@ void ibn_simulate_adaptive_lose_saved(ibn_sim *sim, int32_t p)
     release_token(sim, channel->src, p);
 }
 
-/* Take note that channel c has gone down (`down` is 1) or has come up.  If it has gone down, check the packets of the
- * switch that sends by this channel. */
+/* Count channel c among the channels that are down (`down` is 1), or remove it from them (`down` is 0).  If the channel has
+ * gone down, schedule checks of all packets at the switch that sends by this channel. */
 void ibn_simulate_adaptive_link(ibn_sim *sim, int32_t c, int down)
 {
     int32_t s = sim->channel[c].src;
