@@ -98,7 +98,7 @@ REFUSED = (
         "has adaptive switches beside|, which uses the first tables, beside|port_choice",
     ),
     ("adaptive", "pauses|FIFO|speedup", 'does nothing without "tables" among the schemes'),
-    ("adaptive", "random", "serves inputs in turn or by arrival"),
+    ("adaptive", "random", "has adaptive switches beside random arbitration"),
     ("proven ports", f"change.*|paths.*|watch|re-route|Loop Breaker|recn|bubble|{REPLIES}", "port_choice"),
 )
 

@@ -17,7 +17,8 @@ int ibn_simulate_adaptive_marked(const ibn_sim *sim, int32_t c)
 /* Return whether a mark reserves the next free room on channel c for a packet other than p. */
 int ibn_simulate_adaptive_for_other(const ibn_sim *sim, int32_t c, int32_t p)
 {
-    return ibn_simulate_adaptive_marked(sim, c) && sim->adaptive->mark[c].packet != ibn_simulate_adaptive_serial(sim, p);
+    return ibn_simulate_adaptive_marked(sim, c)
+           && sim->adaptive->mark[c].packet != ibn_simulate_adaptive_serial(sim, p);
 }
 
 /* Return the VL of packet p if packets keep their VL (scheme GROUPS), else 0.  In scheme GROUPS, the VL follows from
@@ -124,7 +125,8 @@ int32_t ibn_simulate_adaptive_choose(const ibn_sim *sim, int32_t p, int32_t from
         return best;
     uint8_t sl;
     int32_t l = ibn_simulate_adaptive_escape(sim, p, from, s, &sl);
-    int fits = l != IBN_NONE && ibn_simulate_channel_of(sim, l)->busy <= sim->now && ibn_simulate_credits(&sim->vc[l]) >= packet->blocks;
+    int fits = l != IBN_NONE && ibn_simulate_channel_of(sim, l)->busy <= sim->now
+               && ibn_simulate_credits(&sim->vc[l]) >= packet->blocks;
     return fits ? l : IBN_NONE;
 }
 

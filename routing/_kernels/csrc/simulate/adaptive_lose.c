@@ -1,8 +1,8 @@
 /* Adaptive switches: lose packets that exceed a lifetime limit, and packets whose links are down.
  *
- * A head packet has not chosen a port yet.  So its head-of-queue lifetime is the longest one of all ports that the packet
- * may take.  If links are down, the packet is lost only if the links of all these ports are down.  A lost packet is counted
- * at the first of these ports. */
+ * A head packet has not chosen a port yet.  So its head-of-queue lifetime is the longest one of all ports that the
+ * packet may take.  If links are down, the packet is lost only if the links of all these ports are down.  A lost packet
+ * is counted at the first of these ports. */
 #include "simulate/internal/adaptive.h"
 #include "simulate/internal/queue.h"
 
@@ -16,8 +16,8 @@ static const int32_t *outputs(const ibn_sim *sim, int32_t s, int32_t p, int32_t 
                                      : ibn_simulate_adaptive_choices(sim, s, p, count);
 }
 
-/* Return the tick at which packet p exceeds its head-of-queue lifetime or its switch lifetime.  Packet p has been the head
- * packet of a VC at switch s since tick `since`.  Return IBN_NEVER if no limit applies. */
+/* Return the tick at which packet p exceeds its head-of-queue lifetime or its switch lifetime.  Packet p has been the
+ * head packet of a VC at switch s since tick `since`.  Return IBN_NEVER if no limit applies. */
 static int64_t deadline(const ibn_sim *sim, int32_t s, int32_t p, int64_t since)
 {
     int32_t count;
@@ -25,7 +25,8 @@ static int64_t deadline(const ibn_sim *sim, int32_t s, int32_t p, int64_t since)
     int64_t hoq = sim->hoq[output[0]], lifetime = sim->lifetime[s];
     for (int32_t i = 1; i < count && hoq; i++)
         hoq = !sim->hoq[output[i]] || sim->hoq[output[i]] > hoq ? sim->hoq[output[i]] : hoq;
-    int64_t in_queue = hoq ? since + hoq : IBN_NEVER, in_switch = lifetime ? sim->packet[p].ready + lifetime : IBN_NEVER;
+    int64_t in_queue = hoq ? since + hoq : IBN_NEVER;
+    int64_t in_switch = lifetime ? sim->packet[p].ready + lifetime : IBN_NEVER;
     return in_queue < in_switch ? in_queue : in_switch;
 }
 
@@ -34,8 +35,8 @@ static int is_down(const ibn_sim *sim, int32_t c)
     return c == IBN_NONE || sim->channel[c].busy == IBN_NEVER;
 }
 
-/* Return whether the links of all channels by which packet p may leave switch s are down.  The packet is the head packet
- * of VC `from`, or it is in a spare buffer if `from` is IBN_NONE. */
+/* Return whether the links of all channels by which packet p may leave switch s are down.  The packet is the head
+ * packet of VC `from`, or it is in a spare buffer if `from` is IBN_NONE. */
 int ibn_simulate_adaptive_is_cut(const ibn_sim *sim, int32_t s, int32_t p, int32_t from)
 {
     const ibn_adaptive *model = sim->adaptive;
@@ -73,8 +74,8 @@ void ibn_simulate_adaptive_schedule_check(ibn_sim *sim, int32_t l)
     ibn_simulate_at(sim, at, EV_HEAD, l, 0);
 }
 
-/* Schedule a check of spare buffer k of switch s for the next tick, if the links of all ports that its packet may take are
- * down. */
+/* Schedule a check of spare buffer k of switch s for the next tick, if the links of all ports that its packet may take
+ * are down. */
 void ibn_simulate_adaptive_arm_spare(ibn_sim *sim, int32_t s, int32_t k)
 {
     const ibn_device *device = &sim->adaptive->device[s];
@@ -106,8 +107,8 @@ static void lose(ibn_sim *sim, int32_t s, int32_t p, int32_t from, int64_t *reas
     ibn_simulate_adaptive_touch(sim, s);
 }
 
-/* Lose the packet in a spare buffer if the links of all ports that the packet may take are down.  `number` is the number
- * of the spare buffer: buffers 0 of all switches come before buffers 1. */
+/* Lose the packet in a spare buffer if the links of all ports that the packet may take are down.  `number` is the
+ * number of the spare buffer: buffers 0 of all switches come before buffers 1. */
 static void check_spare(ibn_sim *sim, int32_t number)
 {
     int32_t s = number % sim->switches, k = number / sim->switches, p = sim->adaptive->device[s].spare[k], count;
@@ -165,8 +166,8 @@ void ibn_simulate_adaptive_lose_saved(ibn_sim *sim, int32_t p)
     release_token(sim, channel->src, p);
 }
 
-/* Count channel c among the channels that are down (`down` is 1), or remove it from them (`down` is 0).  If the channel has
- * gone down, schedule checks of all packets at the switch that sends by this channel. */
+/* Count channel c among the channels that are down (`down` is 1), or remove it from them (`down` is 0).  If the channel
+ * has gone down, schedule checks of all packets at the switch that sends by this channel. */
 void ibn_simulate_adaptive_link(ibn_sim *sim, int32_t c, int down)
 {
     int32_t s = sim->channel[c].src;

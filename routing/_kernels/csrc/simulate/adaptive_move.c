@@ -174,8 +174,8 @@ static int64_t rank_of(const ibn_sim *sim, int32_t l, int32_t turn, int32_t inpu
     return first ? rank - IBN_SUSPECTS_FIRST : rank;
 }
 
-/* Fill sim->adaptive->order with the input VCs of switch s that have a head packet, in the order of service.  Return the number
- * of these VCs. */
+/* Fill sim->adaptive->order with the input VCs of switch s that have a head packet, in the order of service.  Return
+ * the number of these VCs. */
 static int32_t in_order(ibn_sim *sim, int32_t s)
 {
     int32_t count = 0, inputs = (sim->out_first[s + 1] - sim->out_first[s]) * sim->vls;
@@ -237,8 +237,8 @@ static void serve_switch(ibn_sim *sim, int32_t s)
 static void send_relayed(ibn_sim *sim, int32_t d)
 {
     int32_t p = sim->adaptive->device[d].relay.head, c = sim->channel[sim->packet[p].channel].reverse;
-    int32_t l = sim->channel[c].busy > sim->now ? IBN_NONE
-                                                : ibn_simulate_adaptive_better(sim, IBN_NONE, c, sim->adaptive->ca_vls, p);
+    int32_t vls = (int32_t)sim->adaptive->ca_vls, free = sim->channel[c].busy <= sim->now;
+    int32_t l = free ? ibn_simulate_adaptive_better(sim, IBN_NONE, c, vls, p) : IBN_NONE;
     if (l == IBN_NONE)
         return;
     sim->adaptive->device[d].relay.head = sim->packet[p].next;
@@ -280,8 +280,8 @@ static int compare_turns(const void *left, const void *right)
 
 /* Serve the devices that events of this tick concern.
  *
- * Switches compete for the spare buffers of their neighbours (scheme CONCURRENT).  In this case, the order of service is
- * random.  A fixed order would give a spare buffer to the same switch each time. */
+ * Switches compete for the spare buffers of their neighbours (scheme CONCURRENT).  In this case, the order of service
+ * is random.  A fixed order would give a spare buffer to the same switch each time. */
 void ibn_simulate_adaptive_serve(ibn_sim *sim)
 {
     ibn_adaptive *model = sim->adaptive;

@@ -25,8 +25,8 @@ static void add_edge(wait_edges *wait_edges, int32_t vertex, int32_t awaited)
 }
 
 /* Return 1 if VC l will have room for packet p once all credits on the wire have arrived.  Otherwise, add to the
- * wait-for graph an edge from `vertex`, which stands for packet p, to VC l, and return 0.  Return 0 without an edge if the
- * link of VC l is down. */
+ * wait-for graph an edge from `vertex`, which stands for packet p, to VC l, and return 0.  Return 0 without an edge if
+ * the link of VC l is down. */
 static int may_enter(const ibn_sim *sim, wait_edges *wait_edges, int32_t vertex, int32_t p, int32_t l)
 {
     if (l == IBN_NONE || ibn_simulate_channel_of(sim, l)->busy == IBN_NEVER)

@@ -134,9 +134,9 @@ int64_t ibn_simulate_log(const ibn_sim *sim, int64_t from, int64_t most, int64_t
     return sim->logged - from;
 }
 
-/* Write a row for queued packet p, if it fits into the `most` rows.  `count` is the number of earlier rows, `out` the VC
- * for which the packet is queued, and `headed` the tick at which it became the head of its queue, or -1.  Return the new
- * number of rows. */
+/* Write a row for queued packet p, if it fits into the `most` rows.  `count` is the number of earlier rows, `out` the
+ * VC for which the packet is queued, and `headed` the tick at which it became the head of its queue, or -1.  Return the
+ * new number of rows. */
 static int64_t add_packet(const ibn_sim *sim, int32_t p, int32_t out, int64_t headed, int64_t count, int64_t most,
                           int64_t *rows)
 {
@@ -149,9 +149,9 @@ static int64_t add_packet(const ibn_sim *sim, int32_t p, int32_t out, int64_t he
 
 /* Copy one row for each packet that is queued in a switch, up to `most` rows.  Return the number of these packets.
  *
- * The columns are: flow, LID, VC whose buffer holds the packet, VC for which the packet is queued (-1: adaptive switches
- * have not chosen it yet), blocks, tick of arrival, and tick at which the packet became the head of its queue (-1: it is
- * not the head). */
+ * The columns are: flow, LID, VC whose buffer holds the packet, VC for which the packet is queued (-1: adaptive
+ * switches have not chosen it yet), blocks, tick of arrival, and tick at which the packet became the head of its queue
+ * (-1: it is not the head). */
 int64_t ibn_simulate_packets(const ibn_sim *sim, int64_t most, int64_t *rows)
 {
     int64_t count = 0;

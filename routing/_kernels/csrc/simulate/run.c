@@ -3,7 +3,8 @@
  *
  * The result does not depend on the order in which the events of a tick were scheduled.  Events of the kinds before
  * EV_LATER (in the enum of internal/sim.h) may be handled in any order within their kind.  EV_DELIVER comes before
- * EV_INJECT, because a delivery opens the window of a flow.  Events of EV_LATER and of the kinds after it are sorted. */
+ * EV_INJECT, because a delivery opens the window of a flow.  Events of EV_LATER and of the kinds after it are sorted.
+ * */
 #include "simulate/internal/flow.h"
 #include "simulate/internal/mechanism.h"
 

@@ -93,7 +93,8 @@ typedef struct {
 struct ibn_adaptive {
     /* The next fields are settings, in the order in which Python passes them (Adaptive.numbers). */
     int64_t scheme,   /* scheme against deadlock, one of SCHEME_... */
-        adaptive_vls, /* number of VLs for adaptive routing, which are VL 0 and the next ones; the others are escape VLs */
+        /* number of VLs for adaptive routing, which are VL 0 and the next ones; the others are escape VLs */
+        adaptive_vls,
         ca_vls,       /* number of VLs on which CAs send, which are VL 0 and the next ones */
         stay,         /* 1: a packet on an escape VL stays on escape VLs, 0: it may leave them */
         detect,       /* number of ticks at the head of a queue after which a packet is suspected to be blocked */
