@@ -19,13 +19,14 @@ class IbnueError(Exception):
     def __reduce__(self) -> tuple[object, ...]:
         """Return how to copy and unpickle the error.
 
-        The default would call the constructor with the text of the error, but constructors have other parameters.
+        By default, Python would call the constructor with the text of the error, but the constructors have other
+        parameters.
         """
         return _without_constructor, (type(self), self.args), self.__dict__
 
 
 def _without_constructor(kind: type[IbnueError], args: tuple[object, ...]) -> IbnueError:
-    """Return an error whose attributes are still missing."""
+    """Create an error without a call of its constructor, so that its attributes are still missing."""
     return kind.__new__(kind, *args)
 
 

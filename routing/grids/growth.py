@@ -122,7 +122,7 @@ class Growth:
                     yield (*position[:axis], there, *position[axis + 1 :])
 
     def _known_around(self) -> _Around:
-        """Return the positions around each position, which are computed once while the grid keeps its shape."""
+        """Return the positions around each position.  They are computed only once while the grid keeps its shape."""
         shape: list[object] = [*self.labels, *self.length, self.box]
         if self._around is None or self._around.shape != shape:
             self._around = _Around(self, shape)
@@ -209,7 +209,7 @@ class Growth:
                 self.has_failed |= self._wrong > FEW + MOST_WRONG * self._joined
 
     def _count_closed(self, switch: int, position: Position) -> None:
-        """If all neighbours of a switch have a position, count the switch in each slice of the grid that contains its
+        """Count a switch in each slice of the grid that contains its position, if all neighbours of the switch have a
         position.
         """
         if self._placed_near[switch] == len(self.near[switch]):
@@ -254,7 +254,7 @@ class Growth:
         return int(any(self.is_clique[axis] and here >= self.labels[axis] for axis, here in enumerate(candidate)))
 
     def _square_costs(self, switch: int) -> list[tuple[Position, list[int]]]:
-        """Return the position of each placed neighbour of a switch, and the costs of a link from there to the switch.
+        """Return the position of each placed neighbour of a switch, and the costs of a link from it to the switch.
 
         The list of costs has one cost for each dimension in which the link may lead: the number of squares, weighted,
         that contradict this dimension.  The placed neighbour has other neighbours.  If such a neighbour lies in another
