@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -99,6 +100,14 @@ class Segments:
 
     segments: tuple[tuple[int, ...], ...]
 
+    @cached_property
+    def flat(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Return the bundles of all segments in one array, the index of each segment's first bundle, and the number of
+        bundles of each segment: int64 each.
+        """
+        size = np.array([len(part) for part in self.segments], np.int64)
+        return np.array([bundle for part in self.segments for bundle in part], np.int64), np.cumsum(size) - size, size
+
     def middle(self) -> npt.NDArray[np.int64]:
         """Return a place for each segment's forbidden turn: the middle of the segment.  In a segment of a single link,
         it is the link's first end.
@@ -124,27 +133,29 @@ class Segments:
         is one of its ends.
         """
         before, after = graph.turns
+        bundles, first, size = self.flat
         when = np.full(len(graph.src), -1, np.int64)
+        when[bundles] = when[graph.reverse[bundles]] = np.repeat(np.arange(len(first)), size)
+        single = size == 1
+        # The first link of a segment of a single link, and the links before and after the place of other segments.
+        alone, its_place = bundles[first[single]], places[single]
+        one = bundles[(first + places)[~single]]
+        other = bundles[(first + places + 1)[~single]]
         dropped = np.zeros(len(graph.src), np.bool_)
+        for last in (alone, other):
+            dropped[last] = dropped[graph.reverse[last]] = True
         # A segment of a single link forbids, at one end of the link, the turns between this link and earlier links.
         # `closed_at` has the switch at this end for each channel of such a link, and -1 for other channels.
         closed_at = np.full(len(graph.src), -1, np.int64)
+        end = np.where(its_place == 0, graph.src[alone], graph.dst[alone])
+        closed_at[alone] = closed_at[graph.reverse[alone]] = end
         forbidden = np.zeros(len(before), np.bool_)
         start = np.cumsum(graph.edges.degree, dtype=np.int64) - graph.edges.degree
-        for number, (part, place) in enumerate(zip(self.segments, places.tolist(), strict=True)):
-            both = np.array([*part, *graph.reverse[list(part)].tolist()])
-            when[both] = number
-            last = part[-1] if len(part) == 1 else part[place + 1]
-            dropped[[last, graph.reverse[last]]] = True
-            if len(part) == 1:
-                closed_at[both] = graph.src[part[0]] if place == 0 else graph.dst[part[0]]
-                continue
-            one, other = part[place], part[place + 1]
-            for first, second in ((one, other), (graph.reverse[other], graph.reverse[one])):
-                forbidden[start[first] + second - graph.edges.after[first]] = True
+        for into, out in ((one, other), (graph.reverse[other], graph.reverse[one])):
+            forbidden[start[into] + out - graph.edges.after[into]] = True
         at = graph.dst[before]
-        for one, other in ((before, after), (after, before)):
-            forbidden |= (closed_at[one] == at) & (when[other] <= when[one])
+        for link, earlier in ((before, after), (after, before)):
+            forbidden |= (closed_at[link] == at) & (when[earlier] <= when[link])
         spanning = _spanning(graph, dropped)
         return graph.complete(spanning, forbidden.astype(np.float64))
 
