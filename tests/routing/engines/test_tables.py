@@ -88,7 +88,10 @@ SLOW = [("auto", "cascade-3")]
 @pytest.mark.parametrize(("engine", "name"), without_slow(CASES, SLOW))
 def test_every_fixture(engine, name):
     fabric = read_fabric(FIXTURES[name].path)
-    for vls in (1, 4) if engine in ("minhop", "sssp", "updn") else ("min", 8):
+    counts = [1, 4] if engine in ("minhop", "sssp", "updn") else ["min", 8]
+    if engine == "auto":  # It runs all its candidates, so it takes one of both on each fixture.
+        del counts[list(FIXTURES).index(name) % 2]
+    for vls in counts:
         routing = ENGINES[engine].route(fabric, EngineOptions(vls=vls, effort=0.05))
         proof = verify(fabric, routing, ENGINES[engine]).proof
         assert only_known_parts(fabric, routing)
