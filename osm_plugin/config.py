@@ -85,7 +85,8 @@ class PluginConfig:
         recomputes the tables.
     rebalance
         Maximum number of entries that change in a sweep without a fault, to regain the balance that re-routes have
-        lost; 0: no entries.  The setting applies only with stability "balanced".
+        lost, for each 100,000 table entries or part thereof; 0: no entries.  The setting applies only with
+        stability "balanced".
     rebalance_pause
         Seconds after a sweep until the next sweep is requested, as long as more entries can be rebalanced.
     transitions

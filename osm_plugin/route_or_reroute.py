@@ -21,6 +21,13 @@ from routing.port_classes import PortClasses
 from routing.publish import VerifiedTables, verify
 from routing.reroute import CapacityKept, Published, Rerouted, kept_by_reroute, reroute, spread
 
+ENTRIES_FOR_MOVES = 100_000
+"""Number of LFT entries for which a rebalance step may change as many entries as the setting `rebalance` states.  A
+part of this number counts as the whole number.
+
+In large tables, a fault breaks thousands of entries, so that steps of a few hundred entries regain little.
+"""
+
 
 @dataclass(frozen=True, eq=False)
 class Plan:
@@ -131,12 +138,14 @@ def _rerouted(
 def _rebalanced(engine: Engine, options: EngineOptions, before: Published, start: Start) -> Plan | None:
     """Return rebalanced tables, or None if the search fails or finds no better balance.
 
-    ``before`` are the tables in force, and ``start`` states how many entries may change.
+    ``before`` are the tables in force, and ``start`` states how many entries may change for each
+    :data:`ENTRIES_FOR_MOVES` table entries.
     """
+    most = start.moves * max(1, -(-before.routing.lft.size // ENTRIES_FOR_MOVES))
     try:
         made = spread(
             engine, options, before,
-            most=start.moves, baseline=start.baseline, precomputed=start.precomputed,
+            most=most, baseline=start.baseline, precomputed=start.precomputed,
         )  # fmt: skip
     except Exception:  # A failed search for better tables must not lose the valid tables.
         traceback.print_exc()

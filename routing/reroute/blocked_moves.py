@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from routing.fabric import NO_PORT
 from routing.reroute.column_tree import ColumnTree
-from routing.reroute.vacate import ALL_VLS, TablesInUse, edge_usage
+from routing.reroute.vacate import ALL_VLS, NotVacated, TablesInUse, Vacated, edge_usage, vacate
 
 CHANNELS, NEAR_PEAK = 8, 0.99
 """Largest number of channels to relieve, and the least utilisation of such a channel as a fraction of the highest
@@ -76,6 +76,24 @@ class Cut:
     vls: int
     edges: npt.NDArray[np.int64]
     flow: float
+
+
+def vacated_sets(in_use: TablesInUse, most: int, trials: int) -> Iterator[tuple[Room, Vacated | NotVacated]]:
+    """Vacate sets of dependencies that block moves, and yield each set with the result.
+
+    First, at most ``trials`` sets are tried.  If paths to some LIDs could not leave a set, at most as many further sets
+    are tried, without the dependencies of the paths to these LIDs.  For each set, at most ``most`` entries change.
+    """
+    blocked, stuck = BlockedMoves.of(in_use), np.zeros(0, np.intp)
+    for _ in range(2):
+        for room in blocked.rooms(most // 2, trials):
+            made = vacate(in_use, vacated=room.vls, forbidden=room.vls, most=most)
+            if isinstance(made, NotVacated):
+                stuck = np.union1d(stuck, made.lids)
+            yield room, made
+        if not len(stuck):
+            break
+        blocked = blocked.avoiding(stuck)
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,7 @@ from routing._kernels.repair import RepairFabric
 from routing.reroute.base_fabric import BaseNumbering
 from routing.trees.levels import distances
 
-CHANNELS_FOR_CUTS = 1 << 21
+CHANNELS_FOR_CUTS = 1 << 17
 """Number of channels that the searches for the cuts of all lost links may visit in each hop.  The larger the fabric is,
 the fewer lost links are considered.
 """

@@ -59,6 +59,16 @@ def test_a_rebalance_that_gains_nothing_keeps_the_tables(before, monkeypatch):
         assert made.decision is Decision.KEEP and made.tables.routing is before.routing
 
 
+@pytest.mark.parametrize(("size", "most"), [(1_000, 9), (171, 9), (170, 18), (57, 27)])
+def test_the_entries_of_a_rebalance_grow_with_the_tables(before, size, most, monkeypatch):
+    asked = []
+    monkeypatch.setattr("osm_plugin.route_or_reroute.spread", lambda *_, most, **__: asked.append(most))
+    monkeypatch.setattr("osm_plugin.route_or_reroute.ENTRIES_FOR_MOVES", size)
+    assert before.routing.lft.size == 171
+    route_or_reroute(ENGINE, OPTIONS, WHOLE, decide(WHOLE, before, moves=9))
+    assert asked == [most]
+
+
 @pytest.mark.parametrize("start", [decide_pinned, decide, lambda *tables: decide(*tables, moves=9)])
 def test_tables_that_fail_the_proof_are_computed_from_scratch(before, start, monkeypatch):
     monkeypatch.setattr("osm_plugin.route_or_reroute.spread", lambda *_, **__: None)

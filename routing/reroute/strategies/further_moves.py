@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import islice
 
 import numpy as np
-import numpy.typing as npt
 
 from routing.cdg.acyclic import AcyclicCdg
 from routing.deadlock.schedule_search import find_schedule
@@ -21,7 +21,7 @@ from routing.errors import OptionError, RoutingError
 from routing.numerals import count_noun
 from routing.reroute.base_fabric import BaseNumbering
 from routing.reroute.baseline import is_same
-from routing.reroute.blocked_moves import BlockedMoves
+from routing.reroute.blocked_moves import vacated_sets
 from routing.reroute.budget import LARGEST_MEDIUM_TABLE, LARGEST_SMALL_TABLE
 from routing.reroute.changed_entries import count_changed
 from routing.reroute.context import Request, RerouteContext
@@ -46,32 +46,28 @@ from routing.reroute.strategies.return_to_baseline import is_safe_change
 from routing.reroute.strategies.search_state import State, peak_of
 from routing.reroute.strategies.steps import released
 from routing.reroute.translate import translate_tables
-from routing.reroute.vacate import NotVacated, TablesInUse, vacate
+from routing.reroute.vacate import NotVacated, TablesInUse
 from routing.reroute.values import Rerouted, Stability
 from routing.reroute.verify import verify
 from routing.tables import Routing
 
-SEARCHES, ENTRIES_FOR_SEARCHES = 12, 1 << 24
-"""Limits of a series of searches: largest number of searches, and largest product of searches and table entries.
-
-A sweep waits for the re-route, and steps in quiet sweeps can improve the balance later.  So the larger the tables are,
-the fewer searches a series has.  The largest tables have none, because a few searches hardly reach the goal.
-"""
-TRIALS, LEAST_TRIALS, ENTRIES_FOR_TRIALS = 16, 8, 2_500_000
-"""Limits for the sets of dependencies that are vacated: largest number of sets in a search, number of sets that a
-series may always try, and largest product of sets and table entries in a series.  A series may try the larger of its
-two limits.
-"""
-PASSES = 2
-"""Number of times that a search looks for sets of dependencies.  Another time, it avoids the dependencies that paths
-could not leave before.
+SEARCHES = 12
+"""Largest number of searches of a series."""
+TRIALS, ENTRIES_FOR_TRIALS = 16, 2_500_000
+"""Limits for the sets of dependencies that are vacated: largest number of sets in a search (or twice as many if some
+sets cannot be vacated), and largest product of sets and table entries in a series.
 """
 LEAST_LOSS = 0.04
 """Fraction by which the highest utilisation must exceed the goal, so that entries move, if tables from scratch are too
 expensive.  Only tables from scratch could show whether a smaller excess can be avoided.
 """
-HOPS_FOR_ENTRY = 16
-"""Number of hops that a search may follow for each table entry, if these are more than in a search after a repair."""
+EDGES_FOR_ENTRY = 80
+"""Number of CDG edges for each table entry that all searches of a series may visit in large tables, which are not
+computed from scratch.  A hop counts as many edges as a channel has on average.
+
+A sweep waits for the re-route.  So a re-route of large tables should take no longer than a route from scratch.  Later,
+steps in quiet sweeps vacate dependencies and improve the balance.
+"""
 FEW_ENTRIES = 64
 """Number of entries that each search may move, or 1 % of the table if 1 % is less.  A search may always move half as
 many entries as the fault broke.
@@ -101,9 +97,9 @@ def move_further(context: RerouteContext, repaired: Candidate) -> Candidate:
     -----
     Cost: O(S L) if the loss is small and few entries have changed.  If the loss is not small, a route from scratch for
     small tables.  If entries move, there are up to twice :data:`SEARCHES` searches, each with a trace of the tables and
-    at most four million hops, or :data:`HOPS_FOR_ENTRY` hops for each entry.  Each search may try :data:`TRIALS` sets
-    of dependencies in each of :data:`PASSES` passes, with two further traces and searches for each set.  On large
-    tables, all searches together may try fewer sets.  Sets that cannot be vacated do not count as trials.
+    at most four million hops.  Each search may try twice :data:`TRIALS` sets of dependencies, with two further traces
+    and searches for each set.  In large tables, no sets of dependencies are tried, and all searches together visit at
+    most :data:`EDGES_FOR_ENTRY` CDG edges for each entry.
     """
     request, found = context.request, repaired.found
     if not _is_worth_a_search(context, repaired):
@@ -163,7 +159,9 @@ def _better(
                 yield best, None
     if exceeds and len(ends := _searched(context, start)) > 1:
         yield from fewer(ends[-1], retrace=True)
-        yield from ((end, None) for end in ends[:0:-1])
+        # Large tables are proven once only, because the proof and the search for safe rounds take a part of the time.
+        is_large = start.progress.tables.lft.size > LARGEST_SMALL_TABLE
+        yield from ((end, None) for end in ends[: -2 if is_large else 0 : -1])
     yield from fewer(start, retrace=False)
 
 
@@ -247,18 +245,24 @@ def _searched(context: RerouteContext, state: State, until: Callable[[State], bo
     last one.
     """
     size = state.progress.tables.lft.size
-    states, trials = [state], max(LEAST_TRIALS, ENTRIES_FOR_TRIALS // size)
-    for _ in range(min(SEARCHES, ENTRIES_FOR_SEARCHES // size)):
+    states, trials, hops = [state], ENTRIES_FOR_TRIALS // size, 2 * SEARCHES * LEAST_WORK
+    if size > LARGEST_SMALL_TABLE:
+        channels = state.progress.numbering.base.channels
+        trials, hops = 0, EDGES_FOR_ENTRY * size * len(channels) // max(1, len(channels.edges))
+    for _ in range(SEARCHES):
+        if state.peak <= state.goal * (1 + FURTHER_TOLERANCE) or hops <= 0 or until(state):
+            break
         in_use = released(context, state.progress)
-        if in_use is None or state.peak <= state.goal * (1 + FURTHER_TOLERANCE) or until(state):
+        if in_use is None:
             break
         state = replace(state, progress=in_use)
-        moved = _moved(context, state, max(LEAST_WORK, HOPS_FOR_ENTRY * size))
+        moved, followed = _moved(context, state, min(hops, max(LEAST_WORK, size)))
+        hops -= followed + size  # The trace of the tables has followed one hop for each entry.
         if state.gains(moved.load):
             after: State | None = moved
         elif trials:
-            after, tried = _vacated(context, state, min(TRIALS, trials))
-            trials = max(0, trials - tried)
+            after, tried = _vacated(context, state, trials)
+            trials -= tried
         else:
             break
         if after is None:
@@ -268,69 +272,41 @@ def _searched(context: RerouteContext, state: State, until: Callable[[State], bo
     return states
 
 
-def _moved(context: RerouteContext, state: State, work: int) -> State:
-    """Return the state after one search for moves, which follows at most ``work`` hops."""
+def _moved(context: RerouteContext, state: State, work: int) -> tuple[State, int]:
+    """Search for moves, and follow at most ``work`` hops.  Return the state after the moves, and the number of hops."""
     tables, found = state.moved(context, budget=state.most, tolerance=FURTHER_TOLERANCE, work=work)
-    return state.after(tables, found.load)
+    return state.after(tables, found.load), found.work
 
 
 def _vacated(context: RerouteContext, state: State, trials: int) -> tuple[State | None, int]:
     """Vacate dependencies that block moves, and make these moves.
 
-    At most ``trials`` sets of dependencies are tried.  If no set leads to a gain, a second pass tries as many other
-    sets.  These contain no dependency of a path that had no other path in the first pass.
+    At most ``trials`` sets of dependencies are tried.  The first set that lowers the highest utilisation by 1 % is
+    taken.  If there is none, the best set is taken.
 
     Returns
     -------
     after : State or None
         State after the moves.  None if no set of dependencies leads to a gain.
     tried : int
-        Number of sets that could be vacated.  Moves were searched for these sets only.
+        Number of sets that were tried.
     """
     progress, tried = state.progress, 0
+    best: State | None = None
     rules = context.service_levels(progress.numbering, progress.certificate, progress.tables)
-    blocked = BlockedMoves.of(TablesInUse(progress.numbering, rules, progress.tables, progress.dependencies, state.now))
-    for _ in range(PASSES):
-        best, stuck, count = _best_room(context, state, blocked, trials)
-        tried += count
-        if best is not None or not len(stuck):
-            break
-        blocked = blocked.avoiding(stuck)
-    return best, tried
-
-
-def _best_room(
-    context: RerouteContext, state: State, blocked: BlockedMoves, trials: int
-) -> tuple[State | None, npt.NDArray[np.intp], int]:
-    """Try up to ``trials`` sets of dependencies.  The first set that lowers the highest utilisation by 1 % is taken.
-    If there is none, the best set is taken.
-
-    Returns
-    -------
-    best : State or None
-        State after the moves.  None if no set of dependencies leads to a gain.
-    stuck : intp[N]
-        LIDs because of whose paths some set could not be vacated.
-    tried : int
-        Number of sets that could be vacated.  Moves were searched for these sets only.
-    """
-    best, tried, stuck = None, 0, np.zeros(0, np.intp)
-    for room in blocked.rooms(state.most // 2, trials):
-        made = vacate(blocked.in_use, vacated=room.vls, forbidden=room.vls, most=state.most)
-        if isinstance(made, NotVacated):
-            stuck = np.union1d(stuck, made.lids)
-            continue
+    start = TablesInUse(progress.numbering, rules, progress.tables, progress.dependencies, state.now)
+    for _, made in islice(vacated_sets(start, state.most, min(TRIALS, trials)), trials):
         tried += 1
-        if peak_of(made.load, state.progress.numbering) > (1 + LARGEST_LOSS) * state.peak:
+        if isinstance(made, NotVacated) or peak_of(made.load, progress.numbering) > (1 + LARGEST_LOSS) * state.peak:
             continue
-        in_use = released(context, replace(state.progress, tables=made.tables))
+        in_use = released(context, replace(progress, tables=made.tables))
         if in_use is None:
             continue
-        after = _moved(context, replace(state, progress=in_use, load=made.load), LEAST_WORK)
+        after, _ = _moved(context, replace(state, progress=in_use, load=made.load), LEAST_WORK)
         best = after if best is None or after.peak < best.peak else best
         if best.peak < (1 - 2 * FURTHER_GAIN) * state.peak:
             break
-    return (best if best is not None and state.gains(best.load) else None), stuck, tried
+    return (best if best is not None and state.gains(best.load) else None), tried
 
 
 def _accepted(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from routing.reroute.blocked_moves import BlockedMoves
+from routing.reroute.blocked_moves import vacated_sets
 from routing.reroute.changed_entries import count_changed
 from routing.reroute.context import RerouteContext
 from routing.reroute.outcome import Candidate, Refusal
@@ -25,7 +25,7 @@ from routing.reroute.strategies.steps import (
     searched,
     verified,
 )
-from routing.reroute.vacate import NotVacated, TablesInUse, vacate
+from routing.reroute.vacate import NotVacated, TablesInUse
 from routing.reroute.verify import verify
 
 LARGEST_LOSS = 0.02
@@ -93,16 +93,15 @@ def _vacated(context: RerouteContext, in_use: Progress, most: int) -> Candidate 
     At most ``most`` entries change.  The all-to-all rate may fall by up to :data:`LARGEST_LOSS`, if the next step gains
     more.
     """
-    request, numbering = context.request, in_use.numbering
+    numbering = in_use.numbering
     rules = context.service_levels(numbering, in_use.certificate, in_use.tables)
     now = Utilisation(load_in_force(context, in_use), goal_in_force(context, in_use))
     start = TablesInUse(numbering, rules, in_use.tables, in_use.dependencies, now)
     trials = max(2, *(min(most_trials, entries // in_use.tables.lft.size) for most_trials, entries in TRIALS))
-    for room in BlockedMoves.of(start).rooms(most // 2, trials):
-        made = vacate(start, vacated=room.vls, forbidden=room.vls, most=most)
+    for room, made in vacated_sets(start, most, trials):
         if isinstance(made, NotVacated):
             continue
-        kept = kept_share(request.before, numbering.base.channels, made.load)
+        kept = kept_share(context.request.before, numbering.base.channels, made.load)
         changed = count_changed(made.tables.lft, in_use.tables.lft)
         if kept is None or kept < 1 - LARGEST_LOSS or not changed:
             continue

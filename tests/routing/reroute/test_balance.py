@@ -231,19 +231,36 @@ def test_no_search_follows_where_the_loss_cannot_be_avoided(monkeypatch):
     assert reroute(engine, options, before, less, baseline=before).fresh is not None
 
 
-def test_large_tables_are_searched_as_often_as_their_traces_are_affordable(monkeypatch):
+def test_a_re_route_of_large_tables_searches_no_longer_than_a_route_takes(monkeypatch):
     fabric, engine = generate("torus", ["5x5"]), ENGINES["updn"]
-    before, less = published(fabric, "updn"), fabric.without_links([29])
-    small = reroute(engine, OPTIONS, before, less, baseline=before)
+    before, less, size = published(fabric, "updn"), fabric.without_links([29]), 25 * 51
+    repaired = reroute(engine, OPTIONS, before, less, stability=Stability.FULL, baseline=before)
+    followed, search = [], further_moves._moved
+
+    def counted(*arguments):
+        state, hops = search(*arguments)
+        followed.append(hops)
+        return state, hops
+
     monkeypatch.setattr(further_moves, "LARGEST_SMALL_TABLE", 0)
+    monkeypatch.setattr(further_moves, "_moved", counted)
+    monkeypatch.setattr(further_moves, "_vacated", lambda *_: 1 // 0)  # Steps in quiet sweeps vacate dependencies.
     large = reroute(engine, OPTIONS, before, less, baseline=before)
+    assert large.routing.lft.size == size
     assert large.statistics.moved_further
     assert large.fresh is large.fresh_kept is None
-    assert large.kept >= small.kept - 0.02
+    assert large.kept > repaired.kept + 0.05
+    edges = len(less.channels.edges) / len(less.channels)  # of a channel, on average
+    assert 0 < sum(followed) * edges < (further_moves.EDGES_FOR_ENTRY + edges) * size  # A search may end its last move.
+    followed.clear()
+    monkeypatch.setattr(further_moves, "EDGES_FOR_ENTRY", 5)
+    reroute(engine, OPTIONS, before, less, baseline=before)
+    assert len(followed) == 1 and followed[0] * edges < 10 * size
+    monkeypatch.undo()
     check_certificate(less, large.routing, large.proof.certificate, threads=1)
-    monkeypatch.setattr(further_moves, "LARGEST_MEDIUM_TABLE", large.routing.lft.size)
+    monkeypatch.setattr(further_moves, "LARGEST_MEDIUM_TABLE", size)
     assert reroute(engine, OPTIONS, before, less, baseline=before).statistics.moved_further
-    monkeypatch.setattr(further_moves, "LARGEST_MEDIUM_TABLE", large.routing.lft.size - 1)
+    monkeypatch.setattr(further_moves, "LARGEST_MEDIUM_TABLE", size - 1)
     assert reroute(engine, OPTIONS, before, less, baseline=before).statistics.moved_further is None
 
 

@@ -1,6 +1,7 @@
 """Steps of rebalancing that release dependencies, vacate others, and lead back to the baseline."""
 
 from collections import Counter
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -11,12 +12,14 @@ from routing.deadlock.proof import prove
 from routing.deadlock.schedule_search import find_schedule
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
+from routing.faults import apply_faults, every_switch
 from routing.quality import all_to_all_share, channel_loads
 from routing.reroute import Published, Stability, precompute, reroute, spread
 from routing.reroute.base_fabric import BaseNumbering
 from routing.reroute.blocked_moves import BlockedMoves
 from routing.reroute.context import Request, RerouteContext
 from routing.reroute.rebalance import Utilisation, in_frame
+from routing.reroute.strategies import quiet
 from routing.reroute.translate import translate_tables
 from routing.reroute.vacate import TablesInUse, edge_usage
 from routing.topologies import generate
@@ -57,6 +60,20 @@ def repaired():
     less = fabric.without_links(np.unique(fabric.channels.link)[::4].tolist())
     found = reroute(engine, OPTIONS, baseline, less, baseline=baseline)
     return baseline, Published(less, found.routing, found.proof), published(less, "updn")
+
+
+def test_a_step_avoids_dependencies_that_paths_cannot_leave(monkeypatch):
+    """All of the first four sets of dependencies contain one that a path cannot leave."""
+    fabric, engine = generate("torus", ["4x4"], cas=2), ENGINES["updn"]
+    baseline, less = published(fabric, "updn"), apply_faults(fabric, every_switch(fabric)[5:6])
+    found = reroute(engine, OPTIONS, baseline, less, stability=Stability.FULL, baseline=baseline)
+    tables = Published(less, found.routing, found.proof)
+    monkeypatch.setattr(quiet, "TRIALS", ((4, 10**9),))
+    both = [after for _, after in steps(engine, tables, baseline, 60, 12)]
+    monkeypatch.setattr(BlockedMoves, "avoiding", lambda blocked, _: replace(blocked, usage=10**9 * blocked.usage))
+    one = [after for _, after in steps(engine, tables, baseline, 60, 12)]
+    assert len(one) < len(both)
+    assert share((one or [tables])[-1]) < 0.95 * share(both[-1])
 
 
 def test_steps_pass_what_the_dependencies_of_the_tables_allow(repaired):
