@@ -26,16 +26,17 @@ VISITS = 400_000_000
 
 @dataclass(frozen=True, eq=False)
 class ServiceLevels:
-    """SLs of paths, such that the paths close no cycle of dependencies, or the outcome of a search in vain.
+    """Result of a search for SLs with which paths close no cycle of dependencies.
 
     Attributes
     ----------
     sl
-        SL by source switch and LID, uint8[S, L]; uint8[L] by LID if the paths need no particular VL.
+        SL by source switch and LID, uint8[S, L]; uint8[L] by LID if the paths need no particular VL.  If the search
+        found no SLs, all are 0.
     needed
         Number of VLs on which the paths close no cycle; 0 if the search found no VLs for some paths.
     unplaceable
-        Whether so many paths have no VL that no balanced version of them is tried.
+        Whether so many paths have no VL that a search for VLs of balanced paths is not worth its time.
     exhausted
         Whether a search reached its work limit before each path had a VL.
     """
@@ -46,7 +47,7 @@ class ServiceLevels:
     exhausted: bool = False
 
     def reason(self, routes: GridRoutes, vls: int) -> str:
-        """Return why tables on up to ``vls`` VLs may have a credit loop, for the provenance."""
+        """Return the text for the provenance why tables on up to ``vls`` VLs may have a credit loop."""
         what = "the rings" if routes.paths.regular.all() else "the rings and the detours around missing links"
         if self.exhausted:
             return f"no: the search for VLs reached its work limit; {what} may need more VLs than {vls}"

@@ -93,8 +93,8 @@ static int32_t begin_with(const ibn_sim *sim, const ibn_far_end *from, int32_t c
 
 /* Return the channel of a port group that an arriving packet takes, or IBN_NONE if the links of all ports are down.
  *
- * The group consists of `count` channels from group[0] on, and the search for the least load begins at group[start].
- * The number of channels whose links are up is written to *up. */
+ * The group consists of the channels group[0] to group[count - 1], and the search for the least load begins at
+ * group[start].  `usual` is the channel of the table.  *up receives the number of channels whose links are up. */
 static int32_t choose(const ibn_sim *sim, port_choice *state, const int32_t *group, int32_t count, int32_t start,
                       int32_t usual, int32_t *up)
 {
