@@ -65,8 +65,8 @@ EDGES_FOR_ENTRY = 80
 """Number of CDG edges for each table entry that all searches of a series may visit in large tables, which are not
 computed from scratch.  A hop counts as many edges as a channel has on average.
 
-A sweep waits for the re-route.  So a re-route of large tables should take no longer than a route from scratch.  Later,
-steps in quiet sweeps vacate dependencies and improve the balance.
+A sweep waits for the re-route.  So a re-route of large tables should take at most the time of a route from scratch.
+Later, steps in quiet sweeps vacate dependencies and improve the balance.
 """
 FEW_ENTRIES = 64
 """Number of entries that each search may move, or 1 % of the table if 1 % is less.  A search may always move half as
