@@ -37,7 +37,8 @@ class Event(enum.IntEnum):
     HOQ_DROP = 0
     """A packet was dropped at the head of a queue, because it exceeded the head-of-queue lifetime.
 
-    Numbers: VC, LID, input, drops in a row.
+    Numbers: VC, LID, input, drops in a row.  With adaptive switches, the packet was in the buffer of
+    this VC, and the last number is always 1.
     """
     STALLED = 1
     """A VL stall begins: all packets for the VL are dropped.  Numbers: VC, tick at which the stall ends."""
