@@ -125,7 +125,8 @@ class WorkerProcess:
         except OSError as problem:
             self.socket.close()
             os.close(self.memory)
-            raise EnvironmentProblem(f"the worker cannot be started: {python}: {problem.strerror}") from None
+            who = f" (worker_user is {user!r})" if identity else ""
+            raise EnvironmentProblem(f"the worker cannot be started: {python}: {problem.strerror}{who}") from None
         finally:
             theirs.close()
         self._reaper = threading.Thread(target=self.process.wait, name="ibnue-reaper", daemon=True)

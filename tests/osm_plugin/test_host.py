@@ -72,6 +72,15 @@ def test_a_worker_of_a_user_who_is_not_there_leaves_no_file_open():
     assert open_files() == before
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can run the worker as another user")
+def test_a_user_who_may_not_run_python_is_named(tmp_path):
+    program = tmp_path / "python"
+    program.write_text("")
+    program.chmod(0o700)
+    with pytest.raises(EnvironmentProblem, match=r"python: Permission denied \(worker_user is 'nobody'\)"):
+        WorkerProcess(str(program), [], {}, None, reports=0, user="nobody")
+
+
 def test_a_state_file_that_cannot_be_read_leaves_no_file_open(tmp_path):
     before = open_files()
     for _ in range(3):
