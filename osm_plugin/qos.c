@@ -17,9 +17,12 @@
 /* This symbol is weak.  If OpenSM does not export the function, the policy of the previous sweep is used. */
 extern int osm_qos_parse_policy_file(osm_subn_t *subn) __attribute__((weak));
 
+static uint32_t sls_of_policy(const osm_subn_t *subn, int *open);
+
 /* Read the QoS policy file again if it has changed.  OpenSM itself reads it after routing, which is too late for the
- * tables of the first sweep.  If the file is gone, OpenSM's parser only drops the policy.  This function is called in a
- * sweep, with OpenSM's exclusive lock held. */
+ * tables of the first sweep.  If the file is gone, OpenSM's parser only drops the policy.  If the file has an error,
+ * the parser drops the policy as well, but the SLs of the last policy are remembered, so that the error does not replace
+ * all tables.  This function is called in a sweep, with OpenSM's exclusive lock held. */
 void ibnue_qos_refresh(struct ibnue_plugin *plugin)
 {
     osm_subn_t *subn = &plugin->osm->subn;
@@ -37,6 +40,14 @@ void ibnue_qos_refresh(struct ibnue_plugin *plugin)
     /* Without a policy there is nothing to drop, and the parser would only log once more that the file is missing. */
     if (now.size >= 0 || subn->p_qos_policy)
         osm_qos_parse_policy_file(subn);
+    if (subn->p_qos_policy || now.size < 0) {
+        plugin->policy_open = 0;
+        plugin->policy_sls = sls_of_policy(subn, &plugin->policy_open);
+    } else if (plugin->policy_sls) {
+        SAY(plugin, OSM_LOG_INFO,
+            "ibnue: QoS: %s has an error, so OpenSM assigns no SLs by it; the tables stay those for the last policy\n",
+            file);
+    }
 }
 
 /* Return a mask of the SLs of all partitions. */
@@ -82,9 +93,13 @@ static uint32_t sls_of_policy(const osm_subn_t *subn, int *open)
 void ibnue_qos_sls(const struct ibnue_plugin *plugin, uint32_t *policy, uint32_t *partitions)
 {
     const osm_subn_t *subn = &plugin->osm->subn;
-    int open = 0;
+    int open = plugin->policy_open;
 
-    *policy = sls_of_policy(subn, &open);
+    *policy = plugin->policy_sls;
+    if (subn->p_qos_policy || !subn->opt.qos) {
+        open = 0;
+        *policy = sls_of_policy(subn, &open);
+    }
     *partitions = sls_of_partitions(subn);
     if ((*policy && !open) || (!*policy && *partitions == 1))
         *partitions = 0; /* The partitions' SLs are never used, or all of them are the default SL 0. */

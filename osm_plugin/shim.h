@@ -257,6 +257,8 @@ struct ibnue_plugin {
     int stopped;      /* whether a round of the last update was not acknowledged */
     /* attributes of the QoS policy file when it was last read */
     struct ibnue_stamp policy_file;
+    uint32_t policy_sls; /* mask of the SLs in the last QoS policy without an error, 0: there was none */
+    int policy_open;     /* whether a QoS level of that policy has no SL */
     struct ibnue_arbitration arbitration, last_arbitration; /* VL arbitration in this sweep, and in the sweep before */
     /* number of SL-to-VL tables that OpenSM has cut to fewer VLs in this sweep, and in the sweep before */
     uint32_t narrow, last_narrow;

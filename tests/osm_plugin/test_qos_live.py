@@ -182,6 +182,22 @@ def test_a_policy_file_that_is_gone_does_not_count_in_the_next_sweep(qos, tmp_pa
         assert 9 in lab.requested_sls().values()
 
 
+@pytest.mark.parametrize(("engine", "own"), [("ibnue-nue", {3}), ("ibnue-dfsssp", {0, 3})])
+def test_a_policy_with_an_error_does_not_replace_the_tables(qos, tmp_path, engine, own):
+    with qos(8, policy=ULPS.format(3, ""), engine=engine) as lab:
+        lfts, sls = lab.switch_lfts(), lab.ca_sls()
+        assert set(sls.values()) == own
+        (tmp_path / "policy").write_text(ULPS.format(17, ""))
+        lab.opensm.resweep()
+        assert len(logged(lab, "ibnue: QoS: .*/policy has an error, so OpenSM assigns no SLs by it")) == 1
+        assert lab.switch_lfts() == lfts
+        Walk(lab).used([by_lids(lab, lab.requested_sls())])
+        (tmp_path / "policy").write_text(ULPS.format(3, ""))
+        lab.opensm.resweep()
+        assert lab.switch_lfts() == lfts and lab.ca_sls() == sls
+        assert len(logged(lab, "routed from scratch")) == 1
+
+
 def test_vls_that_are_asked_for_by_number_go_with_the_classes(qos):
     with qos(8, PARTITIONS.format(1, 3), engine="ibnue-nue", toml="[engine]\nvls = 3\n") as lab:
         walk = Walk(lab)
