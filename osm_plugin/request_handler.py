@@ -17,13 +17,14 @@ import numpy as np
 
 from osm_plugin.answer import SharedMemory, write_answer
 from osm_plugin.bundle_engine import BUNDLE, BundleEngine
+from osm_plugin.conf_files import ConfFiles
 from osm_plugin.config import PluginConfig
 from osm_plugin.decision import Decision, Start, decide, decide_pinned
 from osm_plugin.historian import Desk, Historian, Pinned
 from osm_plugin.job import Job, Outcome, Unsettled, describe
 from osm_plugin.last_good import LastGood, from_message
 from osm_plugin.multicast import choose_tree
-from osm_plugin.opensm_conf import AcceptedOptions, OpensmConf, describe_left_out, foreign_options, take_over
+from osm_plugin.opensm_conf import AcceptedOptions, OpensmConf, describe_left_out, foreign_options
 from osm_plugin.options import admit_to_opensm, options_of, port_classes, roots_there, threads_of
 from osm_plugin.policies import POLICIES, PolicyDesk
 from osm_plugin.qos import Classes, QosPolicy, check_classes, classes_of
@@ -78,6 +79,7 @@ class RequestHandler:
         # list.
         self._historian = Historian(self._state.remark)
         self._policies = PolicyDesk()
+        self._conf_files = ConfFiles()
         self._earlier: deque[Snapshot] = deque(maxlen=REMEMBERED)
         self._unsettled: Unsettled | None = None
         self._lines: list[str] = []
@@ -315,7 +317,7 @@ class RequestHandler:
     def _take_over(self, engine: Engine, config: PluginConfig, snapshot: Snapshot) -> AcceptedOptions:
         """Apply the options of opensm.conf, and log each option that is not applied, once."""
         conf = OpensmConf({**foreign_options(snapshot.conf.get("config_file")), **snapshot.conf.values})
-        taken, _ = take_over(conf, engine.name, config.options_of(engine.name))
+        taken = self._conf_files.take_over(conf, engine.name, config.options_of(engine.name))
         lines = list(taken.lines)
         if snapshot.throttled:
             sick = np.frombuffer(snapshot.source[2], CABLE)["sick"]

@@ -111,6 +111,23 @@ def test_a_file_of_roots_that_cannot_be_used_is_named_and_roots_are_searched_for
     assert why in line and "not used" in line
 
 
+@pytest.mark.parametrize("text", ["garbage\n", "", None])
+def test_a_file_that_gets_an_error_does_not_change_the_tables(bench, tmp_path, text):
+    file = tmp_path / "roots"
+    file.write_text(f"{GUIDS[5]}\n")
+    first = bench.ask("updn", f"root_guid_file {file}\n")
+    bench.worker.finish_publication()
+    file.unlink() if text is None else file.write_text(text)
+    again = bench.ask("updn", f"root_guid_file {file}\n")
+    assert (again["lft"] == first["lft"]).all() and "tables unchanged" in again["note"]
+    (line,) = again["lines"]
+    assert line.startswith(f"opensm.conf: root_guid_file {file}: not used: ")
+    assert line.endswith("; its last usable version stays in use")
+    bench.worker.finish_publication()
+    file.write_text(f"{GUIDS[2]}\n")
+    assert (bench.ask("updn", f"root_guid_file {file}\n")["lft"] == lft("updn", roots=(GUIDS[2],))).all()
+
+
 def test_options_of_an_engine_that_does_not_exist_are_reported_once(bench):
     bench.config.write_text("state_file = false\n[engine.ibnue-updn]\nseed = 2\n[engine.upd]\nseed = 3\n")
     unused = "of the plugin's configuration: not used: there is no engine"
