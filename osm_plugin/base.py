@@ -220,7 +220,9 @@ def _lft(fabric: Fabric, tables: SwitchTables | None, new: Routing) -> tuple[Byt
 
 def _returned(lft: Bytes, kept: SavedTables, fabric: Fabric) -> npt.NDArray[np.int64]:
     """Return the rows of the switches that have entries, but are not in the fabric of the tables ``kept``."""
-    return np.flatnonzero((old_rows(kept.fabric, fabric) < 0) & (lft != NO_PORT).any(axis=1))
+    rows = np.flatnonzero(old_rows(kept.fabric, fabric) < 0)
+    filled: npt.NDArray[np.int64] = rows[(lft[rows] != NO_PORT).any(axis=1)]
+    return filled
 
 
 def _without_rows(lft: Bytes, rows: npt.NDArray[np.int64]) -> Bytes:
