@@ -13,6 +13,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from osm_plugin.returned import returned_groups, sls_after_return
 from osm_plugin.snapshot import BLOCK, SwitchTables
 from osm_plugin.state import SavedTables, fits
 from routing.cdg.acyclic import Cdg
@@ -99,7 +100,7 @@ def base_of(
     tables: SwitchTables | None,
     new: Routing,
     remembered: Sequence[tuple[SavedTables, bool]] = (),
-    left: Mapping[int, SavedTables] | None = None,
+    left: Mapping[int, SavedTables | None] | None = None,
 ) -> Base:
     """Return the base of a change to new tables: the entries and SLs in use now.
 
@@ -116,8 +117,9 @@ def base_of(
         may also have entries of the new tables, if these have equal SLs.  Another OpenSM has written such entries if it
         ended before the last switch was written.
     left
-        For the GUID of each switch that has left the fabric: the tables that this process had published before.  A
-        switch that returns may still have entries of these tables, and its end ports may use their SLs.
+        For the GUID of each switch and end port that has left the fabric: the tables that this process had published
+        before.  A switch that returns may still have entries of these tables, and open connections may use their SLs.
+        None: these tables are not stored any more.
 
     Notes
     -----
@@ -129,11 +131,10 @@ def base_of(
     for kept, published in remembered:
         if tables is None or tables.served == "other" or not fits(kept, fabric):
             continue
-        returned = _returned(lft, kept, fabric)
-        before = _tables_before_loss(lft, fabric, returned, left or {}) if len(returned) else None
-        staying = _without_rows(lft, returned)
-        if len(returned) and (before is None or not published):
+        groups = returned_groups(lft, wide, kept, left or {})
+        if groups is None or (groups and not published):
             continue
+        staying = _without_rows(lft, [group.rows for group in groups])
         mixed = not _subset(staying, kept, fabric)
         if mixed and not _subset(np.where(staying == new.lft, NO_PORT, staying), kept, fabric):
             continue
@@ -141,15 +142,15 @@ def base_of(
         if mixed and not _has_equal_sls(sides.old, new, wide):
             continue
         sl: Bytes | None = sides.old.sl
-        if before is not None:
-            earlier = [(rows, installed(one.routing, one.fabric, new, wide, present=lft).old) for rows, one in before]
-            sl = _combined_sls(sides.old, earlier, wide)
+        if groups:
+            before = [(g, installed(g.tables.routing, g.tables.fabric, new, wide, present=lft).old) for g in groups]
+            sl = sls_after_return(sides.old, kept.fabric, before, wide)
         if sl is None:
             continue
         # After an aborted update schedule, entries may differ from the remembered tables.  In this case the CDG of the
         # remembered tables lacks dependencies.
         bounded = not sides.rewired and (kept.deferred is None or _subset(lft, replace(kept, deferred=None), fabric))
-        bounded &= before is None and not mixed
+        bounded &= not groups and not mixed
         cdg = kept.proof.cdg if bounded else None
         return Base(
             fabric=wide,
@@ -218,47 +219,13 @@ def _lft(fabric: Fabric, tables: SwitchTables | None, new: Routing) -> tuple[Byt
     return lft, unknown, changed
 
 
-def _returned(lft: Bytes, kept: SavedTables, fabric: Fabric) -> npt.NDArray[np.int64]:
-    """Return the rows of the switches that have entries, but are not in the fabric of the tables ``kept``."""
-    rows = np.flatnonzero(old_rows(kept.fabric, fabric) < 0)
-    filled: npt.NDArray[np.int64] = rows[(lft[rows] != NO_PORT).any(axis=1)]
-    return filled
-
-
-def _without_rows(lft: Bytes, rows: npt.NDArray[np.int64]) -> Bytes:
+def _without_rows(lft: Bytes, rows: Sequence[npt.NDArray[np.int64]]) -> Bytes:
     """Return LFTs in which the given rows have no entries."""
-    if not len(rows):
+    if not sum(map(len, rows)):
         return lft
     lft = lft.copy()
-    lft[rows] = NO_PORT
+    lft[np.concatenate(rows)] = NO_PORT
     return lft
-
-
-def _tables_before_loss(
-    lft: Bytes, fabric: Fabric, rows: npt.NDArray[np.int64], left: Mapping[int, SavedTables]
-) -> list[tuple[npt.NDArray[np.int64], SavedTables]] | None:
-    """Return the tables that were in force when the switches at ``rows`` left the fabric.
-
-    ``left`` has these tables by the GUID of the switch.
-
-    Returns
-    -------
-    For each set of tables, the rows of the switches that left while these tables were in force.  None: the tables are
-    unknown for a switch, or a switch has other entries now.
-    """
-    groups: dict[int, list[int]] = {}
-    found = [left.get(guid) for guid in fabric.switch_guid[rows].tolist()]
-    for row, tables in zip(rows.tolist(), found, strict=True):
-        groups.setdefault(id(tables), []).append(row)
-    result = []
-    for tables in {id(tables): tables for tables in found}.values():
-        if tables is None:
-            return None
-        own = np.array(groups[id(tables)])
-        if not _subset(_without_rows(lft, np.setdiff1d(np.arange(fabric.switches), own)), tables, fabric):
-            return None
-        result.append((own, tables))
-    return result
 
 
 def _has_equal_sls(old: Routing, new: Routing, fabric: Fabric) -> bool:
@@ -268,43 +235,6 @@ def _has_equal_sls(old: Routing, new: Routing, fabric: Fabric) -> bool:
     used = fabric.lids.switch >= 0
     differ = (old.sl != new.sl)[..., used]
     return not (differ[used] if new.service_levels.by_source_lid else differ).any()
-
-
-def _combined_sls(
-    old: Routing, returned: Sequence[tuple[npt.NDArray[np.int64], Routing]], fabric: Fabric
-) -> Bytes | None:
-    """Return the SLs that senders use after switches have returned.
-
-    The end ports of a returned switch, and the senders to their LIDs, use the SLs of the tables that were in force when
-    the switch left.  All other SLs come from the tables ``old``.
-
-    Parameters
-    ----------
-    old
-        The tables that were published last, without the returned switches.
-    returned
-        Rows of returned switches, and the tables that were in force when these switches left.  All tables have the rows
-        and columns of ``fabric``.
-    fabric
-        The present fabric.
-
-    Returns
-    -------
-    The SL table.  None: the SL tables have different forms, or the SL2VL tables differ.
-    """
-    form = old.service_levels.form
-    if any(e.service_levels.form is not form or not np.array_equal(e.sl2vl, old.sl2vl) for _, e in returned):
-        return None
-    switch, by_lid = fabric.lids.switch, old.service_levels.by_lid
-    # With one SL per destination, the end ports of a returned switch may use other SLs than all other end ports.
-    sl = np.tile(old.sl, (fabric.switches, 1)) if by_lid else old.sl.copy()
-    for rows, earlier in returned:
-        there = np.isin(switch, rows)
-        sl[:, there] = earlier.sl[..., there]
-    for rows, earlier in returned:
-        senders = np.isin(switch, rows) if old.service_levels.by_source_lid else rows
-        sl[senders] = earlier.sl if by_lid else earlier.sl[senders]
-    return sl[0] if by_lid and (sl == sl[0]).all() else sl
 
 
 def _subset(lft: Bytes, remembered: SavedTables, fabric: Fabric) -> bool:

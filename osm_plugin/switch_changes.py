@@ -15,7 +15,7 @@ from osm_plugin.state import SavedTables
 from osm_plugin.tables_in_force import State
 
 MOST_LEFT = 4
-"""Maximum number of sets of tables that are kept for switches that have left the fabric.  Tables can be large."""
+"""Maximum number of sets of tables that are kept for devices that have left the fabric.  Tables can be large."""
 
 
 class SwitchChanges:
@@ -32,8 +32,9 @@ class SwitchChanges:
         self._state = state
         # the tables that this process published last; None: it has published none
         self._in_force: SavedTables | None = None
-        # for the GUID of each switch that has left the fabric: the tables that were in force before
-        self._left: dict[int, SavedTables] = {}
+        # for the GUID of each switch and end port that has left the fabric: the tables that were in force before;
+        # None: more than MOST_LEFT sets of tables have followed
+        self._left: dict[int, SavedTables | None] = {}
         self._silent: frozenset[int] = frozenset()  # GUIDs of the switches with unknown entries in the last sweep
 
     def written(self, report: Mapping[str, Any]) -> None:
@@ -77,15 +78,15 @@ class SwitchChanges:
         return self._in_force, base, change
 
     def _remember_left(self, new: SavedTables) -> None:
-        """Record the tables in force for each switch that is not in the fabric of the new tables.  Forget the tables of
-        switches that are in this fabric.
+        """Record the tables in force for each switch and end port that is not in the fabric of the new tables.  Drop
+        the records of devices that are in this fabric.
         """
-        present = set(new.fabric.switch_guid.tolist())
+        present = _guids(new)
         if self._in_force is not None:
-            self._left.update(dict.fromkeys(self._in_force.fabric.switch_guid.tolist(), self._in_force))
+            self._left.update(dict.fromkeys(_guids(self._in_force) - present, self._in_force))
         left = [(guid, tables) for guid, tables in self._left.items() if guid not in present]
-        recent = list(dict.fromkeys(id(tables) for _, tables in reversed(left)))[:MOST_LEFT]
-        self._left = {guid: tables for guid, tables in left if id(tables) in recent}
+        recent = list(dict.fromkeys(id(tables) for _, tables in reversed(left) if tables is not None))[:MOST_LEFT]
+        self._left = {guid: tables if id(tables) in recent else None for guid, tables in left}
 
     def _base(self, snapshot: Snapshot, new: SavedTables) -> Base | None:
         """Return the tables in the switches; None if an exception occurs.
@@ -112,3 +113,8 @@ class SwitchChanges:
         except Exception:  # A failed search must not prevent OpenSM from getting proven tables.
             traceback.print_exc()
             return Change(base, new, None, asked=True)
+
+
+def _guids(tables: SavedTables) -> set[int]:
+    """Return the GUIDs of the switches and end ports of the fabric of the tables."""
+    return {*tables.fabric.switch_guid.tolist(), *tables.fabric.endport_guid.tolist()}

@@ -15,7 +15,7 @@ from osm_plugin.tables_in_force import State
 from routing.deadlock.proof import prove
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
-from routing.faults.choose import every_switch
+from routing.faults.choose import every_ca, every_switch
 from routing.faults.model import apply_faults
 from routing.reroute import Stability, reroute
 from routing.topologies import generate
@@ -103,8 +103,8 @@ def test_the_tables_of_few_losses_are_kept():
     for now in tables:
         changes.change(SimpleNamespace(fabric=now.fabric, switch_tables=None), now, PluginConfig())
     # Each switch has the tables that were in force when it left.  The tables of the first loss are forgotten.
-    assert len(changes._left) == len({id(kept) for kept in changes._left.values()}) == MOST_LEFT
-    assert int(tables[0].fabric.switch_guid[LOST]) not in changes._left
+    assert len({id(kept) for kept in changes._left.values() if kept is not None}) == MOST_LEFT
+    assert changes._left[int(tables[0].fabric.switch_guid[LOST])] is None
 
 
 def test_they_are_unknown_if_the_switch_has_other_entries():
@@ -115,3 +115,46 @@ def test_they_are_unknown_if_the_switch_has_other_entries():
 
     _, (_, base, _) = lose_and_return("nue", change_an_entry)
     assert base.sls == "unknown"
+
+
+@pytest.mark.parametrize("device", ["switch", "restarted switch", "CA"])
+@pytest.mark.parametrize("engine", ["dfsssp", "nue"])
+def test_connections_to_a_returned_device_have_their_earlier_sls(engine, device):
+    """The new tables have other SLs than the tables before the loss.  A restarted switch has no entries."""
+    options = EngineOptions(effort=0.1, vls=4)
+    full = first_tables(engine, options)
+    gone = every_ca(full.fabric)[LOST] if device == "CA" else every_switch(full.fabric)[LOST]
+    fabric = apply_faults(full.fabric, [gone])
+    made = reroute(ENGINES[engine], options, full, fabric, stability=Stability.FULL)
+    less = replace(full, fabric=fabric, routing=made.tables.routing, proof=made.tables.proof)
+    new = replace(full, routing=replace(full.routing, sl=full.routing.sl ^ 1))
+    changes, config = SwitchChanges(State()), PluginConfig()
+    changes.change(SimpleNamespace(fabric=full.fabric, switch_tables=None), full, config)
+    changes.change(SimpleNamespace(fabric=fabric, switch_tables=holding(full, fabric)), less, config)
+    present = holding(less, full.fabric)
+    if device == "switch":
+        present.lft[LOST] = full.routing.lft[LOST]
+    _, base, _ = changes.change(SimpleNamespace(fabric=full.fabric, switch_tables=present), new, config)
+    assert base.sls == "published"
+    had = full.fabric.lids.switch >= 0
+    back = had & ~np.isin(np.arange(len(had)), np.flatnonzero(fabric.lids.switch >= 0))
+    assert back.any() and np.array_equal(base.routing.sl[..., back], full.routing.sl[..., back])
+    if device != "CA" and full.routing.service_levels.by_switch:
+        assert np.array_equal(base.routing.sl[LOST, had], full.routing.sl[LOST, had])
+
+
+def test_senders_at_a_switch_that_left_later_have_their_sls_towards_the_one_that_left_first():
+    options = EngineOptions(effort=0.1, vls=4)
+    full = first_tables("dfsssp", options)
+    less = tables_without(full, [LOST], options)
+    least = tables_without(less, [LOST], options)  # The switch of the next row has this row now.
+    new = replace(full, routing=replace(full.routing, sl=full.routing.sl ^ 1))
+    changes, config = SwitchChanges(State()), PluginConfig()
+    changes.change(SimpleNamespace(fabric=full.fabric, switch_tables=None), full, config)
+    for before, after in ((full, less), (less, least)):
+        changes.change(SimpleNamespace(fabric=after.fabric, switch_tables=holding(before, after.fabric)), after, config)
+    present = holding(least, full.fabric)
+    _, base, _ = changes.change(SimpleNamespace(fabric=full.fabric, switch_tables=present), new, config)
+    lids = full.fabric.lids.switch == LOST
+    assert base.sls == "published" and full.routing.service_levels.by_switch
+    assert np.array_equal(base.routing.sl[LOST + 1, lids], full.routing.sl[LOST + 1, lids])

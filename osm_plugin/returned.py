@@ -1,0 +1,158 @@
+"""Determine the SLs in use after switches and end ports have returned to the fabric.
+
+A device that returns may still have open connections.  Their SLs come from the tables that were in force when the
+device left, in both directions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from osm_plugin.state import SavedTables
+from routing.counterparts import old_rows
+from routing.fabric import NO_PORT, Fabric
+from routing.tables import Routing
+
+Bytes = npt.NDArray[np.uint8]
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class ReturnedGroup:
+    """The switches and LIDs that left the fabric while the same tables were in force, and that are back.
+
+    Attributes
+    ----------
+    tables
+        The tables that were in force.
+    rows
+        Rows of the returned switches.
+    lids
+        bool[L], the LIDs of the returned switches and end ports.
+    known
+        bool[L], the LIDs for which the tables have SLs.
+    """
+
+    tables: SavedTables
+    rows: npt.NDArray[np.int64]
+    lids: Mask
+    known: Mask
+
+
+def returned_groups(
+    lft: Bytes, fabric: Fabric, kept: SavedTables, left: Mapping[int, SavedTables | None]
+) -> list[ReturnedGroup] | None:
+    """Return the switches and LIDs that are back in the fabric, by the tables that were in force when they left.
+
+    Parameters
+    ----------
+    lft
+        uint8[S, L], the entries in the switches of ``fabric``.
+    fabric
+        The present fabric.
+    kept
+        The tables that were in force before this change, without the returned devices.
+    left
+        For the GUID of each switch and end port that has left: the tables that were in force.  None: these tables are
+        not stored any more.
+
+    Returns
+    -------
+    The groups.  None: a returned switch has entries of unknown tables, the tables of a returned device are not stored
+    any more, or the LID of a returned device has changed.
+    """
+    rows = np.flatnonzero(old_rows(kept.fabric, fabric) < 0)
+    filled = rows[(lft[rows] != NO_PORT).any(axis=1)]
+    if any(left.get(guid) is None for guid in fabric.switch_guid[filled].tolist()):
+        return None
+    owner = _owners(fabric, len(fabric.lids))
+    absent = np.flatnonzero((owner > 0) & (_owners(kept.fabric, len(owner)) == 0))
+    found: dict[int, tuple[SavedTables, list[int]]] = {}
+    for lid, guid in zip(absent.tolist(), owner[absent].tolist(), strict=True):
+        if guid in left:
+            tables = left[guid]
+            if tables is None:
+                return None
+            found.setdefault(id(tables), (tables, []))[1].append(lid)
+    groups = []
+    for tables, lids in found.values():
+        there = np.zeros(len(owner), bool)
+        there[lids] = True
+        before = _owners(tables.fabric, len(owner))
+        own = rows[[left.get(guid) is tables for guid in fabric.switch_guid[rows].tolist()]]
+        if (before[there] != owner[there]).any() or not _has_entries_of(lft, fabric, own, tables):
+            return None
+        groups.append(ReturnedGroup(tables, own, there, before > 0))
+    return groups
+
+
+def sls_after_return(
+    old: Routing, old_fabric: Fabric, returned: Sequence[tuple[ReturnedGroup, Routing]], fabric: Fabric
+) -> Bytes | None:
+    """Return the SLs that senders use after devices have returned.
+
+    Senders to the LIDs of a returned device, and the returned device itself, use the SLs of the tables that were in
+    force when the device left.  All other SLs come from the tables ``old``.
+
+    Parameters
+    ----------
+    old, old_fabric
+        The tables that were in force before this change, with the rows and columns of ``fabric``; and the fabric for
+        which they were made.
+    returned
+        The returned devices, and the tables that were in force when these devices left, with the rows and columns of
+        ``fabric``.
+    fabric
+        The present fabric.
+
+    Returns
+    -------
+    The SL table.  None: the SL tables have different forms, the SL2VL tables differ, or two senders at one switch use
+    different SLs.
+    """
+    form = old.service_levels.form
+    if any(e.service_levels.form is not form or not np.array_equal(e.sl2vl, old.sl2vl) for _, e in returned):
+        return None
+    by_lid = old.service_levels.by_lid
+    # With one SL per destination, the end ports of a returned switch may use other SLs than all other end ports.
+    sl = np.tile(old.sl, (fabric.switches, 1)) if by_lid else old.sl.copy()
+    for group, before in returned:
+        sl[:, group.lids] = before.sl[..., group.lids]
+    # The LIDs whose senders have determined the row of their switch.
+    settled = _owners(old_fabric, len(fabric.lids)) > 0
+    for group, before in returned:
+        if old.service_levels.by_source_lid:
+            pairs = np.ix_(np.flatnonzero(group.lids), np.flatnonzero(group.known))
+            sl[pairs] = before.sl[pairs]
+            continue
+        for row in np.unique(fabric.lids.switch[group.lids]).tolist():
+            wanted = (before.sl if by_lid else before.sl[row])[group.known]
+            if not (settled & (fabric.lids.switch == row)).any():
+                sl[row, group.known] = wanted
+            elif not np.array_equal(sl[row, group.known], wanted):
+                return None
+        settled |= group.lids
+    return sl[0] if by_lid and (sl == sl[0]).all() else sl
+
+
+def _owners(fabric: Fabric, count: int) -> npt.NDArray[np.uint64]:
+    """Return the GUID of the switch or end port that owns each of the first ``count`` LIDs; 0: no owner."""
+    lids = fabric.lids
+    least = min(count, len(lids))
+    switch, endport = lids.switch[:least], lids.endport[:least]
+    owner = np.zeros(count, np.uint64)
+    own, ends = np.flatnonzero((switch >= 0) & (endport < 0)), np.flatnonzero((switch >= 0) & (endport >= 0))
+    owner[own], owner[ends] = fabric.switch_guid[switch[own]], fabric.endport_guid[endport[ends]]
+    return owner
+
+
+def _has_entries_of(lft: Bytes, fabric: Fabric, rows: npt.NDArray[np.int64], tables: SavedTables) -> bool:
+    """Return whether the switches at ``rows`` have no entries other than those of the tables."""
+    was, row = tables.routing.lft, old_rows(tables.fabric, fabric)
+    lids = min(lft.shape[1], was.shape[1])
+    now, then = lft[rows, :lids], was[row[rows], :lids]
+    return not ((now != then) & (now != NO_PORT)).any() and bool((lft[rows, lids:] == NO_PORT).all())
