@@ -13,11 +13,10 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from osm_plugin.returned import returned_groups, sls_after_return
+from osm_plugin.returned import are_entries_of, returned_groups, sls_after_return
 from osm_plugin.snapshot import BLOCK, SwitchTables
 from osm_plugin.state import SavedTables, fits
 from routing.cdg.acyclic import Cdg
-from routing.counterparts import old_rows
 from routing.deadlock.lost import LostLids
 from routing.fabric import NO_PORT, Fabric
 from routing.numerals import count_noun
@@ -135,8 +134,8 @@ def base_of(
         if groups is None or (groups and not published):
             continue
         staying = _without_rows(lft, [group.rows for group in groups])
-        mixed = not _subset(staying, kept, fabric)
-        if mixed and not _subset(np.where(staying == new.lft, NO_PORT, staying), kept, fabric):
+        mixed = not are_entries_of(staying, kept, fabric)
+        if mixed and not are_entries_of(np.where(staying == new.lft, NO_PORT, staying), kept, fabric):
             continue
         sides = installed(kept.routing, kept.fabric, new, wide, present=lft)
         if mixed and not _has_equal_sls(sides.old, new, wide):
@@ -149,7 +148,9 @@ def base_of(
             continue
         # After an aborted update schedule, entries may differ from the remembered tables.  In this case the CDG of the
         # remembered tables lacks dependencies.
-        bounded = not sides.rewired and (kept.deferred is None or _subset(lft, replace(kept, deferred=None), fabric))
+        bounded = not sides.rewired and (
+            kept.deferred is None or are_entries_of(lft, replace(kept, deferred=None), fabric)
+        )
         bounded &= not groups and not mixed
         cdg = kept.proof.cdg if bounded else None
         return Base(
@@ -235,24 +236,3 @@ def _has_equal_sls(old: Routing, new: Routing, fabric: Fabric) -> bool:
     used = fabric.lids.switch >= 0
     differ = (old.sl != new.sl)[..., used]
     return not (differ[used] if new.service_levels.by_source_lid else differ).any()
-
-
-def _subset(lft: Bytes, remembered: SavedTables, fabric: Fabric) -> bool:
-    """Return whether the switches have the entries of the remembered tables.
-
-    Two differences are accepted: a missing entry in a switch, and an entry of an update round that may not be complete.
-    """
-    was, row = remembered.routing.lft, old_rows(remembered.fabric, fabric)
-    lids = min(lft.shape[1], was.shape[1])
-    if (lft[:, lids:] != NO_PORT).any() or (lft[row < 0] != NO_PORT).any():
-        return False
-    now = lft[:, :lids]
-    then = was[:, :lids] if len(row) == len(was) and bool((row == np.arange(len(row))).all()) else was[row, :lids]
-    others = np.flatnonzero((now != then) & (now != NO_PORT))
-    if not len(others):
-        return True
-    if remembered.deferred is None:
-        return False
-    open_entries = remembered.deferred["row"].astype(np.int64) * was.shape[1] + remembered.deferred["lid"]
-    at = np.asarray(row, np.int64)[others // lids] * was.shape[1] + others % lids
-    return bool(np.isin(at, open_entries).all())

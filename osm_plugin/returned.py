@@ -84,7 +84,9 @@ def returned_groups(
         there[lids] = True
         before = _owners(tables.fabric, len(owner))
         own = rows[[left.get(guid) is tables for guid in fabric.switch_guid[rows].tolist()]]
-        if (before[there] != owner[there]).any() or not _has_entries_of(lft, fabric, own, tables):
+        present = np.full_like(lft, NO_PORT)
+        present[own] = lft[own]
+        if (before[there] != owner[there]).any() or not are_entries_of(present, tables, fabric):
             return None
         groups.append(ReturnedGroup(tables, own, there, before > 0))
     return groups
@@ -150,9 +152,22 @@ def _owners(fabric: Fabric, count: int) -> npt.NDArray[np.uint64]:
     return owner
 
 
-def _has_entries_of(lft: Bytes, fabric: Fabric, rows: npt.NDArray[np.int64], tables: SavedTables) -> bool:
-    """Return whether the switches at ``rows`` have no entries other than those of the tables."""
-    was, row = tables.routing.lft, old_rows(tables.fabric, fabric)
+def are_entries_of(lft: Bytes, remembered: SavedTables, fabric: Fabric) -> bool:
+    """Return whether the switches have the entries of the remembered tables.
+
+    Two differences are accepted: a missing entry in a switch, and an entry of an update round that may not be complete.
+    """
+    was, row = remembered.routing.lft, old_rows(remembered.fabric, fabric)
     lids = min(lft.shape[1], was.shape[1])
-    now, then = lft[rows, :lids], was[row[rows], :lids]
-    return not ((now != then) & (now != NO_PORT)).any() and bool((lft[rows, lids:] == NO_PORT).all())
+    if (lft[:, lids:] != NO_PORT).any() or (lft[row < 0] != NO_PORT).any():
+        return False
+    now = lft[:, :lids]
+    then = was[:, :lids] if len(row) == len(was) and bool((row == np.arange(len(row))).all()) else was[row, :lids]
+    others = np.flatnonzero((now != then) & (now != NO_PORT))
+    if not len(others):
+        return True
+    if remembered.deferred is None:
+        return False
+    open_entries = remembered.deferred["row"].astype(np.int64) * was.shape[1] + remembered.deferred["lid"]
+    at = np.asarray(row, np.int64)[others // lids] * was.shape[1] + others % lids
+    return bool(np.isin(at, open_entries).all())
