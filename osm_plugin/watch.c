@@ -116,8 +116,7 @@ void ibnue_watch_spare(struct ibnue_plugin *plugin)
 {
     pthread_mutex_lock(&plugin->watch.lock);
     plugin->watch.spared = 1;
-    plugin->watch.orders++;
-    pthread_cond_signal(&plugin->watch.change);
+    begin(plugin); /* The worker may have ended since the thread began to wait for it. */
     pthread_mutex_unlock(&plugin->watch.lock);
 }
 
