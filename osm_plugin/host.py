@@ -168,15 +168,15 @@ class Host:
     def awaited(self) -> bool | None:
         """Return whether OpenSM should sweep again now.  None means that no expected event would need a sweep.
 
-        A sweep is needed in three cases: a late answer has arrived, the worker has stopped computing an answer, or the
-        pause before the next rebalancing is over.  A separate thread calls this method, so it never replaces the
-        worker.
+        A sweep is needed in four cases: a late answer has arrived, the worker has stopped computing an answer, the
+        worker has started or should have started, or the pause before the next rebalancing is over.  A separate thread
+        calls this method, so the method never replaces the worker.
         """
         worker = self._worker
         if worker is None or not worker.alive:
             return None
         if worker.hello is None:
-            return worker.has_spoken()
+            return worker.has_spoken() or time.monotonic() > worker.started + self._config.start_deadline
         if self._asked_for is None:
             return None if self._again is None else time.monotonic() >= self._again
         self._listen(worker)

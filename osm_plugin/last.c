@@ -79,27 +79,32 @@ int ibnue_comes_later(const struct ibnue_engine *engine, const struct ibnue_engi
     return next != NULL;
 }
 
-/* Return whether the engine after this engine in OpenSM's list is an engine of this plugin, which needs the worker. */
-static int next_needs_worker(const struct ibnue_engine *engine)
+/* Return whether OpenSM can try only engines of this plugin, which need the worker, after this engine. */
+static int only_own_follow(const struct ibnue_engine *engine)
 {
-    const struct osm_routing_engine *next = engine->plugin->osm->routing_engine_list;
+    const osm_opensm_t *osm = engine->plugin->osm;
+    const struct osm_routing_engine *next = osm->routing_engine_list;
+    const struct ibnue_engine *own;
 
     while (next && next->context != engine)
         next = next->next;
-    for (const struct ibnue_engine *own = engine->plugin->engines; next && next->next && own; own = own->next)
-        if (next->next->context == own)
-            return 1;
-    return 0;
+    for (next = next ? next->next : NULL; next; next = next->next) {
+        for (own = engine->plugin->engines; own && own != next->context; own = own->next)
+            ;
+        if (!own)
+            return 0;
+    }
+    return osm->no_fallback_routing_engine;
 }
 
 /* Return whether this engine will probably have tables in the next sweep, because only its worker has failed, and for
- * the first time.  A worker that was replaced is ready about a second later.  A late worker still computes, so that no
- * other engine of this plugin can use it. */
+ * the first time.  A worker that was replaced is ready about a second later.  A late worker still computes, so no other
+ * engine of this plugin can use the worker. */
 static int recovers_soon(const struct ibnue_engine *engine)
 {
     const struct ibnue_asked *asked = &engine->plugin->asked;
 
-    return (asked->replaced || (asked->late && next_needs_worker(engine))) && ibnue_watch_first(engine->plugin);
+    return (asked->replaced || (asked->late && only_own_follow(engine))) && ibnue_watch_first(engine->plugin);
 }
 
 /* Give tables to OpenSM from the buffer that `source` names.  Return 0, or -1 with the reason in `why`. */

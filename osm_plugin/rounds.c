@@ -15,6 +15,7 @@
 #include "host.h"
 
 #define SLICE_MS 50 /* milliseconds between two checks whether OpenSM is about to end */
+#define MOST_NAME 65 /* size of the name of a device in bytes, with the 0 at its end */
 
 /* OpenSM exports this function, but no installed header declares it. */
 extern int wait_for_pending_transactions(osm_stats_t *stats) __attribute__((weak));
@@ -64,19 +65,22 @@ void ibnue_rounds_begin(struct ibnue_engine *engine, const struct ibnue_answer *
     ibnue_spread_port0(plugin);
 }
 
-/* Return the number of switches that have not acknowledged their whole LFT.  If there are such switches, set `name` to
- * the name of the first of them. */
-static uint32_t not_acknowledged(const struct ibnue_plugin *plugin, const char **name)
+/* Return the number of switches that have not acknowledged their whole LFT.  If there are such switches, copy the name of
+ * the first of them to name[MOST_NAME]. */
+static uint32_t not_acknowledged(struct ibnue_plugin *plugin, char *name)
 {
     uint32_t count = 0;
 
+    /* OpenSM replaces the name of a switch when the switch reports a new one. */
+    CL_PLOCK_ACQUIRE(&plugin->osm->lock);
     for (uint32_t row = 0; row < plugin->rows.switches; row++) {
         const osm_switch_t *sw = plugin->rows.row[row];
         if (sw->lft && sw->new_lft && !memcmp(sw->lft, sw->new_lft, sw->max_lid_ho + 1u))
             continue;
         if (!count++)
-            *name = sw->p_node->print_desc;
+            snprintf(name, MOST_NAME, "%s", sw->p_node->print_desc);
     }
+    CL_PLOCK_RELEASE(&plugin->osm->lock);
     return count;
 }
 
@@ -119,8 +123,7 @@ static uint32_t write_round(struct ibnue_plugin *plugin, unsigned number)
 }
 
 /* Log that `missing` switches, the first of them `name`, have not acknowledged the round after the first `done` rounds.
- * Request a heavy sweep,
- * unless the previous update has stopped as well. */
+ * Request a heavy sweep, unless the previous update has stopped as well. */
 static void stop(struct ibnue_plugin *plugin, unsigned done, uint32_t missing, const char *name)
 {
     struct ibnue_rounds *rounds = &plugin->rounds;
@@ -153,14 +156,14 @@ void ibnue_rounds_go_on(struct ibnue_plugin *plugin)
 {
     struct ibnue_rounds *rounds = &plugin->rounds;
     uint32_t written = 0, missing = 0;
-    const char *name = "";
+    char name[MOST_NAME] = "";
     unsigned done = 0;
     struct timespec start;
 
     if (!rounds->entry)
         return;
     clock_gettime(CLOCK_MONOTONIC, &start);
-    while (!osm_exit_flag && !(missing = not_acknowledged(plugin, &name))) {
+    while (!osm_exit_flag && !(missing = not_acknowledged(plugin, name))) {
         if (++done == 1)
             SAY(plugin, OSM_LOG_INFO, "%s: round 1 of %u: all but %u %s written and acknowledged\n",
                 rounds->engine->name, rounds->last, rounds->left, ibnue_noun(rounds->left, "entry is", "entries are"));

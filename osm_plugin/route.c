@@ -83,7 +83,8 @@ static int ask_worker(struct ibnue_engine *engine, struct times *times, char *no
     int code;
 
     clock_gettime(CLOCK_MONOTONIC, &start);
-    plugin->asked.replaced = plugin->asked.left = 0;
+    plugin->asked.replaced = 0;
+    plugin->asked.left = NULL;
     if (share_request(engine, note))
         return -1;
     times->collect = ibnue_ms_since(&start);
@@ -222,18 +223,19 @@ static int leaves_worker_to_another(struct ibnue_engine *engine, int *done)
 
     if (!asked->late || !asked->engine || asked->engine == engine)
         return 0;
-    snprintf(why, sizeof(why), "the worker still computes tables for %s", asked->engine->name);
+    snprintf(why, sizeof(why), "the worker was still computing tables for %s", asked->engine->name);
     if (!ibnue_comes_later(engine, asked->engine)) {
         /* The other engine was asked earlier in this sweep, and uses the answer in the next sweep. */
         *done = fall_back(engine, "ERR IBN1", why);
         return 1;
     }
-    /* The other engine is later in OpenSM's list, so this engine fails, and OpenSM asks the other engine.  An engine in
-     * between may have tables again, so this engine fails only once. */
-    if (asked->left)
+    /* The other engine is later in OpenSM's list, so this engine fails, and OpenSM asks the other engine.  All engines in
+     * between fail as well.  If the first of these engines is asked again, the other engine was not asked. */
+    if (asked->left == engine)
         return 0;
-    asked->left = 1;
-    SAY(engine->plugin, OSM_LOG_ERROR, "ERR IBN1: %s routed nothing: %s\n", engine->name, why);
+    if (!asked->left)
+        asked->left = engine;
+    SAY(engine->plugin, OSM_LOG_ERROR, "%s: %s routed nothing: %s\n", "ERR IBN1", engine->name, why);
     *done = -1;
     return 1;
 }

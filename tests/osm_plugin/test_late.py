@@ -62,7 +62,7 @@ def test_the_next_engine_leaves_a_late_answer_to_the_first_one(slow):
     lab.opensm.wait = False
     with lab:
         lab.opensm.wait_for_subnet_up(after=0, fruitless=4)
-        assert logged(lab, "ibnue-nue routed nothing: the worker still computes tables for ibnue-updn")
+        assert logged(lab, "ibnue-nue routed nothing: the worker was still computing tables for ibnue-updn")
         late = until(lambda: len(logged(lab, LATE)))
         lab.ibsim.unlink("sw1.1", 2)
         lab.opensm.signal(signal.SIGHUP)
@@ -70,13 +70,20 @@ def test_the_next_engine_leaves_a_late_answer_to_the_first_one(slow):
         assert not logged(lab, "ibnue-nue: fabric")
 
 
-def test_the_first_engine_leaves_a_late_answer_to_the_next_one(slow):
-    lab = slow(2, engines="ibnue-updn,ibnue-nue,no_fallback", more="[engine.updn]\nvls = 12")
+def test_the_first_engines_leave_a_late_answer_to_the_last_one(slow):
+    options = "[engine.updn]\nvls = 12\n[engine.dfsssp]\nvls = 12"
+    lab = slow(2, engines="ibnue-updn,ibnue-dfsssp,ibnue-nue,no_fallback", more=options)
+    late = LATE.replace("updn", "nue")
     lab.opensm.wait = False
     with lab:
         lab.opensm.wait_for_subnet_up(after=0, fruitless=4)
-        assert logged(lab, "ibnue-updn routed nothing: the worker still computes tables for ibnue-nue")
-        assert logged(lab, LATE.replace("updn", "nue"))
+        for engine in ("updn", "dfsssp"):
+            assert logged(lab, f"ibnue-{engine} routed nothing: the worker was still computing tables for ibnue-nue")
+        before = len(logged(lab, late))
+        assert before
+        lab.ibsim.unlink("sw1.1", 2)
+        lab.opensm.signal(signal.SIGHUP)
+        until(lambda: len(logged(lab, late)) > before)
 
 
 def test_a_worker_that_falls_silent_after_the_deadline_is_replaced(slow):
