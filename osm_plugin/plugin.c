@@ -130,7 +130,7 @@ static void *create(struct osm_opensm *osm)
     }
     if (ibnue_host_start(options ? options : "", log_file ? log_file : "", names, sizeof(names), note, IBNUE_WHY)
         != IBNUE_TOKEN)
-        SAY(plugin, OSM_LOG_ERROR, "ERR IBN7: %s; until this is corrected, no engine of ibnue routes\n", note);
+        SAY(plugin, OSM_LOG_ERROR, "ERR IBN7: %s; no engine of ibnue routes until this is corrected, or until a slow worker has started\n", note);
     else
         SAY(plugin, OSM_LOG_INFO, "ibnue: %s\n", note);
     for (char *name = strtok_r(names, "\n", &rest); name; name = strtok_r(NULL, "\n", &rest))

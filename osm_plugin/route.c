@@ -134,6 +134,12 @@ static enum late take_late(const struct ibnue_engine *engine, char *note)
     return LATE_ANSWER;
 }
 
+/* Log the error with `code` that an engine gives no tables to OpenSM, for the reason `why`. */
+static void log_failure(const struct ibnue_engine *engine, const char *code, const char *why)
+{
+    SAY(engine->plugin, OSM_LOG_ERROR, "%s: %s routed nothing: %s\n", code, engine->name, why);
+}
+
 /* Give OpenSM the last proven tables, or their entries that are still valid, because an engine cannot route.  Return 0,
  * or -1 if OpenSM got no tables. */
 static int fall_back(struct ibnue_engine *engine, const char *code, const char *why)
@@ -146,7 +152,7 @@ static int fall_back(struct ibnue_engine *engine, const char *code, const char *
         SAY(plugin, OSM_LOG_ERROR, "%s: %s %s, and routed nothing: %s\n", code, engine->name, what, why);
         return 0;
     }
-    SAY(plugin, OSM_LOG_ERROR, "%s: %s routed nothing: %s\n", code, engine->name, why);
+    log_failure(engine, code, why);
     if (what[0])
         SAY(plugin, OSM_LOG_INFO, "%s keeps no tables: %s%s\n", engine->name, what,
             ibnue_another_follows(engine) ? "" : "; the switches keep their tables, and OpenSM answers no path queries");
@@ -221,6 +227,8 @@ static int leaves_worker_to_another(struct ibnue_engine *engine, int *done)
     struct ibnue_asked *asked = &engine->plugin->asked;
     char why[IBNUE_WHY];
 
+    if (asked->engine == engine)
+        asked->left = NULL;
     if (!asked->late || !asked->engine || asked->engine == engine)
         return 0;
     snprintf(why, sizeof(why), "the worker was still computing tables for %s", asked->engine->name);
@@ -230,12 +238,12 @@ static int leaves_worker_to_another(struct ibnue_engine *engine, int *done)
         return 1;
     }
     /* The other engine is later in OpenSM's list, so this engine fails, and OpenSM asks the other engine.  All engines in
-     * between fail as well.  If the first of these engines is asked again, the other engine was not asked. */
+     * between fail as well.  If the first of these engines is asked twice, the other engine was not asked meanwhile. */
     if (asked->left == engine)
         return 0;
     if (!asked->left)
         asked->left = engine;
-    SAY(engine->plugin, OSM_LOG_ERROR, "%s: %s routed nothing: %s\n", "ERR IBN1", engine->name, why);
+    log_failure(engine, "ERR IBN1", why);
     *done = -1;
     return 1;
 }

@@ -149,7 +149,7 @@ struct ibnue_asked {
     uint64_t sequence;  /* number of the request */
     const struct ibnue_engine *engine; /* engine that has requested tables; NULL: the request was for values of ports */
     int late;                          /* whether the worker has missed the deadline and still computes */
-    /* first engine that has left the worker's late answer to the engine that requested it, or NULL */
+    /* first engine that has left the late answer to `engine` since `engine` was last asked, or NULL */
     const struct ibnue_engine *left;
     int replaced; /* whether the worker has ended or stalled before its answer, and another worker is started */
 };
