@@ -43,6 +43,18 @@ def test_a_worker_killed_at_a_fault_leaves_the_tables_to_its_engine(live, nets, 
         assert not logged(lab, "building routing with '(?:minhop|ibnue-nue)'")
 
 
+def test_the_next_engine_routes_if_the_next_worker_stalls_at_its_start(live, nets):
+    toml = "deadline = 5\nstart_deadline = 10"
+    with live(nets("torus", "3x3", cas=1), "ibnue-updn,minhop", toml=toml) as lab:
+        until((lab.opensm.folder / "ibnue-state.npz").exists)
+        _, worker = sweep_with_stopped_worker(lab, "sw1.1", 2)
+        os.kill(worker, signal.SIGKILL)
+        (stalled,) = until(lambda: [pid for pid in children(lab.opensm.pid) if pid != worker])
+        os.kill(stalled, signal.SIGSTOP)
+        until(lambda: logged(lab, "minhop tables configured"))
+        assert logged(lab, LEFT) == ["the worker was killed by signal 9; another one is started"]
+
+
 def test_the_next_engine_routes_if_the_next_worker_dies_as_well(live, nets):
     with live(nets("torus", "3x3", cas=1), "ibnue-updn,minhop") as lab:
         _, worker = sweep_with_stopped_worker(lab, "sw1.1", 2)

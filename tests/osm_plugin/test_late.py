@@ -29,9 +29,11 @@ def slow(bad_plugin, nets, tmp_path):
         config.write_text(text + more)
         real = str(Path(osm_plugin.__file__).parent)
         environment = {"IBNUE_TEST_REAL": real, "IBNUE_TEST_FAULT": "slow", "IBNUE_TEST_SECONDS": str(seconds)}
+        environment["IBNUE_TEST_ENDLESS"] = str(start.endless)
         plugin = Plugin("ibnue", options=f"--config {config}", folder=bad_plugin, environment=environment)
         return Lab(nets("torus", "3x3", cas=1), routing_engine=engines, plugin=plugin)
 
+    start.endless = tmp_path / "endless"  # While this file exists, the worker computes and does not answer.
     return start
 
 
@@ -73,17 +75,22 @@ def test_the_next_engine_leaves_a_late_answer_to_the_first_one(slow):
 def test_the_first_engines_leave_a_late_answer_to_the_last_one(slow):
     options = "[engine.updn]\nvls = 12\n[engine.dfsssp]\nvls = 12"
     lab = slow(2, engines="ibnue-updn,ibnue-dfsssp,ibnue-nue,no_fallback", more=options)
-    late = LATE.replace("updn", "nue")
     lab.opensm.wait = False
     with lab:
         lab.opensm.wait_for_subnet_up(after=0, fruitless=4)
         for engine in ("updn", "dfsssp"):
             assert logged(lab, f"ibnue-{engine} routed nothing: the worker was still computing tables for ibnue-nue")
-        before = len(logged(lab, late))
-        assert before
+        assert logged(lab, LATE.replace("updn", "nue"))
+
+
+def test_an_engine_of_opensm_routes_while_the_worker_is_late(slow):
+    with slow(2, engines="ibnue-updn,ibnue-nue,minhop", seconds=0) as lab:
+        assert lab.sweep.engine == "ibnue-updn"
+        slow.endless.touch()
         lab.ibsim.unlink("sw1.1", 2)
         lab.opensm.signal(signal.SIGHUP)
-        until(lambda: len(logged(lab, late)) > before)
+        until(lambda: logged(lab, "minhop tables configured"))
+        assert logged(lab, f"ibnue-updn routed nothing: {STILL}")
 
 
 def test_a_worker_that_falls_silent_after_the_deadline_is_replaced(slow):
