@@ -112,8 +112,8 @@ def base_of(
         unknown.
     remembered
         Earlier tables, each with True if this process has published the tables, or with False if it has read them from
-        a state file.  The first tables that match the entries in the switches determine the SLs in use.  The switches
-        may also have entries of the new tables, if these have equal SLs.  Another OpenSM has written such entries if it
+        a state file.  The first tables that match the entries in the switches determine the SLs in use.  Some switches
+        may already have entries of the new tables, if the new tables have the same SLs as the earlier ones.  Another OpenSM has written such entries if it
         ended before the last switch was written.
     left
         For the GUID of each switch and end port that has left the fabric: the tables that this process had published

@@ -235,7 +235,7 @@ struct ibnue_stamp {
 struct ibnue_arbitration {
     uint32_t vls;     /* mask of the VLs for which entries were added */
     uint32_t entries; /* number of entries added at all ports together */
-    uint32_t missing; /* number of entries for which the tables of ports had no room, at all ports together */
+    uint32_t missing; /* number of entries for which the VL arbitration tables had no room, at all ports together */
 };
 
 /* State that the plugin keeps between two events of OpenSM. */

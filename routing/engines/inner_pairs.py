@@ -231,7 +231,7 @@ def _by_lid(job: Inner, counted: Cdg, *, replies: bool) -> Routing | None:
     paths.
 
     ``counted`` is the CDG of all other paths.  A reply uses the VL of its request.  So with ``replies``, all VLs share
-    one order.
+    one topological order.
     """
     inner = np.flatnonzero(job.inner)
     vls = job.routing.sl2vl[job.routing.sl[job.fabric.switch_lid[inner]]]

@@ -149,8 +149,8 @@ def _reason(context: RerouteContext, how: RerouteMethod, proof: Proof, statistic
 def _provenance(context: RerouteContext) -> Provenance:
     """Return the provenance of the new tables.
 
-    The provenance of the previous tables is taken, with three values replaced: the present fabric, the stability, and
-    the fabric before the first re-route.
+    It is the provenance of the previous tables with the digest of the present fabric, the present stability, and the
+    digest of the fabric before the first re-route.
     """
     made = context.request.before.routing.provenance
     options: Mapping[str, object] = {

@@ -120,8 +120,8 @@ class Replies(CaseMechanism):
         return replace(traffic, flows=flows + more)
 
     def numbers(self, network: Network, traffic: Traffic) -> Sequence[int]:
-        """Return the settings in the order that the kernel expects, the LID of each flow of requests, and queue, SL and
-        LID of each flow of other messages.
+        """Return the settings in the order that the kernel expects, the LID of the sender of each flow of requests, and
+        queue, SL and LID of each flow of other messages.
 
         Raises
         ------

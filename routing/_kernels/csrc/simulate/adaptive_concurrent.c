@@ -26,7 +26,7 @@ int32_t ibn_simulate_adaptive_recovery_ahead(const ibn_sim *sim, int32_t p, int3
     return s == last ? IBN_NONE : sim->adaptive->recovery_next[((int64_t)k * sim->switches + s) * sim->switches + last];
 }
 
-/* Send packet p along its recovery path from switch s, if the packet may be sent and the next spare buffer is free.
+/* Send packet p along its recovery path from switch s, if the channel and the next spare buffer are free.
  * From the last switch of the path, the packet goes to its CA.
  *
  * The packet is in a spare buffer (`from` is IBN_NONE), or it is the head packet of VC `from` and a suspect.  Return 1

@@ -165,8 +165,8 @@ static void timer(ibn_sim *sim, ibn_attached *self, int32_t f, int32_t value)
     }
 }
 
-/* Write the number of marked packets, followed by three numbers for each flow: BECNs received, present index, and
- * largest index. */
+/* Write the number of packets marked with FECN, followed by three numbers for each flow: BECNs received, and the
+ * present and the largest index in the congestion control table. */
 static int64_t read(const ibn_sim *sim, const ibn_attached *self, int64_t most, int64_t *numbers)
 {
     const congestion *state = self->state;

@@ -15,7 +15,7 @@
 /* State of all set-aside VLs. */
 typedef struct {
     int64_t threshold, /* number of packets queued for a channel from which on the channel is congested */
-        spread,        /* number of packets queued for a set-aside VL from which on devices further away are notified */
+        spread,        /* number of packets queued for a set-aside VL from which on its senders are notified */
         notice,        /* ticks until a notification arrives */
         release;       /* ticks between two checks of a VL that is assigned */
     int32_t count,     /* number of set-aside VLs, which are the last VLs */

@@ -74,7 +74,7 @@ static void bind_below(const tree_survey *survey, int32_t u)
     }
 }
 
-/* Find the direction and the hops of every switch's path to the root. */
+/* Find whether the path of every switch to the root begins upwards or downwards, and the number of its hops. */
 void ibn_trees_survey(const tree_survey *survey, int32_t root)
 {
     find_paths_down(survey, root);

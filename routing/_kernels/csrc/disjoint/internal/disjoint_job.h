@@ -35,7 +35,7 @@ typedef struct {
      * shares a link with its path in this tree */
     uint8_t *conflict;
     uint32_t *stamp; /* [C]: by link, the number of the set of paths (`now`) for which `mark` was last written */
-    uint8_t *mark;   /* [C]: by link, the trees, as bits, whose path in the current set of paths uses the link */
+    uint8_t *mark;   /* [C], for each link: the trees, as bits, whose path from the last marked switch uses the link */
     /* [C]: by link into the current destination, whether the tree that is being computed keeps the first tree's branch
      * over the link */
     uint8_t *kept;

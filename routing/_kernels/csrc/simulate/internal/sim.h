@@ -47,7 +47,7 @@ enum {
     PERIODIC_SAMPLE, /* periodic step: breakers search for VCs that make no progress */
     PERIODIC_FCP     /* periodic step: all receivers send flow control packets */
 };
-/* Hooks of mechanisms that are tested at run time, as bits of sim->hooks; see mechanism.h. */
+/* Bits of sim->hooks.  A bit is set if a mechanism of the simulation has this hook; see mechanism.h. */
 enum {
     IBN_HOOK_GATE = 1,
     IBN_HOOK_MADE = 2,
