@@ -43,7 +43,7 @@ class MixedTurn:
     following: Table
 
     def as_object(self) -> dict[str, Any]:
-        """Return the channel and its traffic for JSON, and which tables, old or new, have each of the two LFT entries."""
+        """Return the channel and its traffic for JSON, and for each of the two LFT entries whether it is old or new."""
         return {**self.turn.as_object(), "entry": self.entry, "following": self.following}
 
     def __str__(self) -> str:

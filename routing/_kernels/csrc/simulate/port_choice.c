@@ -6,8 +6,8 @@
  * the lowest load, the input and the tick determine which port is taken.  A packet that is queued keeps its port.
  *
  * An engine balances the tables over the whole fabric, but a switch compares only its own queues.  So the switch leaves
- * the table's port only if the queue of this port delays the packet.  Otherwise packets would leave the balanced paths although
- * the table's port was about to become free, and other switches would get longer queues.
+ * the table's port only if the queue of this port delays the packet.  Otherwise packets would leave the balanced paths
+ * although the table's port was about to become free, and other switches would get longer queues.
  *
  * See routing/simulate/mechanisms/port_choice.py. */
 #include "simulate/internal/mechanism.h"
