@@ -183,7 +183,8 @@ def run_booksim(program: Path, load: float, speedup: int) -> Result:
         output = done.stdout if done.stdout.strip() else done.stderr
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
     cycles = re.findall(r"Time taken is (\d+) cycles", output)
-    seconds = after.ru_utime - before.ru_utime
+    # A run may take less than the resolution of the CPU time, one microsecond.
+    seconds = max(after.ru_utime - before.ru_utime, 1e-6)
     return Result(
         _figure(output, "Packet latency average"),
         _figure(output, "Accepted packet rate average"),
