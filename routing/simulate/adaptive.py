@@ -28,7 +28,7 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from routing.deadlock.waitfor import WaitFor
+from routing.deadlock.waitfor import Knot, WaitFor
 from routing.errors import OptionError
 from routing.port_groups import Rule
 from routing.simulate.bounds import LONGEST, is_int_in
@@ -334,6 +334,12 @@ class AdaptiveSimulation(Simulation):
         """
         waiter, awaited, moves = self._handle.wait_graph()
         return WaitFor.of(waiter, awaited, len(moves), can_move=moves)
+
+    def deadlocks(self) -> tuple[Knot, ...]:
+        """Return the permanent knots of the wait-for graph at the present tick: none under a scheme that resolves every
+        knot.
+        """
+        return () if self.adaptive.scheme in (Scheme.TOKEN, Scheme.BUBBLE, Scheme.RELAY) else super().deadlocks()
 
 
 def simulate_adaptive(

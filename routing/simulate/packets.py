@@ -61,7 +61,7 @@ def _of_flows(simulation: Simulation, plan: Plan, early: npt.NDArray[np.int64], 
     """
     flows = simulation.flows()
     share = (by_name(plan, flows.bytes) - early) / BLOCK / max(ticks, 1)
-    blocked = bool(simulation.wait_graph().deadlocks)
+    blocked = bool(simulation.deadlocks())
     delivered = max(int(flows.packets.sum()), 1)
     return {
         "outcome": "deadlock" if blocked else "progress" if bool((share > 0).all()) else "starvation",
@@ -79,7 +79,7 @@ def _of_flows(simulation: Simulation, plan: Plan, early: npt.NDArray[np.int64], 
 def _of_switches(simulation: Simulation) -> Found:
     """Return the figures about switches: deadlocks, drops, and actions of deadlock breakers."""
     totals, log, counters = simulation.totals(), simulation.log(), simulation.counters()
-    packet, deadlocks = packet_of(simulation), simulation.wait_graph().deadlocks
+    packet, deadlocks = packet_of(simulation), simulation.deadlocks()
     labels = simulation.network.fabric.labels
     first = {name: log[log[:, 1] == event, 0] for name, event in FIRSTS.items()}
     return {

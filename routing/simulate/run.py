@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from routing._kernels.simulate import FLOW_FIELDS, Handle
-from routing.deadlock.waitfor import WaitFor
+from routing.deadlock.waitfor import Knot, WaitFor
 from routing.errors import KernelError, OptionError, RoutingError, TableError
 from routing.numerals import count_noun
 from routing.simulate.bounds import is_int_in
@@ -180,7 +180,7 @@ class Simulation:
         return self._handle.log(start)
 
     def packets(self) -> npt.NDArray[np.int64]:
-        """Return the packets that are queued in switches: int64[n, 7].
+        """Return the packets that are queued in switches, without those in spare buffers: int64[n, 7].
 
         Columns: flow, LID, virtual channel whose buffer holds the packet, virtual channel for which it is queued,
         blocks, tick of arrival, tick at which the packet became the head of its queue (-1: it is not the head).
@@ -196,6 +196,10 @@ class Simulation:
         """
         waiter, awaited, can_move = self._handle.wait_graph()
         return WaitFor.of(waiter, awaited, len(can_move), can_move=can_move)
+
+    def deadlocks(self) -> tuple[Knot, ...]:
+        """Return the permanent knots of the wait-for graph at the present tick."""
+        return self.wait_graph().deadlocks
 
     def lft(self) -> npt.NDArray[np.uint8]:
         """Return the present forwarding tables, uint8[S, L].  Loop Breaker may have changed them."""

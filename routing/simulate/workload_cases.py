@@ -55,7 +55,7 @@ def run_workload(scenario: Scenario, case: Case) -> CaseOutput:
     total = sum(message.bytes for message in workload.messages)
     last = int(arrived.max(initial=0))
     found = {
-        "outcome": "deadlock" if simulation.wait_graph().deadlocks else "progress" if done.all() else "starvation",
+        "outcome": "deadlock" if simulation.deadlocks() else "progress" if done.all() else "starvation",
         "messages": len(workload.messages),
         "unfinished": int((~done).sum()),
         "time": round(last / packet, 3) if done.all() else None,

@@ -7,6 +7,28 @@ from routing.errors import InputError
 from routing.simulate.case_runners import run_case
 from routing.simulate.scenario import read_scenario
 
+RING = """title = "a ring"
+[fabric]
+generator = "ring:6,cas=2"
+[routing]
+engine = "updn"
+vls = 1
+[traffic]
+pattern = "uniform"
+process = "bernoulli"
+load = 1.0
+[timing]
+packet = 256
+buffer = 4
+[run]
+seed = 3
+until = 321
+[[case]]
+name = "full load"
+adaptive = { schemes = [SCHEME, vls = 1 }
+expect = {}
+"""
+
 
 def played(tmp_path, text):
     path = tmp_path / "mine.toml"
@@ -55,6 +77,16 @@ def test_packets_of_one_scheme_have_the_figures_of_all_cases(tmp_path):
     assert found["mean"] == pytest.approx(compared.found["accepted"]["bubble"], abs=1e-4)
     assert found["outcome"] == "progress"
     assert found["delivered"] > 0 == found["dropped"] == found["escapes"]
+
+
+@pytest.mark.parametrize(
+    ("scheme", "outcome"),
+    [('"none"]', "deadlock"), ('"token"], detect = 20', "progress"), ('"bubble"], detect = 20', "progress")],
+)
+def test_a_knot_that_the_scheme_resolves_is_not_a_deadlock(tmp_path, scheme, outcome):
+    """On a ring under full load, some queues wait for one another at most ticks."""
+    result = played(tmp_path, RING.replace("SCHEME", scheme))
+    assert result.found["outcome"] == outcome
 
 
 def test_a_workload_is_simulated_with_adaptive_switches(tmp_path):

@@ -61,8 +61,7 @@ int ibn_simulate_adaptive_only_escape(const ibn_sim *sim, int32_t from)
 }
 
 /* Return the VC on an escape VL by which the tables route a packet from switch s.  *sl receives the packet's SL from
- * this switch on.
-  Return IBN_NONE if the link of this channel is down.
+ * this switch on.  Return IBN_NONE if the link of this channel is down.
  *
  * A packet that is on an escape VL already keeps its SL, and its in-port is used for SL2VL.  Any other packet is
  * treated as if it came from a CA of the switch. */
