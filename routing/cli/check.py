@@ -210,8 +210,8 @@ def chain_of(verdict: Verdict, types: int) -> dict[str, Any]:
     - ``port_vls``: the smallest number of data VLs that a port can have and that is at least ``vls_needed``; None if
       there is no such number, or if the tables have no certificate.
     - ``strict`` and ``wide``, for adaptive switches: the number of VLs from which a message can choose, for the message
-    type with the smallest choice; None if ``port_vls`` is None.  With ``strict``, types share no VLs; with ``wide``,
-    types share all VLs except their escape VLs.
+      type with the smallest choice; None if ``port_vls`` is None.  With ``strict``, types share no VLs; with ``wide``,
+      types share all VLs except their escape VLs.
     """
     from routing.deadlock.message_classes import AVOIDANCES, channel_budget, channels_needed
 

@@ -48,6 +48,8 @@ LONGER_PATHS = "takes longer paths in any case", "leave it out"
 
 
 def _texts(values: Iterable[object]) -> tuple[str, ...]:
+    if isinstance(values, str):
+        raise OptionError(f"{values!r} is one name", remedy=f"write a list of names: [{values!r}]")
     return tuple(map(str, values))
 
 

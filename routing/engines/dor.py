@@ -25,7 +25,7 @@ VISITS = 400_000_000
 
 
 @dataclass(frozen=True, eq=False)
-class ServiceLevels:
+class SlSearchResult:
     """Result of a search for SLs with which paths close no cycle of dependencies.
 
     Attributes
@@ -120,7 +120,7 @@ class DimensionOrder:
         )
 
     @staticmethod
-    def _service_levels(routes: GridRoutes, vls: int, *, orders: tuple[bool, ...], visits: int) -> ServiceLevels:
+    def _service_levels(routes: GridRoutes, vls: int, *, orders: tuple[bool, ...], visits: int) -> SlSearchResult:
         """Search for SLs of paths that close no cycle.
 
         Each order states whether paths with a detour are placed first.  The orders are tried one after the other.
@@ -128,7 +128,7 @@ class DimensionOrder:
         """
         paths, lids = routes.paths, len(routes.fabric.lids)
         if not paths.rings and paths.regular.all():
-            return ServiceLevels(round_robin_sls(routes.destinations, lids, vls), 1)
+            return SlSearchResult(round_robin_sls(routes.destinations, lids, vls), 1)
         every, zero = np.ones(paths.hop.shape, bool), np.zeros_like(paths.crossing)
         # Paths spread over the VLs if each first tries the VL of its datelines.  If all paths try VL 0 first, more of
         # them fit.  Which order of the paths needs fewer VLs depends on the fabric.
@@ -148,18 +148,18 @@ class DimensionOrder:
                 placed = placement(zero, detours_first=detours_first)
         if placed is None or placed.failed:
             unplaceable = all(each.failed > MOST_FAILED for each in found.values())
-            return ServiceLevels(
+            return SlSearchResult(
                 np.zeros(lids, np.uint8), 0, unplaceable, any(each.exhausted for each in found.values())
             )
         if not regular:
             spread = placement(paths.crossing)
             placed = placed if spread.failed else spread
         if placed.used <= 1:
-            return ServiceLevels(round_robin_sls(routes.destinations, lids, vls), 1)
+            return SlSearchResult(round_robin_sls(routes.destinations, lids, vls), 1)
         vl = np.where(placed.vl == 255, 0, placed.vl).astype(np.uint8)
         if routes.options.reversible:
             vl[1] = vl[0]
-        return ServiceLevels(routes.by_lid(vl), placed.used)
+        return SlSearchResult(routes.by_lid(vl), placed.used)
 
 
 ENGINE = DimensionOrder()

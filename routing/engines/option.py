@@ -99,6 +99,8 @@ class Option:
         """
         try:
             return None if value is None else self.make(value)
+        except OptionError:
+            raise
         except ValueError:
             raise OptionError(f"unknown {self.name} {value!r}", remedy=f"one of {', '.join(self.words)}") from None
 

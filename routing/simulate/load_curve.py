@@ -119,7 +119,7 @@ def measure(simulation: Simulation, traffic: Traffic, load: float) -> Measuremen
         warm_up=cut,
         length=length,
         settled=stationary and accepted >= SETTLED * load,
-        deadlock=bool(simulation.wait_graph().deadlocks),
+        deadlock=bool(simulation.deadlocks()),
     )
 
 

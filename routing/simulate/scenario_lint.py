@@ -245,6 +245,8 @@ def _check_adaptive(file: Toml, case: Table, *where: str | int) -> None:
     for key in ("inputs", "pauses", "speedup"):
         if key in case and "tables" not in schemes:
             raise _unused(file, *where, key, why='without "tables" among the schemes')
+    if "stall_count" in case.get("remedy", {}) and "tables" not in schemes:
+        raise _unused(file, *where, "remedy", "stall_count", why='without "tables" among the schemes')
 
 
 def _check_request_grant(file: Toml, case: Table, *where: str | int) -> None:

@@ -75,6 +75,8 @@ def test_a_declaration_fits_its_field(option):
 
 
 def test_values_as_in_toml_get_the_types_of_the_options():
+    with pytest.raises(OptionError, match=r"'sw1' is one name \(write a list of names: \['sw1'\]\)"):
+        EngineOptions(roots="sw1")
     given = EngineOptions(objective="bisection", roots=["sw1"], root_guid_file="roots")
     assert given.objective is Objective.BISECTION
     assert given == EngineOptions.of({"objective": "bisection", "roots": ["sw1"], "root_guid_file": "roots"})

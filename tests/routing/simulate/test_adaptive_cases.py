@@ -131,6 +131,11 @@ def test_a_deadlock_is_reported(tmp_path):
         ('what = "adaptive"\nloads = [0.2, 0.4]', "load = 0.4", "needs one scheme of adaptive switches"),
         ("adaptive = {", "congestion = {}\nadaptive = {", "congestion does nothing for adaptive"),
         (
+            'adaptive = { schemes = ["tables", ',
+            "remedy = { hoq = 9, stall_count = 3 }\nadaptive = { schemes = [",
+            "stall_count",
+        ),
+        (
             "adaptive = {",
             'remedy = { breaker = "loop", detect = 2 }\nadaptive = {',
             "beside Loop Breaker, which writes",
