@@ -46,7 +46,9 @@ class ReturnedGroup:
 def returned_groups(
     lft: Bytes, fabric: Fabric, kept: SavedTables, left: Mapping[int, SavedTables | None]
 ) -> list[ReturnedGroup] | None:
-    """Return the switches and LIDs that are back in the fabric, by the tables that were in force when they left.
+    """Return the switches and LIDs that are back in the fabric, in groups.
+
+    The devices of one group left while the same tables were in force.
 
     Parameters
     ----------

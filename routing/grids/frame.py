@@ -99,7 +99,7 @@ def frames(near: Neighbours, component: Sequence[int], most: int, volume: float)
 
 
 def _spans_square(near: Neighbours, origin: int, a: int, b: int) -> bool:
-    """Return whether squares show that two neighbours (``a``, ``b``) of a switch lie in different dimensions.
+    """Return whether a square of links shows that two neighbours of a switch lie in different dimensions.
 
     Either a square contains the switch ``origin`` and both neighbours.  Or a parallel square contains the next switches
     of ``a`` and ``b`` in the direction of a third neighbour of ``origin``.

@@ -215,8 +215,8 @@ def ceilings(
     least, lower = (float(every[falling[behind > share]].max(initial=0.0)) for share in (THIN, MOST_THIN))
     margin = MARGIN
     if 0.0 < lower * WORTH_IT < least:
-        # Ceilings above the common ceiling have no margin (factor MARGIN) here, so that the channels of the cut that
-        # limits all-to-all traffic are filled evenly.
+        # Channels of the cut that limits all-to-all traffic have ceilings above the common ceiling.  Without the margin
+        # (factor MARGIN), no channel of this cut gets more load than the others.
         least, margin = lower, 1.0
     common = max(least * MARGIN, total / MOST_RATE, 1e-9)
     return np.where(forced * MARGIN > common * (1.0 + 1e-6), forced * margin, common), least

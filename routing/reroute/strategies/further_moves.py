@@ -159,7 +159,8 @@ def _better(
                 yield best, None
     if exceeds and len(ends := _searched(context, start)) > 1:
         yield from fewer(ends[-1], retrace=True)
-        # Large tables are proven once only, because the proof and the search for safe rounds take a part of the time.
+        # The proof and the search for safe rounds of large tables take long.  So only the tables of the last search are
+        # proven, and tables of earlier searches are not tried if this proof fails.
         is_large = start.progress.tables.lft.size > LARGEST_SMALL_TABLE
         yield from ((end, None) for end in ends[: -2 if is_large else 0 : -1])
     yield from fewer(start, retrace=False)

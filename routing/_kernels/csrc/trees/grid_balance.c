@@ -10,8 +10,8 @@
 
 #define NOT_LOWER (1 - 1e-9) /* highest factor of a change of the utilisation that is not a rounding error */
 
-/* Numbers of trees over a bundle that a step examines.  Trees with large flows come first.  If a number of trees has no
- * useful move, the next number applies. */
+/* Limits of the trees over a bundle that a step examines, tried in this order.  A step examines the trees with the
+ * largest flows.  If no move of these trees is useful, the next limit applies. */
 static const int32_t WIDTHS[] = {4, 32, INT32_MAX};
 
 typedef struct {

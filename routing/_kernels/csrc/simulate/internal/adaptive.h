@@ -25,8 +25,8 @@ enum {
     SCHEME_CONCURRENT,
     SCHEME_DEFLECT
 };
-/* Further kinds of events.  They have the numbers of kinds that only switches with output queues use, because a slot of
- * the timing wheel has no room for more kinds. */
+/* Further kinds of events.  A slot of the timing wheel has no room for more kinds, so each of these kinds reuses the
+ * number of a kind that only switches with output queues use.  No simulation has switches of both models. */
 enum {
     /* Kind of event: a spare buffer is free again.  Subject: the switch.  Value: number of the buffer. */
     EV_SPARE = EV_PAUSE,

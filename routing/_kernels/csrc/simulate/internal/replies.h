@@ -89,8 +89,8 @@ static inline ibn_message ibn_message_pop_next(const ibn_sim *sim, const ibn_rep
     return ibn_message_next(state, one, in, ibn_message_pop(sim, &one->in[in]));
 }
 
-/* Return whether the first message of an input queue waits because the output queue for the message that follows has no
- * room. */
+/* Return whether the first message of an input queue waits because the output queue for the message that it causes
+ * (such as its reply) has no room. */
 static inline int ibn_message_is_stuck(const ibn_replies *state, const ibn_endpoint *one, int in)
 {
     return one->in[in].count && !ibn_message_has_room(&one->out[ibn_message_follows(state, in)]);
