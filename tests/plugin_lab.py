@@ -22,6 +22,13 @@ def children(pid):
     return found
 
 
+def executes_worker(pid):
+    """Return whether process ``pid`` executes the worker's Python program, and not OpenSM's before ``exec``."""
+    with contextlib.suppress(OSError):  # The process may have ended.
+        return b"osm_plugin.worker import" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    return False
+
+
 def worker_of(lab):
     """Return the process number of the plugin's worker, which must be the only child of OpenSM."""
     (pid,) = children(lab.opensm.pid)
