@@ -45,8 +45,8 @@ class Base:
     lost
         Former owners of the LIDs that no port has any more.
     unknown
-        bool[S, L], the entries that OpenSM could not read, and the entries that lead over links which are up but not in
-        the fabric.
+        bool[S, L], whether each entry is unknown: OpenSM could not read it, or it leads over a link that is up but not
+        in the fabric.
     changed
         Number of known entries in the switches that differ from the new tables.
     sls
@@ -56,8 +56,8 @@ class Base:
         A channel dependency graph with all dependencies of packets that follow the old entries.  None means that the
         dependencies are unknown until the tables are traced.
     strength
-        If the switches have tables that the worker remembers from an earlier sweep or a state file: the strength of
-        their proof.  Otherwise None.
+        Strength of the proof of the tables in the switches, if the worker remembers these tables from an earlier sweep
+        or a state file; otherwise None.
     """
 
     fabric: Fabric
@@ -113,7 +113,7 @@ def base_of(
     remembered
         Earlier tables, each with True if this process has published the tables, or with False if it has read them from
         a state file.  The first tables that match the entries in the switches determine the SLs in use.  Some switches
-        may already have entries of the new tables, if the new tables have the same SLs as the earlier ones.  Another
+        may already have entries of the new tables, if the new tables have the same SLs as the earlier tables.  Another
         OpenSM has written such entries if it ended before the last switch was written.
     left
         For the GUID of each switch and end port that has left the fabric: the tables that this process had published

@@ -148,7 +148,7 @@ def _class_values(config: PluginConfig, path: Path) -> Iterator[Finding]:
 def _opensm_conf(config: PluginConfig, path: Path | None, conf_path: Path) -> Iterator[Finding]:
     text = read_text(conf_path)
     if conf_path.is_file() and conf_path.read_bytes().startswith(codecs.BOM_UTF8):
-        text = BYTE_ORDER_MARK + text  # OpenSM, unlike read_text, takes the mark as part of the first name.
+        text = BYTE_ORDER_MARK + text  # Unlike read_text, OpenSM reads the mark as a part of the first name.
     settings = settings_in(text)
     answer = {key: value for key, value in settings.items() if value != UNSET}
     if PLUGIN not in _plugin_names(answer.get("event_plugin_name", "")):
@@ -177,7 +177,8 @@ def _plugin_names(value: str) -> list[str]:
 
 
 def _ignored_by_opensm(text: str, answer: dict[str, str], conf_path: Path) -> Iterator[Finding]:
-    """Report parts of opensm.conf that OpenSM ignores: a first line with a byte order mark, values, and missing files.
+    """Report parts of opensm.conf that OpenSM ignores: a first line with a byte order mark, unknown names, wrong
+    values, and a missing QoS policy file.
 
     ``text`` is the text of opensm.conf.
     """
@@ -290,7 +291,7 @@ def _data_vls(answer: dict[str, str]) -> tuple[int, str, str]:
 
 
 def _max_vls(answer: dict[str, str], key: str) -> int | None:
-    """Return the value of a ``qos_*max_vls``; None if OpenSM takes the option as not set, as with a number above 15."""
+    """Return the value of an option ``qos_*max_vls``; None if OpenSM ignores the value, such as 16."""
     number = c_number(answer.get(key, ""))
     return number if number is not None and 1 <= number <= MAX_DATA_VLS else None
 

@@ -39,8 +39,8 @@ static int64_t follow(const struct tables *tables, uint32_t row, uint32_t lid)
     return GOES_ROUND;
 }
 
-/* Follow the path of an entry, and return whether the hop count of the entry is right.  If the path stops before the
- * LID, the entry must have no hop count.  If the path is a forwarding loop, no hop count is right. */
+/* Follow the path of an entry, and return whether the hop count of the entry is right.  If the path stops before it
+ * reaches the LID, the entry must have no hop count.  If the path is a forwarding loop, no hop count is right. */
 static int check_entry(const struct tables *tables, uint32_t row, uint32_t lid)
 {
     uint8_t hops = tables->hops[(size_t)row * tables->lids + lid];

@@ -309,8 +309,9 @@ class Host:
         try:
             self._shadow.send(message)
         except ConnectionError:
-            # The worker has closed its end of the connection, so it has ended since :meth:`shadow` looked, or is of no
-            # use any more.  The next call of that method reports how the worker ended, and starts another worker.
+            # The worker has closed its end of the connection: it has ended since the call of :meth:`shadow`, or it is
+            # not usable any more.  The next call of :meth:`shadow` reports how the worker ended, and starts another
+            # worker.
             self._shadow.process.kill()
         except OSError as problem:
             raise RoutingError(f"the shadow engine's worker accepts no message: {problem.strerror}") from None

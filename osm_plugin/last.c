@@ -79,7 +79,8 @@ int ibnue_comes_later(const struct ibnue_engine *engine, const struct ibnue_engi
     return next != NULL;
 }
 
-/* Return whether OpenSM can try only engines of this plugin, which need the worker, after this engine. */
+/* Return whether all engines that OpenSM can try after this engine belong to this plugin, so that they need the worker.
+ */
 static int only_own_follow(const struct ibnue_engine *engine)
 {
     const osm_opensm_t *osm = engine->plugin->osm;
@@ -137,8 +138,9 @@ static int serve_remains(struct ibnue_engine *engine, const uint8_t *now, char *
     }
     if (ibnue_remains_make(plugin, now, what))
         return -1;
-    /* Another engine would replace nearly all entries, and this engine would do so again in the next sweep.  Both changes
-     * can be unsafe.  So pairs without a path have to wait for the next sweep if it follows soon. */
+    /* Another engine would replace nearly all entries, and this engine would replace them again in the next sweep.
+     * Both changes can be unsafe.  So if this engine will probably route in the next sweep, pairs without a path wait
+     * for that sweep. */
     spare = remains->served < remains->pairs && ibnue_another_follows(engine);
     if (spare && !recovers_soon(engine)) {
         snprintf(what, IBNUE_WHY, "%" PRIu64 " of %" PRIu64 " pairs of end ports have a path in its last tables, so the "

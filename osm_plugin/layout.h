@@ -107,8 +107,8 @@ struct ibnue_answer {
     uint32_t deferred;     /* number of writes in later rounds, 0: round 1 writes all entries */
     /* milliseconds to wait before a round, in addition to acknowledgements, so that packets leave the fabric */
     uint32_t round_wait;
-    /* number of the first round (round 1 is the first one of all) before which the wait of `round_wait` is needed; 0:
-     * no round needs the wait */
+    /* number of the first round, counted from 1, before which OpenSM waits for `round_wait`; 0: no round needs the wait
+     */
     uint32_t wait_from;
     uint32_t unused; /* padding */
     uint64_t end;          /* offset at which the answer ends */

@@ -177,7 +177,7 @@ def take_over(conf: OpensmConf, engine: str, own: Mapping[str, Any]) -> tuple[Ac
     taken
         Options for the run of the engine.
     verdicts
-        One verdict for each option that is set, in the order of :data:`OPTIONS`.
+        One verdict for each option that opensm.conf sets, in the order of :data:`OPTIONS`.
     """
     taken = AcceptedOptions(dict(own))
     verdicts = tuple(
@@ -221,7 +221,7 @@ def foreign_options(path: str | None) -> dict[str, str]:
 
 
 def _own_first(taken: AcceptedOptions, *keys: str) -> None:
-    """Raise NotAcceptedError if the plugin's own configuration sets one of these keys, which then override opensm.conf.
+    """Raise NotAcceptedError if the plugin's own configuration sets one of ``keys``, because it overrides opensm.conf.
 
     ``taken`` has the options of the plugin's own configuration.
     """

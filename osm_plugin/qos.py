@@ -37,8 +37,8 @@ class QosPolicy:
     Attributes
     ----------
     sls
-        SLs that OpenSM assigns by QoS level, by partition and by ``sm_sl``, in ascending order.  The tuple is empty
-        without a policy; then all traffic uses SL 0.
+        SLs that OpenSM assigns by QoS level, by partition and by ``sm_sl``, in ascending order.  Without a policy, the
+        tuple is empty, and all traffic uses SL 0.
     sl2vl
         VL of each of the 16 SLs, from the option ``qos_swe_sl2vl`` or ``qos_sl2vl``.
     """

@@ -107,7 +107,7 @@ class RequestHandler:
             return
         try:
             self._precomputed = precompute(last, self._state.baseline_of(last))
-        except Exception:  # The next re-route then computes these data itself.
+        except Exception:  # Without data in advance, the next re-route computes them itself.
             traceback.print_exc()
 
     def finish_publication(self) -> Change | None:

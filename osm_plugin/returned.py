@@ -1,7 +1,7 @@
 """Determine the SLs in use after switches and end ports have returned to the fabric.
 
-A device that returns may still have open connections.  Their SLs come from the tables that were in force when the
-device left, in both directions.
+A device that returns may still have open connections.  The SLs of these connections, from the device and to the device,
+come from the tables that were in force when the device left.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ def sls_after_return(
     sl = np.tile(old.sl, (fabric.switches, 1)) if by_lid else old.sl.copy()
     for group, before in returned:
         sl[:, group.lids] = before.sl[..., group.lids]
-    # The LIDs whose senders have determined the row of their switch.
+    # bool[L]: the LIDs of senders whose SLs are in the row of their switch already.
     settled = _owners(old_fabric, len(fabric.lids)) > 0
     for group, before in returned:
         if old.service_levels.by_source_lid:

@@ -9,7 +9,7 @@
 #include <time.h>
 
 /* This header must be included before all other headers of OpenSM.  It enables members of osm_subn_opt_t.  The OpenSM
- * headers that depend on it do not include it themselves. */
+ * headers that depend on this header do not include it themselves. */
 #include <opensm/osm_config.h>
 
 #include <opensm/osm_event_plugin.h>
@@ -19,7 +19,7 @@
 #include "layout.h"
 
 #define IBNUE_WHY 1024 /* size in bytes of a buffer for a reason or a note */
-/* reason if the host has left no reason: Python cannot load the host */
+/* reason of a failure if the host has stored no reason: Python cannot load the host */
 #define IBNUE_PYTHON_FAILED \
     "Python cannot load ibnue inside of OpenSM, and OpenSM's standard error has the reason: install ibnue for this " \
     "Python again, run 'ibnue plugin install', and start OpenSM again"
@@ -219,8 +219,8 @@ struct ibnue_watch {
     int ending;            /* whether the thread has to end; protected by `lock` */
     unsigned orders;       /* number of times that a sweep has set `wanted`; protected by `lock` */
     int fruitless;         /* number of consecutive failures of engines; protected by `lock` */
-    /* whether the next sweep is needed even if the worker does not start, because engines were not tried that could
-     * have routed; protected by `lock` */
+    /* whether the next sweep is needed even if the worker does not start, because the last sweep did not try engines
+     * that might have routed; protected by `lock` */
     int spared;
 };
 
@@ -263,7 +263,7 @@ struct ibnue_plugin {
     struct ibnue_arbitration arbitration, last_arbitration; /* VL arbitration in this sweep, and in the sweep before */
     /* number of SL-to-VL tables that OpenSM has cut to fewer VLs in this sweep, and in the sweep before */
     uint32_t narrow, last_narrow;
-    /* number of cut tables that the last line IBN40 states; 0: no such line since OpenSM began to cut tables */
+    /* number of cut tables in the last log line IBN40; 0: no such line was logged since OpenSM began to cut tables */
     uint32_t reported_narrow;
     struct ibnue_policies *policies;                        /* values that the rules demand of ports, NULL: none */
     struct ibnue_status status;                             /* counts of errors and sweeps for the status file */

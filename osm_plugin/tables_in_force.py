@@ -46,7 +46,7 @@ class State:
         self._path: Path | None = None
         self._stamps: dict[Path, Stamp] = {}
         self._saved: dict[Path, SavedTables] = {}
-        self._overdue = False  # whether a file was not read or written in time, so that sweeps no longer wait for it
+        self._overdue = False  # whether reading or writing a file took too long, so that sweeps no longer wait for it
         self._late = False  # whether tables were published during a read, so that the content of the read is outdated
 
     def remark(self, line: str) -> None:

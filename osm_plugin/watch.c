@@ -89,8 +89,9 @@ static void begin(struct ibnue_plugin *plugin)
     pthread_cond_signal(&watch->change);
 }
 
-/* Start a thread that waits until the worker can route again, because an engine has failed. Then the thread requests a
- * sweep.  If the thread cannot be started, the plugin routes again in the next sweep that OpenSM makes by itself. */
+/* Make the watch thread wait until the worker can route again, because an engine has failed.  Then the thread requests
+ * a sweep.  If the thread does not run and cannot be started, the plugin routes again in the next sweep that OpenSM
+ * makes by itself. */
 void ibnue_watch_begin(struct ibnue_plugin *plugin)
 {
     pthread_mutex_lock(&plugin->watch.lock);

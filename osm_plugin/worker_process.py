@@ -26,7 +26,7 @@ SILENT = 2.0
 _F_ADD_SEALS, _F_SEAL_SHRINK = 1033, 2
 PRELUDE = "import gc, sys; gc.disable(); sys.modules['matplotlib'] = None"
 """First line of the worker's program.  It keeps igraph from importing matplotlib, which would take most of the worker's
-start-up time.  The garbage collector would find nothing while modules are loaded.
+start-up time.  The garbage collector is off, because it would find nothing while modules are loaded.
 """
 _BOOT = f"{PRELUDE}; sys.path[:0] = sys.argv[1:-1]; from osm_plugin.{{}} import main; sys.exit(main(sys.argv[-1]))"
 

@@ -43,9 +43,7 @@ class Flow:
     lids: Lids
 
     def masked(self) -> Routing:
-        """Return the tables by which these packets are forwarded, with 255 in all entries towards other LIDs than
-        ``lids``.
-        """
+        """Return the tables ``routing``, with 255 in all entries towards LIDs that are not in ``lids``."""
         return replace(self.routing, lft=np.where(self.lids, self.routing.lft, np.uint8(NO_PORT)))
 
 

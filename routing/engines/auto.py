@@ -35,7 +35,9 @@ Of equally good engines, the first one in this list is taken.  On a larger fabri
 another engine of the list carries more.
 """
 MOST_SWITCHES = {"disjoint": 500, "lash-tor": 500}
-"""Number of switches up to which engines are tried whose work depends less on the end ports than on the switches."""
+"""Largest number of switches of a fabric for which an engine is tried, by the name of the engine.  The work of these
+engines depends more on the number of switches than on the number of end ports.
+"""
 ON_TURNS = ("mud", "smart", "segment", "dnup", "lturn")
 """Engines that forbid some turns (CDG edges) and route over the allowed turns.  They are not tried on trees.
 

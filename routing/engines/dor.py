@@ -135,8 +135,8 @@ class DimensionOrder:
         regular, found = bool(paths.regular.all()), dict[tuple[bool, bool], VlPlacement]()
 
         def placement(start: npt.NDArray[np.uint8], *, detours_first: bool = False) -> VlPlacement:
-            # Without detours, `detours_first` makes no difference, and on one VL `start` makes none.  Equal searches
-            # share one result.
+            # Without detours, `detours_first` makes no difference.  On one VL, `start` makes no difference.  Equal
+            # searches share one result.
             key = bool((start % vls).any()), detours_first and not regular
             if key not in found:
                 found[key] = place(routes, every, start, vls, visits=visits, detours_first=key[1])

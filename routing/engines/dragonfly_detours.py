@@ -21,8 +21,8 @@ from routing.tables import Routing
 
 NONE = 255
 MIDDLES = 2
-"""Maximum number of middles of one LID.  Two are enough: for each pair of groups with the LID's group, at least one of
-them is a middle of the pair's pattern.
+"""Maximum number of middles of one LID.  Two are enough: for each pair of a group and the LID's group, at least one of
+the two middles is a middle of the pair's pattern.
 """
 
 
@@ -96,8 +96,8 @@ def _over_middles(
     """Return ``hop`` with paths over middles (intermediate groups) instead of paths without a middle.
 
     ``roots`` is int64[R], the switch of each destination.  ``hop`` and the result are uint8[R, S]: the bundle by which
-    each switch sends.  They differ at switches of groups that send over a middle: not at switches of the destination's
-    group, and not at switches of the middles themselves.
+    each switch sends.  The result differs from ``hop`` at switches of groups that send over a middle.  Switches of the
+    destination's group, and of the middles themselves, do not send over a middle.
     """
     group, links = middles.group, _Links.of(middles, bundles)
     target, turn = np.full(hop.shape, -1), np.zeros(len(roots), np.int64)

@@ -10,7 +10,7 @@ from routing.fabric import Fabric
 from routing.tables import Provenance
 
 LOOP_FREE = "loop_free"
-"""Key in the provenance of tables that may have a credit loop, of engines that promise nothing."""
+"""Key in the provenance under which an engine without a promise states why its tables may have a credit loop."""
 
 
 def provenance(

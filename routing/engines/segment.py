@@ -137,7 +137,8 @@ class Segments:
         when = np.full(len(graph.src), -1, np.int64)
         when[bundles] = when[graph.reverse[bundles]] = np.repeat(np.arange(len(first)), size)
         single = size == 1
-        # The first link of a segment of a single link, and the links before and after the place of other segments.
+        # `alone` and `its_place`: the link and the place of each segment of a single link.  `one` and `other`: the
+        # links before and after the place of each other segment.
         alone, its_place = bundles[first[single]], places[single]
         one = bundles[(first + places)[~single]]
         other = bundles[(first + places + 1)[~single]]

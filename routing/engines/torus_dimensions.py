@@ -21,8 +21,9 @@ FEWEST_OPPOSITE, MOST_OPPOSITE = 3, 0.5
 have.
 """
 SQUARED = 0.6
-"""Least share of the links that are in large sets of opposite links if the fabric resembles a grid.  Sets of two
-count too if one large set joins them to squares."""
+"""Least share of all links that must be in large sets of opposite links, so that a fabric resembles a grid.  A set of
+two links counts too if links of one large set join the two links to squares.
+"""
 
 
 def resembles_grid(fabric: Fabric) -> bool:
@@ -94,7 +95,7 @@ def directions(fabric: Fabric) -> npt.NDArray[np.int32] | None:
 
 def _bundles(fabric: Fabric) -> Rows | None:
     """Return int64[N], the ordered pairs of linked switches (switch * S + neighbour), ascending.  The result is None if
-    there are none, or too many for a search for squares.
+    no switches are linked, or if there are too many pairs for a search for squares.
     """
     channels, switches = fabric.channels, fabric.switches
     bundles = np.unique(channels.src.astype(np.int64) * max(switches, 1) + channels.dst)

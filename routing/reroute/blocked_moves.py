@@ -81,8 +81,8 @@ class Cut:
 def vacated_sets(in_use: TablesInUse, most: int, trials: int) -> Iterator[tuple[Room, Vacated | NotVacated]]:
     """Vacate sets of dependencies that block moves, and yield each set with the result.
 
-    First, at most ``trials`` sets are tried.  If paths to some LIDs could not leave a set, at most as many further sets
-    are tried, without the dependencies of the paths to these LIDs.  For each set, at most ``most`` entries change.
+    First, at most ``trials`` sets are tried.  If paths to some LIDs could not leave a set, at most ``trials`` further
+    sets are tried, which contain no dependency of a path to these LIDs.  For each set, at most ``most`` entries change.
     """
     blocked, stuck = BlockedMoves.of(in_use), np.zeros(0, np.intp)
     for _ in range(2):

@@ -42,7 +42,7 @@ class Choice:
     def after(self, outcome: Candidate | Refusal) -> Choice:
         """Return the choice after one more strategy, whose result is ``outcome``.
 
-        The better proven tables are kept.
+        The choice keeps the better of the proven tables.
         """
         if isinstance(outcome, Refusal):
             return replace(self, refusal=self.refusal or outcome, splits=self.splits or outcome.splits)

@@ -97,7 +97,7 @@ def _sorted(
     columns: int,
     lid_column: npt.NDArray[np.int32],
 ) -> NextChannels:
-    """Sort channels by their key (switch x columns + column), then by number, and return them."""
+    """Return the channels sorted by their key (switch x columns + column), then by number."""
     order = np.lexsort((channel, key))
     first = np.searchsorted(key[order], np.arange(switches * columns + 1))
     return NextChannels(columns, lid_column, first.astype(np.int32), channel[order].astype(np.int32))

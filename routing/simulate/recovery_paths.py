@@ -1,8 +1,8 @@
 """Recovery paths of adaptive routing (Disha Concurrent): paths through spare buffers that packets use at the same time.
 
 Each switch has two spare buffers.  All switches have an order, as for Up*/Down* routing.  A packet moves towards
-earlier switches through spare buffers 0, and then towards later switches through spare buffers 1.  So a packet in a
-spare buffer never waits for a packet that waits for it.
+earlier switches through spare buffers 0, and then towards later switches through spare buffers 1.  So packets in spare
+buffers never wait for each other in a cycle.
 """
 
 from __future__ import annotations

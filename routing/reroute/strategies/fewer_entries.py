@@ -17,20 +17,20 @@ from routing.reroute.strategies.search_state import State
 from routing.reroute.strategies.steps import released
 
 MOST_CHANGES, FEW_CHANGES = 3.5, 3.0
-"""Numbers of changed entries for each missing entry.  The search for fewer changes begins if there are more than the
-first number.  Its first series of rounds ends at the second number.
+"""Two numbers of changed entries for each missing entry.  If a repair changes more entries than the first number
+allows, the search for fewer changes begins.  The first series of rounds of this search ends at the second number.
 """
 ROUNDS, ENTRIES_FOR_ROUNDS = 16, 1 << 22
 """Largest number of rounds in each of the two series, and largest product of rounds and table entries.  Further rounds
 hardly find anything.
 """
 SERIES = ((0.02, 0.38, FEW_CHANGES), (0.005, 0.1, MOST_CHANGES))
-"""For each series: least excess, span of the excesses, and changed entries for each missing entry at which the series
-ends.  While a round gives entries their previous value again, the utilisation may exceed the utilisation to reach by a
-fraction, the excess of the round.
+"""Three values for each series of rounds: the least excess of a round, the span of the excesses, and the number of
+changed entries for each missing entry at which the series ends.  A round gives entries their previous value again.
+Meanwhile, the utilisation may exceed the utilisation to reach by a fraction, the excess of the round.
 """
 EXCESS_STEP = 0.618
-"""Part of the span by which the excess changes from round to round, so that the excesses are spread evenly."""
+"""Fraction of the span by which the excess changes from round to round, so that the excesses are spread evenly."""
 
 
 def changes_too_many(changed: int, missing: int) -> bool:

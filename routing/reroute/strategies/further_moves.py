@@ -58,8 +58,8 @@ TRIALS, ENTRIES_FOR_TRIALS = 16, 2_500_000
 sets cannot be vacated), and largest product of sets and table entries in a series.
 """
 LEAST_LOSS = 0.04
-"""Fraction by which the highest utilisation must exceed the goal, so that entries move, if tables from scratch are too
-expensive.  Only tables from scratch could show whether a smaller excess can be avoided.
+"""Fraction by which the highest utilisation must exceed the goal before entries of large tables move.  Large tables are
+not computed from scratch, and only tables from scratch could show whether a smaller excess can be avoided.
 """
 EDGES_FOR_ENTRY = 80
 """Number of CDG edges for each table entry that all searches of a series may visit in large tables, which are not

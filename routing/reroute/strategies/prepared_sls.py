@@ -67,7 +67,8 @@ def sls_for_moves(
     Returns
     -------
     sl : uint8[S, L]
-        SLs that are safe with the present entries, beside the present SLs, and after the moves.
+        SLs that are safe with the present entries, also while some senders still use the present SLs, and after the
+        moves.
     lft : uint8[S, L]
         The entries after the moves.
     """

@@ -90,7 +90,7 @@ def searched(
 def verified(context: RerouteContext, progress: Progress, kept: float | None) -> Candidate | Refusal:
     """Prove the tables of a step, and refuse them if they cannot replace the tables in force without a credit loop.
 
-    ``kept`` is their all-to-all rate divided by that of the tables in force.
+    ``kept`` is the all-to-all rate of the step's tables divided by the all-to-all rate of the tables in force.
     """
     found = verify(context, progress, "rebalanced", kept)
     if isinstance(found, Refusal) or progress.certificate is None:
@@ -113,7 +113,7 @@ def verified(context: RerouteContext, progress: Progress, kept: float | None) ->
 def next_tables(context: RerouteContext, progress: Progress, load: npt.NDArray[np.int64], most: int) -> Routing | None:
     """Return the tables of the step that follows ``progress``; None if that step would not improve the tables in force.
 
-    The tables of ``progress`` are those of the present step, which are not yet in force.  A next step without limit
+    The tables of ``progress`` are the result of the present step, and are not yet in force.  A next step without limit
     must raise the all-to-all rate by :data:`LEAST_GAIN`.  A next step of ``most`` entries must lower the highest
     utilisation, or make the load more even.  Otherwise two steps could undo each other without end.
     """

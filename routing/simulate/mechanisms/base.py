@@ -79,7 +79,7 @@ class CaseMechanism(Mechanism):
 
     @property
     def further_vls(self) -> int:
-        """Number of VLs that the network of a case needs beside those of its tables."""
+        """Number of VLs that the network of a case needs beside the VLs of its tables."""
         return 0
 
     @abstractmethod

@@ -1,7 +1,7 @@
 """Simulate switches that choose a port for each arriving packet out of the packet's port group.
 
-A switch keeps the port of the table while the load of this port is at most one packet.  Otherwise, it takes the least
-loaded port of the group.
+A switch keeps the port of the table while the load of this port is at most one packet.  Otherwise, the switch takes the
+least loaded port of the group.
 
 A packet that has arrived waits for its port, and does not change it.  So the port groups are those of the rule
 ``commit`` (:mod:`routing.deadlock.port_groups`), which are proven free of deadlock.  The schemes of
@@ -93,7 +93,7 @@ class PortChoice(CaseMechanism):
 
     def figures(self, simulation: Simulation) -> dict[str, Any]:
         """Return how many packets could choose among several ports of a switch (``choices``), and how many of these
-        packets took another port than that of the table (``other_ports``).
+        packets took another port than the port of the table (``other_ports``).
 
         A packet counts once at each switch.
         """

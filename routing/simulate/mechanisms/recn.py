@@ -2,9 +2,9 @@
 
 Source: regional explicit congestion notification (RECN), which the paper on requests and grants names as a comparator.
 The rules follow general descriptions; the papers on RECN were not compared.  Differences from these descriptions: a
-set-aside queue is a VL with a buffer of its own, where RECN takes it from the buffer of the port; it has credits
-instead of Xon and Xoff; a notification takes a fixed time and no bandwidth; and packets that come later may overtake
-those that were queued before the VL was assigned.  InfiniBand does not have RECN.
+set-aside queue is a VL with a buffer of its own, whereas a queue of RECN is a part of the port's buffer; the VL has
+credits instead of Xon and Xoff; a notification takes a fixed time and no bandwidth; and packets that come later may
+overtake packets that were queued before the VL was assigned.  InfiniBand does not have RECN.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Recn(CaseMechanism):
 
     @property
     def further_vls(self) -> int:
-        """Number of VLs that the network needs beside those of its tables."""
+        """Number of VLs that the network needs beside the VLs of its tables."""
         return self.set_aside
 
     def numbers(self, network: Network, traffic: Traffic) -> Sequence[int]:

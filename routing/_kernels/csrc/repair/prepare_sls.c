@@ -12,7 +12,7 @@ typedef struct {
     int32_t at, instead;
 } path_choice;
 
-/* Append the CDG edges of a path to `steps`, except those listed already.  Returns the new number of edges. */
+/* Append the CDG edges of a path to `steps`, except edges that are listed already.  Returns the new number of edges. */
 static int32_t list_path(repair_state *job, int32_t s, int32_t lid, path_choice by, int32_t count)
 {
     const repair_fabric *f = job->f;
@@ -46,9 +46,9 @@ static int32_t list_pair(repair_state *job, int32_t from, int32_t to, int32_t c,
     return count;
 }
 
-/* List in `steps` the CDG edges of all packets that use VL `vl` now and would move to another VL.  These are the
- * packets of the subtree to the current LID, their replies, and the requests that they reply to.  Returns the number of
- * edges. */
+/* List in `steps` the CDG edges of all packets that use VL `vl` now and would move to another VL, if the disconnected
+ * switch sends over channel c.  The packets are those of the subtree to the current LID, their replies, and the
+ * requests that they reply to.  Returns the number of edges. */
 static int32_t list_all(repair_state *job, int32_t c, int32_t vl)
 {
     const repair_fabric *f = job->f;

@@ -78,7 +78,8 @@ static void set_state(ibn_sim *sim, ibn_adaptive *model)
     sort_flows(sim, model);
 }
 
-/* Set up the state.  Also return 1 if an option or another mechanism needs output queues, which Python excludes. */
+/* Hook: set up the state.  Return 1 if memory runs out, or if an option or another mechanism needs output queues (which
+ * Python code rules out beforehand), else 0. */
 static int attach(ibn_sim *sim, ibn_attached *self, const int64_t *numbers, int64_t count)
 {
     (void)count;
@@ -121,7 +122,8 @@ static void detach(ibn_sim *sim, ibn_attached *self)
         free(parts[i]);
 }
 
-/* Write the totals of the model, and the number of packets that each channel has sent without credits. */
+/* Hook: write the totals of the adaptive switches, and the number of packets that each channel has sent without
+ * credits. */
 static int64_t read(const ibn_sim *sim, const ibn_attached *self, int64_t most, int64_t *numbers)
 {
     const ibn_adaptive *model = self->state;

@@ -1,10 +1,10 @@
 /* Adaptive routing: concurrent recovery (scheme CONCURRENT), in which any number of blocked packets move to their
  * destinations through spare buffers at the same time.
  *
- * The spare buffers have an order, and a packet only moves to spare buffers that come later in it.  So the packets in
- * spare buffers never wait for each other in a cycle, and a token is not needed.  A packet first moves towards earlier
- * switches, through their spare buffers 0, and then towards later switches, through their spare buffers 1.  The
- * switches are ordered as for Up*\/Down* routing.
+ * The spare buffers have an order, and a packet only moves to spare buffers that come later in this order.  So the
+ * packets in spare buffers never wait for each other in a cycle, and a token is not needed.  A packet first moves
+ * towards earlier switches, through their spare buffers 0, and then towards later switches, through their spare buffers
+ * 1.  The switches are ordered as for Up*\/Down* routing.
  *
  * Source: Pinkston, Deadlock characterization and resolution in interconnection networks, section 13.3.1 D (Disha
  * Concurrent).  The source demands an order, and does not state one. */

@@ -1,8 +1,8 @@
 /* Adaptive switches: lose packets that exceed a lifetime limit, and packets whose links are down.
  *
- * A head packet has not chosen a port yet.  So its head-of-queue lifetime is the longest one of all ports that the
- * packet may take.  If links are down, the packet is lost only if the links of all these ports are down.  A lost packet
- * is counted at the first of these ports. */
+ * A head packet has not chosen a port yet.  So the longest head-of-queue lifetime of all ports that the packet may take
+ * applies.  If links are down, the packet is lost only if the links of all these ports are down.  A lost packet is
+ * counted at the first of these ports. */
 #include "simulate/internal/adaptive.h"
 #include "simulate/internal/queue.h"
 
@@ -93,7 +93,7 @@ static void release_token(ibn_sim *sim, int32_t s, int32_t p)
 }
 
 /* Lose packet p of switch s.  The packet is the head packet of VC `from`, or it is in a spare buffer if `from` is
- * IBN_NONE.  *reason is the counter of the reason. */
+ * IBN_NONE.  *reason counts the packets that are lost for the same reason. */
 static void lose(ibn_sim *sim, int32_t s, int32_t p, int32_t from, int64_t *reason)
 {
     int32_t count;

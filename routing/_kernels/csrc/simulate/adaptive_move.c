@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-/* Number by which the sort key of a suspect is smaller; it exceeds every tick and number of an input VC. */
+/* Number that is subtracted from the sort key of a suspect; it exceeds every tick and every number of an input VC. */
 #define IBN_SUSPECTS_FIRST (INT64_C(1) << 60)
 
 /* Put packet p, whose head can be forwarded now, into the queue of its VC at the switch.  A packet without a VC is
@@ -344,7 +344,7 @@ static void free_spare(ibn_sim *sim, int32_t s, int32_t k)
         ibn_simulate_adaptive_touch(sim, sim->channel[c].dst);
 }
 
-/* Handle an event of a kind that the models of switches handle differently. */
+/* Handle an event of a kind that adaptive switches handle differently from switches with output queues. */
 void ibn_simulate_adaptive_handle(ibn_sim *sim, int kind, int32_t subject, int32_t value)
 {
     switch (kind) {

@@ -93,15 +93,15 @@ typedef struct {
 struct ibn_adaptive {
     /* The next fields are settings, in the order in which Python passes them (Adaptive.numbers). */
     int64_t scheme,   /* scheme against deadlock, one of SCHEME_... */
-        /* number of VLs for adaptive routing, which are VL 0 and the next ones; the others are escape VLs */
+        /* number of VLs for adaptive routing, which are the first VLs; all other VLs are escape VLs */
         adaptive_vls,
-        ca_vls,       /* number of VLs on which CAs send, which are VL 0 and the next ones */
+        ca_vls,       /* number of VLs on which CAs send, which are the first VLs */
         stay,         /* 1: a packet on an escape VL stays on escape VLs, 0: it may leave them */
         detect,       /* number of ticks at the head of a queue after which a packet is suspected to be blocked */
         repeat,       /* smallest number of ticks between two pings from one queue */
         lasts,        /* number of ticks after which a mark expires */
         hold,         /* number of ticks after which a locked mark expires, whose cycle has been found */
-        sample,       /* ticks between two searches for suspected packets (schemes BUBBLE, and from RELAY on) */
+        sample,       /* ticks between two searches for suspected packets (scheme BUBBLE, and schemes from RELAY on) */
         step,         /* ticks that the token takes from one switch to the next */
         columns;      /* number of destinations for which `choice` differs: one for each switch, or one for each LID */
     uint8_t *enter_sl; /* [switches][lids] SL of a packet that enters the escape VLs, or the fabric, at each switch */
