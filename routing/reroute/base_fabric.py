@@ -105,7 +105,8 @@ class BaseNumbering:
         return out
 
     def gathered(self, rows: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-        """Convert an array with a row for each switch of the base fabric to one with a row for each present switch.
+        """Convert an array with a row for each switch of the base fabric to an array with a row for each present
+        switch.
 
         The base is the earlier fabric whose numbers are used.
         """
@@ -120,8 +121,8 @@ class BaseNumbering:
 
 
 def union_of_proven_dependencies(base: Fabric, tables: Sequence[Published], *, threads: int) -> AcyclicCdg | None:
-    """Return the union of the CDGs of several sets of tables, in the channel numbers of ``base``; None if it has a
-    cycle.
+    """Return the union of the CDGs of several sets of tables, in the channel numbers of ``base``; None if the union has
+    a cycle.
 
     An acyclic union proves that any mixture of these tables is free of credit loops.  If all tables are Up*/Down*
     tables with a common order of the switches, every dependency that this order allows is added.

@@ -1,4 +1,4 @@
-"""Restore LFT columns of the baseline tables (those of the fault-free fabric) as soon as they are valid again."""
+"""Restore LFT columns of the baseline tables (the tables of the fault-free fabric) as soon as they are valid again."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def restore_baseline_entries(
         The present fabric.
     differing_lids
         The LIDs whose entries or SLs differ between ``routing`` and the baseline, if both have the same devices.  None
-        if they are not known: then all LIDs are compared.
+        if these LIDs are not known: then all LIDs are compared.
 
     Returns
     -------

@@ -10,7 +10,7 @@ from routing.tables import Routing
 BISECTIONS = 32
 """Number of random bisections that are measured for each fault, with a fixed seed.
 
-They cost at most a seventh of the time of a re-route.
+The measurement takes at most a seventh of the time of a re-route.
 """
 
 

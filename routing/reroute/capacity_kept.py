@@ -96,9 +96,9 @@ def capacity_kept(before: Published, now: Published, fresh: Routing | None = Non
 def kept_by_reroute(before: Published, found: Rerouted) -> CapacityKept:
     """Return the shares of the all-to-all rate and of the bisection bandwidth that a re-route keeps.
 
-    They are compared with tables from scratch only if the re-route has computed these.  The bisections are measured
-    only if the table is small (:data:`routing.reroute.budget.LARGEST_SMALL_TABLE`), because the measurement delays the
-    publication.
+    The shares of tables from scratch are included only if the re-route has computed such tables.  The bisections are
+    measured only if the table is small (:data:`routing.reroute.budget.LARGEST_SMALL_TABLE`), because the measurement
+    delays the publication.
     """
     fabric = found.tables.fabric
     if found.routing.lft.size > LARGEST_SMALL_TABLE:

@@ -50,7 +50,7 @@ class Choice:
         return replace(self, best=best, splits=self.splits or outcome.splits)
 
     def changes_too_many(self, budget: Budget) -> bool:
-        """Return whether no tables were found, or the best ones change more entries than the budget allows."""
+        """Return whether no tables were found, or the best tables change more entries than the budget allows."""
         return self.best is None or self.best.changes_too_many(budget)
 
 
@@ -60,7 +60,7 @@ When = Callable[[RerouteContext, Choice, Budget], bool]
 
 @dataclass(frozen=True)
 class Search:
-    """A strategy that finds tables from the previous tables.  Its tables compete with those of the earlier
+    """A strategy that finds tables from the previous tables.  Its tables compete with the tables of the earlier
     strategies.
     """
 

@@ -74,7 +74,7 @@ class ColumnTree:
         return islice(((switch, self.flow[switch]) for switch in self.order if self.flow[switch] > 0), most)
 
     def next_after(self, channel: int) -> int:
-        """Return the channel that follows a channel towards the LID, -1 if it ends at the LID's switch."""
+        """Return the channel that follows ``channel`` towards the LID, -1 if ``channel`` ends at the LID's switch."""
         return self.next_channel[int(self.fabric.channels.dst[channel])]
 
     def path(self, channel: int) -> list[int] | None:

@@ -75,13 +75,13 @@ class RerouteContext:
     numbering
         The present fabric in the switch and channel numbers of an earlier fabric.
     certificate
-        The certificate of the previous tables, which the new ones have to keep; None: credit loops are allowed.
+        The certificate of the previous tables, which the new tables have to keep; None: credit loops are allowed.
     vl_bit
         uint16[16], 1 << VL of each SL.
     dependencies
         CDG edges that the new tables may use, with a topological order.
     with_baseline
-        Whether ``dependencies`` include those of the baseline tables (the tables of the fault-free fabric).
+        Whether ``dependencies`` include the dependencies of the baseline tables (the tables of the fault-free fabric).
     start
         The previous entries that are still valid, with baseline columns restored where they are valid and allowed.
     restored
@@ -141,7 +141,7 @@ class RerouteContext:
     def _restored(self) -> RerouteContext:
         """Return the data of the re-route with LFT columns restored from the baseline tables.
 
-        A column is restored if it is valid and if the allowed dependencies include those of the baseline tables.
+        A column is restored if it is valid and if the dependencies of the baseline tables are allowed.
         """
         request, baseline = self.request, self.request.baseline
         start = set_delivery_entries(request.translated.routing, request.fabric)

@@ -62,8 +62,8 @@ def installed(
     new, fabric
         The tables to write, and the present fabric.
     present
-        uint8[S, M], the LFTs that the switches of ``fabric`` hold, if they may differ from those of ``old``: out-port
-        towards each LID, 255 where there is none.  M may be more or less than the number of LIDs in use.
+        uint8[S, M], the LFTs that the switches of ``fabric`` hold, if they may differ from the LFTs of ``old``:
+        out-port towards each LID, 255 where there is none.  M may be more or less than the number of LIDs in use.
 
     Returns
     -------

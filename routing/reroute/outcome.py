@@ -1,4 +1,4 @@
-"""Outcomes of a re-route strategy: either proven tables (a candidate), or the reason why it found none (a refusal)."""
+"""Outcomes of a re-route strategy: either proven tables (a candidate), or why it found no tables (a refusal)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Candidate:
     missing
         Number of entries that were missing before the repair.
     restored
-        Number of entries restored from the baseline tables (those of the fault-free fabric).
+        Number of entries restored from the baseline tables (the tables of the fault-free fabric).
     balanced
         Number of entries that changed only for better balance.
     splits

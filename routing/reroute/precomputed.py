@@ -26,7 +26,7 @@ class Precomputed:
     Attributes
     ----------
     before, baseline
-        The tables in force, and the tables of the fault-free fabric; the latter are None if there are none.
+        The tables in force, and the tables of the fault-free fabric (None if there are no such tables).
     base
         The fabric whose channel numbers ``dependencies`` uses.  It is the fabric of the baseline tables if there are
         any, otherwise the fabric of ``before``.
@@ -34,9 +34,9 @@ class Precomputed:
         The CDG edges that any mixture of ``before`` and ``baseline`` may use; None if packets change their VL along a
         path.
     with_baseline
-        Whether ``dependencies`` include those of the baseline tables.
+        Whether ``dependencies`` include the dependencies of the baseline tables.
     ordered
-        Whether every dependency in the proof of ``before`` was seen to follow the topological order of
+        Whether every dependency in the proof of ``before`` is known to follow the topological order of
         ``dependencies``.
     sl_of_vl
         uint8[V], the lowest SL in use on each VL of the certificate, 255 where no SL uses it.
@@ -118,8 +118,8 @@ def allowed_dependencies(
     Returns
     -------
     dependencies : AcyclicCdg or None
-        The CDG edges of the tables in force, in the channel numbers of ``base``.  Those of the baseline tables are
-        included if both sets together have no cycle.  None if packets change their VL along a path.
+        The CDG edges of the tables in force, in the channel numbers of ``base``.  The CDG edges of the baseline tables
+        are included if both sets together have no cycle.  None if packets change their VL along a path.
     with_baseline : bool
         Whether the edges of the baseline tables are included.
     """

@@ -50,7 +50,7 @@ def prove_changes(
     Returns
     -------
     Proof or None
-        A proof of the strength and scope of the previous one.  None if the order does not prove the tables, or a
+        A proof of the strength and scope of the previous proof.  None if the order does not prove the tables, or a
         condition above is not met; then a full proof is needed.
     """
     start = time.perf_counter()
@@ -91,7 +91,9 @@ def prove_changes(
 def _pages(
     fabric: Fabric, routing: Routing, translated: TranslatedTables, missing: npt.NDArray[np.uint8] | None
 ) -> npt.NDArray[np.uint8] | None:
-    """Return uint8[N], whether the entries in each page of the LFTs have to be compared; None if all have to be."""
+    """Return uint8[N], whether the entries in each page of the LFTs have to be compared; None if all entries have to
+    be.
+    """
     was = translated.routing
     if missing is None or not translated.in_place:
         return None

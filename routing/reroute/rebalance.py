@@ -18,11 +18,11 @@ from routing.tables import Routing
 
 FURTHER_CHANGES = 6
 """Limit of changed entries per missing entry in the third and last search, which runs only if the loss of capacity is
-still high after the second one.
+still high after the second search.
 """
 MOST_OF_TABLE, FEW_ENTRIES, MOST_MOVES = 100, 256, 1.5
 """Limit of the entries that one search may move: 1 / MOST_OF_TABLE of all entries, FEW_ENTRIES entries, or MOST_MOVES
-entries for each missing one.  The largest of these numbers is the limit.
+entries for each missing entry.  The largest of these numbers is the limit.
 """
 LARGE_TABLE_WORK, LARGE_TABLE_CHANGES = 2, 1 / 5000
 """Limits of the last search in large tables, in which no further search follows: hops for each table entry, up to
@@ -109,14 +109,14 @@ def peak_in(frame: BaseNumbering, highest: float) -> int:
 
 @dataclass(frozen=True)
 class Repaired:
-    """Numbers of entries of a repair.  The number of moves for balance after the repair depends on these.
+    """Two numbers of entries, on which the number of moves for balance after a repair depends.
 
     Attributes
     ----------
     missing
         Number of entries that were missing before the repair.
     changed
-        Number of entries that differ from the previous tables, without those restored from the baseline tables.
+        Number of entries that differ from the previous tables, without entries restored from the baseline tables.
     """
 
     missing: int
@@ -139,8 +139,8 @@ def balance_repaired(
     Up to three searches follow each other.  The first search may raise the number of changed entries to ``changes`` per
     missing entry.  If the highest utilisation stays more than 1 % above the goal, the second search may change half an
     entry more per missing entry.  If the utilisation stays more than 2 % above the goal, the third search may change up
-    to :data:`FURTHER_CHANGES` entries per missing entry.  If few entries are missing, it may change :data:`FEW_ENTRIES`
-    in total, because a few entries can carry much flow.
+    to :data:`FURTHER_CHANGES` entries per missing entry.  If few entries are missing, the third search may change
+    :data:`FEW_ENTRIES` entries in total, because a few entries can carry much flow.
 
     Tables of more than :data:`routing.reroute.budget.LARGEST_MEDIUM_TABLE` entries skip the second search.  Their third
     search may change more entries and follow more hops, because no further moves of

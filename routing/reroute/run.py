@@ -36,10 +36,10 @@ def reroute(
     baseline: Published | None = None,
     precomputed: Precomputed | None = None,
 ) -> Rerouted:
-    """Return proven tables for a changed fabric, as close to the previous ones as ``stability`` asks for.
+    """Return proven tables for a changed fabric, as close to the previous tables as ``stability`` asks for.
 
-    The new certificate covers at least what the previous one covers (requests, or requests and replies).  If the engine
-    has to route from scratch, the certificate covers what the engine promises.
+    The new certificate covers at least what the previous certificate covers (requests, or requests and replies).  If
+    the engine has to route from scratch, the certificate covers what the engine promises.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ def spread(
     Returns
     -------
     Rerouted or None
-        None if neither this step nor the next one would raise the all-to-all rate by 1 %.
+        None if neither this step nor the next step would raise the all-to-all rate by 1 %.
 
     Notes
     -----

@@ -1,4 +1,4 @@
-"""Assign SLs to the paths that changed, so that the new certificate covers as much traffic as the old one."""
+"""Assign SLs to the paths that changed, so that the new certificate covers as much traffic as the old certificate."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def reassign_sls(
     threads: int,
     budget: Budget,
 ) -> tuple[Routing, npt.NDArray[np.int32]] | None:
-    """Reassign SLs so that the new tables have a certificate like that of the earlier ones.
+    """Reassign SLs so that the new tables have a certificate as strong as the certificate of the earlier tables.
 
     Unchanged paths keep their SLs.  The changed paths are placed one after the other, the longest first.  A path takes
     the first VL on which it closes no cycle with the dependencies of the paths placed before.  The search starts at the
@@ -39,7 +39,7 @@ def reassign_sls(
     uses the SL of its request.
 
     If a path finds no VL, unchanged paths lose their VLs to make room.  First the VL with the fewest unchanged paths is
-    vacated, then the next one, until one VL is left.
+    vacated, then the next VL, until one VL is left.
 
     Parameters
     ----------

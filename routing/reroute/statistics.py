@@ -13,7 +13,7 @@ class RerouteStatistics:
     Attributes
     ----------
     restored
-        Entries restored from the baseline tables (those of the fault-free fabric).
+        Entries restored from the baseline tables (the tables of the fault-free fabric).
     order_changed
         Whether a switch was moved in the Up*/Down* order.
     missing, repaired
@@ -39,7 +39,8 @@ class RerouteStatistics:
     moved_further
         Entries that moved because the repair lost much more capacity than the best known tables.
     vacated
-        CDG edges that were vacated, so that later moves can use edges that would have closed a cycle with them.
+        CDG edges that were vacated, so that later moves can use edges that would have closed a cycle with the vacated
+        edges.
     prepared_sls
         SLs that changed in a step of rebalancing, so that the next step can move entries.
     proven_by_changes

@@ -51,8 +51,8 @@ def translate(routing: Routing, old_fabric: Fabric, fabric: Fabric) -> Routing:
 
     An entry is valid if its port still leads to the same port of the same neighbour, or still delivers the LID.  If
     another switch delivers a LID now, the whole column is invalid.  In a split fabric, entries towards LIDs in other
-    connected parts are invalid too.  SLs are translated as well: a new switch takes those of a neighbour, and a new LID
-    takes those of another LID at its switch.
+    connected parts are invalid too.  SLs are translated as well: a new switch takes the SLs of a neighbour, and a new
+    LID takes the SLs of another LID at its switch.
 
     Raises
     ------

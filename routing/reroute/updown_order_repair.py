@@ -148,9 +148,9 @@ def _move_after(
     """Return a new Up*/Down* order of the switches, in which switch ``gate`` is above all switches without an upward
     path.
 
-    Switch ``gate`` comes right after the old position ``above[gate]``, which is that of the last switch above it that
-    is not cut off.  The switches without an upward path (``members``) come right after ``gate``.  ``position`` is the
-    old order.
+    Switch ``gate`` comes right after ``above[gate]``, the old position of the last switch above ``gate`` that is not
+    cut off.  The switches without an upward path (``members``) come right after ``gate``.  ``position`` is the old
+    order.
     """
     key = position.astype(np.float64)
     key[gate] = above[gate] + 0.25
@@ -159,7 +159,7 @@ def _move_after(
 
 
 def _is_better(repair_fabric: RepairFabric, position: npt.NDArray[np.int32], kept: Cdg, tops: int) -> bool:
-    """Return whether a new Up*/Down* order of the switches is valid and better than the old one.
+    """Return whether a new Up*/Down* order of the switches is valid and better than the old order.
 
     The new order is better if it has fewer orphan roots (switches without an upward link) than ``tops``.  The new order
     is valid if no dependency in ``kept`` leads down and then up by this order.

@@ -106,7 +106,8 @@ def vacate(
 
     Notes
     -----
-    The edges of the new paths close no cycle with those of the old paths.  Cost: O(S L), and that of the kernels.
+    The edges of the new paths close no cycle with the edges of the old paths.  Cost: O(S L), and the cost of the
+    kernels.
     """
     rules, dependencies, now = in_use.rules, in_use.dependencies, in_use.now
     fabric, before = in_use.frame.repair_fabric, in_use.tables.lft

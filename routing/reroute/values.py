@@ -81,7 +81,7 @@ class Rerouted:
     broken
         Entries of the old tables that are no longer valid: the link is gone or leads elsewhere, or the LID has moved.
     changed
-        Entries that differ from the old tables, including those of new switches and LIDs.
+        Entries that differ from the old tables, including entries of new switches and LIDs.
     how
         Method by which the tables were found.
     reason

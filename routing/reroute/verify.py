@@ -1,5 +1,5 @@
 """Prove the tables that a re-route strategy found.  Tables are refused if their certificate is weaker than the previous
-one.
+certificate.
 """
 
 from __future__ import annotations
@@ -31,10 +31,11 @@ _REASONS: Mapping[RerouteMethod, str] = {
 
 
 def verify(context: RerouteContext, progress: Progress, how: RerouteMethod, kept: float | None) -> Candidate | Refusal:
-    """Prove repaired tables.  They are refused if their certificate is weaker than that of the previous tables.
+    """Prove repaired tables.  The tables are refused if their certificate is weaker than the certificate of the
+    previous tables.
 
-    ``how`` is the method by which the tables were found.  ``kept`` is their all-to-all rate divided by that of the
-    previous tables, or None if unknown.
+    ``how`` is the method by which the tables were found.  ``kept`` is their all-to-all rate divided by the all-to-all
+    rate of the previous tables, or None if unknown.
     """
     certificate, precomputed = context.request.before.proof.certificate, context.precomputed
     order, same_order = None, False
@@ -66,8 +67,8 @@ def verify_minimal_change(
     missing: int,
     statistics: RerouteStatistics,
 ) -> Candidate | Refusal:
-    """Prove the tables with the fewest changes.  They are refused if their certificate is weaker, or covers less
-    traffic, than that of the previous tables.
+    """Prove the tables with the fewest changes.  The tables are refused if their certificate is weaker, or covers less
+    traffic, than the certificate of the previous tables.
 
     ``order`` is a topological order of their dependencies (int32[V, C]), and ``missing`` the number of entries that
     were missing.

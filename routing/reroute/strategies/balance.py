@@ -36,7 +36,7 @@ class Balanced:
     moves, moved_entries
         Number of moves, and number of entries that only these moves changed.
     kept
-        All-to-all rate divided by that of the previous tables; None if no search ran.
+        All-to-all rate divided by the all-to-all rate of the previous tables; None if no search ran.
     """
 
     progress: Progress
@@ -94,7 +94,7 @@ def goal_of(context: RerouteContext, numbering: BaseNumbering) -> int:
     """Return the goal of a search for better balance: the utilisation of the most loaded channel that it should reach.
 
     The goal is the highest utilisation of the baseline tables, or of the previous tables if there is no baseline.  If
-    the links of one switch or the links beside a lost one force a higher utilisation, the goal is this higher
+    the links of one switch or the links beside a lost link force a higher utilisation, the goal is this higher
     utilisation.
     """
     request = context.request

@@ -40,8 +40,8 @@ class Progress:
     splits
         Whether a step split a subtree and moved its parts to several VLs.
     is_traced
-        Whether ``dependencies`` come from a trace of the tables.  If so, their topological order differs from that of
-        the previous tables.
+        Whether ``dependencies`` come from a trace of the tables.  If so, their topological order differs from the order
+        of the previous tables.
     leaves_baseline
         Whether the tables leave the baseline while the fabric has faults: ``dependencies`` may close cycles with the
     dependencies of the baseline tables.

@@ -48,7 +48,7 @@ def change_fewer(context: RerouteContext, state: State, missing: int, *, retrace
     missing
         Number of entries that were missing before the repair.
     retrace
-        Whether moves respect only the dependencies that the tables use, instead of those in ``state``.
+        Whether moves respect only the dependencies that the tables use, instead of the dependencies in ``state``.
 
     Notes
     -----

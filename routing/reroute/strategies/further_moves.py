@@ -1,8 +1,8 @@
-"""Move further entries after a repair whose loss of capacity is well above that of the best known tables.
+"""Move further entries after a repair whose loss of capacity is well above the loss of the best known tables.
 
 A repair respects the dependencies of the previous and of the baseline tables.  Within these dependencies, no small
 change may restore the balance.  The moves here respect only the dependencies of the new tables.  So the new tables can
-contradict the previous ones.  They are accepted only if rounds exist in which they can be written safely.
+contradict the previous tables.  The new tables are accepted only if rounds exist in which they can be written safely.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def move_further(context: RerouteContext, repaired: Candidate) -> Candidate:
     """Return tables that lose less capacity or change fewer entries than the repaired tables, or the repaired tables
     themselves if they lose and change little.
 
-    All limits here are for the highest utilisation.  The goal is that of the search for balance:
+    All limits here are for the highest utilisation.  The goal is the result of :func:`.balance.goal_of`:
 
     - If the repaired tables are more than 2 % above the goal, or change more than 3.5 entries for each missing entry,
       tables from scratch are computed.  Their utilisation shows how much loss the fault makes necessary.
@@ -198,7 +198,7 @@ def _is_worth_a_search(context: RerouteContext, repaired: Candidate) -> bool:
 
 
 def _changes_too_many(repaired: Candidate) -> bool:
-    """Return whether repaired tables should change fewer entries, not counting those restored from the baseline."""
+    """Return whether repaired tables should change fewer entries, not counting entries restored from the baseline."""
     found = repaired.found
     return changes_too_many(found.changed - repaired.restored, max(found.broken, repaired.missing))
 
@@ -218,8 +218,8 @@ def _progress(context: RerouteContext, repaired: Candidate, numbering: BaseNumbe
 
 
 def _reserved(request: Request, repaired: Rerouted) -> AcyclicCdg:
-    """Return the dependencies of the previous and the repaired tables.  Those of the baseline tables are added if they
-    close no cycle.
+    """Return the dependencies of the previous and the repaired tables.  The dependencies of the baseline tables are
+    added if they close no cycle.
     """
     dependencies, baseline = repaired.proof.cdg, request.baseline
     assert dependencies is not None
@@ -372,14 +372,14 @@ def _is_safe_enough(request: Request, found: Rerouted, repaired: Rerouted) -> bo
 
 
 def _has_safe_rounds(request: Request, found: Rerouted) -> bool:
-    """Return whether rounds exist in which tables can replace the previous ones without a credit loop."""
+    """Return whether rounds exist in which ``found`` can replace the previous tables without a credit loop."""
     return _schedule(request, found) is not None
 
 
 def _schedule(request: Request, found: Rerouted, routing: Routing | None = None) -> UpdateSchedule | None:
-    """Return rounds in which tables can replace the previous ones without a credit loop; None if none are found.
+    """Return rounds in which tables can replace the previous tables without a credit loop; None if no rounds are found.
 
-    The tables are those of ``found``, or ``routing`` with a certificate of the strength of ``found``.
+    The tables come from ``found``, or are ``routing`` with a certificate of the strength of ``found``.
     """
     change = installed(request.before.routing, request.before.fabric, routing or found.routing, request.fabric)
     replies, threads = found.proof.strength == "reversible", request.options.threads

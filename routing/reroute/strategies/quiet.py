@@ -29,7 +29,7 @@ from routing.reroute.vacate import NotVacated, TablesInUse
 from routing.reroute.verify import verify
 
 LARGEST_LOSS = 0.02
-"""Fraction of the all-to-all rate that a step may cost, if the next step gains more than that."""
+"""Fraction of the all-to-all rate that a step may cost, if the next step gains more than the step costs."""
 TRIALS = ((96, 2_000_000), (24, 8_000_000))
 """Pairs of two limits: largest number of sets of dependencies that are vacated on trial, and largest product of sets
 and table entries.  The pair that permits more sets counts.  Two sets may be tried in tables of any size.
@@ -37,11 +37,12 @@ and table entries.  The pair that permits more sets counts.  Two sets may be tri
 
 
 def spread(context: RerouteContext, most: int) -> Candidate | Refusal:
-    """Change at most ``most`` entries, so that this step or the next one improves the balance.
+    """Change at most ``most`` entries, so that this step or the next step improves the balance.
 
     Four searches are tried in this order:
 
-    1. Moves within the dependencies that a repair may use, which include those of the baseline tables.  Tables that
+    1. Moves within the dependencies that a repair may use, including the dependencies of the baseline tables.  Tables
+      that
        have left the baseline skip this search.
     2. Moves that respect only the dependencies that the tables in force use.
     3. Changes of SLs, after which the next step can move entries (:mod:`.prepared_sls`).

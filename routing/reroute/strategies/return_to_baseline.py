@@ -1,4 +1,4 @@
-"""Return to the baseline tables (those of the fault-free fabric) in steps, where one change would not be safe."""
+"""Return to the baseline tables (of the fault-free fabric) in several steps, if a single change would not be safe."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ def step_back(context: RerouteContext, baseline: Published, most: int) -> Candid
     """Change at most ``most`` entries, so that the tables come closer to the baseline tables of the same fabric.
 
     LFT columns of the baseline are restored if that is safe.  If no column can be restored, paths move off dependencies
-    that contradict the topological order of the baseline.  Once none of these is in use, all columns can be restored.
+    that contradict the topological order of the baseline.  Once no such dependency is in use, all columns can be
+    restored.
     """
     before, threads = context.request.before, context.request.options.threads
     made = columns_of_baseline(before, baseline, most, threads=threads)
@@ -100,7 +101,7 @@ def _against(fabric: Fabric, order: npt.NDArray[np.int32]) -> npt.NDArray[np.uin
 
 
 def is_safe_change(fabric: Fabric, old: Routing, cdg: Proof, new: Routing, proof: Proof, *, threads: int) -> bool:
-    """Return whether rounds exist in which new tables can replace old ones without a credit loop.
+    """Return whether rounds exist in which new tables can replace old tables without a credit loop.
 
     ``cdg`` is the proof of the old tables, which may have been made for another fabric.  ``proof`` is the proof of the
     new tables.

@@ -27,7 +27,8 @@ NOTHING = Refusal("nothing is gained")
 
 
 def released(context: RerouteContext, progress: Progress | None = None) -> Progress | None:
-    """Return the state ``progress`` with only those dependencies that its tables use; None if these have a cycle.
+    """Return the state ``progress`` with only those dependencies that its tables use; None if these dependencies have a
+    cycle.
 
     Packets of earlier tables have left the fabric, so that their dependencies do not count any more.
     """

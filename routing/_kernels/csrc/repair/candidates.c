@@ -14,9 +14,9 @@ static bool may_turn(const repair_state *job, uint32_t vls, int32_t c, int32_t n
     return !out;
 }
 
-/* Count the switches that send directly to the disconnected switch and cannot follow it to channel c.  The CDG edge
- * from such a switch's channel into c is known to close a cycle.  The count ends at two.  *who receives the last
- * counted switch. */
+/* Count the switches that send directly to the disconnected switch, but whose packets cannot continue on channel c: the
+ * CDG edge from the switch's channel to channel c is known to close a cycle.  The count ends at two.  *who receives the
+ * last counted switch. */
 static int32_t hindrances(const repair_state *job, int32_t c, int32_t *who)
 {
     int32_t count = 0;
@@ -29,9 +29,9 @@ static int32_t hindrances(const repair_state *job, int32_t c, int32_t *who)
 }
 
 /* Mark in can_help the switches that could let the disconnected switch use channel c by taking another path.  `count`
- * is the result of the function hindrances.  If one switch (`who`) cannot follow to channel c, this switch is marked.
- * Otherwise the switch at the end of c is marked.  If that switch is cut off from the LID, the switches on its path are
- * marked.  The function is used only while paths must follow the topological order. */
+ * is the result of the function hindrances.  If the packets of only one switch (`who`) cannot continue on channel c,
+ * this switch is marked. Otherwise the switch at the end of c is marked.  If that switch is cut off from the LID, the
+ * switches on its path are marked.  The function is used only while paths must follow the topological order. */
 static void note_helpers(repair_state *job, int32_t c, int32_t count, int32_t who)
 {
     int32_t v = job->f->dst[c];

@@ -121,9 +121,9 @@ static int32_t split(repair_state *job, int32_t count)
     return -1;
 }
 
-/* Find a path for a disconnected switch.  Switches of its subtree may get
- * different VLs, if one VL does not suffice for all.  At most `most`
- * switches may be detached from the subtree, to be repaired later.  Returns whether a path was found. */
+/* Find a path for a disconnected switch.  Switches of its subtree may get different VLs, if the packets of all of them
+ * do not fit on one VL.  At most `most` switches may be detached from the subtree, to be repaired later.  Returns
+ * whether a path was found. */
 static bool is_let_in_without(repair_state *job, int32_t root, int32_t most)
 {
     int32_t ignored = INT32_MAX;

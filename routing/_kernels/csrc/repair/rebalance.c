@@ -17,7 +17,8 @@
 enum { OK, NO_MEMORY };
 enum {
     MORE_HOPS = 2, /* number of hops by which the new path of a switch may be longer than the switch's shortest path */
-    /* the search leaves a channel once its excess over the goal has fallen to this percentage */
+    /* the search leaves a channel as soon as its excess over the goal has fallen to this percentage of the excess
+     * before */
     KEEP = 70,
     /* The first attempt to relieve a channel lists moves for at most FEW_USERS LIDs: those with the most flow on the
      * channel. */

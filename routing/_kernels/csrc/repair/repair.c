@@ -42,7 +42,8 @@ typedef struct {
     int32_t lid, at;
 } missing_entry;
 
-/* List the missing entries, sorted by switch.  Returns NULL if memory ran out; *count receives their number. */
+/* List the missing entries, sorted by switch.  *count receives the number of missing entries.  Returns NULL if memory
+ * ran out. */
 static missing_entry *list_missing(const repair_state *job, const uint8_t *pages, int32_t *count)
 {
     const repair_fabric *f = job->f;
@@ -211,7 +212,7 @@ static void withdraw_all(repair_state *job, const int32_t *first, const int32_t 
 }
 
 /* Repair all LIDs that are not to be skipped, and store the outcome for each LID in `done`.  `treatment` and `done` are
- * those of ibn_repair_columns (repair.h).  `first` and `missing` are the results of find_missing. */
+ * parameters of ibn_repair_columns (repair.h).  `first` and `missing` are the results of find_missing. */
 static void run(repair_state *job, const uint8_t *treatment, const int32_t *first, const int32_t *missing,
                 uint8_t *done)
 {
@@ -258,7 +259,7 @@ static int32_t empty_column(repair_state *job, int32_t lid, int32_t *missing)
 
 /* Remove the unused CDG edges on the VLs of all LIDs marked PRUNE, and repair all LIDs.  A marked LID whose repair
  * fails loses all its entries.  After the last LID, unused CDG edges are removed again, and the entries of the failed
- * LIDs are computed from scratch.  `treatment` and `done` are those of ibn_repair_columns (repair.h).  `first` and
+ * LIDs are computed from scratch.  `treatment` and `done` are parameters of ibn_repair_columns (repair.h).  `first` and
  * `missing` are the results of find_missing.  Returns OK or NO_MEMORY. */
 static int run_pruned(repair_state *job, const uint8_t *treatment, const int32_t *first, const int32_t *missing,
                       uint8_t *done)

@@ -9,7 +9,7 @@ enum { PART = 64 }; /* number of entries that are compared at once */
 
 /* An LFT entry that differs from the entry of the previous tables. */
 typedef struct {
-    int32_t lid, at; /* lid, at: the entry is that of switch `at` towards this LID */
+    int32_t lid, at; /* lid: the LID of the entry; at: the switch that has the entry */
     int64_t flow;    /* flow of all packets that use the entry */
 } moved_entry;
 

@@ -238,9 +238,8 @@ void ibn_repair_undo(repair_state *job)
 }
 
 /* Record a blocked CDG edge (number `dependency`), that is, an edge known to close a cycle, if edges of the cycle may
- * be removed again.
- * After their removal, the recorded edge has to be tested again.  If the record is full, the edge is not blocked at
- * all. */
+ * be removed again.  After the removal of these edges, the recorded edge has to be tested again.  If the record is
+ * full, the edge is not blocked at all. */
 static void note_blocked(repair_state *job, int32_t dependency, int32_t vl)
 {
     if (!job->on_trial)

@@ -226,7 +226,7 @@ static int serve_once(ibn_sim *sim, int32_t s)
 /* Send all packets of switch s that can leave now.
  *
  * With pings, the switch is served until no packet moves any more.  If a packet leaves that has a mark on another
- * channel, the mark loses its effect, and this channel has room for other packets. */
+ * channel, the mark loses its effect, and that other channel may have room for other packets. */
 static void serve_switch(ibn_sim *sim, int32_t s)
 {
     while (serve_once(sim, s) && sim->adaptive->scheme == SCHEME_BUBBLE)

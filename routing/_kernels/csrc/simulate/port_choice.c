@@ -133,7 +133,7 @@ static int32_t output(ibn_sim *sim, ibn_attached *self, int32_t p, int32_t usual
 }
 
 /* Write two results: the number of packets that had several ports to choose from, and the number of these packets that
- * took another port than that of the table. */
+ * took another port than the port of the table. */
 static int64_t read(const ibn_sim *sim, const ibn_attached *self, int64_t most, int64_t *numbers)
 {
     (void)sim;

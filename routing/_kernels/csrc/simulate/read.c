@@ -122,8 +122,8 @@ void ibn_simulate_flows(const ibn_sim *sim, int64_t *rows)
     }
 }
 
-/* Copy up to `most` rows of the event log, beginning with row `from`.  Return the number of rows that the log has from
- * there on, or IBN_NONE if there is no such row. */
+/* Copy up to `most` rows of the event log, beginning with row `from`.  Return the number of rows from row `from` to the
+ * end of the log, or IBN_NONE if `from` is negative or greater than the number of rows. */
 int64_t ibn_simulate_log(const ibn_sim *sim, int64_t from, int64_t most, int64_t *rows)
 {
     if (from < 0 || from > sim->logged)

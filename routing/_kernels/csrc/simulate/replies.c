@@ -19,7 +19,7 @@
 
 #include <stdlib.h>
 
-/* Set up the queues of a CA, whose first outlet is flow f. */
+/* Set up the queues of a CA, whose first outlet is flow f.  Return 1 if memory runs out, else 0. */
 static int make_endpoint(const ibn_replies *state, ibn_endpoint *one, int32_t order, int32_t f)
 {
     one->first = one->last = f;
@@ -32,7 +32,7 @@ static int make_endpoint(const ibn_replies *state, ibn_endpoint *one, int32_t or
     return failed;
 }
 
-/* Read the settings, the LID of each flow of requests, and queue, SL and LID of the CA of each outlet. */
+/* Read the settings, the LID of each flow of requests, and for each outlet its queue, its SL and the LID of its CA. */
 static int attach(ibn_sim *sim, ibn_attached *self, const int64_t *numbers, int64_t count)
 {
     (void)count;

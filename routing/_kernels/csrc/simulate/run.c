@@ -3,8 +3,7 @@
  *
  * The result does not depend on the order in which the events of a tick were scheduled.  Events of the kinds before
  * EV_LATER (in the enum of internal/sim.h) may be handled in any order within their kind.  EV_DELIVER comes before
- * EV_INJECT, because a delivery opens the window of a flow.  Events of EV_LATER and of the kinds after it are sorted.
- * */
+ * EV_INJECT, because a delivery opens the window of a flow.  Events of EV_LATER and of later kinds are sorted. */
 #include "simulate/internal/flow.h"
 #include "simulate/internal/mechanism.h"
 
@@ -138,8 +137,8 @@ static inline void handle(ibn_sim *sim, int kind, int32_t subject, int32_t value
     }
 }
 
-/* Handle the events of one kind that are due in this tick, in any order.  The kind is one of those before EV_LATER in
- * the enum, whose events may be handled in any order.  `place` is the index after the last event (see sim->event). */
+/* Handle the events of one kind that are due in this tick, in any order.  The kind comes before EV_LATER in the enum.
+ * `place` is the index after the last event (see sim->event). */
 static inline __attribute__((always_inline)) void handle_batches(ibn_sim *sim, int kind, int32_t place, int adaptive)
 {
     for (; place; place = ibn_simulate_batch_before(sim, place)) {
@@ -161,7 +160,7 @@ static inline __attribute__((always_inline)) void handle_batches(ibn_sim *sim, i
 }
 
 /* Handle the events of one kind that are due in this tick, sorted by subject and value.  `place` is the index after the
- * last event (see sim->event).  The kind is EV_LATER or one of those after it in the enum. */
+ * last event (see sim->event).  The kind is EV_LATER or a later kind in the enum. */
 static void handle_laters(ibn_sim *sim, int kind, int32_t place)
 {
     int32_t count = ibn_simulate_gather(sim, place);

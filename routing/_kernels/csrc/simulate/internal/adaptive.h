@@ -1,9 +1,9 @@
 /* Adaptive switches: the second model of switches.  docs/simulation.md explains it.
  *
  * The first model has output queues, into which the tables lead packets.  In this model, packets stay in a queue at
- * their input, and a head packet takes one of several channels.  Clock, events, packets, flows, channels, credits and
- * counters are those of struct ibn_sim.  The model is a mechanism that replaces the arrival of packets, arbitration,
- * and the wait-for graph.  sim->adaptive is its state; NULL: switches have output queues.
+ * their input, and a head packet takes one of several channels.  The model uses the clock, events, packets, flows,
+ * channels, credits and counters of struct ibn_sim.  The model is a mechanism that replaces the arrival of packets,
+ * arbitration, and the wait-for graph. sim->adaptive is the state of the model; NULL: switches have output queues.
  *
  * Only the head packet of a queue can leave.  A packet becomes the head packet at the tick at which the previous packet
  * has left completely.  The queue of a VC is the list `hidden` of its ibn_watch.
@@ -100,7 +100,7 @@ struct ibn_adaptive {
         detect,       /* number of ticks at the head of a queue after which a packet is suspected to be blocked */
         repeat,       /* smallest number of ticks between two pings from one queue */
         lasts,        /* number of ticks after which a mark expires */
-        hold,         /* number of ticks after which a locked mark expires, whose cycle has been found */
+        hold,         /* number of ticks after which a locked mark (of a cycle that was found) expires */
         sample,       /* ticks between two searches for suspected packets (scheme BUBBLE, and schemes from RELAY on) */
         step,         /* ticks that the token takes from one switch to the next */
         columns;      /* number of destinations for which `choice` differs: one for each switch, or one for each LID */

@@ -159,8 +159,8 @@ static inline int ibn_simulate_flow_next(ibn_flow *flow, const int32_t *lists, c
     return FLOW_NOW;
 }
 
-/* Create packet p from the next bytes of the present message of flow f.  The packet becomes the one that waits at the
- * port of the CA. */
+/* Create packet p from the next bytes of the present message of flow f.  From then on, the packet waits at the port of
+ * the CA. */
 static inline void ibn_simulate_flow_cut(ibn_flow *flow, int32_t f, ibn_packet *packet, int32_t p, int64_t now)
 {
     packet->bytes = (uint16_t)(flow->left < flow->mtu ? flow->left : flow->mtu);

@@ -1,7 +1,7 @@
 /* Mechanisms are optional parts of a simulation, which act at hooks.
  *
  * A mechanism is one C file that defines its hooks with IBN_MECHANISM.  A simulation attaches mechanisms by their
- * names.  Where no attached mechanism has a hook, the simulation only tests a bit of sim->hooks instead of calling the
+ * names.  If no attached mechanism has a hook, the simulation only tests a bit of sim->hooks instead of calling the
  * hook.  The code that is compiled for plain = 1 has no hooks. */
 #ifndef IBNUE_INTERNAL_SIM_MECHANISM_H
 #define IBNUE_INTERNAL_SIM_MECHANISM_H

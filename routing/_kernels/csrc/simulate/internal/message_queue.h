@@ -8,7 +8,7 @@
 
 /* Message between CAs. */
 typedef struct {
-    int32_t tag, /* flow of the request, and type */
+    int32_t tag, /* number of the request's flow, and type of the message (see TYPE_BITS in replies.h) */
         lid;     /* LID of the destination */
 } ibn_message;
 
@@ -19,7 +19,7 @@ typedef struct {
         first,       /* index in `at` of the first message */
         count,       /* number of messages in the queue */
         offered;     /* number of further messages that wait at the CA's port, and still need room in the queue */
-    int64_t since;   /* tick at which the present first message became the first one */
+    int64_t since;   /* tick from which on the present first message has been the first one */
 } ibn_message_queue;
 
 /* Make an empty queue.  Return 1 if memory runs out, else 0. */

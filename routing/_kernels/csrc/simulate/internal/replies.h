@@ -73,7 +73,7 @@ static inline int32_t ibn_message_third_lid(const ibn_replies *state, const ibn_
     return state->ca_lid[state->ca_lid[n] == state->lid[request] ? (n + 1) % state->cas : n];
 }
 
-/* Return the message that follows a request or a forwarded request at a CA. */
+/* Return the message that a CA has to send because of message `before`, which comes from input queue `in`. */
 static inline ibn_message ibn_message_next(const ibn_replies *state, const ibn_endpoint *one, int in,
                                            ibn_message before)
 {
@@ -83,7 +83,7 @@ static inline ibn_message ibn_message_next(const ibn_replies *state, const ibn_e
     return (ibn_message){request | REPLY << TYPE_BITS, state->lid[request]};
 }
 
-/* Remove the first message of an input queue, and return the message that follows it. */
+/* Remove the first message of an input queue, and return the message that the CA has to send because of it. */
 static inline ibn_message ibn_message_pop_next(const ibn_sim *sim, const ibn_replies *state, ibn_endpoint *one, int in)
 {
     return ibn_message_next(state, one, in, ibn_message_pop(sim, &one->in[in]));

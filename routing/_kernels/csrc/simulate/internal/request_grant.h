@@ -79,7 +79,7 @@ typedef struct {
 /* State of the mechanism.  The Python class of the mechanism sets the fields up to `blocked`, in this order. */
 typedef struct {
     int64_t adapters,  /* number of adapters */
-        paths,         /* number of paths between two adapters, one by each LID of an adapter */
+        paths,         /* number of paths between two adapters, one for each LID of an adapter */
         /* 1: a grant also reserves space in the fabric-output buffer, 0: it does not */
         reserve,
         in_band,       /* 1: control data uses segments of the fabric, 0: it takes control_delay and no bandwidth */
