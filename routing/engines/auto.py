@@ -41,7 +41,8 @@ engines depends more on the number of switches than on the number of end ports.
 ON_TURNS = ("mud", "smart", "segment", "dnup", "lturn")
 """Engines that forbid some turns (CDG edges) and route over the allowed turns.  They are not tried on trees.
 
-With several VLs, their tables carry more than those of the other engines only on some fabrics of up to 24 switches.
+With several VLs, their tables carry more than the tables of the other engines only on some fabrics of up to 24
+switches.
 """
 ON_ONE_VL = {"mud": MODERATE, "smart": MODERATE}
 """Engines on allowed turns that often carry the most with one VL, with the longest times that apply then."""
@@ -104,12 +105,12 @@ class Auto:
     def route(self, fabric: Fabric, options: EngineOptions) -> Routing:
         """Compute the tables (see :class:`routing.engines.base.Engine`).
 
-        Cost: that of all candidates, one after the other.
+        Cost: the cost of all candidates, one after the other.
 
         Raises
         ------
         RoutingError
-            No candidate can route the fabric; the error is that of the last candidate.
+            No candidate can route the fabric; the error comes from the last candidate.
         OptionError
             No candidate supports the options.
         """

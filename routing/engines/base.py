@@ -236,7 +236,7 @@ class Engine(Protocol):
 
 
 def offers_of(engine: Engine | None) -> Offers:
-    """Return what an engine offers.  An unknown engine, and one that declares nothing, offers the defaults."""
+    """Return what an engine offers.  An unknown engine, and an engine that declares nothing, offers the defaults."""
     found = getattr(engine, "offers", None)
     return found if isinstance(found, Offers) else Offers()
 

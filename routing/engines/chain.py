@@ -32,11 +32,11 @@ ENOUGH_VLS = 4
 
 
 class Chain:
-    """Tables that combine those of several engines, one for each part of the fabric.
+    """Tables that combine the tables of several engines, one for each part of the fabric.
 
     Notes
     -----
-    Within a part, paths and VLs are those of the part's engine.  Outside of the destination's part, paths follow the
+    Within a part, paths and VLs come from the part's engine.  Outside of the destination's part, paths follow the
     Up*/Down* tables of the whole fabric, until they enter the part of the destination.  Pairs of switches of different
     parts use VLs of their own, on which the paths in both directions close no cycle.
 
@@ -50,7 +50,7 @@ class Chain:
     def route(self, fabric: Fabric, options: EngineOptions) -> Routing:
         """Compute the tables (see :class:`routing.engines.base.Engine`).
 
-        Cost: that of the engines, and cycle searches for each pair of switches of different parts.
+        Cost: the cost of the engines, and cycle searches for each pair of switches of different parts.
 
         Raises
         ------
@@ -191,8 +191,8 @@ def _crossing(
 def _tables(
     fabric: Fabric, parts: Sequence[_Part], inside: npt.NDArray[np.bool_], crossing: npt.NDArray[np.int64]
 ) -> VlTables:
-    """Return the SLs and the SL2VL tables.  Traffic between parts gets the SLs and VLs after the highest ones of any
-    part.
+    """Return the SLs and the SL2VL tables.  Traffic between parts gets the SLs and VLs above the SLs and VLs of all
+    parts.
 
     ``crossing`` is the result of :func:`_crossing`.
 

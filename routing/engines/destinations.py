@@ -73,13 +73,13 @@ class Destinations:
 
     def targets(self, layer: npt.NDArray[np.int32] | None = None) -> Targets:
         """Return the destinations as input of the kernel.  ``layer`` (int32[D]) is the layer of each destination; None:
-        all are in layer 0.
+        all destinations are in layer 0.
         """
         return Targets(self.lmc_group_first, self.root, self.share, np.zeros_like(self.lid) if layer is None else layer)
 
 
 def inverse_capacity(fabric: Fabric, link_weights: Sequence[tuple[int, int, float]] = ()) -> npt.NDArray[np.float64]:
-    """Return float64[C], the inverse capacity of each channel: 1 on the slowest kind of link, less on faster ones.
+    """Return float64[C], the inverse capacity of each channel: 1 on the slowest kind of link, less on faster links.
 
     ``link_weights`` has weights of channels by GUID of the switch and out-port.  The values of these channels are
     multiplied by their weights.

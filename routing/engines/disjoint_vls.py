@@ -19,7 +19,7 @@ MOST_LEFT = 0.05
 """If a larger share of the groups has paths that no order allows, the attempt ends without a search for their VLs."""
 
 ROUNDS = 8
-"""Number of rounds in which paths without a VL are replaced by those of the first tree."""
+"""Number of rounds in which paths without a VL are replaced by paths of the first tree."""
 
 VISITS = 200_000_000
 """Number of channels that cycle searches may visit in a round."""

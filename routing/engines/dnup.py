@@ -30,10 +30,11 @@ class DownUp:
 
     Notes
     -----
-    The turn rule is the reverse of that of Up*/Down* (M. D. Schroeder et al., "Autonet: a high-speed, self-configuring
-    local area network using point-to-point links", IEEE J. Sel. Areas Commun. 9, 1991): a path leads away from the
-    roots first, and then towards them.  So traffic does not meet at the roots, and end ports at the roots or above
-    other switches have paths.  OpenSM's engine ``dnup`` has the same purpose.  Differences from OpenSM's engine:
+    The turn rule is the reverse of the rule of Up*/Down* (M. D. Schroeder et al., "Autonet: a high-speed,
+    self-configuring local area network using point-to-point links", IEEE J. Sel. Areas Commun. 9, 1991): a path leads
+    away from the roots first, and then towards them.  So traffic does not meet at the roots, and end ports at the roots
+    or above other switches have paths.  OpenSM's engine ``dnup`` has the same purpose.  Differences from OpenSM's
+    engine:
 
     - Ranks alone leave some pairs of switches without a path, because no switch lies below both.  Here the switches
       have an order: the switch farthest from the roots comes last, and every other switch has a neighbour after it.  So

@@ -130,8 +130,8 @@ class DimensionOrder:
         if not paths.rings and paths.regular.all():
             return SlSearchResult(round_robin_sls(routes.destinations, lids, vls), 1)
         every, zero = np.ones(paths.hop.shape, bool), np.zeros_like(paths.crossing)
-        # Paths spread over the VLs if each first tries the VL of its datelines.  If all paths try VL 0 first, more of
-        # them fit.  Which order of the paths needs fewer VLs depends on the fabric.
+        # Paths spread over the VLs if each first tries the VL of its datelines.  If all paths try VL 0 first, more
+        # paths fit.  Which order of the paths needs fewer VLs depends on the fabric.
         regular, found = bool(paths.regular.all()), dict[tuple[bool, bool], VlPlacement]()
 
         def placement(start: npt.NDArray[np.uint8], *, detours_first: bool = False) -> VlPlacement:

@@ -66,7 +66,7 @@ class Dragonfly:
     def route(self, fabric: Fabric, options: EngineOptions) -> Routing:
         """Compute the tables (see :class:`routing.engines.base.Engine`).
 
-        Cost: that of balanced shortest paths; cycle searches for paths of other forms.
+        Cost: the cost of balanced shortest paths, and cycle searches for paths of other forms.
 
         Raises
         ------

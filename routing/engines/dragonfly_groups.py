@@ -27,9 +27,9 @@ def groups_of(fabric: Fabric) -> npt.NDArray[np.int64]:
     """Return int64[S], the group of each switch.  Groups are numbered in the order of their first switches.
 
     Two switches of a group share nearly all neighbours within the group.  So the Jaccard similarity of their
-    neighbourhoods exceeds that of two linked switches of different groups.  For each of several thresholds, the links
-    with a similarity above the threshold join switches to groups.  The result is the partition with the highest product
-    of two shares: linked pairs within groups, and linked pairs of groups.
+    neighbourhoods exceeds the similarity of two linked switches of different groups.  For each of several thresholds,
+    the links with a similarity above the threshold join switches to groups.  The result is the partition with the
+    highest product of two shares: linked pairs within groups, and linked pairs of groups.
 
     Raises
     ------

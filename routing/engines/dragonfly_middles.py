@@ -16,8 +16,8 @@ import numpy.typing as npt
 from routing.fabric import Fabric
 
 LINE = (0, 1, 3)
-"""Points of the first line of the projective plane with 7 points: the points of line k are these plus k, modulo 7.  Two
-points lie on exactly one line.
+"""Points of the first line of the projective plane with 7 points: the points of line k are these points plus k, modulo
+7.  Two points lie on exactly one line.
 """
 
 PATTERNS = 7

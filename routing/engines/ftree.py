@@ -107,8 +107,8 @@ ENGINE = FatTree()
 def better_by_descent(
     fabric: Fabric, lft: npt.NDArray[np.uint8], level: npt.NDArray[np.int32], options: EngineOptions
 ) -> npt.NDArray[np.uint8] | None:
-    """Compute tables by descent, and return them (uint8[S, L]) if they are better balanced than those of the closed
-    form; else None.
+    """Compute tables by descent, and return them (uint8[S, L]) if they are better balanced than the tables of the
+    closed form; else None.
 
     Parameters
     ----------
@@ -127,8 +127,8 @@ def better_by_descent(
     the ceiling and summed over the channels.  The highest utilisation alone would not do, because a leaf with few links
     may exceed its ceiling in any tables.  The closed form is kept for whole regular trees, for tables under the
     ceilings, and where the descent exceeds the effort.  It is also kept for trees that are regular except for missing
-    links, if its highest utilisation is near that of the leaf with the fewest links: no tables carry notably more
-    all-to-all traffic.
+    links, if its highest utilisation is near the ceiling of the leaf with the fewest links: no tables carry notably
+    more all-to-all traffic.
 
     Cost: O(S L) for the comparison; see :func:`routing.trees.descent.tree_tables`.
     """
@@ -144,7 +144,8 @@ def better_by_descent(
     ceiling = channel_ceilings(fabric, destinations, level, options)
     utilisation = load * inverse_rate
     given = np.maximum(utilisation / ceiling - 1.0, 0.0)
-    # With any tables, the highest utilisation is at least the highest ceiling, that of the leaf with the fewest links.
+    # With any tables, the highest utilisation is at least the highest ceiling, which is the ceiling of the leaf with
+    # the fewest links.
     least_peak = ceiling.max(initial=0.0) if has_equal_leaves(fabric) else 0.0
     if given.max(initial=0.0) <= TOLERANCE or utilisation.max() <= (1.0 + TOLERANCE) * least_peak:
         return None

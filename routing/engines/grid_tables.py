@@ -24,7 +24,7 @@ from routing.grids.seeded import seeded
 
 Rows = npt.NDArray[np.int64]
 BALANCED = 4
-"""Number of balanced versions of paths that are tried; each one gets a third of the work of the one before."""
+"""Number of balanced versions of paths that are tried; each version gets a third of the work of the version before."""
 MOST_FAILED = 100
 """Number of groups without a VL above which no balanced version of the paths is tried.
 
@@ -74,7 +74,7 @@ class GridRoutes:
         NotAGrid
             The fabric has no coordinates.
         InputError
-            The coordinates are not those of ``torus_config``.
+            The coordinates differ from the coordinates in ``torus_config``.
         """
         coordinates, destinations = find_coordinates(fabric), Destinations.of(fabric)
         if options.torus_config is not None:
@@ -88,7 +88,7 @@ class GridRoutes:
         return cls(fabric, options, coordinates, destinations, bundles, paths, side, cabling)
 
     def balanced(self) -> Iterator[GridRoutes]:
-        """Yield routes with balanced paths around missing links, those with the most moved paths first.
+        """Yield routes with balanced paths around missing links, the routes with the most moved paths first.
 
         The fewer paths move, the fewer VLs are mostly necessary.  If no link is missing, or no path moves, there are no
         such routes.
@@ -250,7 +250,7 @@ class VlPlacement:
 
     @property
     def used(self) -> int:
-        """Number of VLs up to the highest one in use; 0 if there are no paths."""
+        """Number of VLs up to the highest VL in use; 0 if there are no paths."""
         return 1 + int(self.vl[self.vl != NO_VL].max(initial=0)) if (self.vl != NO_VL).any() else 0
 
 
@@ -275,8 +275,8 @@ def place(
     routes
         The paths.
     wanted
-        bool[2, S, S] by set of paths, destination and source: the paths to place.  The two sets are those of
-        ``routes.side``.
+        bool[2, S, S] by set of paths, destination and source: the paths to place.  ``routes.side`` explains the two
+        sets.
     start
         uint8[2, S, S]: VL that each path tries first.
     vls
@@ -330,8 +330,8 @@ def place(
 def _forwarding_rows(routes: GridRoutes) -> npt.NDArray[np.uint8]:
     """Return uint8[S, 2 S], the out-port of each switch by set of paths and destination; 255 if there is none.
 
-    The first channel of a bundle stands for all its parallel channels.  If the first channels close no cycle, the
-    others close none either.
+    The first channel of a bundle stands for all its parallel channels.  If the first channels close no cycle, the other
+    channels close no cycle either.
     """
     channels, bundles, hop = routes.fabric.channels, routes.bundles, routes.paths.hop
     port = np.empty(len(bundles.dst) + 1, np.uint8)

@@ -5,7 +5,7 @@ SL2VL distinguishes the classes by the in-port.
 
 A path is regular if it has at most three links, in this order: at most one link that is not advancing, at most one
 advancing link, and at most one link of any kind.  Dependencies of regular paths lead from links that are not advancing
-to advancing ones, and from the first class to the second.  So they close no cycle.
+to advancing links, and from the first class to the second.  So they close no cycle.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ class HopClasses:
     fabric, destinations
         The fabric, and the destinations of the trees.
     next_channel
-        uint8[D, S], index of the selected channel among those of the switch, 255 for none.
+        uint8[D, S], index of the selected channel among the channels of the switch, 255 for none.
     advancing
-        bool[C], the advancing links: those after which a packet is in the second class.
+        bool[C], the advancing links, after which a packet is in the second class.
     """
 
     fabric: Fabric
@@ -116,8 +116,8 @@ def _columns(
 def hop_routing(engine: Engine, paths: HopClasses, options: EngineOptions, start: float, **facts: object) -> Routing:
     """Return the tables of an engine for paths in hop classes.
 
-    Pairs of switches with regular paths share SLs that change from a VL of the first class to one of the second.  If
-    there are more VLs than two, there are several such SLs.  The packets of all other pairs keep the VL of their SL.
+    Pairs of switches with regular paths share SLs that change from a VL of the first class to a VL of the second class.
+    If there are more VLs than two, there are several such SLs.  The packets of all other pairs keep the VL of their SL.
     On this VL, the dependencies of both directions together close no cycle.  So replies are safe.
 
     Parameters

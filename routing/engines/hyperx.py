@@ -1,4 +1,4 @@
-"""HyperX: minimal dimension-ordered paths, and with an LMC non-minimal ones too, on two VLs."""
+"""HyperX: minimal dimension-ordered paths, and with an LMC non-minimal paths too, on two VLs."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class HyperX:
 
     Notes
     -----
-    The topology is that of J. Ahn, N. Binkert, A. Davis, M. McLaren, R. S. Schreiber, "HyperX: topology, routing, and
+    The topology comes from J. Ahn, N. Binkert, A. Davis, M. McLaren, R. S. Schreiber, "HyperX: topology, routing, and
     packaging of efficient large-scale networks", SC 2009.  Base LIDs have minimal paths, all other LIDs of a port have
     paths over a further switch in each dimension.  So a sender can choose short paths or many paths by the LID, such as
     by message size.  This is the pattern of PARX by J. Domke et al., "HyperX topology: first at-scale implementation

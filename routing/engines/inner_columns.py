@@ -87,7 +87,7 @@ class Column:
 
 
 def of_vls(cdg: Cdg, mask: int) -> Cdg:
-    """Return a CDG with one VL, whose edges are those used on any of the VLs in ``mask``."""
+    """Return a CDG with one VL, with the edges that are used on any of the VLs in ``mask``."""
     return Cdg(cdg.fabric, (cdg.masks & np.uint16(mask) != 0).astype(np.uint16))
 
 

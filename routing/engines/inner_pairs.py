@@ -55,7 +55,7 @@ def connect_inner_switches(
 
     Notes
     -----
-    Cost: that of two proofs, and O(C hops) for each VL and each inner switch.
+    Cost: two proofs, and O(C hops) for each VL and each inner switch.
     """
     bits = vl_bits(routing.sl2vl)
     job = Inner(fabric, routing, fabric.senders_at == 0, senders)

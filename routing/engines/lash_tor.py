@@ -33,13 +33,13 @@ on one core.
 """
 
 LEAST_EFFORT = 1.0
-"""Least effort that is assumed for the limit of visits; with a lower one, paths that fit would be missed."""
+"""Least effort that is assumed for the limit of visits; with a lower effort, paths that fit would be missed."""
 
 ATTEMPTS = 6
 """Number of sets of random orders that are tried for each number of VLs and each set of paths."""
 
 FAIR = 1.03
-"""Factor by which the highest utilisation may exceed the lowest known one, if that saves VLs."""
+"""Factor by which the highest utilisation may exceed the lowest known utilisation, if that saves VLs."""
 
 
 class LashTor:
@@ -55,7 +55,7 @@ class LashTor:
       an SL: SL2VL names one VL for each SL, in-port and out-port.  Pairs whose changes of VL agree share an SL, and the
       SLs from the number of VLs to 15 are available.  In the published algorithm, switches know the VL of a packet.
     - Both directions between two switches have one SL, and both are certified on (channel, VL).  So replies are safe.
-    - The paths are those of :mod:`routing.engines.lash`, which balance the load.
+    - The paths come from :mod:`routing.engines.lash`, and balance the load.
     - Paths change their VL only where that saves VLs, or where LASH needs more VLs than allowed.
     """
 
@@ -68,7 +68,7 @@ class LashTor:
     def route(self, fabric: Fabric, options: EngineOptions) -> Routing:
         """Compute the tables (see :class:`routing.engines.base.Engine`).
 
-        Cost: that of LASH, and O(S^2 hops) for each attempt, with the searches for cycles.
+        Cost: the cost of LASH, and O(S^2 hops) for each attempt, with the searches for cycles.
 
         Raises
         ------

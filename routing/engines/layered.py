@@ -26,7 +26,7 @@ from routing.partition import regions
 from routing.tables import DATA_VLS
 
 TOLERANCE = 1.03
-"""Factor by which the highest utilisation may exceed the lowest known one if that saves VLs."""
+"""Factor by which the highest utilisation may exceed the lowest known utilisation if that saves VLs."""
 
 TOO_UNBALANCED = 1.3
 """Paths whose highest utilisation exceeds the lowest known one by this factor are tried only if no others fit."""

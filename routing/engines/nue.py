@@ -37,7 +37,7 @@ the destinations on the most loaded channels.
 
 PASSES_ON_ONE_VL = 5
 """Number of passes after the first if there is one layer, where each pass improves the balance a little.  Several
-layers need only one.
+layers need only one such pass.
 """
 
 GOOD_ENOUGH, GOOD_ENOUGH_ON_ONE_VL = 1.4, 1.2
@@ -56,8 +56,8 @@ class Nue:
     -----
     After J. Domke, T. Hoefler, S. Matsuoka, "Routing on the Dependency Graph: A New Approach to Deadlock-Free
     High-Performance Routing", HPDC 2016.  Destinations are split into layers, one per VL.  In each layer, the trees of
-    its destinations are computed one by one.  A tree uses only channels whose dependencies close no cycle with those in
-    use.  Differences:
+    its destinations are computed one by one.  A tree uses only channels whose dependencies close no cycle with the
+    dependencies in use.  Differences:
 
     - A layer begins with an order of the channels by the distance to its destinations
       (:mod:`routing.engines.nue_seeds`).

@@ -30,7 +30,7 @@ class Option:
     help, what
         Help text, and noun for the value in error messages.
     range, words
-        Lowest and highest number, and words that are values; without both every value is in range.
+        Lowest and highest number, and words that are values; if both are missing, every value is in range.
     make
         Function that returns the option's value for a value in TOML; ValueError if there is none.
     name, default

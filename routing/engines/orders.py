@@ -6,9 +6,9 @@ First, several roots (the top switches of a tree) are joined by a tree of links 
 reach each other, while every path between leaves stays the same.
 
 Second, an order need not be breadth first.  In maximum cardinality search, the next switch is always the one with the
-most links to those before it.  Each switch then has many paths up, and the points where paths turn down are spread over
-the whole fabric.  On fabrics other than trees, such orders were measured to carry two to four times the all-to-all
-traffic of the best breadth-first order.
+most links to the switches before it.  Each switch then has many paths up, and the points where paths turn down are
+spread over the whole fabric.  On fabrics other than trees, such orders were measured to carry two to four times the
+all-to-all traffic of the best breadth-first order.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ VISITS_PER_SECOND = 60_000_000
 LONGEST = 60
 """Maximum number of hops of a path, if an order can keep to it.
 
-OpenSM's SA follows a path for 63 hops and does not answer path queries for longer ones."""
+OpenSM's SA follows a path for 63 hops and does not answer path queries for longer paths.
+"""
 
 BETWEENNESS_UP_TO = 1_000_000
 """Largest product of the numbers of switches and channels for which the most central switch is computed exactly."""
@@ -102,7 +103,7 @@ def _path_to_first(parent: list[int], root: int, first: int) -> list[int]:
 
 
 def top_switches(fabric: Fabric) -> list[int]:
-    """Return the top switches of a tree: those farthest from all switches with end ports.
+    """Return the top switches of a tree: the switches farthest from all switches with end ports.
 
     The list is empty if two of them are neighbours, or if either all switches or none have end ports.
     """
@@ -225,7 +226,7 @@ class OrderSearch:
     def for_layers(self, layer: npt.NDArray[np.int32], layers: int) -> npt.NDArray[np.int32]:
         """Return int32[layers, S], an order for each layer.
 
-        Each layer has its own order, or all layers have the same one if that balances better.  ``layer`` is the layer
+        Each layer has its own order, or all layers have the same order if that balances better.  ``layer`` is the layer
         of each destination, int32[D].
         """
         first = self.destinations.lmc_group_first[:-1]

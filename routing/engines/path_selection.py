@@ -46,7 +46,7 @@ class PathSet:
     name
         Name of the rule that selected the paths.
     next_channel
-        uint8[D, S], index of the selected channel among those of the switch, 255 for none.
+        uint8[D, S], index of the selected channel among the channels of the switch, 255 for none.
     load
         float64[C], flow on each channel.
     max_utilisation
@@ -143,8 +143,8 @@ class PathSelector:
     def symmetric(self) -> PathSet:
         """Return paths in which all end ports of two switches share one path, and the reply path is its reverse.
 
-        If a dependency closes no cycle in a layer, the reverse dependency usually does not either.  So a path together
-        with its reply path restricts a layer little more than the path alone.
+        If a dependency closes no cycle in a layer, the reverse dependency usually closes no cycle either.  So a path
+        together with its reply path restricts a layer little more than the path alone.
         """
         sources = self.sources
         flowing = np.where(sources > 0.0, sources, TRANSIT_FLOW * sources[sources > 0.0].mean())

@@ -1,4 +1,4 @@
-"""Registry of the engines by name: those of this package, and those of other packages, which an entry point group
+"""Registry of the engines by name: engines of this package, and engines of other packages, which an entry point group
 names.  Engines are loaded on demand.
 """
 
@@ -105,7 +105,7 @@ class Registry(Mapping[str, Engine]):
         return isinstance(name, str) and self._load(name) is not None
 
     def __iter__(self) -> Iterator[str]:
-        """Iterate over the names of all usable engines; those of this package come first."""
+        """Iterate over the names of all usable engines; the engines of this package come first."""
         return iter([*self._own, *(name for name in self._points if self._load(name))])
 
     def __len__(self) -> int:

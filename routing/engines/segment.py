@@ -115,7 +115,7 @@ class Segments:
         return np.array([max(len(part) - 2, 0) // 2 for part in self.segments], np.int64)
 
     def moved(self, places: npt.NDArray[np.int64], rng: np.random.Generator) -> npt.NDArray[np.int64]:
-        """Return the places of the forbidden turns, with those of a few random segments moved.
+        """Return the places of the forbidden turns, with the places of a few random segments moved.
 
         ``places`` (int64) is the place of the forbidden turn of each segment, see :meth:`turns`.
         """
@@ -241,7 +241,9 @@ class _Partition:
                     self.take([bundle])
 
     def first_links(self, switch: int) -> list[int]:
-        """Return the unused bundles from switches in segments to a new switch, those of the earliest switches first."""
+        """Return the unused bundles from switches in segments to a new switch, the bundles of the earliest switches
+        first.
+        """
         out = range(int(self.graph.first[switch]), int(self.graph.first[switch + 1]))
         found = [int(self.graph.reverse[k]) for k in out if not self.used[k] and self.seen[int(self.graph.dst[k])]]
         return sorted(found, key=lambda bundle: self.key[int(self.graph.src[bundle])])

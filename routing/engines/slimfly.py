@@ -46,7 +46,8 @@ class SlimFly:
     def route(self, fabric: Fabric, options: EngineOptions) -> Routing:
         """Compute the tables (see :class:`routing.engines.base.Engine`).
 
-        Cost: that of balanced shortest paths; cycle searches for pairs of switches that are more than two hops apart.
+        Cost: the cost of balanced shortest paths, and cycle searches for pairs of switches that are more than two hops
+        apart.
 
         Raises
         ------

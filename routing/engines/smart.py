@@ -39,7 +39,7 @@ class Smart:
     Notes
     -----
     After L. Cherkasova, V. Kotov, T. Rokicki, "Fibre Channel fabrics: evaluation and design", HICSS 1996.  The goal is
-    the published one: begin with balanced shortest paths, whose channel dependency graph has cycles.  Remove the
+    the published goal: begin with balanced shortest paths, whose channel dependency graph has cycles.  Remove the
     dependency of each cycle whose loss costs least, and route again, until no cycle is left.  Differences:
 
     - The published algorithm removes one dependency at a time, and finds its cost by routing all pairs again for each

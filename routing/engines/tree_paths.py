@@ -103,8 +103,8 @@ class _ClosedForm:
 def tree_paths(fabric: Fabric, destinations: Destinations, options: EngineOptions) -> TreePaths | None:
     """Return paths that suit both all-to-all traffic and bisections; None if the fabric is not a tree, or is too large.
 
-    Two kinds of tables are possible: those of the closed form, and those of the descent.  The closed form is taken if
-    its paths are shortest paths and perfectly even.  It is also taken if the descent would take too long, or has a much
+    Two kinds of tables are possible: tables in closed form, and tables by descent.  The closed form is taken if its
+    paths are shortest paths and perfectly even.  It is also taken if the descent would take too long, or has a much
     higher peak utilisation.  On a tree with 27,648 CAs the descent takes a minute, and the closed form a few seconds.
 
     Cost: see :func:`routing.trees.closed_form.route_tree` and :func:`routing.trees.descent.tree_tables`.
@@ -198,7 +198,7 @@ def _least_visits(fabric: Fabric, destinations: Destinations) -> float:
 def _sweeps(fabric: Fabric, destinations: Destinations, level: npt.NDArray[np.int32], options: EngineOptions) -> int:
     """Return the number of passes of the descent; 0 if it needs too much memory.
 
-    The number is that of the options, or what the effort allows.  Up to effort 1, trees that are too large for
+    The options state the number, or it is what the effort allows.  Up to effort 1, trees that are too large for
     ``MOST_SWEEPS`` passes get only :data:`ENOUGH_SWEEPS` if these are enough.  ``level`` is the level of each switch,
     int32[S].
     """
@@ -351,8 +351,8 @@ def _all_shortest(fabric: Fabric, destinations: Destinations, load: npt.NDArray[
 def _least_load(fabric: Fabric, sources: npt.NDArray[np.float64], mass: npt.NDArray[np.float64]) -> float:
     """Return the sum of the flows between all switches, each times the distance of the switches.
 
-    A switch sends to every other one its element of ``sources`` times the other's element of ``mass`` (float64[S]
-    each).  Two switches in different connected components exchange no flow.
+    A switch sends to every other switch its element of ``sources`` times the other switch's element of ``mass``
+    (float64[S] each).  Two switches in different connected components exchange no flow.
 
     Cost: O(C S / 64) for each hop of the longest shortest path.
     """

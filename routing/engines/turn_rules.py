@@ -5,7 +5,7 @@ have no cycle, all paths that take only allowed turns are free of credit loops o
 channels alike, so they are defined on bundles: all channels from one switch to another.
 
 A set of turns includes all turns of a spanning tree, so that every connected pair of switches has a path.  It is
-maximal: a turn is forbidden only if it closes a cycle with the allowed ones.
+maximal: a turn is forbidden only if it closes a cycle with the allowed turns.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class TurnGraph:
 
     @cached_property
     def useful(self) -> npt.NDArray[np.bool_]:
-        """Whether each turn leads to a third switch instead of back to the first one, bool[N]."""
+        """Whether each turn leads to a third switch instead of back to the first switch, bool[N]."""
         before, after = self.turns
         return np.asarray(self.dst[after] != self.src[before])
 
@@ -150,7 +150,7 @@ class TurnGraph:
         return max(1, min(round(most * effort), round(TRIAL_TURNS * effort / max(len(self.edges), 1)), most))
 
     def forbidden(self, turns: AllowedTurns) -> int:
-        """Return the number of turns that are forbidden, without those that lead back to the same switch."""
+        """Return the number of turns that are forbidden, without turns that lead back to the same switch."""
         allowed = np.zeros(len(self.useful), np.bool_)
         allowed[self.turn_of[turns.allowed != 0]] = True
         return int((self.useful & ~allowed).sum())

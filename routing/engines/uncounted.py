@@ -1,7 +1,8 @@
 """Route end ports that count in no traffic pattern, such as aggregation nodes, without a VL of their own.
 
 An engine routes the fabric without these end ports.  Then each of their LIDs takes the LFT column and the SLs of
-another LID at its switch.  So the paths between all other end ports are those of a fabric without these end ports.
+another LID at its switch.  So the paths between all other end ports are the same as in a fabric without these end
+ports.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ class Uncounted:
             return None
         model_at = np.full(fabric.switches, -1, np.int64)
         heard = owned[fabric.counted[lids.endport[owned]]]
-        # If possible, the routes of a LID of an end port are used, else those of the LID of the switch.
+        # If possible, the routes of a LID of an end port are used, else the routes of the switch's LID.
         for others in (np.flatnonzero(lids.port == 0), heard):
             model_at[lids.switch[others[::-1]]] = others[::-1]
         silent = silent[model_at[lids.switch[silent]] >= 0]

@@ -34,7 +34,7 @@ class UpDown:
     links", IEEE J. Sel. Areas Commun. 9, 1991.  Differences:
 
     - Unless roots are named, the engine searches for an order of the switches (:mod:`routing.engines.orders`).
-    - Paths are not the shortest legal ones but those that balance the load, with a small cost per hop.
+    - Paths are not the shortest legal paths, but paths that balance the load, with a small cost per hop.
     - A switch that has a path down may forward up as long as no traffic for the LID reaches it on a down link.
       OpenSM's ``updn`` decides this by hops alone, which is wrong on fabrics other than trees.
     - On trees, unless roots or a partition are named, paths are the shortest legal ones, and balance all-to-all traffic

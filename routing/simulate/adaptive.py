@@ -1,6 +1,6 @@
 """Simulation of adaptive routing: at every switch a packet may take one of several channels, whichever has room.
 
-Usually these are all channels on shortest paths, on any VL.
+Usually a packet may take all channels on shortest paths, on any VL.
 
 The *scheme* is the method that handles deadlock:
 
@@ -318,7 +318,7 @@ class AdaptiveSimulation(Simulation):
         return super().totals() | dict(zip(TOTALS, results.tolist(), strict=True))
 
     def saved(self) -> npt.NDArray[np.int64]:
-        """Return int64[N]: packets that each channel has sent without credits, to a spare buffer or to their CA.
+        """Return int64[N]: packets that each channel has sent without credits, to a spare buffer or to a packet's CA.
 
         Only the schemes TOKEN and CONCURRENT send without credits.
         """
@@ -329,8 +329,8 @@ class AdaptiveSimulation(Simulation):
 
         Vertex channel x V + VL is the input queue of that virtual channel.  Spare buffers 0 of all switches follow, and
         then their spare buffers 1.  A queue waits for all virtual channels and spare buffers that its first packet may
-        take.  Under schemes TOKEN and BUBBLE a knot (a set of queues that wait only for one another) is temporary.
-        Under the other schemes a knot is a permanent deadlock.
+        take.  Under schemes TOKEN, BUBBLE and RELAY a knot (a set of queues that wait only for one another) is
+        temporary. Under the other schemes a knot is a permanent deadlock.
         """
         waiter, awaited, moves = self._handle.wait_graph()
         return WaitFor.of(waiter, awaited, len(moves), can_move=moves)
@@ -362,8 +362,8 @@ def simulate_adaptive(
     adaptive
         Options of adaptive routing, including the scheme that handles deadlock.
     remedies
-        Lifetime limits of packets.  The head-of-queue lifetime of a packet is the longest one of all ports that it may
-        take.  Adaptive switches have no VL stalls, so ``stall_count`` has no effect.
+        Lifetime limits of packets.  The head-of-queue lifetime of a packet is the longest lifetime of all ports that
+        the packet may take.  Adaptive switches have no VL stalls, so ``stall_count`` has no effect.
     mechanisms
         Optional parts of the simulation that do not need output queues (``Mechanism.output_queues``).
 

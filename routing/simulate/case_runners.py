@@ -1,4 +1,4 @@
-"""Run one case of a scenario file, and compare its figures with the expected ones."""
+"""Run one case of a scenario file, and compare its figures with the expected figures."""
 
 from __future__ import annotations
 
@@ -102,7 +102,8 @@ def _differs(name: str, found: Any, wanted: Any, tolerance: float) -> str | None
 
 
 def compare_with_expected(found: Mapping[str, Any], expect: Mapping[str, Any]) -> tuple[str, ...]:
-    """Compare the figures of a run with the expected ones, and return one line for each expectation that was not met.
+    """Compare the figures of a run with the expected figures, and return one line for each expectation that was not
+    met.
 
     An expectation ``at_least_x`` or ``at_most_x`` is a bound on figure x.
     """
@@ -137,8 +138,8 @@ def run_tables(scenario: Scenario, case: Case) -> CaseOutput:
 def _ring(waits: WaitFor, network: Network) -> str:
     """Return the switches along one cycle of the channel dependencies as text; "" if there is no cycle.
 
-    ``waits`` is the graph of the dependencies.  The cycle is found by following dependencies, beginning at the virtual
-    channel with the lowest number of all that are on a cycle.
+    ``waits`` is the graph of the dependencies.  The cycle is found by following dependencies, beginning at the lowest
+    number of a virtual channel that is on a cycle.
     """
     on = set(np.flatnonzero(waits.on_cycle).tolist())
     after = {a: b for a, b in zip(waits.waiter.tolist(), waits.awaited.tolist(), strict=True) if a in on and b in on

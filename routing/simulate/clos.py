@@ -90,8 +90,8 @@ class _Crossbar:
     """Crossbar of a switch, with its handle, the handles of its output queues, and the rule of its routes.
 
     The output to adapter d over path p is ``divided // unit % radix``, where ``divided`` is p for switches that spread
-    packets (``by_path``), and d for the others.  So ``unit`` is the number of consecutive values of ``divided`` that
-    share an output.
+    packets (``by_path``), and d for all other switches.  So ``unit`` is the number of consecutive values of ``divided``
+    that share an output.
     """
 
     handle: int

@@ -109,8 +109,8 @@ class Readings:
     detectors
         One detector for each timeout.
     waiting_since, stuck_since
-        int64[N]: tick of the reading since which packets have been queued for each virtual channel, and since which it
-        has been stuck; -1: not at the last reading.
+        int64[N]: tick of the reading since which packets have been queued for each virtual channel, and tick of the
+        reading since which the virtual channel has been stuck; -1: this was not so at the last reading.
     episodes
         Number of times that a virtual channel became stuck.
     active
@@ -126,7 +126,7 @@ class Readings:
 
     @classmethod
     def of(cls, timeouts: list[int], count: int, active: int | None = None) -> Readings:
-        """Return readings of ``count`` virtual channels, before the first one."""
+        """Return readings of ``count`` virtual channels, before the first reading."""
         none = np.zeros(count, bool)
         detectors = [Detector(timeout, none.copy(), none.copy()) for timeout in timeouts]
         return cls(detectors, np.full(count, -1, np.int64), np.full(count, -1, np.int64), 0, active)
@@ -153,8 +153,8 @@ class Readings:
 
 
 def _first_came(simulation: Simulation) -> Ticks:
-    """Return the earliest tick since which a packet that waits for each virtual channel is the first of its queue:
-    int64[N].
+    """Return int64[N]: for each virtual channel, the earliest tick since which a packet that waits for the virtual
+    channel is the first of its queue.
 
     The tick of a virtual channel without packets is ``NEVER``.
     """
@@ -181,8 +181,8 @@ def run_detection(scenario: Scenario, case: Case) -> CaseOutput:
     - ``stuck``: number of times that a virtual channel of a switch became part of a deadlock, or came to wait for one
     - ``alarms``, ``false_alarms``: by timeout, number of times that a virtual channel became suspected, and number of
       these times at which the virtual channel was not stuck
-    - ``detected``, ``missed``: by timeout, number of stuck virtual channels that were suspected, and that were freed
-      before
+    - ``detected``, ``missed``: by timeout, number of stuck virtual channels that were suspected, and number of stuck
+      virtual channels that were freed before they were suspected
     - ``delay``: by timeout, mean time until a stuck virtual channel was suspected, in packet times
     - ``outcome``: deadlock if a virtual channel is stuck at the end, else progress
     """

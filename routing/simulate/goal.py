@@ -179,7 +179,7 @@ def _operations(path: Path, most: int) -> list[_Operation]:
 
 
 def _match(path: Path, operations: list[_Operation]) -> list[int]:
-    """Assign numbers to the messages of the operations, and return the sending operation of each.
+    """Assign numbers to the messages of the operations, and return the sending operation of each message.
 
     The n-th send from a rank to another with a tag belongs to the n-th receive of this kind.
     """

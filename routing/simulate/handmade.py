@@ -32,8 +32,8 @@ def literal_fabric(
 ) -> Fabric:
     """Build a fabric from the names of its switches, cables and CAs.
 
-    Ports are numbered in the order of the cables.  Cables of CAs need not be listed.  Missing ones are added after all
-    others.
+    Ports are numbered in the order of the cables.  Cables of CAs need not be listed.  If they are not listed, they are
+    added after all other cables.
 
     Parameters
     ----------

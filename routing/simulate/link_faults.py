@@ -37,8 +37,8 @@ class _Moment(NamedTuple):
 def link_actions(scenario: Scenario, case: Case, network: Network) -> list[tuple[int, Do]]:
     """Return the link faults and re-routes of a simulation case as (tick, action), in order of time.
 
-    At each re-route, :func:`routing.reroute.reroute` computes new tables from the previous ones, for the links that are
-    up at that tick.  A link that comes up again carries traffic only after the next re-route.
+    At each re-route, :func:`routing.reroute.reroute` computes new tables from the previous tables, for the links that
+    are up at that tick.  A link that comes up again carries traffic only after the next re-route.
 
     Raises
     ------
@@ -89,7 +89,7 @@ def rerouted(scenario: Scenario, case: Case, before: tuple[Fabric, Routing], fab
     Raises
     ------
     ParseError
-        The tables of the case are not those of an engine.
+        The tables of the case do not come from an engine.
     """
     engine, options, published = _published(scenario, case, *before)
     with enough_vls(scenario, *case.where, "change"):

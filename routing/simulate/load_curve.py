@@ -36,8 +36,8 @@ BATCH_MESSAGES = 100
 SETTLED = 0.95
 """Least share of the offered load that a network accepts if it is not saturated."""
 T_QUANTILE = (12.71, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131)
-"""97.5 % quantiles of Student's t distribution with 1 to 15 degrees of freedom.  The last one is also used for more
-degrees.
+"""97.5 % quantiles of Student's t distribution with 1 to 15 degrees of freedom.  The last quantile is also used for
+more degrees.
 """
 
 Floats = npt.NDArray[np.float64]
@@ -56,7 +56,7 @@ class Measurement:
         the message to the arrival of the last byte.  None if no packet arrived.
     warm_up, length
         A run is cut into batches of equal length.  ``warm_up`` is the number of batches of the warm-up, and ``length``
-        that of the whole run.
+        the number of batches of the whole run.
     settled
         Whether latency became stationary and the network accepted the offered load.
     deadlock

@@ -81,7 +81,7 @@ class Network:
     fabric, routing, timing
         Arguments of :func:`build_network`.
     arrays
-        Arrays for the C kernel.  The N channels are both directions of all cables, including those of CAs.  They are
+        Arrays for the C kernel.  The N channels are both directions of all cables, including cables of CAs.  They are
         sorted by sending device and out-port.
     """
 

@@ -292,7 +292,7 @@ def _check_remedies(remedies: Remedies, each: set[Remedy], mtu: int) -> None:
 
 
 def _check_pauses(network: Network, pauses: Pauses, fcp_period: int, breakers: set[Breaker], mtu: int) -> None:
-    """Raise OptionError if the pause thresholds are invalid or the input buffers are too small for them.
+    """Raise OptionError if the pause thresholds are invalid or the input buffers are too small for the thresholds.
 
     A buffer needs room for the data that its sender still sends before the pause takes effect.
 

@@ -318,7 +318,7 @@ def run_seeds(scenario: Scenario, case: Case) -> CaseOutput:
 
 
 def run_shifts(scenario: Scenario, case: Case) -> CaseOutput:
-    """Simulate every shift pattern, and find the smallest throughput of a CA in each.
+    """Simulate every shift pattern, and find the smallest throughput of a CA in each pattern.
 
     In shift pattern k, CA n sends to CA n + k, modulo the number of CAs.
     """

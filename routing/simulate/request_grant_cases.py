@@ -43,8 +43,8 @@ class _Curve:
     carried
         Throughput as a fraction of the load.
     phases
-        Delay and throughput before, during and after the time in which hotspots are blocked.  Empty if they are never
-        blocked.
+        Delay and throughput before, during and after the time in which hotspots are blocked.  Empty if hotspots are
+        never blocked.
     series
         Time series of the simulation.
     """
@@ -97,7 +97,7 @@ def _clos_of(table: Mapping[str, Any]) -> Clos:
 def _between(early: AdapterCounts, late: AdapterCounts, rows: Sequence[int], ticks: int) -> tuple[float | None, float]:
     """Return the mean delay, in times of a small packet, and the throughput of the adapters ``rows``.
 
-    The period is that between two readings of the counters, ``early`` and ``late``, which lasts ``ticks``.
+    The period lasts ``ticks``, from the reading ``early`` of the counters to the reading ``late``.
     """
     departed = int((late.departed - early.departed)[rows].sum())
     delay = int((late.delay - early.delay)[rows].sum())

@@ -77,7 +77,7 @@ class Scenario:
     cases
         Cases in the order of the file.
     node_names
-        Names of devices by GUID, instead of those of the fabric file; None: as the file states.
+        Names of devices by GUID, instead of the names in the fabric file; None: the names in the file apply.
     """
 
     name: str
@@ -193,7 +193,7 @@ def _check_origin(file: Toml, origin: str, *where: str | int) -> None:
 def _case(file: Toml, row: Mapping[str, Any], origin: str | None, *where: str | int) -> Case:
     """Check the table of one simulation case, and return the case.
 
-    ``origin`` is the origin of the expected figures of cases that do not state one.
+    ``origin`` is the origin of the expected figures of cases that do not state an origin.
 
     ``row`` is the table of the case, and ``where`` its location in the file.
     """
@@ -246,7 +246,7 @@ def scenarios() -> dict[str, Path]:
 
 
 def find_scenario(name: str) -> Scenario:
-    """Read a scenario, given the name of one in this package or the path of a file.
+    """Read a scenario, given the name of a scenario in this package or the path of a file.
 
     Raises
     ------

@@ -65,7 +65,7 @@ def packet_ticks(scenario: Scenario) -> int:
 def measurement_window(scenario: Scenario, case: Case, packet: int | None = None) -> tuple[int, int]:
     """Return the period in which a simulation case measures: its first tick, and the tick at which the run ends.
 
-    ``packet`` is the length of a packet time in ticks; None: that of the scenario.
+    ``packet`` is the length of a packet time in ticks; None: the packet time of the scenario.
     """
     run, packet = scenario.tables["run"], packet_ticks(scenario) if packet is None else packet
 
@@ -296,7 +296,8 @@ def mechanisms_of(scenario: Scenario, case: Case) -> list[CaseMechanism]:
 def vls_for(scenario: Scenario, case: Case, *tables: Routing, used: int | None = None) -> int:
     """Return the number of VLs of a case's network: VLs that packets use, and VLs that mechanisms add.
 
-    With adaptive switches, the case may state the number of VLs.  Otherwise, it is one more than the tables use.
+    With adaptive switches, the case may state the number of VLs.  Otherwise, adaptive switches have one VL more than
+    the tables use.
 
     Parameters
     ----------
@@ -351,7 +352,7 @@ def channels_of_paths(network: Network, paths: Sequence[Sequence[str]]) -> list[
     """Return the channels whose buffers a chart shows: the channels of the given paths in order, or all channels if
     there are no paths.
 
-    Only channels into switches count.  Channels between switches come first, those from CAs last.
+    Only channels into switches count.  Channels between switches come first, channels from CAs last.
     """
     found = list(
         dict.fromkeys(network.channel_between(near, far) for path in paths for near, far in pairwise(path[:-1]))

@@ -1,6 +1,6 @@
 """Plan a change of tables by any method, while traffic runs.
 
-The new tables are those of another engine, of files or of a re-route, or they contain the paths ``then`` of flows.
+The new tables come from another engine, from files or from a re-route, or they contain the paths ``then`` of flows.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def both_directions(flows: FlowTables) -> dict[str, list[FlowTables]]:
     """Return the flows of a simulation case with their paths before and after the change of tables.
 
     The result maps ``old`` to a list with the flows on their old paths, ``new`` to a list with the flows on their new
-    paths, and ``both`` to a list with both.
+    paths, and ``both`` to a list with the flows on their old paths and the flows on their new paths.
     """
     new = [dict(flow, path=flow.get("then", flow.get("path"))) if "path" in flow else flow for flow in flows]
     return {"old": [flows], "new": [new], "both": [flows, new]}

@@ -36,7 +36,7 @@ class Process(enum.IntEnum):
     """Messages come in bursts.
 
     Within a burst, messages are a fixed interval apart.  The number of messages in a burst has a geometric
-    distribution, and the gaps between bursts have an exponential one.
+    distribution, and the gaps between bursts have an exponential distribution.
     """
     TRACE = 4
     """Messages become due at given ticks."""

@@ -39,7 +39,7 @@ class Message:
         Seconds between the arrival of the last message of ``after`` and the time at which this message is ready.
     delays
         Seconds between the arrival of each message of ``after`` and the time at which this message is ready.  Empty:
-        ``delay`` for each of them.
+        ``delay`` for each message of ``after``.
     """
 
     source: int

@@ -82,7 +82,7 @@ def run_workload(scenario: Scenario, case: Case) -> CaseOutput:
 
 
 def _workload(scenario: Scenario, case: Case, fabric: Fabric) -> Workload:
-    """Return the messages of a simulation case: those of a collective operation or of a trace file."""
+    """Return the messages of a simulation case, which come from a collective operation or from a trace file."""
     table, where = case.table.get("workload", {}), (*case.where, "workload")
     if ("collective" in table) == ("trace" in table):
         raise scenario.error(

@@ -41,9 +41,8 @@ def spread(context: RerouteContext, most: int) -> Candidate | Refusal:
 
     Four searches are tried in this order:
 
-    1. Moves within the dependencies that a repair may use, including the dependencies of the baseline tables.  Tables
-      that
-       have left the baseline skip this search.
+    1. Moves within the dependencies that a repair may use, including dependencies of the baseline tables.  Tables
+       that have left the baseline skip this search.
     2. Moves that respect only the dependencies that the tables in force use.
     3. Changes of SLs, after which the next step can move entries (:mod:`.prepared_sls`).
     4. Moves that vacate dependencies which few entries use, and which keep entries on the most loaded channels.  The

@@ -1,1 +1,1 @@
-"""Mechanisms that can be attached to a simulation with fixed tables."""
+"""Mechanisms that can be attached to a simulation."""

@@ -84,7 +84,7 @@ class CaseMechanism(Mechanism):
 
     @abstractmethod
     def figures(self, simulation: Simulation) -> dict[str, Any]:
-        """Return the figures of a simulation that the mechanism adds to those of its case."""
+        """Return the figures of a simulation that the mechanism adds to the figures of its case."""
 
 
 def with_mechanisms(

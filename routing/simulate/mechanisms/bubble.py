@@ -77,8 +77,8 @@ class Bubbles(CaseMechanism):
         Raises
         ------
         OptionError
-            Packets have different sizes, a buffer of a ring has no room for two of them, or two cycles of
-            dependencies share a virtual channel.
+            Packets have different sizes, a buffer of a ring has no room for two packets, or two cycles of dependencies
+            share a virtual channel.
         """
         rings = rings_of(network, traffic)
         blocks = -(-traffic.mtu // BLOCK)

@@ -3,14 +3,14 @@
 A switch keeps the port of the table while the load of this port is at most one packet.  Otherwise, the switch takes the
 least loaded port of the group.
 
-A packet that has arrived waits for its port, and does not change it.  So the port groups are those of the rule
-``commit`` (:mod:`routing.deadlock.port_groups`), which are proven free of deadlock.  The schemes of
+A packet that has arrived waits for its port, and does not change the port.  So the mechanism uses the port groups of
+the rule ``commit`` (:mod:`routing.deadlock.port_groups`), which are proven free of deadlock.  The schemes of
 :mod:`routing.simulate.adaptive` choose again while a packet waits.  Vendors do not publish how their switches compare
 ports; this mechanism compares the numbers of queued packets.
 
 This mechanism is a part of simulations with output queues.  So it can be combined with HOQLife, Deadlock Breaker,
 congestion control and link faults.  It cannot be combined with anything that writes tables, such as Loop Breaker.  The
-proof of the port groups covers the SLs of the tables only, not those of replies.
+proof of the port groups covers the SLs of the tables only, not the SLs of replies.
 """
 
 from __future__ import annotations

@@ -2,10 +2,10 @@
 
 Source: T. M. Pinkston, "Deadlock characterization and resolution in interconnection networks", section 13.3.2.  If
 message types share a VL, a message-dependent deadlock can occur, although the tables have no credit loop.  Remedies are
-a VL for each type (strict), a shared VL beside these (wide), the back-off of the SGI Origin 2000, and mDisha.
-Differences: a CA takes a reply at once, and every packet of a flow is a request.  The third CA is the next one in the
-order of the fabric.  A CA sends the messages of a type on either VL, but switches do not change the VL.  With mDisha,
-the rescued messages use a VL of their own instead of one spare buffer in each switch.
+a VL for each type (strict), a shared VL beside the VLs of the types (wide), the back-off of the SGI Origin 2000, and
+mDisha. Differences: a CA takes a reply at once, and every packet of a flow is a request.  The third CA is the next CA
+in the order of the fabric.  A CA sends the messages of a type on either VL, but switches do not change the VL.  With
+mDisha, the rescued messages use a VL of their own instead of one spare buffer in each switch.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class Replies(CaseMechanism):
     def _outlets(self) -> list[tuple[int, int]]:
         """Return queue and SL of each flow of a CA that sends forwarded requests or replies.
 
-        The kernel reports the VL of the last flow of a queue as the one for which the queue waits.
+        The kernel reports that a queue waits for the VL of its last flow.
         """
         shared = [] if self.shared_sl is None else [self.shared_sl]
         forwards = [] if self.forward_sl is None else [(0, sl) for sl in (*shared, self.forward_sl)]

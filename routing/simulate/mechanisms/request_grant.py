@@ -39,7 +39,7 @@ class AdapterCounts(NamedTuple):
     Attributes
     ----------
     offered, offered_bytes
-        Packets, and their bytes, that have arrived at other adapters for this one.
+        Packets, and their bytes, that have arrived at other adapters for this adapter.
     departed, departed_bytes
         Packets, and their bytes, that have departed from this adapter.
     delay, worst
@@ -63,7 +63,7 @@ class AdapterCounts(NamedTuple):
 
 @dataclass(frozen=True)
 class RequestGrant(Mechanism):
-    """Settings of the adapters, which are the same for all of them, and the packets of the external lines.
+    """Settings that are the same for all adapters, and the packets of the external lines.
 
     The external lines carry one byte in each tick.
 
@@ -76,8 +76,8 @@ class RequestGrant(Mechanism):
     reserve
         Whether a grant reserves space in the buffer of the last switch.
     in_band
-        Whether control data takes bandwidth.  If not, it takes ``control_delay`` ticks, and no segment is sent without
-        a grant.
+        Whether control data takes bandwidth.  If not, control data takes ``control_delay`` ticks, and no segment is
+        sent without a grant.
     segment, control
         Bytes of the largest segment, and of a segment without data.
     grant
