@@ -53,6 +53,14 @@ def _texts(values: Iterable[object]) -> tuple[str, ...]:
     return tuple(map(str, values))
 
 
+def _are_weights(values: object) -> bool:
+    """Return whether ``values`` has the form of the option ``link_weights``."""
+    try:
+        return all(factor > 0 for _, _, factor in values)  # type: ignore[attr-defined]
+    except (TypeError, ValueError):
+        return False
+
+
 @dataclass(frozen=True)
 class EngineOptions:
     """Options of a run.  An engine rejects an option that it does not support; no option is ignored silently.
@@ -63,7 +71,7 @@ class EngineOptions:
     Raises
     ------
     OptionError
-        A value is out of its range.  The engine checks ``roots``, ``root_guid_file``, and the sum of ``vls`` and
+        A value has another type or is out of its range.  The engine checks ``roots``, ``root_guid_file``, and the sum of ``vls`` and
         ``first_vl``.
     """
 
@@ -150,8 +158,9 @@ class EngineOptions:
             option.check(value)
             # Engines compare values with members of enumerations, so a name such as "bisection" must become a member.
             object.__setattr__(self, name, option.convert(value))
-        if not all(weight > 0 for *_, weight in self.link_weights):
-            raise OptionError(f"{self.link_weights!r} are not weights of links", remedy="use positive ones")
+        if not _are_weights(self.link_weights):
+            remedy = "use triples of switch GUID, port and a positive factor"
+            raise OptionError(f"{self.link_weights!r} are not weights of links", remedy=remedy)
 
     @classmethod
     def of(cls, values: Mapping[str, Any], **more: Any) -> EngineOptions:

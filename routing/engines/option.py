@@ -6,7 +6,8 @@ The command line and OpenSM's process load this module, so it imports nothing th
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable
+import numbers
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -15,6 +16,18 @@ from routing.numerals import parse_decimal
 
 Source = Literal["command", "plugin", "sweep"]
 """Place that can set an option: the command line, the plugin's configuration, an engine of a sweep."""
+
+_NAMES: Mapping[type, str] = {
+    bool: "true or false", int: "an integer", float: "a number", str: "a string", list: "an array",
+}  # fmt: skip
+"""Names of the types of values in error messages."""
+_KINDS: Mapping[type, type | tuple[type, ...]] = {
+    bool: bool, int: numbers.Integral, float: numbers.Real, str: str, list: (list, tuple, str),
+}  # fmt: skip
+"""Types of values in Python that an option of a TOML type accepts.
+
+A string instead of an array passes this check, because the conversion of the array has an error of its own.
+"""
 
 _FLAGS = {"": True, "true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
@@ -84,10 +97,26 @@ class Option:
         return (type(value) in self.types or not self.words) and bool(self.range[0] <= value <= self.range[1])
 
     def check(self, value: Any) -> None:
-        """Check a value of the option.  Raise OptionError if it is out of range."""
+        """Check a value of the option.  Raise OptionError if it has another type or is out of range."""
+        if not self._has_type(value):
+            wanted = " or ".join(_NAMES[kind] for kind in self.types if not (kind is int and float in self.types))
+            raise OptionError(f"{value!r} is not a valid {self.what or f'value of {self.name}'}", remedy=f"use {wanted}")
         if value is not self.default and not self.fits(value):
             known = " or ".join(", ".join(self._values).rsplit(", ", 1))
             raise OptionError(f"{value!r} is not a valid {self.what}", remedy=f"use {known}")
+
+    def _has_type(self, value: Any) -> bool:
+        """Return whether a value has the type that the option has in TOML or in :class:`EngineOptions`.
+
+        An option with words for values accepts every type, because :meth:`fits` lists its values in the error.
+        """
+        if not self.types or (self.words and self.range is not None) or value is self.default is None:
+            return True
+        if isinstance(value, bool):
+            return bool in self.types
+        if isinstance(self.make, type) and isinstance(value, self.make):
+            return True
+        return isinstance(value, tuple(_KINDS[kind] for kind in self.types))
 
     def convert(self, value: Any) -> Any:
         """Convert a value from TOML, JSON or the command line to a value of the option; None stays None.

@@ -1,3 +1,6 @@
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 from routing_cases import ANY_FABRIC
@@ -34,6 +37,39 @@ def test_a_value_out_of_range_makes_no_options(option, values):
     for value in values:
         with pytest.raises(OptionError, match=r"^\S+ is not a valid .*\(use [^()]*\)$"):
             EngineOptions(**{option: value})
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "problem"),
+    [
+        ("effort", "3", "'3' is not a valid effort (use a number)"),
+        ("effort", True, "True is not a valid effort (use a number)"),
+        ("seed", 1.5, "1.5 is not a valid seed (use an integer)"),
+        ("seed", None, "None is not a valid seed (use an integer)"),
+        ("passes", "2", "'2' is not a valid number of refinement passes (use an integer)"),
+        ("first_vl", True, "True is not a valid first VL (use an integer)"),
+        ("reversible", "no", "'no' is not a valid value of reversible (use true or false)"),
+        ("minimal", 0, "0 is not a valid value of minimal (use true or false)"),
+        ("objective", 2, "2 is not a valid objective (use a string)"),
+        ("partition", 1, "1 is not a valid partition (use a string)"),
+        ("roots", 5, "5 is not a valid value of roots (use an array)"),
+        *(
+            (name, 5, f"5 is not a valid value of {name} (use a string)")
+            for name in ("root_guid_file", "cn_guid_file", "io_guid_file", "torus_config", "parts")
+        ),
+        ("link_weights", 3, "3 are not weights of links (use triples of switch GUID, port and a positive factor)"),
+        ("link_weights", ((1, 2),), "((1, 2),) are not weights of links (use triples of switch GUID, port and a positive"),
+    ],
+)  # fmt: skip
+def test_a_value_of_another_type_makes_no_options(option, value, problem):
+    with pytest.raises(OptionError, match=f"^{re.escape(problem)}"):
+        EngineOptions(**{option: value})
+
+
+def test_numbers_of_numpy_and_paths_are_values_of_options():
+    options = EngineOptions(seed=np.int64(3), effort=np.float32(0.5), port_vls=np.int64(2), cn_guid_file=Path("nodes"))
+    assert (options.seed, options.effort, options.port_vls, options.cn_guid_file) == (3, 0.5, 2, Path("nodes"))
+    assert EngineOptions(effort=1, roots=["a", "b"], root_guid_file="f").roots == ("a", "b")
 
 
 @pytest.mark.parametrize(
