@@ -14,6 +14,7 @@ from osm_plugin.bundle_engine import plugin_engines
 from osm_plugin.config import ENGINE_OPTIONS, PluginConfig, config_path, read_config
 from osm_plugin.opensm_conf import OpensmConf, settings_in, take_over
 from osm_plugin.options import port_classes
+from osm_plugin.qos_policy_file import check_qos_policy
 from routing.engines import ENGINES
 from routing.engines.base import MAX_DATA_VLS, EngineOptions, offers_of, refuse_unsupported
 from routing.errors import IbnueError, InputError, OptionError
@@ -196,11 +197,24 @@ def _ignored_by_opensm(text: str, answer: dict[str, str], conf_path: Path) -> It
     lmc, policy = answer.get("lmc", "0"), answer.get("qos_policy_file", USUAL_POLICY)
     if c_number(lmc) not in range(8):
         yield Finding(True, f"{conf_path}: lmc is {lmc}, which OpenSM ignores (use 0 to 7)")
-    if answer.get("qos") == "TRUE" and not policy.endswith(USUAL_POLICY) and not Path(policy).exists():
-        remedy = "create it, or leave qos_policy_file out"
-        yield Finding(
-            True, f"{conf_path}: qos_policy_file: there is no file {policy}, so no QoS policy counts ({remedy})"
-        )
+    if answer.get("qos") == "TRUE":
+        yield from _qos_policy(Path(policy), conf_path)
+
+
+def _qos_policy(policy: Path, conf_path: Path) -> Iterator[Finding]:
+    """Report the first error of the file of ``qos_policy_file``, whose path is ``policy``."""
+    if not policy.exists():
+        if not policy.as_posix().endswith(USUAL_POLICY):
+            remedy = "create it, or leave qos_policy_file out"
+            text = f"there is no file {policy}, so no QoS policy counts ({remedy})"
+            yield Finding(True, f"{conf_path}: qos_policy_file: {text}")
+        return
+    if not policy.is_file():
+        return  # Some administrators name /dev/null, so that there is no policy.
+    try:
+        check_qos_policy(policy)
+    except IbnueError as problem:
+        yield Finding(True, f"qos_policy_file: {problem}; OpenSM drops a policy with an error")
 
 
 def _options_line(options: str, path: Path | None, conf_path: Path) -> Iterator[Finding]:

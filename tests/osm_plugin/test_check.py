@@ -35,6 +35,18 @@ def test_a_pair_that_fits(files):
     assert check_configuration(*files) == []
 
 
+def test_an_error_in_the_qos_policy_has_file_and_line(files, tmp_path):
+    policy = tmp_path / "policy"
+    policy.write_text("qos-ulps\n  default : 99\nend-qos-ulps\n")
+    with files[1].open("a") as conf:
+        conf.write(f"qos_policy_file {policy}\n")
+    assert wrong(files) == [
+        f"qos_policy_file: {policy}:2: SL 99 does not exist (use 0 to 15); OpenSM drops a policy with an error"
+    ]
+    files[1].write_text(files[1].read_text().replace("qos TRUE", "qos FALSE"))
+    assert not any("qos_policy_file" in text for text in wrong(files))
+
+
 def test_options_without_a_value_are_not_set(files):
     files[1].write_text("routing_engine (null)\nevent_plugin_name (null)\nevent_plugin_options (null)\n")
     assert [text.partition(": ")[2].partition(" (")[0] for text in wrong(files)] == [
