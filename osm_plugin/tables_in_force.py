@@ -46,6 +46,8 @@ class State:
         self._path: Path | None = None
         self._stamps: dict[Path, Stamp] = {}
         self._saved: dict[Path, SavedTables] = {}
+        # reason why the last request failed, by kind of the request and path of the file
+        self._problems: dict[tuple[str, str], str] = {}
         self._overdue = False  # whether reading or writing a file took too long, so that sweeps no longer wait for it
         self._late = False  # whether tables were published during a read, so that the content of the read is outdated
 
@@ -100,11 +102,22 @@ class State:
             self._saved.pop(folder, None)
         else:
             self._stamps[folder] = reply.stamp
-        if reply.problem:
-            doing = "ignored" if reply.kind == "look" else "not saved"
-            self.remarks.append(f"state {doing}: {folder}: {reply.problem}")
+        self._record_problem(reply)
         if reply.content is not None:
             self._read(folder, reply.content, threads)
+
+    def _record_problem(self, reply: Reply) -> None:
+        """Add a line for the log if reads or writes of a file begin to fail or fail for another reason, or if writes
+        succeed again.
+        """
+        request = reply.kind, reply.path
+        if reply.problem and reply.problem != self._problems.get(request):
+            doing = "ignored" if reply.kind == "look" else "not saved"
+            self.remarks.append(f"state {doing}: {reply.path}: {reply.problem}")
+        if reply.problem:
+            self._problems[request] = reply.problem
+        elif self._problems.pop(request, "") and reply.kind == "put":
+            self.remarks.append(f"state saved again: {reply.path}")
 
     def _read(self, folder: Path, content: int, threads: int) -> None:
         """Replace the tables in memory by the tables in a file.  ``content`` is the descriptor of a copy of the file in

@@ -281,6 +281,31 @@ def test_a_file_that_cannot_be_written_is_named(tmp_path, torus, started, positi
     assert any(remark.startswith(f"state not saved: {path}: ") and why in remark for remark in state.take_remarks())
 
 
+def test_a_file_that_cannot_be_written_is_named_once_for_each_reason_and_when_it_can(tmp_path, torus, started):
+    folder = tmp_path / "folder"
+    state = started(path := folder / "s.npz")
+    state.put(torus, reset=False)
+
+    def remarks():
+        state.refresh(path, threads=1)
+        state.take_remarks()
+        written(state, path)
+        return [remark for remark in state.take_remarks() if f"{path}" in remark]
+
+    why = f"state not saved: {path}: cannot be written: "
+    state.take_remarks()
+    written(state, path)
+    assert state.take_remarks()[0] == f"{why}no such file or directory"
+    assert remarks() == []
+    folder.write_text("a file in place of the folder")
+    assert remarks() == [f"{why}not a directory"]
+    assert remarks() == []
+    folder.unlink()
+    folder.mkdir()
+    assert remarks() == [f"state saved again: {path}"]
+    assert remarks() == []
+
+
 def test_a_remark_that_occurs_twice_is_logged_once(started):
     state = started(None)
     state.take_remarks()
