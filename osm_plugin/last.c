@@ -99,13 +99,22 @@ static int only_own_follow(const struct ibnue_engine *engine)
 }
 
 /* Return whether this engine will probably have tables in the next sweep, because only its worker has failed, and for
- * the first time.  A worker that was replaced is ready about a second later.  A late worker still computes, so no other
- * engine of this plugin can use the worker. */
+ * the first time.  A worker that was replaced is ready about a second later.  A late worker still computes, and its
+ * tables are used in the next sweep. */
 static int recovers_soon(const struct ibnue_engine *engine)
 {
     const struct ibnue_asked *asked = &engine->plugin->asked;
 
-    return (asked->replaced || (asked->late && only_own_follow(engine))) && ibnue_watch_first(engine->plugin);
+    return (asked->replaced || asked->late) && ibnue_watch_first(engine->plugin);
+}
+
+/* Return the number of milliseconds after which the next sweep begins even if a late worker still computes.  Return 0
+ * if the next sweep need not begin before the worker has an answer. */
+static int patience(const struct ibnue_engine *engine)
+{
+    const struct ibnue_asked *asked = &engine->plugin->asked;
+
+    return asked->late && !only_own_follow(engine) ? asked->waited : 0;
 }
 
 /* Give tables to OpenSM from the buffer that `source` names.  Return 0, or -1 with the reason in `why`. */
@@ -150,7 +159,7 @@ static int serve_remains(struct ibnue_engine *engine, const uint8_t *now, char *
     if (publish_last(engine, &remains->answer, remains->bytes, IBNUE_FROM_REMAINS, what))
         return -1;
     if (spare)
-        ibnue_watch_spare(plugin);
+        ibnue_watch_spare(plugin, patience(engine));
     length = snprintf(what, IBNUE_WHY, "keeps what is left of the last proven tables (%s): %" PRIu64 " of %" PRIu64
                       " pairs of end ports have a path, %u broken %s dropped",
                       plugin->last.engine->name, remains->served, remains->pairs, remains->dropped,

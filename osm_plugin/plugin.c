@@ -118,8 +118,7 @@ static void *create(struct osm_opensm *osm)
         return NULL;
     plugin->osm = osm;
     plugin->memory.fd = plugin->shadow.fd = -1;
-    pthread_mutex_init(&plugin->watch.lock, NULL);
-    pthread_cond_init(&plugin->watch.change, NULL);
+    ibnue_watch_prepare(plugin);
     SAY(plugin, OSM_LOG_INFO, "ibnue: %s, ibnue %s, built for %s, layout %016" PRIx64 ", protocol %s\n", library(),
         IBNUE_PACKAGE, OSM_VERSION, ibnue_abi_hash(), IBNUE_PROTOCOL);
     if (ibnue_python_start(note)) {

@@ -149,6 +149,7 @@ struct ibnue_asked {
     uint64_t sequence;  /* number of the request */
     const struct ibnue_engine *engine; /* engine that has requested tables; NULL: the request was for values of ports */
     int late;                          /* whether the worker has missed the deadline and still computes */
+    int waited;                        /* milliseconds for which OpenSM has waited for the worker */
     /* first engine that has left the late answer to `engine` since `engine` was last asked, or NULL */
     const struct ibnue_engine *left;
     int replaced; /* whether the worker has ended or stalled before its answer, and another worker is started */
@@ -222,6 +223,9 @@ struct ibnue_watch {
     /* whether the next sweep is needed even if the worker does not start, because the last sweep did not try engines
      * that might have routed; protected by `lock` */
     int spared;
+    /* time at which the next sweep is needed even if a late worker still computes (CLOCK_MONOTONIC), 0: none; protected
+     * by `lock` */
+    struct timespec until;
 };
 
 /* Attributes of a file.  If one attribute differs, the file has changed. */
@@ -398,7 +402,8 @@ IBNUE_HIDDEN void ibnue_settle_taken(struct ibnue_plugin *plugin);
 /* The functions of watch.c, declared next, request a sweep as soon as the worker is ready. */
 IBNUE_HIDDEN void ibnue_watch_begin(struct ibnue_plugin *plugin);
 IBNUE_HIDDEN int ibnue_watch_first(struct ibnue_plugin *plugin);
-IBNUE_HIDDEN void ibnue_watch_spare(struct ibnue_plugin *plugin);
+IBNUE_HIDDEN void ibnue_watch_prepare(struct ibnue_plugin *plugin);
+IBNUE_HIDDEN void ibnue_watch_spare(struct ibnue_plugin *plugin, int patience);
 IBNUE_HIDDEN void ibnue_watch_calm(struct ibnue_plugin *plugin);
 IBNUE_HIDDEN void ibnue_watch_end(struct ibnue_plugin *plugin);
 

@@ -14,16 +14,32 @@
  * consecutive failure on, the delay is doubled once per failure. */
 #define MOST_DOUBLINGS 8
 
+/* Return the time of CLOCK_MONOTONIC at which a number of milliseconds from now is over. */
+static struct timespec in_milliseconds(int milliseconds)
+{
+    struct timespec until;
+
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += milliseconds % 1000 * 1000000L;
+    until.tv_sec += milliseconds / 1000 + until.tv_nsec / 1000000000L;
+    until.tv_nsec %= 1000000000L;
+    return until;
+}
+
+/* Return whether a late worker has computed for so long that another engine should be tried.  The caller holds the
+ * lock. */
+static int is_overdue(const struct ibnue_watch *watch)
+{
+    return watch->spared && watch->until.tv_sec && ibnue_ms_since(&watch->until) >= 0;
+}
+
 /* Wait until the watch thread gets new orders, or the time is over.  The caller holds the lock. */
 static void sleep_for(struct ibnue_watch *watch, int milliseconds)
 {
     const unsigned orders = watch->orders;
     struct timespec until;
 
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_nsec += milliseconds % 1000 * 1000000L;
-    until.tv_sec += milliseconds / 1000 + until.tv_nsec / 1000000000L;
-    until.tv_nsec %= 1000000000L;
+    until = in_milliseconds(milliseconds);
     while (watch->orders == orders && !watch->ending
            && pthread_cond_timedwait(&watch->change, &watch->lock, &until) == 0)
         ;
@@ -66,9 +82,9 @@ static void *run(void *argument)
         pthread_mutex_lock(&watch->lock);
         if (watch->orders != orders)
             continue; /* A sweep has set new orders meanwhile, so the host's answer may be outdated. */
-        if (code == IBNUE_PENDING)
+        if (code == IBNUE_PENDING && !is_overdue(watch))
             sleep_for(watch, SLICE_MS);
-        else if (code == IBNUE_TOKEN || watch->spared)
+        else if (code == IBNUE_PENDING || code == IBNUE_TOKEN || watch->spared)
             ask_for_sweep(plugin);
         else
             watch->wanted = 0;
@@ -87,6 +103,19 @@ static void begin(struct ibnue_plugin *plugin)
     if (!watch->runs)
         watch->runs = !pthread_create(&watch->thread, NULL, run, plugin);
     pthread_cond_signal(&watch->change);
+}
+
+/* Initialize the lock of the watch thread.  Its waits use CLOCK_MONOTONIC, because the system's clock can be set back,
+ * which would make a wait by that clock an hour longer. */
+void ibnue_watch_prepare(struct ibnue_plugin *plugin)
+{
+    pthread_condattr_t attributes;
+
+    pthread_mutex_init(&plugin->watch.lock, NULL);
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&plugin->watch.change, &attributes);
+    pthread_condattr_destroy(&attributes);
 }
 
 /* Make the watch thread wait until the worker can route again, because an engine has failed.  Then the thread requests
@@ -112,11 +141,13 @@ int ibnue_watch_first(struct ibnue_plugin *plugin)
     return first;
 }
 
-/* Request the next sweep even if no worker gets ready, because OpenSM could have tried another engine in this sweep. */
-void ibnue_watch_spare(struct ibnue_plugin *plugin)
+/* Request the next sweep even if no worker gets ready, because OpenSM could have tried another engine in this sweep.  If
+ * `patience` is not 0, request the next sweep at the latest after this number of milliseconds. */
+void ibnue_watch_spare(struct ibnue_plugin *plugin, int patience)
 {
     pthread_mutex_lock(&plugin->watch.lock);
     plugin->watch.spared = 1;
+    plugin->watch.until = patience ? in_milliseconds(patience) : (struct timespec){0, 0};
     begin(plugin); /* The worker may have ended since the thread began to wait for it. */
     pthread_mutex_unlock(&plugin->watch.lock);
 }

@@ -66,12 +66,15 @@ void ibnue_memory_prepare(struct ibnue_plugin *plugin)
 int ibnue_wait_for_worker(struct ibnue_plugin *plugin, char *note)
 {
     int code = IBNUE_PENDING;
+    struct timespec start;
 
+    clock_gettime(CLOCK_MONOTONIC, &start);
     plugin->asked.late = plugin->asked.replaced = 0;
     while (code == IBNUE_PENDING && !osm_exit_flag)
         code = ibnue_host_wait(plugin->asked.sequence, SLICE_MS, note, IBNUE_WHY);
     if (code == IBNUE_PENDING)
         snprintf(note, IBNUE_WHY, "OpenSM is about to end");
+    plugin->asked.waited = (int)ibnue_ms_since(&start);
     plugin->asked.late = code == IBNUE_LATE;
     plugin->asked.replaced = code == IBNUE_REPLACED;
     return code == IBNUE_TOKEN ? 0 : -1;

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from plugin_lab import children, executes_worker, gone, logged, sweep_with_stopped_worker, worker_of
+from shared_builds import built_once
 from waiting import until
 
 from osm_plugin.last_good import read_saved
@@ -41,6 +42,28 @@ def test_a_worker_killed_at_a_fault_leaves_the_tables_to_its_engine(live, nets, 
         until(lambda: logged(lab, "ibnue-updn: .*re-routed, repaired"))
         assert routes_again(lab)
         assert not logged(lab, "building routing with '(?:minhop|ibnue-nue)'")
+
+
+@pytest.fixture(scope="session")
+def set_back_clock(tmp_path_factory):
+    """A library for LD_PRELOAD, with which the clock is set back by an hour while the plugin waits."""
+
+    def build(folder):
+        source = Path(__file__).with_name("shift_clock.c")
+        subprocess.run(["cc", "-shared", "-fPIC", "-o", folder / "shift.so", source], check=True)
+
+    return built_once(tmp_path_factory, "clock", build) / "shift.so"
+
+
+def test_the_engine_routes_again_although_the_clock_is_set_back(live, nets, set_back_clock):
+    lab = live(nets("torus", "3x3", cas=1), "ibnue-updn,no_fallback")
+    lab.opensm.plugin = replace(lab.opensm.plugin, environment={"LD_PRELOAD": str(set_back_clock)})
+    with lab:
+        position, worker = sweep_with_stopped_worker(lab, "sw1.1", 2)
+        os.kill(worker, signal.SIGKILL)
+        lab.opensm.wait_for_subnet_up(after=position)
+        # Another sweep follows without a request.
+        until(lambda: logged(lab, "ibnue-updn: .*re-routed, repaired"))
 
 
 def test_the_next_engine_routes_if_the_next_worker_stalls_at_its_start(live, nets):

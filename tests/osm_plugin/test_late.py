@@ -83,14 +83,33 @@ def test_the_first_engines_leave_a_late_answer_to_the_last_one(slow):
         assert logged(lab, LATE.replace("updn", "nue"))
 
 
-def test_an_engine_of_opensm_routes_while_the_worker_is_late(slow):
+KEEPS = rf"ibnue-updn keeps what is left of the last proven tables .*, and routed nothing: {STILL}"
+
+
+def test_an_engine_of_opensm_does_not_route_in_the_sweep_in_which_the_worker_is_late_first(slow):
+    with slow(2, engines="ibnue-updn,minhop", seconds=0) as lab:
+        assert lab.sweep.engine == "ibnue-updn"
+        slow.endless.touch()
+        position = lab.opensm.mark()
+        lab.ibsim.unlink("sw1.1", 2)
+        lab.opensm.signal(signal.SIGHUP)
+        sweep = lab.opensm.wait_for_subnet_up(after=position)
+        slow.endless.unlink()
+        assert sweep.engine == "ibnue-updn" and logged(lab, KEEPS)
+        # Another sweep follows without a request.
+        until(lambda: logged(lab, LATE))
+        assert not logged(lab, "minhop tables configured")
+
+
+def test_an_engine_of_opensm_routes_if_the_worker_stays_late(slow):
     with slow(2, engines="ibnue-updn,ibnue-nue,minhop", seconds=0) as lab:
         assert lab.sweep.engine == "ibnue-updn"
         slow.endless.touch()
         lab.ibsim.unlink("sw1.1", 2)
         lab.opensm.signal(signal.SIGHUP)
+        # Another sweep follows without a request.
         until(lambda: logged(lab, "minhop tables configured"))
-        assert logged(lab, f"ibnue-updn routed nothing: {STILL}")
+        assert logged(lab, KEEPS) and logged(lab, f"ibnue-updn routed nothing: {STILL}")
 
 
 def test_a_worker_that_falls_silent_after_the_deadline_is_replaced(slow):
