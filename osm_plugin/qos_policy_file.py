@@ -118,7 +118,9 @@ class _Policy:
         elif self.section == "qos-ulps":
             rule = _RULE.fullmatch(text)
             if rule is None:
-                raise self.error(line, f"{text!r} is not a rule of qos-ulps", "write 'default : 0' or 'any, pkey 1 : 2'")
+                raise self.error(
+                    line, f"{text!r} is not a rule of qos-ulps", "write 'default : 0' or 'any, pkey 1 : 2'"
+                )
             self.check_sl(line, rule["sl"])
             if rule["default"]:
                 self.levels.add(_DEFAULT)
@@ -138,7 +140,7 @@ def _has_several_statements(section: str, text: str) -> bool:
     ``section`` is the section of the line.
     """
     name, _, value = (part.strip(" \t") for part in text.partition(":"))
-    begins = len(text.split()) > 1 and text.split()[0].removeprefix("end-") in _PARENTS
+    begins = len(text.split()) > 1 and text.split(maxsplit=1)[0].removeprefix("end-") in _PARENTS
     return begins or (section in ("qos-level", "qos-match-rule") and ":" in value and name != "use")
 
 

@@ -71,8 +71,8 @@ class EngineOptions:
     Raises
     ------
     OptionError
-        A value has another type or is out of its range.  The engine checks ``roots``, ``root_guid_file``, and the sum of ``vls`` and
-        ``first_vl``.
+        A value has another type or is out of its range.  The engine checks ``roots``, ``root_guid_file``, and the sum
+        of ``vls`` and ``first_vl``.
     """
 
     # fmt: off

@@ -100,7 +100,9 @@ class Option:
         """Check a value of the option.  Raise OptionError if it has another type or is out of range."""
         if not self._has_type(value):
             wanted = " or ".join(_NAMES[kind] for kind in self.types if not (kind is int and float in self.types))
-            raise OptionError(f"{value!r} is not a valid {self.what or f'value of {self.name}'}", remedy=f"use {wanted}")
+            raise OptionError(
+                f"{value!r} is not a valid {self.what or f'value of {self.name}'}", remedy=f"use {wanted}"
+            )
         if value is not self.default and not self.fits(value):
             known = " or ".join(", ".join(self._values).rsplit(", ", 1))
             raise OptionError(f"{value!r} is not a valid {self.what}", remedy=f"use {known}")

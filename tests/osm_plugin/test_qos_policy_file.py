@@ -94,12 +94,12 @@ def test_opensm_refuses_what_the_check_refuses(live, nets, tmp_path):
     config = {"qos": True, "qos_policy_file": policy}
     refused = r"ERR AC0[34]: "
     with live(nets("ring", "4", cas=1), "ibnue-updn,no_fallback", config=config) as lab:
-        for name in GOOD:
-            policy.write_text(GOOD[name])
+        for name, text in GOOD.items():
+            policy.write_text(text)
             lab.opensm.resweep()
             assert not logged(lab, refused), name
-        for name in BAD:
+        for text, *_ in BAD.values():
             before = len(logged(lab, refused))
-            policy.write_text(BAD[name][0])
+            policy.write_text(text)
             lab.opensm.signal(signal.SIGHUP)
             until(lambda before=before: len(logged(lab, refused)) > before)

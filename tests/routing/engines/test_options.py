@@ -58,7 +58,7 @@ def test_a_value_out_of_range_makes_no_options(option, values):
             for name in ("root_guid_file", "cn_guid_file", "io_guid_file", "torus_config", "parts")
         ),
         ("link_weights", 3, "3 are not weights of links (use triples of switch GUID, port and a positive factor)"),
-        ("link_weights", ((1, 2),), "((1, 2),) are not weights of links (use triples of switch GUID, port and a positive"),
+        ("link_weights", ((1, 2),), "((1, 2),) are not weights of links (use triples of switch GUID"),
     ],
 )  # fmt: skip
 def test_a_value_of_another_type_makes_no_options(option, value, problem):
