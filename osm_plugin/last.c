@@ -110,7 +110,7 @@ static int recovers_soon(const struct ibnue_engine *engine)
 
 /* Return the number of milliseconds after which the next sweep begins even if a late worker still computes.  Return 0
  * if the next sweep need not begin before the worker has an answer. */
-static int patience(const struct ibnue_engine *engine)
+static int longest_pause(const struct ibnue_engine *engine)
 {
     const struct ibnue_asked *asked = &engine->plugin->asked;
 
@@ -159,7 +159,7 @@ static int serve_remains(struct ibnue_engine *engine, const uint8_t *now, char *
     if (publish_last(engine, &remains->answer, remains->bytes, IBNUE_FROM_REMAINS, what))
         return -1;
     if (spare)
-        ibnue_watch_spare(plugin, patience(engine));
+        ibnue_watch_spare(plugin, longest_pause(engine));
     length = snprintf(what, IBNUE_WHY, "keeps what is left of the last proven tables (%s): %" PRIu64 " of %" PRIu64
                       " pairs of end ports have a path, %u broken %s dropped",
                       plugin->last.engine->name, remains->served, remains->pairs, remains->dropped,

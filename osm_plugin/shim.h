@@ -403,7 +403,7 @@ IBNUE_HIDDEN void ibnue_settle_taken(struct ibnue_plugin *plugin);
 IBNUE_HIDDEN void ibnue_watch_begin(struct ibnue_plugin *plugin);
 IBNUE_HIDDEN int ibnue_watch_first(struct ibnue_plugin *plugin);
 IBNUE_HIDDEN void ibnue_watch_prepare(struct ibnue_plugin *plugin);
-IBNUE_HIDDEN void ibnue_watch_spare(struct ibnue_plugin *plugin, int patience);
+IBNUE_HIDDEN void ibnue_watch_spare(struct ibnue_plugin *plugin, int longest_pause);
 IBNUE_HIDDEN void ibnue_watch_calm(struct ibnue_plugin *plugin);
 IBNUE_HIDDEN void ibnue_watch_end(struct ibnue_plugin *plugin);
 

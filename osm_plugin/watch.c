@@ -142,12 +142,12 @@ int ibnue_watch_first(struct ibnue_plugin *plugin)
 }
 
 /* Request the next sweep even if no worker gets ready, because OpenSM could have tried another engine in this sweep.  If
- * `patience` is not 0, request the next sweep at the latest after this number of milliseconds. */
-void ibnue_watch_spare(struct ibnue_plugin *plugin, int patience)
+ * `longest_pause` is not 0, request the next sweep at the latest after this number of milliseconds. */
+void ibnue_watch_spare(struct ibnue_plugin *plugin, int longest_pause)
 {
     pthread_mutex_lock(&plugin->watch.lock);
     plugin->watch.spared = 1;
-    plugin->watch.until = patience ? in_milliseconds(patience) : (struct timespec){0, 0};
+    plugin->watch.until = longest_pause ? in_milliseconds(longest_pause) : (struct timespec){0, 0};
     begin(plugin); /* The worker may have ended since the thread began to wait for it. */
     pthread_mutex_unlock(&plugin->watch.lock);
 }
