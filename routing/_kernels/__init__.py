@@ -2,7 +2,8 @@
 
 Each folder of ``csrc/`` is a subject: ``core`` (incremental topological order, sorting, threads), ``cdg``, ``trees``,
 ``nue``, ``layering``, ``disjoint``, ``transition``, ``repair`` and ``simulate``.  The headers in such a folder declare
-the functions that Python calls, and each header has a wrapper module here.  Headers in ``internal/`` are used by C
-files only.  The public headers are the cffi declarations as well (:mod:`routing._kernels.build`), so that nothing is
-declared twice.  Wrappers check shapes and types; the kernels check nothing.
+the functions that Python calls, and each of these headers has a wrapper module in this package.  Headers in
+``internal/`` are used by C files only.  The public headers are the cffi declarations as well
+(:mod:`routing._kernels.build`), so that nothing is declared twice.  Wrappers check shapes and types; the kernels check
+nothing.
 """

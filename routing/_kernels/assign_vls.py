@@ -65,7 +65,7 @@ def assign_vls(
         Work limit: number of channels that cycle searches may visit.  Once the limit is reached, no further group gets
         a VL.
     most_failed
-        Number of groups without a VL after which no further group gets one.
+        Number of groups without a VL after which no further group gets a VL.
 
     Returns
     -------
@@ -75,7 +75,7 @@ def assign_vls(
     masks, order
         The arguments, with the CDG edges of the groups that got a VL.
     left : int
-        What is left of the budget.
+        Remaining part of the budget.
 
     Notes
     -----

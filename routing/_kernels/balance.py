@@ -24,7 +24,7 @@ class Targets:
         int32[D], the switch that delivers each destination.
     share
         float64[D], part of the flow to an LMC group that goes to each of its LIDs.  0: a LID of a switch, whose traffic
-        is neglected. The tree of such a LID makes a fixed choice among the allowed channels, and adds no load.
+        is neglected.  The tree of such a LID makes a fixed choice among the allowed channels, and adds no load.
     layer
         int32[D], number of the switch order that each destination's tree follows; used only by the up/down rule.
     """
@@ -37,7 +37,7 @@ class Targets:
 
 @dataclass(frozen=True, eq=False)
 class Balanced:
-    """Trees of all destinations, and the loads that they cause.
+    """Trees of all destinations, and the loads that these trees cause.
 
     Attributes
     ----------
@@ -47,7 +47,7 @@ class Balanced:
     load
         float64[C], flow on each channel.
     max_utilisation
-        float64[passes + 1], highest utilisation after each pass.  The trees and loads are those of the best pass.
+        float64[passes + 1], highest utilisation after each pass.  The trees and loads come from the best pass.
     """
 
     next_channel: npt.NDArray[np.uint8]
@@ -57,7 +57,7 @@ class Balanced:
 
 @dataclass(frozen=True, eq=False)
 class AllowedTurns:
-    """Turns (CDG edges) that paths may take.  They must have no cycle.
+    """Turns (CDG edges) that paths may take.  These turns must have no cycle.
 
     Attributes
     ----------
@@ -75,7 +75,8 @@ class AllowedTurns:
 
 
 def network_of(channels: Channels, inverse_capacity: npt.NDArray[np.float64], sources: npt.NDArray[np.float64]) -> Any:
-    """Return the C struct of the channels and the sources.  It points into arrays that the caller must keep alive.
+    """Return the C struct of the channels and the sources.  The struct points into arrays that the caller must keep
+    alive.
 
     ``inverse_capacity`` (float64[C]) is the inverse capacity of each channel, and ``sources`` (float64[S]) the flow
     that each switch sends to every LMC group.
@@ -88,7 +89,7 @@ def network_of(channels: Channels, inverse_capacity: npt.NDArray[np.float64], so
 
 
 def targets_of(targets: Targets) -> Any:
-    """Return the C struct of the destinations.  It points into arrays that the caller must keep alive."""
+    """Return the C struct of the destinations.  The struct points into arrays that the caller must keep alive."""
     aims = ffi.new("ibn_targets *")
     aims.count, aims.lmc_groups = len(targets.root), len(targets.lmc_group_first) - 1
     point(aims, lmc_group_first=targets.lmc_group_first, root=targets.root, layer=targets.layer, share=targets.share)

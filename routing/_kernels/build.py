@@ -18,7 +18,8 @@ from cffi import FFI
 SOURCES = Path(__file__).parent / "csrc"
 INCLUDE = re.compile(r'^#include "(.+)"', re.MULTILINE)
 OLDEST_PYTHON = (3, 10)
-"""Oldest Python version that can load the module: the one that ``requires-python`` of pyproject.toml names."""
+"""Oldest Python version that can load the module.  The field ``requires-python`` of pyproject.toml names this version.
+"""
 
 
 def public_headers() -> list[Path]:

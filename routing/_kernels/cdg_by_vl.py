@@ -72,7 +72,7 @@ def trace_vls_endports(
     """Return the CDG edges that a trace has without traffic between switches.
 
     The result is uint16[edges, V], in the format of :attr:`VlTrace.dep`.  ``found`` is the trace with all traffic, and
-    ``replies`` is whether replies are followed too.  Cost: that of :func:`trace_vls` for the LIDs of switches.
+    ``replies`` is whether replies are followed too.  Cost: the cost of :func:`trace_vls` for the LIDs of switches.
     """
     dep = np.zeros((2, *found.dep.shape), np.uint16)
     tables = Tables(fabric, routing, slots, threads, switch_pairs=False)
@@ -135,8 +135,8 @@ def _repliers(fabric: Fabric, routing: Routing) -> npt.NDArray[np.int32]:
     """Return the LIDs of the senders whose replies must be followed.
 
     If the SL depends on the destination LID alone, senders with equal SLs at ports with equal rows in the SL2VL table
-    cause equal dependencies.  So one such sender represents all of them.  A CA or router is preferred to the switch
-    itself.  If the SL also depends on the source, all LIDs are returned.
+    cause equal dependencies.  So one such sender represents all such senders.  A CA or router is preferred to the
+    switch itself.  If the SL also depends on the source, all LIDs are returned.
     """
     lid = np.flatnonzero(fabric.lids.switch >= 0).astype(np.int32)
     if not routing.service_levels.by_lid:

@@ -1,4 +1,4 @@
-"""Kernel wrapper: check a certificate, which means to check that every packet uses channels in topological order."""
+"""Kernel wrapper: check a certificate, which states that every packet uses channels in topological order."""
 
 from __future__ import annotations
 

@@ -111,7 +111,7 @@ class TreeTables:
     lft
         uint8[S, L], out-ports; 255 where there is no path.
     load
-        float64[C], flow on each channel of the fabric; None if it was not asked for.  Flows over longer paths are
+        float64[C], flow on each channel of the fabric; None if the flow was not requested.  Flows over longer paths are
         missing.
     searched
         Number of entries towards end ports that the closed form left open.

@@ -21,7 +21,7 @@ def sort_channels(
     Returns
     -------
     int32[len(bits), C]
-        Position of each channel; -1 for channels on a cycle or downstream of one.
+        Position of each channel; -1 for channels on a cycle or downstream of a cycle.
 
     Notes
     -----

@@ -135,7 +135,7 @@ def descend(
         Seed of the random numbers by which destinations, and switches at equal distance, are shuffled.
     start
         uint8[D, S], index of the channel that each switch takes in the first pass, if the channel is on a shortest
-        path. 255: the slots decide.  None: 255 everywhere.
+        path.  255: the slots decide.  None: 255 everywhere.
 
     Returns
     -------

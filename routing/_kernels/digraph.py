@@ -19,7 +19,7 @@ def order(first: npt.NDArray[np.int32], to: npt.NDArray[np.int32]) -> tuple[npt.
     Returns
     -------
     position : int32[n]
-        Position of each vertex, -1 for vertices on a cycle or downstream of one.
+        Position of each vertex, -1 for vertices on a cycle or downstream of a cycle.
     placed : int
         Number of vertices with a position; n if and only if the graph is acyclic.
 
@@ -36,7 +36,7 @@ def order(first: npt.NDArray[np.int32], to: npt.NDArray[np.int32]) -> tuple[npt.
 def shortest_cycle(first: npt.NDArray[np.int32], to: npt.NDArray[np.int32], *, enough: int = 0) -> list[int]:
     """Return the vertices of a shortest cycle, or an empty list if there is no cycle.
 
-    The successors of vertex ``v`` are ``to[first[v]:first[v+1]]``.  Among several shortest cycles, the one with the
+    The successors of vertex ``v`` are ``to[first[v]:first[v+1]]``.  Among several shortest cycles, the cycle with the
     lowest start vertex is returned.  ``enough`` is a lower bound of the length: the search ends at the first cycle of
     this length.  Cost: a breadth-first search from every vertex on a cycle or between cycles, no deeper than the
     shortest cycle found so far.

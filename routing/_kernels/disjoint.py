@@ -70,8 +70,8 @@ class TreeRequest:
     balance_sweeps, sweeps
         Maximum number of passes that balance the first trees, and number of passes of the local search over all trees.
     shared
-        Whether one switch order has to allow the paths between two switches in all trees.  If not, the switch order may
-        differ from tree to tree.
+        Whether one switch order has to allow the paths between two switches in all trees.  If False, the switch order
+        may differ from tree to tree.
     concentrate
         Whether the first tree of each destination uses few channels, instead of balancing the load.
     seed

@@ -35,7 +35,7 @@ class Layers:
     needed
         Number of layers that the counted paths need.
     used
-        Number of layers over which the paths are spread, which is the larger one of ``have`` and ``needed``.
+        Number of layers over which the paths are spread, which is the maximum of ``have`` and ``needed``.
     left, left_uncounted
         Number of counted paths that fit into no layer; if there are any, ``layer`` is not valid.  Number of other paths
         that fit into no layer; they are in layer 0.
@@ -84,12 +84,13 @@ def layering(
     ----------
     channels, inverse_capacity, sources, root, share
         The channels; float64[C], inverse capacity of each channel; float64[S], flow that each switch sends to every LMC
-        group; int32[D], switch that delivers each destination; float64[D], part of the flow that goes to it.
+        group; int32[D], switch that delivers each destination; float64[D], part of the flow that goes to each
+        destination.
     next_channel, load
         uint8[D, S], float64[C]: the trees, and the flow on each channel; the arrays are not changed.
     counted
         bool[S]: marks switches; a path that begins or ends at a marked switch is a counted path.  Counted paths are
-        assigned before all others.
+        assigned before all other paths.
     avoid
         uint32[N], for each of the N possible CDG edges: the layers, as bits, that must not use the edge in a
         preliminary assignment.  The paths that remain are then assigned without this restriction.  The edges are in the
@@ -102,7 +103,7 @@ def layering(
         Whether all paths between two switches, in both directions, get one layer.
     rechoose
         Whether a path that fits into no layer may get another first hop, with equal length.  Only a path that is not a
-        section of another path can.
+        section of another path can get another first hop.
     unload_rounds
         Number of times that next hops move off the channels with the highest utilisation.  A next hop moves only if the
         paths of all switches upstream still fit into a layer.
@@ -118,9 +119,9 @@ def layering(
 
     Notes
     -----
-    The incremental topological order is that of D. J. Pearce, P. H. J. Kelly, "A dynamic topological sort algorithm
-    for directed acyclic graphs", ACM J. Exp. Algorithmics 11, 2007.  Memory: 2 D S bytes, 8 bytes per
-    CDG edge, 4 per channel and layer.
+    The incremental topological order follows D. J. Pearce, P. H. J. Kelly, "A dynamic topological sort algorithm for
+    directed acyclic graphs", ACM J. Exp. Algorithmics 11, 2007.  Memory: 2 D S bytes, 8 bytes per CDG edge, 4 per
+    channel and layer.
     """
     request, kept = _path_set(channels, inverse_capacity, sources, root, share, counted, avoid, order, region)
     request.most, request.have, request.mutual, request.rechoose = (

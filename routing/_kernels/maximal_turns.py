@@ -48,8 +48,8 @@ def maximal_turns(
 
     Notes
     -----
-    The incremental topological order is that of D. J. Pearce, P. H. J. Kelly, "A dynamic topological sort algorithm
-    for directed acyclic graphs", ACM J. Exp. Algorithmics 11, 2007.
+    The incremental topological order follows D. J. Pearce, P. H. J. Kelly, "A dynamic topological sort algorithm for
+    directed acyclic graphs", ACM J. Exp. Algorithmics 11, 2007.
     """
     allowed = np.zeros(len(channels.edges), np.uint8)
     check(

@@ -15,8 +15,8 @@ def fill_missing_entries(
     """Fill missing LFT entries while changing as few other entries as possible.
 
     A missing entry gets the path on which the fewest other entries change.  Among paths with equally many changes, the
-    path with the fewest hops is taken.  Further ties are decided by the channel numbers, of which the lexicographically
-    lowest are taken.  In each step, the missing entry with the best path by these rules is filled.
+    path with the fewest hops is taken.  Of several such paths, the path with the lexicographically lowest channel
+    numbers is taken.  In each step, the missing entry with the best path by these rules is filled.
 
     Parameters
     ----------

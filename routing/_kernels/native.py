@@ -43,7 +43,7 @@ def check(code: int) -> None:
 def pointer(array: npt.NDArray[Any] | None) -> Any:
     """Return a pointer to the data of a C-contiguous array, with the C type of the array's dtype.  None becomes NULL.
 
-    cffi compares this C type with that of the kernel's argument or of the struct's field.  The caller must keep the
+    cffi compares this C type with the type of the kernel's argument or of the struct's field.  The caller must keep the
     array alive while the kernel runs.
 
     Raises
@@ -60,7 +60,7 @@ def pointer(array: npt.NDArray[Any] | None) -> Any:
 
 
 def point(struct: Any, **arrays: npt.NDArray[Any] | None) -> None:
-    """Set fields of a C struct to point to C-contiguous arrays.  The dtype of an array must be exactly that of its
+    """Set fields of a C struct to point to C-contiguous arrays.  The dtype of an array must be exactly the dtype of its
     field.  None becomes NULL.
 
     The caller keeps the arrays alive while the kernel runs.

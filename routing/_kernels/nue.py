@@ -29,7 +29,7 @@ class NueTrees:
         float64[C], flow on each channel.
     max_utilisation
         float64[passes + 1], highest utilisation after each pass.  It is 0 for passes that were left out because the
-        passes before had gained nothing.  The trees and loads are those of the best pass.
+        passes before had gained nothing.  The trees and loads come from the best pass.
     """
 
     next_channel: npt.NDArray[np.uint8]
@@ -86,7 +86,7 @@ def nue_trees(
     """
     switches, count = len(sources), len(targets.root)
     network, aims = network_of(channels, inverse_capacity, sources), targets_of(targets)
-    # The kernel overwrites the layers.  So they are not passed with the targets, but as a copy in the results.
+    # The kernel overwrites the layers.  So the layers are not passed with the targets, but as a copy in the results.
     aims.layer = ffi.NULL
     options = ffi.new("ibn_nue_options *")
     options.layers, options.passes, options.threads, options.seed = len(parent), passes, threads, seed

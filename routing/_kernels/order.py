@@ -13,11 +13,11 @@ def build_order(channels: Channels, key: npt.NDArray[np.float64], *, pull: float
     """Compute a switch order in which each switch, except the first of each connected part, has a neighbour before it.
     Returns int32[S], the position of each switch.
 
-    The next switch is a neighbour of the placed switches: the one with the smallest value of ``key - pull * n``. Here
-    ``key`` is float64[S], and ``n`` is the number of channels from placed switches to the switch.  With a pull of 0 the
-    keys alone decide. With keys in [0, 1) and a pull of 1 this is maximum cardinality search, where keys break ties (R.
-    E. Tarjan, M. Yannakakis, SIAM J. Comput. 13, 1984).  Each connected part begins with its switch of the smallest
-    key.  Cost: O(C log C).
+    The next switch is a neighbour of the placed switches: the switch with the smallest value of ``key - pull * n``.
+    Here ``key`` is float64[S], and ``n`` is the number of channels from placed switches to the switch.  With a pull of
+    0 the keys alone decide.  With keys in [0, 1) and a pull of 1 this is maximum cardinality search, where keys break
+    ties (R. E. Tarjan, M. Yannakakis, SIAM J. Comput. 13, 1984).  Each connected part begins with its switch of the
+    smallest key.  Cost: O(C log C).
     """
     position = np.empty(len(key), np.int32)
     check(
@@ -31,9 +31,9 @@ def build_order(channels: Channels, key: npt.NDArray[np.float64], *, pull: float
 def mean_distance(channels: Channels, weight: npt.NDArray[np.int64], *, threads: int) -> npt.NDArray[np.float64]:
     """Compute the weighted mean number of hops from each switch to several sets of switches.
 
-    Each row of ``weight`` (int64[layers, S]) is one set, and has the weight of each switch in the set.  The result is
-    float64[layers, S].  A switch in another connected part counts as S hops away.  Cost: O(C) for each set and
-    each switch with a weight.
+    Each row of ``weight`` (int64[layers, S]) stands for one set, and has the weight of each switch in the set.  The
+    result is float64[layers, S].  A switch in another connected part counts as S hops away.  Cost: O(C) for each set
+    and each switch with a weight.
     """
     layers, switches = weight.shape
     mean = np.empty((layers, switches))

@@ -1,4 +1,6 @@
-"""Kernel wrapper: compute port groups for adaptive routing, and trace the dependencies of packets that follow them."""
+"""Kernel wrapper: compute port groups for adaptive routing, and trace the dependencies of packets that follow port
+groups.
+"""
 
 from __future__ import annotations
 
@@ -99,11 +101,11 @@ def grow_port_groups(
     order
         int32[V, C], position of each channel in a topological order of the tables' dependencies on each VL.
     grown
-        Number of LIDs whose port groups may have more ports than the port of the forwarding table.  They are the first
-        elements of ``lids``.
+        Number of LIDs whose port groups may have more ports than the port of the forwarding table.  These LIDs are the
+        first elements of ``lids``.
     commit
         Whether a packet chooses one port of its group and waits for this port alone.  If not, the packet takes the
-        first port of its group that has room, and the port of the forwarding table is always one of them.
+        first port of its group that has room, and the group always contains the port of the forwarding table.
 
     Returns
     -------
@@ -133,8 +135,8 @@ def trace_port_groups(
 ) -> GroupTrace:
     """Follow all packets by given port groups, and collect their dependencies.
 
-    The arguments are those of :func:`grow_port_groups`, and ``member`` is its result, or the port groups of a file in
-    this format.
+    The arguments have the same meaning as in :func:`grow_port_groups`.  ``member`` is the result of this function, or
+    the port groups of a file in this format.
 
     Cost: O(T C).
     """

@@ -18,8 +18,8 @@ KEEP_VALID_ENTRIES, SKIP, PRUNE_THEN_REPAIR = 0, 1, 2
 missing entries are filled.
 """
 NOTHING_MISSING, REPAIRED, FAILED, COPIED = 0, 1, 2, 3
-"""Outcome of a column: no entry was missing; the column was repaired; the repair failed; or it was copied from another
-LID.
+"""Outcome of a column: no entry was missing; the column was repaired; the repair failed; or the column was copied from
+another LID.
 """
 
 
@@ -63,7 +63,7 @@ class ServiceLevelRules:
     Attributes
     ----------
     sl
-        SLs by LID, or by source switch and LID.
+        SLs by destination LID, or by source switch and destination LID.
     vl_bit
         uint16[16], 1 << VL of each SL, 0 where packets are dropped.
     replies
@@ -143,10 +143,10 @@ def repair(
     ``lft`` is uint8[S, L].  An entry is missing where it is 255 although the switch can reach the LID.
 
     For each missing entry, paths are tried in this order: (1) the path over the channel in ``preferred`` (uint8[S, L],
-    the previous tables); (2) of the paths at most two hops longer than the shortest, the one with the lowest peak load
+    the previous tables); (2) of the paths at most two hops longer than the shortest, the path with the lowest peak load
     (``load``, int64[C]); (3) the shortest path.  If a column has several missing entries, the entries with the shortest
     paths are filled first.  A path is rejected if it would close a CDG cycle.  All switches that are routed through the
-    switch (its subtree) follow it.
+    switch (its subtree) follow the new path.
 
     If every path is rejected, further steps follow.  Another switch of the subtree, or a neighbour, takes another path.
     SLs change, for a whole VL or for parts of the subtree.  Switches that block the move are detached, and get other
@@ -182,7 +182,7 @@ def repair(
     Notes
     -----
     Cost: for every missing entry its subtree times the radix, the hops of the paths that are tried, and cycle searches;
-    one pass over the LFT, and one over the CDG edges.
+    one pass over the LFT, and one pass over the CDG edges.
     """
     kept = [
         np.ascontiguousarray(a)

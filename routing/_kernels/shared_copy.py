@@ -3,7 +3,7 @@
 The operating system copies a page of memory when it is written, and reports which pages it has copied.
 
 A re-route of a large fabric changes a few of more than 100 million entries.  A copy of all entries would take longer
-than the search for the new ones.
+than the search for the new entries.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ LARGE = 1 << 25
 
 
 class Snapshot:
-    """Copy of an array in a memory file.  Further copies share its memory, except for the pages that they write.
+    """Copy of an array in a memory file.  Further copies share this memory, except for the pages to which they write.
 
     Attributes
     ----------
@@ -165,8 +165,8 @@ def _origin(
     """Return the array with which the LFT ``lft`` shares memory, and the pages in which ``lft`` may differ from this
     array.
 
-    The pages are None if the array is ``lft`` itself.  That is so if the pages that were written are not known, or if
-    ``lft`` is the original of the LFT ``other``.
+    The pages are None if the array is ``lft`` itself.  The array is ``lft`` itself if the pages that were written are
+    not known, or if ``lft`` is the original of the LFT ``other``.
     """
     shares = isinstance(lft, SharedCopy) and lft.snapshot is not None
     if not shares or (isinstance(other, SharedCopy) and other.snapshot is not None and other.snapshot.original is lft):

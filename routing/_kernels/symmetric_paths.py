@@ -61,7 +61,7 @@ def symmetric_paths(
     bundles
         The fabric, in which each bundle of parallel channels counts as one channel.
     sources
-        float64[S]; the flow between two switches is the product of their values.
+        float64[S]; the flow between two switches is the product of the values of both switches.
     passes, seed
         Number of passes after the first pass; seed of the random numbers by which pairs of switches are shuffled.
 
@@ -115,7 +115,8 @@ def spread_over_parallel_links(
     ----------
     channels, inverse_capacity, sources, root, share
         The channels; float64[C], inverse capacity of each channel; float64[S], flow that each switch sends to every LMC
-        group; int32[D], switch that delivers each destination; float64[D], part of the flow that goes to it.
+        group; int32[D], switch that delivers each destination; float64[D], part of the flow that goes to each
+        destination.
     bundles, hop
         The fabric with its bundles of parallel channels, and the trees towards switches (uint8[S, S]) as
         :func:`symmetric_paths` returns them.

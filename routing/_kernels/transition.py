@@ -138,9 +138,9 @@ def admit_mixed(
     """Decide which LFT columns can change without a cycle in the CDG of any VL.  Columns are decided one after the
     other.
 
-    The CDG has the existing dependencies and those of the columns that were admitted earlier.  The dependencies of a
-    column are those of its old and new entries in any mixture.  A column that would close a cycle is rejected, and does
-    not change the CDG.
+    The CDG has the existing dependencies and the dependencies of the columns that were admitted earlier.  The
+    dependencies of a column come from its old and new entries in any mixture.  A column that would close a cycle is
+    rejected, and does not change the CDG.
 
     Parameters
     ----------

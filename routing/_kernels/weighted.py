@@ -20,8 +20,8 @@ def weighted(
 ) -> Balanced:
     """Compute trees of least weight, one destination after the other.
 
-    The weight of a channel is a product.  The first factor is the inverse capacity of the channel, the second is the
-    sum of ``first_weight`` and the channel's flow to the destinations routed so far.  So paths make detours around
+    The weight of a channel is a product.  The first factor is the inverse capacity of the channel, the second factor is
+    the sum of ``first_weight`` and the channel's flow to the destinations routed so far.  So paths make detours around
     loaded channels.
 
     Parameters

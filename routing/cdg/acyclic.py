@@ -71,8 +71,8 @@ class Cdg:
         return dependencies_against_order(channels, used, is_increasing(channels, position)[np.newaxis]) == 0
 
     def switch_order(self) -> npt.NDArray[np.int32] | None:
-        """Return int32[S], an Up*/Down* order of the switches in which no edge leads down and then up; None if none
-        exists.
+        """Return int32[S], an Up*/Down* order of the switches in which no edge leads down and then up; None if there is
+        no such order.
         """
         return up_down(self.fabric.channels, self.masks)
 
@@ -106,7 +106,7 @@ class AcyclicCdg(Cdg):
         """Return the CDG with a topological order of the channels that is derived from an Up*/Down* order of the
         switches (int32[S]).
 
-        The topological order is the same on every VL.  If ``edges`` is given, its edges replace those of this CDG.
+        The topological order is the same on every VL.  If ``edges`` is given, its edges replace the edges of this CDG.
         """
         order = np.tile(is_increasing(self.fabric.channels, position), (len(self.order), 1))
         return replace(self, masks=(edges or self).masks, order=order, position=position)

@@ -36,9 +36,9 @@ class Findings:
     hops
         uint8[S, L], hops between switches, 255 where the packet is not delivered.
     undelivered
-        Number of pairs (switch, LID) of one connected component that are not delivered.
+        Number of undelivered pairs (switch, LID) within one connected component.
     split
-        Number of pairs (switch, LID) in different connected components.
+        Number of undelivered pairs (switch, LID) across two connected components.
     looping
         Number of pairs (switch, LID) whose route ends in a forwarding loop.
     dropped
@@ -51,7 +51,7 @@ class Findings:
         CDG of the traffic that the certificate covers, with its order.  None if there is no certificate, or if VLs
         change from hop to hop.
     loop
-        A shortest cycle of requests from or to CAs and routers; None if there is none.
+        A shortest cycle of requests from or to CAs and routers; None if there is no cycle.
     reply_loop
         A shortest cycle of these requests and their replies; None if there is none, or if it was not searched for.
     switch_loop
@@ -78,7 +78,7 @@ class Graphs(Protocol):
     """
 
     def order(self, *, replies: bool, switch_pairs: bool) -> npt.NDArray[np.int32] | None:
-        """Return int32[V, C], a topological order of the CDG; None if it has a cycle.
+        """Return int32[V, C], a topological order of the CDG; None if the CDG has a cycle.
 
         The arguments state whether the CDG includes replies, and switch-to-switch traffic.
         """
@@ -112,7 +112,7 @@ def _analyse_fixed_vls(
     certificate: Certificate | None
     cdg: AcyclicCdg | None
     if union is not None:
-        # The topological order of all VLs together is valid for all traffic, replies included. No certificate is
+        # The topological order of all VLs together is valid for all traffic, replies included.  No certificate is
         # stronger.
         found, cdg, vls = union.found, union.cdg, len(union.cdg.order)
         certificate = Certificate(union.cdg.order, "reversible", "all")
@@ -159,8 +159,8 @@ def _analyse_changing_vls(fabric: Fabric, routing: Routing, threads: int, explai
 def judge(graphs: Graphs, explain: bool) -> tuple[Certificate | None, Cycle | None, Cycle | None, Cycle | None]:
     """Return the strongest certificate that the tables allow, and the three cycles of :class:`Findings`.
 
-    A certificate for requests and replies is tried before one for requests only.  Within each of these strengths, a
-    certificate for all traffic is tried before one without switch-to-switch traffic.
+    A certificate for requests and replies is tried before a certificate for requests only.  Within each of these
+    strengths, a certificate for all traffic is tried before a certificate without switch-to-switch traffic.
 
     Without ``explain``, the cycles that do not prevent a certificate are None.
     """

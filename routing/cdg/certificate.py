@@ -1,8 +1,8 @@
-"""Certificate that tables are free of credit loops, and its checker.
+"""Certificate which states that tables are free of credit loops, and the checker of certificates.
 
-The checker shares no code with the construction of certificates: it builds no dependency graph and searches nothing. It
-checks that the channels of all next hops are in strictly increasing order.  If they are not, it follows the route of
-every packet and checks that the packet uses channels in this order.
+The checker shares no code with the construction of certificates: it builds no dependency graph and searches nothing.
+The checker tests whether the channels of all next hops are in strictly increasing order.  If they are not, the checker
+follows the route of every packet and checks that the packet uses channels in this order.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ Strength = Literal["reversible", "forward"]
 Scope = Literal["all", "endports"]
 """Traffic that a certificate covers: all traffic, or only traffic from or to a CA or router."""
 CHUNK = 256
-"""Number of ports whose packets are checked in one kernel call; it bounds the memory for their SLs."""
+"""Number of ports whose packets are checked in one kernel call.  This number bounds the memory for the SLs of the
+packets.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,12 +37,12 @@ class Certificate:
     ----------
     order
         int32[V, C]: position of each channel in a topological order of the dependencies, for V = highest VL in use + 1.
-        If VLs change from hop to hop, it is one order over all pairs of channel and VL.
+        If VLs change from hop to hop, the array is one order over all pairs of channel and VL.
     strength
-        "forward": requests follow the order.  "reversible": replies, which use the request's SL, follow it too.
+        "forward": requests follow the order.  "reversible": replies, which use the request's SL, follow the order too.
     scope
-        "endports": traffic from or to CAs and routers follows the order.  "all": switch-to-switch traffic follows it
-        too.
+        "endports": traffic from or to CAs and routers follows the order.  "all": switch-to-switch traffic follows the
+        order too.
     """
 
     order: npt.NDArray[np.int32]
@@ -59,7 +61,7 @@ class _Entry:
     def endports(self, fabric: Fabric) -> _Entry | None:
         """Return this port without the LIDs of the switch itself; None if the port has no other LIDs.
 
-        This is the port as a sender to LIDs of switches, if traffic from switch to switch does not count.
+        The result is the port as a sender to LIDs of switches, if traffic from switch to switch does not count.
         """
         if self.port == 0:
             return None
@@ -127,8 +129,8 @@ def _all_next_hops_increase(
     """Return whether every packet keeps a VL of the certificate, and all next hops follow the order of every VL.
 
     ``order`` (int32[V, C]) is the certificate, and ``sls`` are the SLs that packets may use.  If the result is True, no
-    packet violates the certificate.  If it is False, single packets have to be checked, because some next hops may
-    carry no packets on some VLs.
+    packet violates the certificate.  If the result is False, single packets have to be checked, because some next hops
+    may carry no packets on some VLs.
     """
     if not routing.sl_to_vl.uniform or not len(order):
         return False
@@ -142,8 +144,9 @@ def _all_next_hops_increase(
 def _entries(fabric: Fabric, routing: Routing) -> Iterator[_Entry]:
     """Yield the ports at which packets enter, with the LIDs of their devices.
 
-    Ports of a switch with equal SL2VL rows put packets on the same VLs.  So one port represents all of them, and has
-    all their LIDs.  A port of a CA or router is preferred, so that port 0 (the switch itself) represents only itself.
+    Ports of a switch with equal SL2VL rows put packets on the same VLs.  So one port represents all these ports, and
+    has all their LIDs.  A port of a CA or router is preferred, so that port 0 (the switch itself) represents only
+    itself.
     """
     positions = {(s, 0) for s in range(fabric.switches)}
     positions |= set(zip(fabric.endport_switch.tolist(), fabric.endport_switch_port.tolist(), strict=True))

@@ -1,4 +1,6 @@
-"""Channel dependency graph over pairs (channel, VL): its cycles, and its conversion for graph libraries."""
+"""Channel dependency graph over pairs (channel, VL): cycles of the graph, and conversion of the graph for graph
+libraries.
+"""
 
 from __future__ import annotations
 
@@ -122,7 +124,7 @@ class DependencyGraph:
         return position.reshape(self.vls, self.channels) if placed == len(position) else None
 
     def shortest_cycle(self, fabric: Fabric | None = None) -> Cycle:
-        """Return a shortest cycle, or an empty list.
+        """Return a shortest cycle, or an empty list if there is no cycle.
 
         The fabric's girth serves as a lower bound of the length.  If no packet returns over the cable on which it came,
         every cycle of channels follows a cycle of cables.  So no cycle is shorter than the girth.  If the fabric is

@@ -23,7 +23,7 @@ class InjectionPoints:
     switch
         int32[N], row of the switch.
     port
-        uint8[N], in-port of the packets. 0: the switch itself sends; if there is only one point for each switch, the
+        uint8[N], in-port of the packets.  0: the switch itself sends; if there is only one point for each switch, the
         point stands for all ports.
     endport
         bool[N], whether a CA or router sends there.
@@ -115,11 +115,11 @@ def injected_traffic(
     sls
         SLs by several tables; a packet may have the SL of any of them.
     bit
-        uint16[16], the bit that stands for each SL: of the SL itself (``1 << sl``) or of its VL.
+        uint16[16], the bit that stands for each SL: the bit of the SL itself (``1 << sl``) or the bit of its VL.
     columns
         int64[K], the K LIDs to which packets are sent.
     switch_pairs
-        Whether switch-to-switch traffic is included.  If not, all LIDs of ``columns`` must be those of switches.
+        Whether switch-to-switch traffic is included.  If False, all LIDs of ``columns`` must belong to switches.
 
     Returns
     -------

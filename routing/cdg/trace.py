@@ -89,7 +89,7 @@ def trace_cdg(
 def trace_acyclic_cdg(
     fabric: Fabric, routing: Routing, certificate: Certificate, vl_bit: npt.NDArray[np.uint16], *, threads: int
 ) -> AcyclicCdg | None:
-    """Return the CDG of the traffic that a certificate covers, with a topological order; None if it has a cycle.
+    """Return the CDG of the traffic that a certificate covers, with a topological order; None if the CDG has a cycle.
 
     The order has as many VLs as the certificate.  ``vl_bit`` (uint16[16]) is 1 << VL of each
     SL, 0 for SLs to leave out.
@@ -111,7 +111,7 @@ def vl_masks(dep: npt.NDArray[np.uint32], *, replies: bool) -> npt.NDArray[np.ui
 
 
 def uniform_sl2vl(routing: Routing) -> npt.NDArray[np.uint8] | None:
-    """Return uint8[16], the VL of each SL, if it is equal at all ports of all switches; else None."""
+    """Return uint8[16], the VL of each SL, if the VL is equal at all ports of all switches; else None."""
     table = routing.sl2vl
     if routing.sl_to_vl.uniform:
         return table

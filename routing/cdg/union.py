@@ -2,7 +2,8 @@
 
 The union contains every dependency that packets can cause on any VL, as requests or replies, with any SL and any SL2VL
 tables in which packets keep their VL.  So if the union is acyclic, its topological order is valid on every VL.  The
-union takes one pass over the LFTs by rows, without SLs.  That is several times faster than a trace of each VL apart.
+union takes one pass over the LFTs by rows, without SLs.  This pass is several times faster than a separate trace of
+each VL.
 """
 
 from __future__ import annotations
@@ -66,12 +67,12 @@ def acyclic_union(
     Returns
     -------
     Union or None
-        None if the union has a cycle, if the tables are small, or if they use at most one VL.
+        None if the union has a cycle, if the tables are small, or if the tables use at most one VL.
 
     Notes
     -----
-    Cost: O(S L) time, 6 to 10 ns for each LFT entry and core; a sixteenth of it if the LIDs of every
-    sixteenth switch, which are tried first, have a cycle.
+    Cost: O(S L) time, 6 to 10 ns for each LFT entry and core; a sixteenth of this time if the union for the LIDs at
+    every sixteenth switch, which is tried first, has a cycle.
     """
     if routing.lft.size < LARGE:
         return None

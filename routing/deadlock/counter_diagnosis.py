@@ -1,7 +1,7 @@
 """Find the credit loops that may have caused the errors in switch port counters.
 
 In a deadlock, ports drop packets that waited too long at the head of a queue, or have packets to send and do not send.
-Congestion has the same symptoms, but only a deadlock has them on every channel of a credit loop.
+Congestion has the same symptoms, but only a deadlock has these symptoms on every channel of a credit loop.
 """
 
 from __future__ import annotations
@@ -77,8 +77,8 @@ def suspect_loops(
     """Find credit loops through suspected channels (channels whose counters are as in a deadlock).
 
     The loops that consist of suspected channels only come first.  Each further loop leads through a suspected channel
-    that no earlier loop has: the loop with the fewest unsuspected channels; among several, the shortest.  At most eight
-    loops are returned.
+    that no earlier loop has.  Of all loops through this channel, the loop with the fewest unsuspected channels is
+    found; of several such loops, a shortest loop.  At most eight loops are returned.
 
     Parameters
     ----------

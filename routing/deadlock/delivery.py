@@ -50,7 +50,8 @@ class Unreachable:
     first
         The first few pairs that ``pairs`` counts, with names.
     looping
-        Number of pairs whose route ends in a forwarding loop, whether switch and LID are in one component or not.
+        Number of pairs whose route ends in a forwarding loop.  Switch and LID may be in one component or in different
+        components.
     dropped
         Number of pairs with a complete route on which the SL2VL tables drop the SL in use (VL 15).
     expected

@@ -1,7 +1,7 @@
 """Double Scheme: install new tables without stopping all traffic, adapted to InfiniBand.
 
-The destination LIDs are split into two sets.  While no packets are sent to one set and its new routes are written, the
-other set carries all traffic, on VLs of its own.
+The destination LIDs are split into two sets.  While no packets are sent to one set and the new routes of this set are
+written, the other set carries all traffic, on separate VLs.
 
 Source: Pinkston, Pang and Duato (2003), the enhanced basic scheme in five steps.  There, each switch has a routing
 function for each of two sets of VLs.  An InfiniBand switch has one forwarding table for all VLs.  So here the two sets
@@ -66,7 +66,7 @@ class Step:
     wait
         Condition that must be met before the next step; "" if there is none.
     order
-        int32[V, C], a topological order of the dependencies of all flows; None if these have a cycle.
+        int32[V, C], a topological order of the dependencies of all flows; None if these dependencies have a cycle.
     cycle
         A shortest cycle of the dependencies, as pairs (channel, VL); empty if there is no cycle.
     lost
@@ -92,7 +92,7 @@ class Step:
 
 @dataclass(frozen=True, eq=False)
 class DoubleScheme:
-    """Five steps from the old tables to the new ones, which drain one half of the LIDs at a time.
+    """Five steps from the old tables to the new tables, which drain one half of the LIDs at a time.
 
     Attributes
     ----------
@@ -156,12 +156,12 @@ def double_scheme(
     Returns
     -------
     DoubleScheme or None
-        The steps, safe or not.  None if there are not two LIDs to split.  Also None if the SL2VL tables differ and
-        there are not enough free SLs and VLs to separate the two sets.
+        The five steps, which may be unsafe.  None if there are not two LIDs to split.  Also None if the SL2VL tables
+        differ and there are not enough free SLs and VLs to separate the two sets.
 
     Notes
     -----
-    Cost: one dependency graph for each flow, eight in all.
+    Cost: one dependency graph for each flow of each step, at most seven in all.
     """
     gone = Mixture.of(fabric, old, new, lost).misdirected
     first, second = split_lids(fabric, old, new, gone)
@@ -185,9 +185,8 @@ def split_lids(fabric: Fabric, old: Routing, new: Routing, gone: npt.NDArray[np.
     """Split the LIDs into two sets, bool[L] each.
 
     If an end port has several LIDs, half of them are in each set.  Of the other LIDs whose columns change, every second
-    one is in the first set.  LIDs that are gone but still have entries (``gone``: int64[K]) are in the first set, too.
-    All remaining LIDs are in the second set.
-    Cost: O(S L).
+    LID is in the first set.  LIDs that are gone but still have entries (``gone``: int64[K]) are in the first set, too.
+    All remaining LIDs are in the second set.  Cost: O(S L).
     """
     lids = fabric.lids
     delivered = lids.switch >= 0
@@ -281,7 +280,7 @@ class _Scheme:
 
     def _apart(self, old: Routing, new: Routing, shift: dict[int, int]) -> Routing:
         """Return the old tables with substitute SLs, which keep packets of the old tables apart from packets of the new
-        ones.
+        tables.
 
         ``shift`` holds the substitute of each SL.  Packets with a substitute SL use VLs that no other packets use.
         """

@@ -2,7 +2,7 @@
 
 Loop Breaker (Shpiner, Zahavi, Zdornov, Anker, Kadosh, "Unlocking Credit Loop Deadlocks", HotNets 2016) lets the
 switches of a loop elect one switch that moves its flows to another port.  Here the tables and the CDG select the switch
-and the LIDs instead: those with the fewest entries to write.
+and the LIDs instead, such that the fewest entries have to be written.
 """
 
 from __future__ import annotations
@@ -116,11 +116,11 @@ class LoopBreak:
 def break_loop(fabric: Fabric, routing: Routing, loop: CreditLoop, *, threads: int = 2) -> LoopBreak | None:
     """Find the fewest LFT entries whose change removes a credit loop.
 
-    A dependency of the loop goes from one channel to the next.  It is removed if one of the two switches at which
-    these channels begin sends all LIDs of the dependency by another port, such that every LID is still delivered.
-    Changes with few entries come first, then those with short paths.  The first change after which the tables have no
-    credit loop is returned.  If there is none, the change is returned that leaves the fewest dependencies on credit
-    loops.
+    A dependency of the loop goes from one channel to the next.  It is removed if one of the two switches at which these
+    channels begin sends all LIDs of the dependency by another port, such that every LID is still delivered.  Changes
+    with few entries are tried first, and of equally many entries the changes with short paths.  The first change after
+    which the tables have no credit loop is returned.  If there is no such change, the change is returned that leaves
+    the fewest dependencies on credit loops.
 
     Parameters
     ----------
@@ -137,7 +137,7 @@ def break_loop(fabric: Fabric, routing: Routing, loop: CreditLoop, *, threads: i
 
     Notes
     -----
-    Cost: one pass over the tables for each of at most 64 changes, and a proof of the last one.
+    Cost: one pass over the tables, one more pass for each of at most 64 changes, and a proof of the changed tables.
     """
     before = _on_loops(fabric, routing, threads)
     changes = sorted(

@@ -1,7 +1,7 @@
 """Data about lost LIDs, which no port has any more.
 
-Switches may still have entries for such LIDs, and senders may still send to them.  So the traffic to them counts in a
-transition.
+Switches may still have entries for such LIDs, and senders may still send to them.  So the traffic to lost LIDs counts
+in a transition.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
 A node that answers requests accepts no further requests while its replies cannot leave.  So if replies wait behind
 requests in the same buffers, messages deadlock although the routes are free of credit loops.  Therefore every type of a
-chain (request before reply, and so on) gets separate escape channels.  Their number is the number of channels with
-which the routes are free of credit loops.  Messages are routed fully adaptively on the other channels of a link, which
-have two possible uses:
+chain (request before reply, and so on) gets separate escape channels.  The number of escape channels of a type is the
+number of channels with which the routes are free of credit loops.  Messages are routed fully adaptively on the other
+channels of a link, and there are two possible uses of these channels:
 
 - ``strict``: each type has its share of these channels.  The types use separate virtual networks.
 - ``wide``: all types share these channels.  A message that is blocked there still has the escape channels of its type.
@@ -38,7 +38,7 @@ class ChannelBudget:
     Attributes
     ----------
     avoidance
-        ``strict``: the types do not share channels; ``wide``: they share all but their escape channels.
+        ``strict``: the types do not share channels; ``wide``: the types share all but their escape channels.
     channels
         Virtual channels of the link (C).
     escape
@@ -92,7 +92,7 @@ def channel_budget(channels: int, escape: Sequence[int], avoidance: Avoidance) -
         Number of escape channels of each type, in the order of the chain: as many as the routes of the type need to be
         free of credit loops.
     avoidance
-        ``strict`` (the types share no channels) or ``wide`` (they share all but escape channels).
+        ``strict`` (the types share no channels) or ``wide`` (the types share all but escape channels).
 
     Raises
     ------
@@ -116,7 +116,7 @@ def channels_needed(escape: Sequence[int], avoidance: Avoidance, usable: int = 1
     hop.
 
     ``escape`` is the number of escape channels of each type.  With the avoidance ``strict``, the types share no
-    channels.  With ``wide``, they share all but escape channels.
+    channels.  With ``wide``, the types share all but escape channels.
 
     Raises
     ------

@@ -1,7 +1,7 @@
 """Build the dependency graph of mixed tables, while a fabric changes from one set of tables to another.
 
-During the change a packet has no fixed route: each switch forwards it by the entry that is installed at that moment. So
-on its path to a LID a packet may meet old and new entries in any order.  A channel over which the packet can reach a
+During the change a packet has no fixed route: each switch forwards it by the entry that is installed at that moment.
+So on its path to a LID a packet may meet old and new entries in any order.  A channel over which the packet can reach a
 switch may depend on the channels of both entries of that switch.  So mixed tables can have dependencies that neither
 the old nor the new tables have (the "ghost dependencies" of Pinkston, Pang and Duato, 2003).
 """
@@ -49,9 +49,9 @@ class Mixture:
     before, after
         uint8[S, L], old and new forwarding tables.
     sl
-        SLs of one or two tables.  With two, a packet may have the SL of either table.
+        SLs of one or two tables.  With two tables, a packet may have the SL of either table.
     sl2vl
-        One or two SL2VL tables.  With two, every switch may use either table.
+        One or two SL2VL tables.  With two tables, every switch may use either table.
     lost
         Former owners of the LIDs that no port has any more.  Senders still send to these LIDs, with SLs of the first
         table.
@@ -111,7 +111,7 @@ class Mixture:
 
     @cached_property
     def of_switch(self) -> npt.NDArray[np.bool_]:
-        """Return bool[L], whether a switch has the LID, or had it last if no port has the LID any more."""
+        """Return bool[L], whether a switch has the LID, or was the last owner if no port has the LID any more."""
         lids = self.fabric.lids
         return np.asarray((lids.port == 0) | (self.lost.of_switch & (lids.switch < 0)))
 
@@ -126,7 +126,7 @@ class Mixture:
         return np.asarray(apart & (self.after[switch, lid] == NO_PORT) & (self.before[switch, lid] != NO_PORT))
 
     def name_of(self, lid: int) -> str:
-        """Return the name of the port that has a LID, or had it last; "" if unknown."""
+        """Return the name of the port that has a LID, or was its last owner; "" if unknown."""
         return lid_name(self.fabric, lid) if self.fabric.lids.switch[lid] >= 0 else self.lost.name.get(lid, "")
 
     def injected_traffic(
@@ -171,12 +171,12 @@ class Mixture:
     def plain(self) -> Routing:
         """Return the old forwarding tables as one routing.
 
-        The routing has the first of the SL tables and of the SL2VL tables, which are those of the old tables.
+        The routing has the first SL table and the first SL2VL table, which belong to the old tables.
         """
         return Routing(self.before, self.sl[0].table, self.sl2vl[0], 1, 1, Provenance("before"))
 
     def without(self, lids: npt.NDArray[np.int64]) -> Mixture:
-        """Return mixed tables in which the columns of some LIDs do not change: they keep their old entries."""
+        """Return mixed tables in which the columns of some LIDs do not change: the columns keep their old entries."""
         after = self.after.copy()
         after[:, lids] = self.before[:, lids]
         return self.between(self.before, after)
@@ -268,7 +268,8 @@ class MixedGraphs:
         self._graphs: dict[tuple[bool, bool], DependencyGraph] = {}
 
     def order(self, *, replies: bool, switch_pairs: bool) -> npt.NDArray[np.int32] | None:
-        """Return int32[V, C], a topological order of the dependencies of mixed tables; None if these have a cycle.
+        """Return int32[V, C], a topological order of the dependencies of mixed tables; None if these dependencies have
+        a cycle.
 
         The arguments select the traffic: whether replies, and whether switch-to-switch traffic, are included.
         """
@@ -292,8 +293,8 @@ class MixedGraphs:
         return np.array(sorted(self._looping), np.int64)
 
     def graph(self, *, replies: bool, switch_pairs: bool) -> DependencyGraph:
-        """Return the dependency graph of the mixed tables; it is built at the first call for these arguments (see
-        :meth:`order`).
+        """Return the dependency graph of the mixed tables; the graph is built at the first call for these arguments
+        (see :meth:`order`).
         """
         if (replies, switch_pairs) not in self._graphs:
             self._graphs[replies, switch_pairs] = self._make(replies, switch_pairs)
@@ -310,8 +311,8 @@ class MixedGraphs:
         """Return bool[K], whether the column of each of the K LIDs can change now without a cycle in the CDG of any VL.
 
         LIDs are checked one after the other.  A LID is admitted if its mixed entries close no cycle with other
-        dependencies.  These are the dependencies of the mixed tables of this object, and those of LIDs admitted
-        earlier.
+        dependencies.  These are the dependencies of the mixed tables of this object, and the dependencies of LIDs
+        admitted earlier.
 
         Traffic from or to CAs and routers counts; packets must not change their VLs.  ``before`` and ``after`` are the
         tables to mix, uint8[S, L] each.
@@ -360,8 +361,8 @@ class MixedGraphs:
         """Return the VLs on which each CDG edge is used by packets of the mixed tables.  The result is cached.
 
         If packets keep their VL, the result is uint32[edges]: the low 16 bits for requests, the high 16 bits for
-        requests and replies.  If packets change their VL, it is uint16[edges, V]: for each VL before the edge, the VLs
-        after it.
+        requests and replies.  If packets change their VL, the result is uint16[edges, V]: for each VL on the edge's
+        first channel, the VLs on its second channel.
         """
         if (replies, switch_pairs) not in self._deps:
             dep = self._part(replies, False, True) | self._part(replies, True, switch_pairs)

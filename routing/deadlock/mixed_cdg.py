@@ -109,7 +109,7 @@ class MixedDependencies:
         return trace_cdg(fabric, rest, self.bits, **traffic, threads=self.threads).masks.astype(np.uint32)
 
     def order(self, dependencies: Masks, columns: LidColumns) -> Orders | None:
-        """Return int32[V, C], a topological order of ``dependencies`` for each VL in use; None if these have a cycle.
+        """Return int32[V, C], a topological order of ``dependencies`` for each VL in use; None if there is a cycle.
 
         A VL is in use if ``dependencies`` or the traffic towards ``columns`` use it.
         """
@@ -130,7 +130,7 @@ class MixedDependencies:
         columns
             The columns to check.
         dependencies, order
-            CDG edges that exist already, and a topological order of them.
+            CDG edges that exist already, and a topological order of these edges.
         rounds
             uint8[K, S], round in which each entry is written; None: all entries in one round.
         """

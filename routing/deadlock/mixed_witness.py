@@ -25,7 +25,8 @@ At = tuple[int, int]
 
 @dataclass(frozen=True)
 class MixedTurn:
-    """A channel of a credit loop over mixed tables, and traffic that uses this channel and the next one of the loop.
+    """A channel of a credit loop over mixed tables, and traffic that uses this channel and the next channel of the
+    loop.
 
     Attributes
     ----------
@@ -52,12 +53,12 @@ class MixedTurn:
 
 @dataclass(frozen=True)
 class MixedLoop:
-    """A credit loop that can form while some switches have old entries and others have new ones.
+    """A credit loop that can form while some switches have old entries and other switches have new entries.
 
     Attributes
     ----------
     turns
-        The channels; each depends on the next, the last on the first.
+        The channels; each channel depends on the next channel, the last channel on the first channel.
     replies
         Whether reply traffic is included.
     scope
@@ -87,7 +88,7 @@ class MixedLoop:
 
 @dataclass(frozen=True)
 class ForwardingLoop:
-    """A forwarding loop that packets for a LID can enter while some entries are old and others new.
+    """A forwarding loop that packets for a LID can enter while some entries are old and other entries are new.
 
     Attributes
     ----------
@@ -113,7 +114,8 @@ def _words(table: Table) -> str:
 def mixed_loop(mixture: Mixture, cycle: Sequence[At], *, replies: bool, scope: Scope, looping: bool) -> MixedLoop:
     """Describe a cycle of (channel, VL) as a credit loop, and find traffic for each of its dependencies.
 
-    ``replies`` and ``scope`` state which traffic may be used.  They must be those of the check that found the cycle.
+    ``replies`` and ``scope`` state which traffic may be used.  Both must have the values with which the check found the
+    cycle.
 
     Raises
     ------
@@ -175,7 +177,9 @@ def _next_channels(mixture: Mixture, lid: int) -> list[list[int]]:
 
 
 class _Finder:
-    """Search for traffic that has a given dependency: it uses one virtual channel and then another."""
+    """Search for traffic that has a given dependency: traffic that uses one virtual channel and then another virtual
+    channel.
+    """
 
     def __init__(self, mixture: Mixture, *, replies: bool, scope: Scope) -> None:
         self._mixture, self._replies, self._scope = mixture, replies, scope

@@ -3,7 +3,7 @@ tables.
 
 A switch sends a multicast packet to all ports of its group except the port by which the packet came.  So the packet's
 channel depends on every other channel of the group at the next switch.  Multicast packets have the SL of their group,
-and use the VL of that SL.  There they share buffers with unicast packets.
+and use the VL of that SL.  On this VL, multicast packets share buffers with unicast packets.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ class MulticastTree:
     parent
         int32[S], the next switch towards the root; -1 at a root and at an unreachable switch.
     up_port
-        uint8[S], the port of the switch that leads to its parent; 255 if it has none.
+        uint8[S], the port of the switch that leads to its parent; 255 if the switch has no parent.
     down_port
-        uint8[S], the port of the parent that leads to the switch; 255 if it has none.
+        uint8[S], the port of the parent that leads to the switch; 255 if the switch has no parent.
     """
 
     parent: npt.NDArray[np.int32]
@@ -89,7 +89,8 @@ def channels_of_group(fabric: Fabric, ports: Mapping[int, Sequence[int]]) -> npt
 
 
 def is_free_of_loops(unicast: Cdg, edges: npt.NDArray[np.bool_], vl: int, *, threads: int) -> bool:
-    """Return whether CDG edges of multicast packets (bool[edges]) close no cycle with those of unicast packets on a VL.
+    """Return whether CDG edges of multicast packets (bool[edges]) close no cycle with the CDG edges of unicast packets
+    on a VL.
 
     Cost: O(edges).
     """
@@ -114,7 +115,8 @@ class MulticastVerdict:
     loops
         "none" or "yes"; "unknown" if the VL is unknown, or if unicast alone has no certificate.
     loop
-        Lines that describe a shortest credit loop; empty if there is none or if none was searched for.
+        Lines that describe a shortest credit loop; empty if there is no credit loop, or if no credit loop was searched
+        for.
     looping
         Multicast LIDs of groups whose links form a circle, in which copies of a packet multiply.
     """
@@ -147,9 +149,9 @@ def check_groups(
     fabric
         The fabric.
     unicast
-        CDG of the unicast packets; None if they have no certificate or change their VL on the path.
+        CDG of the unicast packets; None if the unicast packets have no certificate, or change their VL on the path.
     sl2vl
-        uint8[16], VL of each SL; None if it differs between ports.
+        uint8[16], VL of each SL; None if the VL of an SL differs between ports.
     groups
         Out-ports of each switch (row), by multicast LID.
     sl
@@ -206,15 +208,15 @@ def _describe(fabric: Fabric, cycle: Cycle, edges: Mapping[int, npt.NDArray[np.b
 
 def loop_with(unicast: Cdg, edges: npt.NDArray[np.bool_], vl: int) -> Cycle:
     """Return a shortest cycle that unicast packets and the given CDG edges (bool[edges]) form on a VL; empty if there
-    is none.
+    is no cycle.
     """
     cycle = Cdg(unicast.fabric, _together(unicast, edges, vl)).graph().shortest_cycle(unicast.fabric)
     return [(channel, vl) for channel, _ in cycle]
 
 
 def safe_tree(fabric: Fabric, unicast: Cdg, vl: int, roots: Sequence[int], *, threads: int) -> MulticastTree | None:
-    """Search for a tree that spans every connected component and closes no credit loop on a VL.  Returns None if none
-    was found.
+    """Search for a tree that spans every connected component and closes no credit loop on a VL.  Returns None if no
+    such tree was found.
 
     Parameters
     ----------
@@ -233,7 +235,8 @@ def safe_tree(fabric: Fabric, unicast: Cdg, vl: int, roots: Sequence[int], *, th
     Notes
     -----
     A tree is grown breadth first from a root.  A link that would close a cycle is left out.  The switch at its end may
-    then be reached over another link.  The search is not exhaustive: it may find no tree although one exists.
+    then be reached over another link.  The search is not exhaustive: the search may find no tree although there is such
+    a tree.
     """
     used = (unicast.masks >> vl & 1).astype(np.uint8)
     order = topological_order(fabric.channels, used.astype(np.uint16), 1, threads=threads)

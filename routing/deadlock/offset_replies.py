@@ -1,5 +1,5 @@
-"""Check whether replies are free of credit loops without a reversible certificate.  They are, if SLs are symmetric and
-each reply is sent to the LID with the offset of its request's LID.
+"""Check whether replies are free of credit loops without a reversible certificate.  Replies are free of credit loops if
+SLs are symmetric and each reply is sent to the LID with the offset of its request's LID.
 """
 
 from __future__ import annotations

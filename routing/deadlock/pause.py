@@ -168,7 +168,7 @@ class PauseAnalysis:
     iterations
         All iterations, in order.
     cycle
-        A shortest cycle of pausing links, each depending on the next; empty if there is no cycle.
+        A shortest cycle of pausing links, each of which depends on the next link; empty if there is no cycle.
     flows
         The analysed flows.
     """
@@ -197,17 +197,17 @@ def pauses(flows: Flows, iteration: Iteration) -> tuple[Fraction, ...]:
 def analyse_pauses(
     flows: Flows, *, floor: Fraction = Fraction(1, 1000), still: Fraction = Fraction(1, 10**9), most: int = 1000
 ) -> PauseAnalysis:
-    """Compute fair rates and pauses in iterations, until the rates fit or converge, or until a rate has sunk too low.
+    """Compute fair rates and pauses in iterations, until the rates fit or converge, or until a rate is too low.
 
     Parameters
     ----------
     flows
         The flows to analyse.
     floor
-        A rate has sunk too low if it is below this share of its value after the first iteration.
+        A rate is too low if it is below this share of its value after the first iteration.
     still
-        Rates have converged to a limit above zero if none lost more than this share in an iteration.  Rates that sink
-        towards zero lose a constant share in each iteration.
+        Rates have converged to a limit above zero if no rate has lost more than this share in an iteration.  Rates that
+        sink towards zero lose a constant share in each iteration.
     most
         Maximum number of iterations.
 

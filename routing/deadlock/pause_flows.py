@@ -58,8 +58,8 @@ class _Links:
 
 
 def flows_along(fabric: Fabric, routing: Routing, demands: Iterable[Demand]) -> Flows:
-    """Return a flow for each demand.  Its path is the link from the sending CA, the channels of the route, and the link
-    to the receiver.
+    """Return a flow for each demand.  The path of a flow is the link from the sending CA, the channels of the route,
+    and the link to the receiver.
 
     A link here is one direction of a cable on one VL; the VLs of a direction share its rate.  The fastest cable of the
     fabric has capacity 1.

@@ -23,7 +23,7 @@ MOST_FOLLOWED = 1 << 21
 """Largest number of entries (switches times LIDs) that are checked for loops.  LIDs beyond this number are drained."""
 DRAINED = 64
 """An update schedule may remove 1 / DRAINED of all entries until their new entries are written.  If the old tables have
-more entries that lead nowhere, as many entries as those may be removed.
+more entries that lead nowhere, the schedule may remove as many entries as these tables have entries that lead nowhere.
 """
 
 Mask = npt.NDArray[np.bool_]
@@ -87,7 +87,7 @@ def rounds_per_lid(waiting: MixedDependencies, base: Masks) -> UpdateSchedule | 
     Returns
     -------
     UpdateSchedule or None
-        At most twice :data:`~routing.deadlock.update_schedule.MOST_ROUNDS` rounds.  None if ``base`` has a cycle, or
+        At most twice :data:`~routing.deadlock.update_schedule.MOST_ROUNDS` rounds.  None if ``base`` has a cycle, or if
         too many entries would have to be drained.
 
     Notes
@@ -113,8 +113,8 @@ def rounds_per_lid(waiting: MixedDependencies, base: Masks) -> UpdateSchedule | 
 def most_drained(mixture: Mixture, changes: Changes) -> int:
     """Return the number of entries that an update schedule may remove until their new entries are written.
 
-    The number is 1 / :data:`DRAINED` of all entries, or the number of changed entries that lead nowhere, whichever is
-    more.
+    The number is 1 / :data:`DRAINED` of all entries, or the number of changed entries that lead nowhere, whichever
+    number is higher.
     """
     broken = ~changes.old_was_routed & ~changes.removed
     return max(int(np.count_nonzero(broken)), mixture.before.size // DRAINED)

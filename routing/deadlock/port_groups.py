@@ -1,4 +1,4 @@
-"""Port groups for adaptive routing, with a proof that packets which follow them cannot deadlock.
+"""Port groups for adaptive routing, with a proof that packets which follow these groups cannot deadlock.
 
 A switch with adaptive routing may send a packet by any port of a group, which belongs to the packet's destination LID.
 A group has the port of the forwarding table, and further ports that lead nearer to the LID.  Two rules cover what
@@ -142,7 +142,7 @@ def prove_port_groups(groups: PortGroups, proof: Proof, *, threads: int = 2) -> 
 def entering_vls(fabric: Fabric, routing: Routing, proof: Proof, lids: npt.NDArray[np.int32]) -> npt.NDArray[np.uint16]:
     """Return uint16[T, S], VLs of the packets to each of T LIDs that enter at each switch, as bits.
 
-    The packets are those that the proof's certificate covers.  Packets that the tables do not deliver are left out.
+    Only packets that the proof's certificate covers count.  Packets that the tables do not deliver are left out.
 
     Raises
     ------

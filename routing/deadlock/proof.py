@@ -1,7 +1,7 @@
 """Prove from tables alone that all traffic is delivered and that there is no credit loop.
 
-The method follows Dally and Seitz (1987): routes are free of deadlock if their channel dependency graph is acyclic. The
-dependencies on each VL are taken from the LFT, SL and SL2VL tables as written.  The dependencies are checked for
+The method follows Dally and Seitz (1987): routes are free of deadlock if their channel dependency graph is acyclic.
+The dependencies on each VL are taken from the LFT, SL and SL2VL tables as written.  The dependencies are checked for
 requests alone, and for requests with replies.
 """
 
@@ -35,8 +35,8 @@ class Proof:
     certificate
         Topological order of the CDG, which proves that there is no credit loop; None if there is a credit loop.
     strength, scope
-        Whether the certificate covers replies, and whether it covers switch-to-switch traffic; None without
-        certificate.
+        Whether the certificate covers replies, and whether the certificate covers switch-to-switch traffic; None
+        without certificate.
     credit_loop
         A shortest loop of requests from or to CAs and routers; None if there is no such loop.
     reversible_loop
@@ -81,7 +81,7 @@ class Proof:
     def certified(self) -> bool:
         """Return whether the tables are complete within the connected components, and free of credit loops.
 
-        This covers at least requests from or to CAs and routers.  :attr:`strength` and :attr:`scope` name further
+        The result covers at least requests from or to CAs and routers.  :attr:`strength` and :attr:`scope` name further
         traffic that is covered.
         """
         return self.complete and self.certificate is not None
@@ -112,8 +112,8 @@ def prove(fabric: Fabric, routing: Routing, *, threads: int = 2, explain: bool =
     Notes
     -----
     Cost: O(S L + V N) time for N possible CDG edges and V VLs; a 1000-switch fabric takes tens of milliseconds.  Only
-    if there is a credit loop, a search for a shortest one follows, and a second pass over the routes to switches
-    without switch-to-switch traffic.
+    if there is a credit loop, a search for a shortest credit loop follows, and a second pass over the routes to
+    switches without switch-to-switch traffic.
     """
     start = time.perf_counter()
     routing.check_shapes(fabric)

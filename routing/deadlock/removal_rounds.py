@@ -1,4 +1,5 @@
-"""Find two rounds for old and new tables that each have no credit loop, but whose dependencies together have a cycle.
+"""Find two rounds for old and new tables, neither of which has a credit loop, but whose dependencies together have a
+cycle.
 
 Some old entries are removed in the first round, and all packets leave the fabric.  The remaining entries then use only
 dependencies that the new tables use as well, so all new entries can be written.  Such rounds always exist.  The search
@@ -19,7 +20,7 @@ def rounds_with_removal(waiting: MixedDependencies, columns: LidColumns, unchang
 
     The first round writes the columns that close no cycle with the dependencies of all old entries.  The second round
     writes the other columns.  If the mixed entries of a column of the second round close a cycle with the dependencies
-    of all new entries, the first round removes those old entries of the column that change.
+    of all new entries, the first round removes the old entries of the column that change.
 
     Parameters
     ----------
@@ -33,7 +34,7 @@ def rounds_with_removal(waiting: MixedDependencies, columns: LidColumns, unchang
     Returns
     -------
     UpdateSchedule or None
-        None if the old tables or the new tables have a cycle by themselves, when packets may have any SL in use.  None
+        None if the old tables alone or the new tables alone have a cycle, where packets may have any SL in use.  None
         also if too many entries would be removed, see :func:`~routing.deadlock.per_lid_rounds.most_drained`.
 
     Notes

@@ -3,7 +3,7 @@
 Rounds that only wait for acknowledgements of the switches are preferred.  A packet reaches a switch either before or
 after the switch is written.  So if a switch is written only after other switches have acknowledged their new entries,
 packets that use its new entry meet only new entries at these switches.  Such rounds do not wait until packets in flight
-have left.  So in all later rounds these packets may still occupy every channel that they may have reached.
+have left the fabric.  So in all later rounds these packets may still occupy every channel that they may have reached.
 """
 
 from __future__ import annotations
@@ -77,11 +77,11 @@ def find_schedule(
 
     Notes
     -----
-    Packets may have the old or the new SL at all times.  A switch is assumed to forward by its new table once it has
-    acknowledged it.  Cost: the cost of :func:`~routing.deadlock.per_lid_rounds.rounds_per_lid`.  For small tables a
-    pass over all tables is added if no rounds without waiting for packets to leave are found.  For large tables the
-    pass is added only if no rounds are found, and only up to a limit of table entries.  Rounds that remove old entries
-    are the last choice (:mod:`~routing.deadlock.removal_rounds`).
+    Packets may have the old or the new SL at all times.  A switch is assumed to forward by its new table once the
+    switch has acknowledged this table.  Cost: the cost of :func:`~routing.deadlock.per_lid_rounds.rounds_per_lid`.  For
+    small tables a pass over all tables is added if no rounds without waiting for packets to leave are found.  For large
+    tables the pass is added only if no rounds are found, and only up to a limit of table entries.  Rounds that remove
+    old entries are the last choice (:mod:`~routing.deadlock.removal_rounds`).
     """
     mixture = Mixture.of(fabric, old, new, lost)
     if mixture.sl2vl[0].ndim > 1 or len(mixture.sl2vl) > 1:
@@ -179,8 +179,8 @@ class _ScheduleSearch:
         """Find rounds by checking one LID after the other.
 
         Returns None if a LID closes a cycle with the LIDs before it.  Within the rounds, a switch is written after
-        another only where a forwarding loop is possible.  LIDs that fail are tried again with all switches in order of
-        their distance from the LID, nearest first.
+        another switch only where a forwarding loop is possible.  LIDs that fail are tried again with all switches in
+        order of their distance from the LID, nearest first.
         """
         rounds, last = self._rounds, self._last
         for outward in (False, True):

@@ -20,7 +20,7 @@ class Sender:
     switch, port
         Row of the switch and its in-port (0: the switch itself is the sender).
     lid
-        A LID of the sender, 0 if it has none.
+        A LID of the sender, 0 if the sender has no LID.
     name
         Name of the CA, router or switch.
     """

@@ -69,14 +69,15 @@ class Transition:
     verdict
         "any-order": no mixture of the tables has a credit loop.  "ordered": some mixture has a credit loop, but each
         round of :attr:`plan` is free of loops.  "drained": no order was found, but each step of :attr:`drain` is free
-        of loops. "unsafe": none of these cases applies.
+        of loops.  "unsafe": none of these cases applies.
     certificate
-        Topological order, which proves that no mixture has a credit loop.  It is None if a mixture has a credit loop.
-        If the verdict is not "any-order", the certificate may cover less traffic than required.
+        Topological order, which proves that no mixture has a credit loop; None if a mixture has a credit loop.  If the
+        verdict is not "any-order", the certificate may cover less traffic than required.
     strength, scope
         Strength and scope of the certificate.
     loop
-        A shortest credit loop of the mixture, because of which the verdict is not "any-order".
+        A shortest credit loop of the mixture, because of which the verdict is not "any-order"; None if there is no
+        loop.
     looping
         Number of LIDs whose old and new entries together can form a forwarding loop.
     forwarding_loops
@@ -86,13 +87,13 @@ class Transition:
     entries, lids, blocks
         Number of entries that differ, of LIDs with such entries, and of blocks (64 LIDs of a switch) with such entries.
     removed
-        Number of entries that are only removed, because their LID is gone or unreachable.
+        Number of entries that are only removed, because their LIDs are gone or unreachable.
     sls_differ, sl2vl_differ
         Whether SL tables differ; whether SL2VL tables differ.
     plan
-        A safe order of writing, as rounds; one round if any order is safe.
+        A safe order of writing, as rounds; one round if any order is safe.  None if no safe order was found.
     drain
-        The Double Scheme (drain one half of the LIDs at a time), if one was searched for.
+        The Double Scheme (drain one half of the LIDs at a time); None if it was not searched for, or if there is none.
     reason
         The reason of the verdict, in one line.
     seconds
@@ -172,7 +173,7 @@ def prove_transition(
     max_vls
         Number of data VLs that every port has, for the Double Scheme.
     drain
-        Whether to search for a Double Scheme if no order is found; this takes longer than everything else.
+        Whether to search for a Double Scheme if no order is found; this search takes longer than everything else.
     threads
         Worker threads.
 
@@ -184,9 +185,9 @@ def prove_transition(
     Notes
     -----
     SLs and SL2VL tables are taken as mixed throughout: senders may use either SL in every round of a plan, and every
-    switch may map it by either table.  Cost: a pass over the old tables, O(S K) for K LIDs that change (all LIDs, if
-    SLs or SL2VL tables change), and a topological order of the dependencies.  If there is a loop, each check of an
-    order has these costs again.
+    switch may map an SL by either SL2VL table.  Cost: a pass over the old tables, O(S K) for K LIDs that change (all
+    LIDs, if SLs or SL2VL tables change), and a topological order of the dependencies.  If there is a loop, each check
+    of an order has these costs again.
     """
     start = time.perf_counter()
     mixture = Mixture.of(fabric, old, new, lost)
@@ -293,9 +294,9 @@ class _TransitionSearch:
     def loop(self, cycle: Cycle | None, reply_cycle: Cycle | None, looping: npt.NDArray[np.int64]) -> MixedLoop:
         """Describe the credit loop of the mixed tables.
 
-        ``cycle`` is a cycle of requests.  If it is None, ``reply_cycle`` is described, a cycle of requests and replies.
-        ``looping`` lists the LIDs with possible forwarding loops.  A credit loop that forms without packets in
-        forwarding loops is preferred.
+        ``cycle`` is a cycle of requests.  If ``cycle`` is None, the credit loop is ``reply_cycle``, a cycle of requests
+        and replies.  ``looping`` lists the LIDs with possible forwarding loops.  A credit loop that forms without
+        packets in forwarding loops is preferred.
         """
         replies = cycle is None
         found = reply_cycle if cycle is None else cycle

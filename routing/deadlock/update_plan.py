@@ -2,8 +2,8 @@
 
 A plan is a list of rounds.  Within a round, entries are written in any order.  Between rounds, the subnet manager waits
 until every packet that was in the fabric has left it (its lifetime in each switch is bounded).  So the dependencies of
-a round come from the tables before the round, mixed with the tables after it.  The dependencies of each round must be
-acyclic.
+a round come from the tables before the round, mixed with the tables after the round.  The dependencies of each round
+must be acyclic.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def find_plan(
     Returns
     -------
     UpdatePlan or None
-        None if no order was found, although one may exist.
+        None if no order was found, although a safe order may exist.
 
     Notes
     -----

@@ -1,10 +1,10 @@
 """Decide whether tables have a credit loop, although their files may leave SLs or VLs open.  The answer is "none",
 "yes" or "unknown".
 
-The verdict must not depend on unknown values.  Suppose that all packets share one VL. That VL then has every dependency
-that packets have with the real SLs and VLs.  So if the dependencies on that VL are acyclic, the tables are free of
-credit loops for any SLs and VLs.  If these dependencies have a loop, the loop is certain only if all packets really
-share one VL.
+The verdict must not depend on unknown values.  Suppose that all packets share one VL.  This VL then has every
+dependency that packets have with the real SLs and VLs.  So if the dependencies on this VL are acyclic, the tables are
+free of credit loops for any SLs and VLs.  If these dependencies have a loop, the loop is certain only if all packets
+really share one VL.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def decide(fabric: Fabric, routing: Routing, *, threads: int = 2, explain: bool 
 def is_known(routing: Routing) -> bool:
     """Return whether the VL of every packet is known.
 
-    This is the case if nothing was assumed, or if only SLs were assumed and every SL uses the same VL.
+    The VLs are known if nothing was assumed, or if only SLs were assumed and every SL uses the same VL.
     """
     assumed = routing.provenance.assumptions
     return not assumed or (set(assumed) == {"SL"} and _is_one_vl(routing))

@@ -2,10 +2,10 @@
 
 A credit loop shows that a deadlock is possible.  A *knot* in which no packet can move is a deadlock.
 
-A resource is the buffer of a channel on a VL, or a queue of a CA.  The packets in it may wait for any of several other
-resources.  The resource is stuck only if none of the resources that it waits for, directly or through others, can move.
-So a cycle that has an edge to a vertex outside need not be a deadlock.  A knot is a strongly connected set of vertices
-without an edge to a vertex outside.  It is a deadlock if no member can move.
+A resource is the buffer of a channel on a VL, or a queue of a CA.  The packets in a resource may wait for any of
+several other resources.  The resource is stuck only if none of the resources that it waits for, directly or through
+others, can move.  So a cycle that has an edge to a vertex outside need not be a deadlock.  A knot is a strongly
+connected set of vertices without an edge to a vertex outside.  A knot is a deadlock if no member can move.
 
 Source: Pinkston, "Deadlock characterization and resolution in interconnection networks", 13.2; Warnakulasuriya and
 Pinkston (1999).  There a knot is a property of the graph alone, and deadlock also requires that its resources are full.
@@ -59,8 +59,8 @@ class WaitFor:
         int32[N]: vertex ``waiter[k]`` waits for vertex ``awaited[k]``.  A vertex can move as soon as one of the
         vertices that it waits for has room.  A pair may occur more than once.
     can_move
-        bool[n], vertices that can move now, whatever they wait for.  A vertex that waits for no other vertex always can
-        move.
+        bool[n], vertices that can move now, independently of the vertices for which they wait.  A vertex that waits for
+        no other vertex always can move.
     """
 
     waiter: npt.NDArray[np.int32]

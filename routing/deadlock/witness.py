@@ -59,9 +59,9 @@ class Device:
     Attributes
     ----------
     guid, name
-        Its node GUID, and its name in the fabric, which may be empty or not unique.
+        Node GUID of the switch, and its name in the fabric, which may be empty or not unique.
     label
-        Its unique name in reports (:attr:`routing.fabric.Fabric.labels`).
+        Unique name of the switch in reports (:attr:`routing.fabric.Fabric.labels`).
     """
 
     guid: int
@@ -79,7 +79,7 @@ class Device:
 
 @dataclass(frozen=True)
 class Turn:
-    """A channel of a credit loop, and traffic that uses this channel and then the next one of the loop.
+    """A channel of a credit loop, and traffic that uses this channel and then the next channel of the loop.
 
     Attributes
     ----------
@@ -92,7 +92,7 @@ class Turn:
     vl
         Virtual lane.
     traffic
-        Traffic that uses this channel and then the next one of the loop.
+        Traffic that uses this channel and then the next channel of the loop.
     """
 
     channel: int
@@ -140,7 +140,8 @@ class Turn:
 
 @dataclass(frozen=True)
 class CreditLoop:
-    """Credit loop: a cycle of channels in which each depends on the next, the last on the first.
+    """Credit loop: a cycle of channels.  Each channel depends on the next channel, the last channel on the first
+    channel.
 
     Attributes
     ----------
@@ -149,7 +150,7 @@ class CreditLoop:
     replies
         Whether reply traffic is included (requests alone may then not form the loop).
     scope
-        "endports": traffic from or to CAs and routers forms the loop.  "all": it forms only with switch-to-switch
+        "endports": traffic from or to CAs and routers forms the loop.  "all": the loop forms only with switch-to-switch
         traffic.
     """
 
@@ -227,7 +228,7 @@ def lids_of_dependency(
 def _lids_by_ports(
     fabric: Fabric, routing: Routing, here: tuple[int, int], following: tuple[int, int], *, endports: int
 ) -> list[int]:
-    """Return the LIDs whose LFT entries lead from one channel to the next one.
+    """Return the LIDs whose LFT entries lead from one channel to the next channel.
 
     ``here`` and ``following`` are the two virtual channels, each as a channel and a VL.  If ``endports`` is 2, only
     LIDs of CAs and routers are returned, otherwise LIDs of switches too.

@@ -19,7 +19,7 @@ typedef struct {
  * which the VL's bit is set in `dep`.
  *
  * bits: uint8 [count], number of each VL's bit.
- * order: int32 [count, C], output: position of each channel, -1 if the channel has none.
+ * order: int32 [count, C], output: position of each channel, -1 if the channel has no position.
  * ordered: int32 [count], output: number of channels with a position.  It equals C if and only if the graph of the VL
  * is acyclic.
  *

@@ -13,7 +13,7 @@ typedef struct {
      * tree so far */
     acyclic graph;
     acyclic_step *steps; /* [2 C + 2]: dependencies that arise if the next link is added */
-    int32_t *links;      /* [C]: channels whose link is in the tree; those out of switch s begin at index first[s] */
+    int32_t *links;      /* [C]: channels of the tree's links; the channels out of switch s begin at index first[s] */
     int32_t *linked;     /* [S]: number of channels out of each switch in `links` */
     int32_t *queue;      /* [S]: switches in the order in which they were added to the tree */
 } growth;

@@ -22,8 +22,8 @@ typedef struct {
 } cdg_unicast;
 
 /* Compute a tree of links from switch `root`, such that the dependencies of multicast packets on the tree close no
- * cycle with those of unicast packets.  Any member of a multicast group may send.  So a packet may enter a switch by
- * any link of the tree, and leave the switch by any other link of the tree.
+ * cycle with the dependencies of unicast packets.  Any member of a multicast group may send.  So a packet may enter a
+ * switch by any link of the tree, and leave the switch by any other link of the tree.
  *
  * up: int32 [S], output: channel from each switch to its parent in the tree; -1 for the root and for switches that were
  * not reached.

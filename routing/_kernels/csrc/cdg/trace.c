@@ -107,7 +107,7 @@ static void load_masks_by_lid(worker *w, int32_t lid, int32_t count)
 }
 
 /* Fill `flow` with the VLs, as bits, of the packets that enter at each switch towards a LID.  The low 16 bits have the
- * VLs of requests, the high 16 bits those of requests and replies. */
+ * VLs of requests, the high 16 bits the VLs of requests and replies. */
 static void enter_traffic(worker *w, int32_t lid, int32_t i)
 {
     const cdg_tables *t = w->j->t;

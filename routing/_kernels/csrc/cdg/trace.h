@@ -25,7 +25,7 @@ typedef struct {
     int32_t spread; /* 0: all requests and replies to one LID use one VL; nonzero: they may use several VLs */
     int32_t threads;
     const uint8_t *lft;    /* [S, L]: out-port of each switch towards each LID */
-    const uint8_t *exit;   /* [S, 256]: for each port, the number of its extended channel among those of the switch */
+    const uint8_t *exit;   /* [S, 256]: for each port, the index of its extended channel at the switch */
     const int32_t *xfirst; /* [S + 1]: first extended channel of each switch */
     const int32_t *xdst;   /* [X]: switch where each extended channel ends; S: the packet is dropped */
     const int32_t *dep_first;  /* [X]: index of the first dependency of each extended channel; 0 for placeholders */

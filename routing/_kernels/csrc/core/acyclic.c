@@ -209,7 +209,7 @@ int ibn_core_acyclic_clash(acyclic *graph, int32_t vl, const acyclic_step *steps
 }
 
 /* Add a set of edges to the CDG of a VL, unless they would close a cycle.  Returns whether all edges were added;
- * otherwise none is added.  An edge is recorded as blocked only if it closes a cycle without the other edges of the
+ * otherwise no edge is added.  An edge is recorded as blocked only if it closes a cycle without the other edges of the
  * set. */
 int ibn_core_acyclic_fits(acyclic *graph, int32_t vl, const acyclic_step *steps, int32_t count)
 {

@@ -14,7 +14,7 @@
  * Returns 0, or 1 if memory is exhausted. */
 int ibn_core_digraph_sort(int32_t n, const int32_t *first, const int32_t *to, int32_t *place, int32_t *placed);
 
-/* Find a shortest cycle of a directed graph.  Of several shortest cycles, the one with the lowest start vertex is
+/* Find a shortest cycle of a directed graph.  Of several shortest cycles, the cycle with the lowest start vertex is
  * found.  The search ends early at a cycle of at most `enough` vertices.
  *
  * cycle: int32 [n], output: the vertices of the cycle.

@@ -35,7 +35,7 @@ typedef struct {
      * see ibn_disjoint_reach.  Of the two directions between the switches, the smaller number counts. */
     const uint8_t *degree;
     /* [S, S]: given first trees, with which the search begins, by destination and switch, as indices of next channels;
-     * NULL: none are given */
+     * NULL: no first trees are given */
     const uint8_t *initial;
     int32_t orders;         /* number of switch orders, 1 to 8 */
     int32_t balance_sweeps; /* largest number of passes over all destinations that balance the first trees */

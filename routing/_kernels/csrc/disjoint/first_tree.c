@@ -112,9 +112,9 @@ void ibn_disjoint_first_trees(disjoint_job *job)
 }
 
 /* Choose a switch order that allows the paths between switches a and b in the first trees, in both directions.  Of
- * several possible switch orders, the one that allows paths over the most first channels is chosen; of equally good
- * ones, the first at or after number `rotate`, in cyclic order.  Returns DISJOINT_NONE if no switch order allows both
- * paths. */
+ * several possible switch orders, the order that allows paths over the most first channels is chosen; of equally good
+ * orders, the first order at or after number `rotate`, in cyclic order.  Returns DISJOINT_NONE if no switch order
+ * allows both paths. */
 static uint8_t choose(const disjoint_job *job, int32_t a, int32_t b, int32_t rotate)
 {
     const disjoint_request *net = job->net;

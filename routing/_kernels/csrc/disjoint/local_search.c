@@ -205,7 +205,7 @@ static double missing_cost(const disjoint_request *net, int32_t s, const uint8_t
 
 /* Add the cost of missing link-disjoint paths to the cost of the present next hop (number `old`).  Exclude each other
  * next hop whose cost, still without the cost of missing paths, is higher than this sum.  Returns the number of next
- * hops that remain possible, including the present one. */
+ * hops that remain possible, including the present next hop. */
 static int32_t rule_out(search_job *search, int32_t d, int32_t old)
 {
     const disjoint_request *net = search->job->net;
@@ -223,8 +223,8 @@ static int32_t rule_out(search_job *search, int32_t d, int32_t old)
     return left;
 }
 
-/* Add the cost of missing link-disjoint paths to the cost of each possible next hop, except the present one (number
- * `old`). */
+/* Add the cost of missing link-disjoint paths to the cost of each possible next hop, except the present next hop
+ * (number `old`). */
 static void rate_missing(search_job *search, int32_t d, int32_t tree, int32_t old)
 {
     disjoint_job *job = search->job;
@@ -311,7 +311,7 @@ static void improve(search_job *search, int32_t d, int32_t tree, int32_t s)
 }
 
 /* Choose the switch order of each pair of switches again.  A switch order is possible if it allows the paths between
- * both switches in the first trees.  Of the possible switch orders, the one that allows their paths in the most trees
+ * both switches in the first trees.  Of the possible switch orders, the order that allows their paths in the most trees
  * is chosen. */
 static void choose_orders_again(disjoint_job *job)
 {
@@ -490,8 +490,8 @@ static int64_t count_wrong(const disjoint_job *job)
     return found;
 }
 
-/* Balance the first trees.  The search moves next hops off the channels with the highest load.  It also moves them to
- * paths that some switch order allows.  If the caller has given initial first trees, no load may exceed the highest
+/* Balance the first trees.  The search moves next hops off the channels with the highest load.  It also moves next hops
+ * to paths that some switch order allows.  If the caller has given initial first trees, no load may exceed the highest
  * load of these trees.  The search ends after IDLE_PASSES passes without a gain.  Returns DISJOINT_OK or
  * DISJOINT_NO_MEMORY. */
 int ibn_disjoint_balance_first(disjoint_job *job)

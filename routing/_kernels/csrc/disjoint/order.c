@@ -1,5 +1,5 @@
-/* Improve switch orders, and compute the hops and first channels of the paths that lead up and then down in them: see
- * disjoint.h. */
+/* Improve switch orders, and compute the hops and first channels of the paths that lead up and then down in a switch
+ * order: see disjoint.h. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -7,7 +7,7 @@
  *
  * If `mutual` is set, all paths between two switches, in both directions, are assigned together.
  *
- * The counted paths (see layering.h) are placed before all others.  The other paths are those between switches without
+ * The counted paths (see layering.h) are placed before all other paths.  The other paths lead between switches without
  * end ports.  They are placed as far as they fit.  In the end, every path moves to the least loaded of the layers that
  * have all of its dependencies. */
 #include <stdlib.h>

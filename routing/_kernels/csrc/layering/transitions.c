@@ -157,9 +157,9 @@ static uint8_t place_pair(attempt *x, int32_t a, int32_t b, int avoid, int chang
 }
 
 /* Place all pairs of switches that have no SL yet.  The pairs with the longest paths are placed first.  The parameters
- * `avoid` and `change` are those of the function place_pair.  With `counted`, only pairs with counted paths are placed.
- * With both `counted` and `change`, the function ends at the first pair that fits on no SL.  Returns the number of
- * pairs that fit on no SL. */
+ * `avoid` and `change` have the same meaning as in the function place_pair.  With `counted`, only pairs with counted
+ * paths are placed.  With both `counted` and `change`, the function ends at the first pair that fits on no SL.  Returns
+ * the number of pairs that fit on no SL. */
 static int64_t place_all(attempt *x, int avoid, int counted, int change)
 {
     const int hasty = counted && change;

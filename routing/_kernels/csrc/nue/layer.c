@@ -2,7 +2,7 @@
  *
  * A topological order of the used dependencies is kept up to date (D. J. Pearce, P. H. J. Kelly, ACM J. Exp.
  * Algorithmics 11, 2006).  A dependency is allowed if its first channel comes before its second channel in this order.
- * Otherwise, the channels at positions between those of both channels are searched for a cycle. */
+ * Otherwise, the channels at positions between the positions of both channels are searched for a cycle. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -189,7 +189,7 @@ void ibn_nue_layer_readmit(const nue_t *nue, layer_t *layer, grower_t *grower, c
 }
 
 /* Sort the channels topologically by the used dependencies, which are acyclic.  Of all channels that may come next, the
- * one with the lowest rank comes next.  Returns nonzero if memory ran out. */
+ * channel with the lowest rank comes next.  Returns nonzero if memory ran out. */
 int ibn_nue_layer_sort(const nue_t *nue, layer_t *layer, const double *rank)
 {
     const ibn_network *net = nue->job.net;

@@ -2,9 +2,9 @@
  * (J. Domke, T. Hoefler, S. Matsuoka, "Routing on the Dependency Graph", HPDC 2016).  Unlike in the paper, each path is
  * chosen by the load on all of its channels.
  *
- * The passes over all destinations are those of trees/passes.c.  Each layer belongs to one of two load accounts
- * (trees/internal/load_account.h).  Within a block of destinations, the two accounts are updated independently of each
- * other. */
+ * The functions of trees/passes.c make the passes over all destinations.  Each layer belongs to one of two load
+ * accounts (trees/internal/load_account.h).  Within a block of destinations, the two accounts are updated independently
+ * of each other. */
 #include "nue/nue.h"
 
 #include <stdlib.h>
@@ -234,7 +234,7 @@ static void route_idle(run_t *run, double *load)
             nue->target_layer[target] = -1 - nue->target_layer[target];
 }
 
-/* Save the trees and loads of the present pass, if its highest utilisation is lower than that of all earlier passes. */
+/* Save the trees and loads of the present pass, if its highest utilisation is lower than after all earlier passes. */
 static void keep(run_t *run, const double *load, double worst)
 {
     const nue_t *nue = run->nue;
@@ -304,7 +304,7 @@ static int take_over(run_t *run, double *load)
  * worst: double [passes + 1], output: the highest utilisation after each pass.  It is 0 for passes that were left out
  * because earlier passes had lowered nothing.
  *
- * Trees and loads are those of the best pass.  Returns 0, or 1 if memory is exhausted. */
+ * Trees and loads come from the best pass.  Returns 0, or 1 if memory is exhausted. */
 int ibn_nue_route(const ibn_network *network, const ibn_targets *targets, const ibn_nue_options *options, uint8_t *next,
                   int32_t *layer, int32_t *escaped, double *load, double *worst)
 {

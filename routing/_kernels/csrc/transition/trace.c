@@ -51,8 +51,8 @@ static void run_column(worker *w, int32_t column)
         collect(w, s);
 }
 
-/* Process LFT columns in one thread until none is left.  The results of all threads are combined by OR.  So they do not
- * depend on which thread processed which column. */
+/* Process LFT columns in one thread until no column is left.  The results of all threads are combined by OR.  So the
+ * results do not depend on which thread processed which column. */
 static void run(void *workers, int32_t me)
 {
     worker *w = (worker *)workers + me;

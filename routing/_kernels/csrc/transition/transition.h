@@ -12,7 +12,7 @@ typedef struct {
     int32_t threads;
     const uint8_t *before; /* [K, S]: old out-port of each switch towards each LID */
     const uint8_t *after;  /* [K, S]: new out-port of each switch towards each LID */
-    const uint8_t *exit;   /* [S, 256]: for each port, the number of its extended channel among those of the switch */
+    const uint8_t *exit;   /* [S, 256]: for each port, the index of its extended channel at the switch */
     const int32_t *xfirst; /* [S + 1]: first extended channel of each switch */
     const int32_t *xdst;   /* [X]: switch where each extended channel ends */
     const int32_t *dep_first; /* [X]: index of the first dependency of each extended channel in arrays [slots] */
@@ -69,7 +69,7 @@ typedef struct {
 
 /* Decide which LFT columns can change without a credit loop.  Columns are decided one after the other.  A column is
  * admitted if its old and new entries, in any mixture, keep the CDG of every VL acyclic.  The CDG includes the
- * dependencies that exist already, and those of the columns that were admitted earlier.
+ * dependencies that exist already, and the dependencies of the columns that were admitted earlier.
  *
  * enter: uint32 [K, S], VLs, as bits, of the packets to each of K LIDs that enter at each switch.
  * round: uint8 [K, S], round from 1 on in which each changed entry is written, 0 for unchanged entries; NULL: entries

@@ -46,7 +46,7 @@ typedef struct {
         *spanning;
     const int32_t *reverse; /* [C], channel of the same link in the opposite direction; needed if `allowed` is given */
     /* [C], rank of each channel; a switch may use only its channels of the lowest rank (rule of shortest paths); NULL:
-     * it may use all of them */
+     * it may use all of its channels */
     const int32_t *rank;
     /* number of hops from the destination from which on `rank` applies; switches at fewer hops may use any channel */
     int32_t rank_from;

@@ -73,8 +73,8 @@ static void place_below(order_t *x, int32_t v)
 }
 
 /* Choose the switch that is placed next, although some switches above it are not placed yet.  Switches below a placed
- * switch are preferred, followed by neighbours of a placed switch, followed by all others.  Of equally preferred
- * switches, the first one on the highest level is chosen. */
+ * switch are preferred, followed by neighbours of a placed switch, followed by all other switches.  Of equally
+ * preferred switches, the first switch on the highest level is chosen. */
 static int32_t next_start(const order_t *x)
 {
     int32_t best = -1, best_rank = -1;

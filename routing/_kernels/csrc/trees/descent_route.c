@@ -7,9 +7,9 @@
 #include "core/internal/random.h"
 #include "trees/internal/descent_state.h"
 
-/* Cost, in the first pass, of a channel up to a switch whose slot is not the one that the destination selects (see the
- * function misses_slot).  This cost is higher than all other costs of a path together.  A slot is the number of a
- * switch in its group.  Successive destinations select the slots in turn. */
+/* Cost, in the first pass, of a channel up to a switch whose slot differs from the slot that the destination selects
+ * (see the function misses_slot).  This cost is higher than all other costs of a path together.  A slot is the number
+ * of a switch in its group.  Successive destinations select the slots in turn. */
 #define MISSED 1e12
 /* Cost of not taking the channel of the start tables, as a multiple of the cost of a missed slot.  It is higher than
  * the cost of all missed slots on a path. */
@@ -141,8 +141,8 @@ static int32_t fewest_siblings(const descent_t *descent, int32_t target, const d
     return fewest;
 }
 
-/* Return whether channel c of switch u leads up, but to a switch whose slot is not the one that the present destination
- * selects at u. */
+/* Return whether channel c of switch u leads up, but to a switch whose slot differs from the slot that the present
+ * destination selects at u. */
 static int misses_slot(const descent_t *descent, int32_t u, int32_t c)
 {
     const ibn_descent_options *options = descent->options;

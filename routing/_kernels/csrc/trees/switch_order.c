@@ -40,8 +40,8 @@ static void grow(growth_t *g, int32_t from)
 }
 
 /* Order the switches, beginning with the switch that has the smallest key.  The next switch is always a neighbour of
- * the placed switches: the one with the smallest value of key - pull * (number of channels to it from placed switches).
- * In each further connected part, the switch with the smallest key is placed first.
+ * the placed switches: the switch with the smallest value of key - pull * (number of channels to it from placed
+ * switches).  In each further connected part, the switch with the smallest key is placed first.
  *
  * position: int32 [S], output: position of each switch.
  *

@@ -3,8 +3,8 @@
  * Pairs of switches are routed in the order of their distance.  The path of a pair consists of a first hop and the path
  * of a nearer pair.  So next hops depend on the destination alone, in both directions.
  *
- * A first hop is possible if the reply path can be the reverse of the path.  Of the possible first hops, the one with
- * the least loaded path is taken, and the flow of the pair is added at once.  If no first hop is possible, each
+ * A first hop is possible if the reply path can be the reverse of the path.  Of the possible first hops, the first hop
+ * with the least loaded path is taken, and the flow of the pair is added at once.  If no first hop is possible, each
  * direction gets its path separately.
  *
  * Later passes remove and recompute the paths of those pairs whose path is not a section of another pair's path. */

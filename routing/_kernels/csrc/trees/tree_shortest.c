@@ -1,5 +1,5 @@
 /* Rule of shortest paths: a switch may use every channel to a switch that is one hop nearer to the root.  If channels
- * have ranks, the switch may use only those among these channels that have the lowest rank. */
+ * have ranks, the switch may use only the channels with the lowest rank among these channels. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -71,9 +71,9 @@ static inline void ibn_core_acyclic_drop(acyclic *graph, int32_t dependency, int
         graph->shared[dependency] &= (uint16_t)~(1u << vl);
 }
 
-/* Prepare a graph.  If slot and shared are NULL, the graph has no edges yet.  Otherwise its edges are those of the
- * array `shared`, which the graph changes in place.  The first edge of channel c has number slot[c] there.  Returns 0,
- * or 1 if memory is exhausted. */
+/* Prepare a graph.  If slot and shared are NULL, the graph has no edges yet.  Otherwise the array `shared` has its
+ * edges, and the graph changes this array in place.  The first edge of channel c has number slot[c] in `shared`.
+ * Returns 0, or 1 if memory is exhausted. */
 int ibn_core_acyclic_prepare(acyclic *graph, const acyclic_net *net, const int32_t *slot, uint16_t *shared);
 void ibn_core_acyclic_dispose(acyclic *graph);
 int ibn_core_acyclic_open(acyclic *graph, int32_t vl, const int32_t *order, int32_t orders);

@@ -99,7 +99,7 @@ static inline void ibn_layering_add_flow(layering_job *job, int32_t target, int3
     }
 }
 
-/* Compare two first hops for qsort: the one with the lower peak utilisation on its path comes first. */
+/* Compare two first hops for qsort: the first hop with the lower peak utilisation on its path comes first. */
 static inline int ibn_layering_by_peak(const void *a, const void *b)
 {
     const first_hop *x = a, *y = b;

@@ -14,7 +14,7 @@ typedef struct {
     int32_t *next[2]; /* [S]: switch where the extended channel in `x` ends */
     int32_t
         /* [S]: scratch; after ibn_transition_read_column, nonzero for switches that are on a forwarding loop or
-         * downstream of one */
+         * downstream of a forwarding loop */
         *degree;
     /* [S]: switches in topological order, each after all switches that may send to it; switches with nonzero `degree`
      * are left out */

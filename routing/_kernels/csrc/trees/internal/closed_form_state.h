@@ -64,7 +64,7 @@ static inline double ibn_trees_closed_form_inverse_capacity(const ibn_tree *tree
 int ibn_trees_closed_form_assign(cf_state *x);
 /* Choose the least loaded path for every entry that the closed form leaves open, and fill x->load.
  *
- * passes: number of passes after the first one, in which the entries choose again.
+ * passes: number of passes after the first pass, in which the entries choose again.
  * may_miss: uint8 [G], output, by LID group (all LIDs that one switch delivers): set to 1 if some entry towards a LID
  * of the group with flow has no path that leads up and then down.  Returns CF_OK or CF_NO_MEMORY. */
 int ibn_trees_closed_form_search(cf_state *x, int32_t passes, uint8_t *may_miss);

@@ -155,7 +155,8 @@ static inline int32_t ibn_trees_lmc_siblings(const job_t *job, int32_t target, i
 }
 
 /* A possible next hop of a switch.  `taken` is the number of other LIDs of the end port that have this next hop.  Of
- * two next hops, the one with the smaller `taken` is better, or else the one with the cheaper path. */
+ * two next hops, the next hop with the smaller `taken` is better; if both are equal, the next hop with the cheaper
+ * path. */
 typedef struct {
     int32_t channel, taken;
     double cost;
@@ -169,8 +170,8 @@ static inline void ibn_trees_set_next_hop(const job_t *job, load_account *accoun
     account->cost[u] = choice.cost;
 }
 
-/* Replace `best`, the best next hop so far, by the next hop with the given channel, `taken` and cost, if the latter is
- * better. */
+/* Replace `best`, the best next hop so far, by the next hop with the given channel, `taken` and cost, if the given next
+ * hop is better. */
 static inline void ibn_trees_candidate_consider(candidate_t *best, int32_t channel, int32_t taken, double cost)
 {
     if (best->channel < 0 || taken < best->taken || (taken == best->taken && cost < best->cost))
