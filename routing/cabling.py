@@ -1,4 +1,4 @@
-"""Compare a planned fabric with a real one: renamed or replaced devices, and cables that differ."""
+"""Compare a planned fabric with a real fabric: renamed or replaced devices, and cables that differ."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ negative.
 """
 Kind = Literal["missing", "extra", "moved", "swapped", "mixed up"]
 COMPARABLE = 0.5
-"""Least share of the plan's GUIDs that the real fabric must have.  If the real fabric has fewer, the plan's GUIDs were
-made up and do not identify hardware.
+"""Least share of the plan's GUIDs that the real fabric must have.  If the share is lower, the plan's GUIDs were made up
+and do not identify hardware.
 """
 ALIKE = 0.5
-"""Least share of a planned device's cables that another device must have to count as its replacement, if the two have
-no common name or GUID.
+"""Least share of a planned device's cables that another device must have to count as the replacement of the planned
+device, if both devices have no common name or GUID.
 """
 
 
@@ -35,8 +35,8 @@ class CableFinding:
     Attributes
     ----------
     kind
-        "missing": a cable of the plan does not exist. "extra": a cable is not in the plan. "moved": one end of a cable
-        is in another port. "swapped": two cables have exchanged plugs.  "mixed up": any other set of cables.
+        "missing": a cable of the plan does not exist.  "extra": a cable is not in the plan.  "moved": one end of a
+        cable is in another port.  "swapped": two cables have exchanged plugs.  "mixed up": any other set of cables.
     planned, found
         Cables of the plan, and cables of the real fabric that take their place, as texts such as "leaf1/3 - spine2/4".
     """
@@ -62,7 +62,7 @@ class Comparison:
     replaced
         Pairs (planned name, real name) of devices with another GUID in the same place.
     exchanged
-        Pairs of devices that have changed places: each has the cables of the other one.
+        Pairs of devices that have changed places: each device has the cables of the other device.
     missing_devices, extra_devices
         Names of devices that only one of the two fabrics has.
     cables
@@ -112,7 +112,7 @@ class _Device:
 def _devices(fabric: Fabric) -> list[_Device]:
     """Return the devices of a fabric, switches first, with their cables.
 
-    Aggregation nodes are left out: they are inside switches, and no cable leads to them.
+    Aggregation nodes are left out, because these nodes are inside switches and have no cables.
     """
     kinds = [0] * fabric.switches + [1 + int(kind) for kind in fabric.terminal_kind]
     names = (*fabric.switch_name, *fabric.terminal_name)
@@ -254,8 +254,8 @@ def _by_cables(planned: list[_Device], found: list[_Device], match: Mapping[int,
 
 
 def _exchanged(planned: list[_Device], found: list[_Device], match: Mapping[int, int]) -> list[tuple[int, int]]:
-    """Return pairs of planned devices that have changed places: each has all cables of the other device, and not the
-    cables that the plan gives it.
+    """Return pairs of planned devices that have changed places: each device has all cables of the other device, and not
+    the cables that the plan gives to the device.
     """
     back = {b: a for a, b in match.items()}
 

@@ -62,7 +62,8 @@ class CounterDeltas:
     def since(self, before: CounterDeltas) -> CounterDeltas:
         """Return how much each counter has grown since ``before``, an earlier reading of the same channels.
 
-        A counter that is lower than before was reset in between, so that its present value is the increase.
+        A counter with a lower value than before was reset between both readings, so that its present value is the
+        increase.
         """
 
         def added(now: npt.NDArray[np.int64], then: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
@@ -88,7 +89,8 @@ class CounterDeltas:
     def unclassified(self) -> npt.NDArray[np.int32]:
         """Channels that cannot be classified because counters are saturated, as ascending int32 numbers.
 
-        These channels are not in :attr:`suspected`, but with the true values of their counters they might be.
+        These channels are not in :attr:`suspected`, but with the true values of their counters the channels might be
+        suspected.
         """
         dropped = self.full[0] | (self.hoq_discards > 0)
         maybe = dropped | self.full[1] | self._rate_of_waits

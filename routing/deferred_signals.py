@@ -51,8 +51,8 @@ class DeferredSignals:
 
     @contextlib.contextmanager
     def delivered(self) -> Iterator[None]:
-        """Run signal handlers without delay inside this context.  Enter it only around code in which the thread does
-        nothing but wait.
+        """Run signal handlers without delay inside this context.  Enter this context only around code in which the
+        thread does nothing but wait.
         """
         self._open = True
         try:

@@ -78,11 +78,11 @@ class Difference:
     Attributes
     ----------
     switches_gone, switches_new
-        Labels of switches that only the tables before the change have, and of switches that only the tables after it
-        have.
+        Labels of switches that only the tables before the change have, and of switches that only the tables after the
+        change have.
     owners_gone, owners_new
-        Number of LIDs that an owner has only before the change, and number of LIDs that an owner has only after it.
-        LIDs are identified by GUID and offset from the base LID.
+        Number of LIDs that an owner has only before the change, and number of LIDs that an owner has only after the
+        change.  LIDs are identified by GUID and offset from the base LID.
     lids_moved
         Number of GUIDs whose base LID differs.
     entries, entries_changed
@@ -99,7 +99,7 @@ class Difference:
     sl2vl_changed
         Whether the SL2VL tables differ; None if these tables are unknown.
     unknown
-        Names of the parts ("SL", "SL2VL") that the files of either tables do not contain.  These parts are not
+        Names of the parts ("SL", "SL2VL") that the files of one or both tables do not contain.  These parts are not
         compared.
     vls
         Number of data VLs used, before and after.
@@ -130,7 +130,7 @@ class Difference:
 
     @property
     def same(self) -> bool:
-        """Whether both tables give the same next hops and the same SLs and VLs, as far as they are known."""
+        """Whether both tables give the same next hops and the same SLs and VLs, as far as these values are known."""
         moved = self.switches_gone or self.switches_new or self.owners_gone or self.owners_new or self.lids_moved
         return not (
             moved or self.entries_changed or (self.sls_changed != 0 and "SL" not in self.unknown) or self.sl2vl_changed
@@ -297,8 +297,8 @@ def _paths(
         Number of these pairs whose path uses a changed LFT entry.
     """
     channel = np.take_along_axis(fabric.channels.at_port, routing.lft.astype(np.intp), axis=1)[:, columns]
-    # A switch without a channel towards the LID has channel -1.  It selects the last element of `towards`, which is not
-    # used.
+    # A switch without a channel towards the LID has channel -1.  This index selects the last element of `towards`,
+    # which is not used.
     towards = np.append(fabric.channels.dst, 0)
     following = np.where(channel >= 0, towards[channel], np.arange(fabric.switches)[:, None])
     own = differs[:, columns]

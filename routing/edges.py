@@ -1,4 +1,4 @@
-"""Number the possible edges of the channel dependency graph (CDG). :mod:`routing.cdg` and the kernels use these
+"""Number the possible edges of the channel dependency graph (CDG).  :mod:`routing.cdg` and the kernels use these
 numbers.
 
 There is one possible edge from each channel to each channel that may follow it.
@@ -80,5 +80,5 @@ class Edges:
         return np.arange(len(self)) + np.repeat(self.first - self._offset(), self.degree)
 
     def _offset(self) -> npt.NDArray[np.int64]:
-        """Return int64[C], for each channel the number of edges of all channels before it."""
+        """Return int64[C], for each channel the number of edges of all channels before this channel."""
         return np.cumsum(self.degree, dtype=np.int64) - self.degree

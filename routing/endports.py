@@ -26,7 +26,7 @@ def attached(fabric: Fabric) -> npt.NDArray[np.int64]:
 def reference_rate(fabric: Fabric) -> float:
     """Return the most common data rate of the end ports' links in Gb/s, to which quality figures relate.
 
-    Of several equally common rates the lowest is returned, and 0 if there are no end ports.
+    Of several equally common rates the lowest rate is returned.  The result is 0 if there are no end ports.
     """
     rates, counts = np.unique(fabric.link_capacity[fabric.endport_link[attached(fabric)]], return_counts=True)
     return float(rates[counts.argmax()]) if rates.size else 0.0
@@ -48,12 +48,12 @@ def find_endport(fabric: Fabric, word: str) -> tuple[int, int]:
     row : int
         Row of the end port.
     lid : int
-        The LID in ``word`` if it is one, else the base LID of the end port.
+        The LID in ``word`` if ``word`` is a LID, else the base LID of the end port.
 
     Raises
     ------
     OptionError
-        No end port matches `word`, or more than one.
+        No end port or more than one end port matches `word`.
     """
     rows = [row for row, name in enumerate(fabric.endport_name) if name == word]
     lid = parse_decimal(word)
@@ -96,7 +96,7 @@ def find_device(fabric: Fabric, word: str) -> int:
     Raises
     ------
     OptionError
-        No device matches `word`, or more than one.
+        No device or more than one device matches `word`.
     """
     names = (*fabric.switch_name, *fabric.terminal_name)
     found = [device for device, name in enumerate(names) if name == word]

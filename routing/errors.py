@@ -38,7 +38,7 @@ class InputError(IbnueError, ValueError):
     problem
         Description of the error in one line.
     path, line
-        File and line of the error, if it is in a file (lines count from 1).
+        File and line of the error, if the error is in a file (lines count from 1).
     remedy
         Remedy for the user, in one line.
     """

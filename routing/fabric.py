@@ -104,7 +104,7 @@ class LidTable:
     Attributes
     ----------
     switch
-        int32[L], row of the switch that delivers the LID, or -1 if no switch does.
+        int32[L], row of the switch that delivers the LID, or -1 if no switch delivers it.
     port
         uint8[L], port by which that switch delivers the LID (0: the switch itself, 255: no switch delivers it).
     endport
@@ -301,7 +301,7 @@ class Fabric:
     def aggregation(self) -> npt.NDArray[np.bool_]:
         """bool[E], which end ports belong to an aggregation node (SHARP) inside a switch.
 
-        An aggregation node has a LID and needs routes.  But it sends to its own reduction trees only.
+        An aggregation node has a LID and needs routes, but sends to its own reduction trees only.
         """
         return np.asarray(self.endport_class == PortClass.AGGREGATION)
 
@@ -390,7 +390,9 @@ class Fabric:
 
     @cached_property
     def graph(self) -> igraph.Graph:
-        """The switches as a directed igraph.  Its edges are the channels, in the order of channel numbers."""
+        """The switches as a directed igraph.  The edges of the igraph are the channels, in the order of channel
+        numbers.
+        """
         pairs = np.column_stack([self.channels.src, self.channels.dst])
         return igraph.Graph(n=self.switches, edges=pairs, directed=True)
 
@@ -417,8 +419,8 @@ class Fabric:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256, in hexadecimal digits, of all data of the fabric on which routing depends.  It identifies a fabric;
-        names are left out.
+        """SHA-256, in hexadecimal digits, of all data of the fabric on which routing depends.  The digest identifies a
+        fabric; names are left out.
         """
         state = hashlib.sha256(b"ibnue-fabric/1")
         order, ends = self._sorted_cables

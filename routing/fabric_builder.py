@@ -124,7 +124,7 @@ class FabricBuilder:
         return self._by_guid.get(guid)
 
     def change_guid(self, device: int, guid: int, location: Location = NOWHERE) -> None:
-        """Change the GUID of a device, and with it the port GUIDs that are derived from it.
+        """Change the GUID of a device, and with it the port GUIDs that are derived from this GUID.
 
         Raises
         ------
@@ -170,7 +170,7 @@ class FabricBuilder:
         ------
         FabricError
             The port does not exist, the GUID is 0 or over 64 bits, the LID is not a unicast LID or contradicts an
-            earlier one, the LMC is over 7, or the base LID is not a multiple of 2^LMC.
+            earlier LID, the LMC is over 7, or the base LID is not a multiple of 2^LMC.
         """
         name = self._devices[device].name
         if not 0 <= port <= self._devices[device].ports:
@@ -271,20 +271,20 @@ class FabricBuilder:
             )
 
     def build(self, *, lmc: int = 0, assign_lids: bool = True) -> Fabric:
-        """Return the fabric, with LIDs assigned to ports that have none.
+        """Return the fabric, with LIDs assigned to ports without a LID.
 
         Parameters
         ----------
         lmc
             LMC (0 to 7) of the end ports to which this method assigns LIDs.
         assign_lids
-            Whether to assign a LID to every switch and every cabled end port that has none.  Each gets the lowest free
-            LID: first switches by GUID, then end ports by port GUID.
+            Whether to assign a LID to every switch and every cabled end port without a LID.  First the
+            switches, by GUID, then the end ports, by port GUID, get the lowest free LIDs.
 
         Raises
         ------
         FabricError
-            LIDs clash, port GUIDs are duplicate, or more LIDs are needed than exist.
+            Two ports have the same LID or port GUID, or more LIDs are needed than exist.
 
         Warns
         -----
@@ -360,7 +360,8 @@ class FabricBuilder:
     def _link_arrays(
         self,
     ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8], npt.NDArray[np.uint8], npt.NDArray[np.float64]]:
-        """Return the devices (int32[E, 2]), ports (uint8[E, 2]), width and speed of the cables, in ascending order.
+        """Return the devices (int32[K, 2]), ports (uint8[K, 2]), width (uint8[K]) and speed (float64[K]) of the K
+        cables, in ascending order.
 
         The end with the lower device and port is the first end.
         """

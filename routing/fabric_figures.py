@@ -180,8 +180,8 @@ def _bounds(fabric: Fabric, level: npt.NDArray[np.int32] | None) -> Iterator[Bou
 
 
 def _cut(fabric: Fabric, endports: npt.NDArray[np.int64], side: npt.NDArray[np.bool_], what: str) -> Iterator[Bound]:
-    """Yield the bound for the all-to-all rate that a cut gives: the cables from the switches of ``side`` (bool[S]) to
-    all other switches must carry all traffic between the two sets of switches.
+    """Yield the upper bound of the all-to-all rate that follows from a cut: the cables from the switches of ``side``
+    (bool[S]) to all other switches must carry all traffic between the two sets of switches.
 
     ``endports`` (int64[S]) is the number of end ports at each switch.  ``what`` names the set ``side``, such as "a
     pod", in the text that explains the bound.  Nothing is yielded if one of the sets has no end port.

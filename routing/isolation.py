@@ -1,4 +1,6 @@
-"""Keep the working directory off Python's import path, so that files in it cannot shadow installed packages."""
+"""Keep the working directory off Python's import path, so that files in this directory cannot shadow installed
+packages.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Assign LIDs to switches and end ports that have none."""
+"""Assign LIDs to switches and end ports without a LID."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from routing.fabric import MAX_UNICAST_LID
 def give_lids(
     switch_lid: list[int], endport_lid: list[tuple[int, int]], lmc: int
 ) -> tuple[list[int], list[tuple[int, int]]]:
-    """Assign the lowest free LIDs to switches and end ports that have none.
+    """Assign the lowest free LIDs to switches and end ports without a LID.
 
     A LID of 0 means that the switch or end port has no LID.  ``lmc`` is the LMC of the end ports that get their LIDs
-    here.
+    from this function.
 
     Returns
     -------

@@ -34,8 +34,8 @@ def did_you_mean(names: Sequence[str]) -> str:
 def system_name(description: str) -> str:
     """Return the name of the system in the description of a switch, without prefix and type.
 
-    ``MF0;leaf1:MQM8700/U1`` is ``leaf1``, and a switch ``MF0;core1:CS8500/L06/U2`` inside a chassis is
-    ``core1/L6/U2``.  Other descriptions are returned as they are.
+    ``MF0;leaf1:MQM8700/U1`` is ``leaf1``, and a switch ``MF0;core1:CS8500/L06/U2`` inside a chassis is ``core1/L6/U2``.
+    Other descriptions are returned unchanged.
     """
     found = _SYSTEM.fullmatch(description)
     if found is None:
@@ -57,7 +57,7 @@ def guid_in(word: str) -> int | None:
 
 
 def guids_text(guids: Sequence[int], most: int = 8) -> str:
-    """Format the first ``most`` GUIDs as a list for a message, followed by ``...`` if there are more."""
+    """Format the first ``most`` GUIDs as a list for a message, followed by ``...`` if there are more GUIDs."""
     return ", ".join([*map(guid_text, guids[:most]), *(["..."] if len(guids) > most else [])])
 
 
@@ -80,7 +80,7 @@ def labels_of(names: Sequence[str], guids: Sequence[int]) -> tuple[str, ...]:
 
 
 def _ends_in_other(name: str, guid: int) -> bool:
-    """Return whether the name ends in a GUID that is not the given one."""
+    """Return whether the name ends in a GUID that differs from the given GUID."""
     # Nearly no name contains a GUID, and a search for "0x" is much faster than a regular expression.
     if "0x" not in name:
         return False

@@ -15,7 +15,9 @@ def parse_decimal(text: str) -> int | None:
 
 
 def count_noun(count: int, one: str, many: str | None = None) -> str:
-    """Format a count with its noun: "1 switch", "2 switches".  ``many`` is the plural if it is irregular."""
+    """Format a count with its noun: "1 switch", "2 switches".  ``many`` is the plural of the noun if this plural is
+    irregular.
+    """
     if count == 1:
         return f"1 {one}"
     if many is None:

@@ -32,7 +32,7 @@ def regions(fabric: Fabric, count: int, *, seed: int) -> npt.NDArray[np.int32]:
     weight = fabric.senders_at * 16 + 1
     if np.count_nonzero(fabric.senders_at) < count:
         # With fewer weighted switches than regions, METIS prints complaints on standard output.  Equal weights avoid
-        # them.
+        # these complaints.
         weight = np.ones_like(weight)
     _, part = pymetis.part_graph(
         count,

@@ -1,4 +1,4 @@
-"""Start worker processes that do not import from the working directory, and end them with their parent."""
+"""Start worker processes that do not import from the working directory, and end these processes with their parent."""
 
 from __future__ import annotations
 
@@ -90,9 +90,10 @@ def remove_folder(folder: str) -> None:
 
 
 def exit_with_process(pid: int, tidy: Callable[[], None]) -> None:
-    """Make this process exit when process ``pid``, its parent, ends; ``tidy`` is called first.
+    """Make this process exit when process ``pid``, its parent, ends; ``tidy`` is called before the exit.
 
-    This is for children started with :mod:`subprocess`.  For :mod:`multiprocessing` there is :func:`exit_with_parent`.
+    This function is for children started with :mod:`subprocess`.  For :mod:`multiprocessing` there is
+    :func:`exit_with_parent`.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 

@@ -52,7 +52,7 @@ class Demand:
     vls: int | None = None
 
     def shortfall(self, routing: Routing, proof: Proof) -> Shortfall | None:
-        """Return the reason why tables with this proof do not meet the demand, or None if they meet it."""
+        """Return the reason why tables with this proof do not meet the demand; None if the tables meet the demand."""
         if self.vls is not None and routing.vls > self.vls:
             return Shortfall.VLS
         if not proof.complete:
@@ -70,7 +70,7 @@ def promised(engine: Engine) -> Demand:
     """Return what the proof of an engine's tables must show.
 
     If the engine promises freedom from credit loops, the proof must show complete delivery and a certificate.
-    Otherwise it must show complete delivery only.
+    Otherwise the proof must show complete delivery only.
     """
     return Demand("forward" if engine.promise is Promise.DEADLOCK_FREE else None)
 
@@ -116,7 +116,9 @@ class VerifiedTables:
 
 
 def admit(fabric: Fabric, routing: Routing, proof: Proof, demand: Demand) -> VerifiedTables | Shortfall:
-    """Return the tables as :class:`VerifiedTables` if their proof meets the demand, else the reason why it does not."""
+    """Return the tables as :class:`VerifiedTables` if their proof meets the demand, else the reason why the proof does
+    not meet the demand.
+    """
     return demand.shortfall(routing, proof) or VerifiedTables(fabric, routing, proof, demand, _GATE)
 
 
@@ -126,8 +128,8 @@ def verify(
     """Prove that the tables of an engine deliver everywhere and keep the engine's promise.
 
     The promise of freedom from credit loops covers traffic from or to CAs and routers.  Tables of an engine without
-    this promise may have credit loops, and the proof then names one.  Tables must always deliver within a connected
-    component.  ``explain`` is passed to :func:`~routing.deadlock.proof.prove`.
+    this promise may have credit loops, and the proof then names a credit loop.  Tables must always deliver within a
+    connected component.  ``explain`` is passed to :func:`~routing.deadlock.proof.prove`.
 
     Raises
     ------

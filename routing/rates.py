@@ -58,7 +58,9 @@ def lane_speed(text: str) -> float | None:
 
 
 def speed_name(speed: float) -> str | None:
-    """Return the name of the speed within one percent of a signalling rate in Gb/s (``14`` is FDR), or None."""
+    """Return the name of the speed within one percent of a signalling rate in Gb/s (``14`` is FDR), or None if there is
+    no such speed.
+    """
     for name, exact in SPEED_OF.items():
         if abs(exact - speed) <= 0.01 * exact:
             return name

@@ -140,7 +140,8 @@ def _tree(
     begin with ``prefix``, and differ from the names of all switches.
     """
     switches = [Switch(labels[row], nodes=tuple(names)) for row, names in leaves.items()]
-    top = {row: labels[row] for row in leaves}  # By leaf: name of the highest pod above it so far, else its own.
+    # `top` has, for each leaf, the name of the highest pod above the leaf so far, else the name of the leaf.
+    top = {row: labels[row] for row in leaves}
     for height, pods in enumerate(_pods(fabric, level), 1):
         groups: dict[int, list[int]] = {}
         for row in leaves:

@@ -117,15 +117,15 @@ class ServiceLevels:
         return switch if self.by_switch else lid
 
     def from_sender(self, switch: int, lid: int) -> npt.NDArray[np.uint8]:
-        """Return uint8[L], the SLs of a sender towards each LID, given its switch and its own LID."""
+        """Return uint8[L], the SLs of a sender towards each LID, given the sender's switch and LID."""
         if self.by_lid:
             return self.table
         found: npt.NDArray[np.uint8] = self.table[switch if self.by_switch else lid]
         return found
 
     def with_rows(self, count: int) -> npt.NDArray[np.uint8]:
-        """Return the table as a matrix with rows for senders.  If it has a single row, this row is repeated ``count``
-        times, as a read-only view.
+        """Return the table as a matrix with rows for senders.  If the table has a single row, this row is repeated
+        ``count`` times, as a read-only view.
         """
         return np.broadcast_to(self.table, (count, self.table.shape[-1])) if self.by_lid else self.table
 

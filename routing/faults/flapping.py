@@ -79,7 +79,7 @@ def flapping(
     Parameters
     ----------
     faults
-        Faults that start and end; none is present at first.
+        Faults that start and end; no fault is present at first.
     seed
         Random seed.  Equal faults, seed and options give equal events.
     seconds

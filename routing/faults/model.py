@@ -1,4 +1,4 @@
-"""Data model of faults, and computation of the fabric that remains after them."""
+"""Data model of faults, and computation of the fabric that remains after faults."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class FaultKind(enum.Enum):
 
 @dataclass(frozen=True)
 class Fault:
-    """Fault of a fabric; it refers to devices by GUID, so it applies to any object that represents the fabric.
+    """Fault of a fabric.  A fault refers to devices by GUID, so it applies to any object that represents the fabric.
 
     Attributes
     ----------
@@ -91,7 +91,7 @@ def cable_at(fabric: Fabric, device: int, port: int) -> tuple[int, int]:
     Returns
     -------
     row : int
-        Row of the cable, or -1 if the port has none.
+        Row of the cable, or -1 if the port has no cable.
     end : int
         Number (0 or 1) of the cable's end that is at the port.
 
@@ -108,9 +108,9 @@ def apply_faults(fabric: Fabric, faults: Sequence[Fault]) -> Fabric:
     """Return the fabric that remains after all given faults.
 
     Surviving devices keep their GUIDs and LIDs.  A lost device is removed from the arrays.  A CA that has only lost its
-    cables remains, but without end ports.  The ports of a fault stand for the cables that were plugged into them before
-    any fault.  So a removed cable is gone even if a swap moves one of its plugs.  A lost device also takes away the
-    cables that a swap has plugged into it.
+    cables remains, but without end ports.  The ports of a fault stand for the cables that were plugged into these ports
+    before any fault.  So a removed cable is gone even if a swap moves one of its plugs.  A lost device also takes away
+    the cables that a swap has plugged into the device.
 
     Raises
     ------

@@ -263,7 +263,9 @@ class _Reader:
         return row, end
 
     def find(self, text: str) -> int:
-        """Return the device with a given name or GUID; raise OptionError unless exactly one device has it."""
+        """Return the device with a given name or GUID; raise OptionError unless exactly one device has this name or
+        GUID.
+        """
         rows = self.by_name.get(text, [])
         guid = guid_in(text)
         if not rows and guid is not None:

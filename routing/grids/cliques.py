@@ -22,10 +22,10 @@ def clique_trees(
 ) -> Hops:
     """Return a tree towards each destination in a grid whose dimensions are cliques or have two positions.
 
-    A tree uses the dimensions in the given order, with at most two hops in each.  A minimal tree has two hops only
-    where the link to the destination's coordinate is missing.  Every other tree has a *middle* in each row (the
-    switches that differ only in the coordinate of one dimension).  All switches of the row send over the middle, if
-    they have a link to it.
+    A tree uses the dimensions in the given order, with at most two hops in each dimension.  A minimal tree has two hops
+    only where the link to the destination's coordinate is missing.  Every other tree has a *middle* in each row (the
+    switches that differ only in the coordinate of one dimension).  All switches of the row that have a link to the
+    middle send over the middle.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ class _Rows:
         return np.where((middle >= 0) & (middle != self.own) & (over != NONE), over, found)
 
     def _has_link(self) -> npt.NDArray[np.bool_]:
-        """Return bool[rows, size, size], whether a link leads from one coordinate of a row to another."""
+        """Return bool[rows, size, size], whether a link leads from one coordinate of a row to another coordinate."""
         linked = np.zeros((*self.there.shape, self.size), bool)
         linked[self.row, self.own] = self.link != NONE
         return linked

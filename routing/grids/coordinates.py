@@ -160,8 +160,8 @@ def _grid_of(near: Neighbours, component: Sequence[int]) -> Grid:
     seen = 0
     first = max(FIRST_ATTEMPTS, FIRST_VISITS // max(links, 1))
     for attempt in range(starts + min(MOST_RANDOM, most) if from_these else 0):
-        # Once every start has been tried, further attempts take doubtful positions at random. Random choices help where
-        # many links are missing.
+        # Once every start has been tried, further attempts take doubtful positions at random.  Random choices help
+        # where many links are missing.
         chance = random.Random(attempt) if attempt >= starts else None
         grown = Growth.of(near, from_these[attempt % len(from_these)], chance)
         if attempt >= first and (best is None or len(best[1].misfits()) > 2 + BAD * links):
@@ -186,7 +186,9 @@ def _grid_of(near: Neighbours, component: Sequence[int]) -> Grid:
 
 
 def _is_plausible(near: Neighbours, component: Sequence[int], grown: Growth) -> bool:
-    """Return whether coordinates are plausible: few links do not fit them, and few links and switches are missing."""
+    """Return whether coordinates are plausible: few links do not fit the coordinates, and few links and switches are
+    missing.
+    """
     links = sum(len(near[switch]) for switch in component) // 2
     misfits = len(grown.misfits())
     if misfits > max(2, MOST_MISFITS * links) or len(grown.position) < len(component) - misfits:
@@ -257,7 +259,7 @@ def links_axis(grid: Grid, a: Columns, b: Columns) -> tuple[Columns, Columns]:
     Returns
     -------
     axis : int64[N]
-        The dimension, -1 for a link that fits none.
+        The dimension, -1 for a link that fits no dimension.
     step : int64[N]
         The step along the dimension: 1 or -1 on lines and rings, the difference on cliques.
     """

@@ -121,8 +121,8 @@ def _complete(
     hops = {root: 0}
     _reach(senders, hops, root)
     # Choices are tuples: whether a switch without a path has a next hop, hops to the destination, the switch, and the
-    # index of its bundle to a neighbour with a path.  Switches without a next hop get one first.  Only if none of them
-    # has a neighbour with a path to the destination, switches with a next hop change this hop.
+    # index of its bundle to a neighbour with a path.  Switches without a next hop get a next hop first.  Only if none
+    # of them has a neighbour with a path to the destination, switches with a next hop change this hop.
     missing = (switch for switch in members if switch not in hops)
     links = ((switch, index, to) for switch in missing for index, to in enumerate(after[switch]) if to in hops)
     choices = [(hop[switch] != NONE, hops[to] + 1, switch, index) for switch, index, to in links]
@@ -147,7 +147,7 @@ def _reach(senders: dict[int, list[int]], hops: dict[int, int], start: int) -> l
     """Set the numbers of hops (``hops``) of all switches whose path to one destination leads through switch ``start``.
     Return these switches, with ``start`` as the first one.
 
-    ``senders`` lists, for each switch, the switches that send to it.  ``hops[start]`` is set already.
+    ``senders`` lists, for each switch, the switches that send to this switch.  ``hops[start]`` is set already.
     """
     found = [start]
     for here in found:  # The loop also visits the switches that it appends.

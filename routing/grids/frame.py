@@ -82,7 +82,7 @@ def frame_at(near: Neighbours, origin: int) -> Frame:
 
 
 def frames(near: Neighbours, component: Sequence[int], most: int, volume: float) -> list[Frame]:
-    """Return frames at up to ``most`` switches of a component; the most promising comes first.
+    """Return frames at up to ``most`` switches of a component; the most promising frame comes first.
 
     A switch with many neighbours, none of which is doubtful, shows the dimensions best.  Frames of grids with more than
     ``volume`` positions are left out.

@@ -16,7 +16,7 @@ MISFIT = 5
 """Cost of a link that does not fit.  A missing link costs 2."""
 MISSING = 2
 HOLE = 3
-"""Cost of a position without a switch.  It counts only when complete coordinates are compared."""
+"""Cost of a position without a switch.  This cost counts only when complete coordinates are compared."""
 BORDER = 4
 """Cost of a position beyond a border of the mesh, where switches have no further neighbours."""
 CLEAR = 3
@@ -122,7 +122,9 @@ class Growth:
                     yield (*position[:axis], there, *position[axis + 1 :])
 
     def _known_around(self) -> _Around:
-        """Return the positions around each position.  They are computed only once while the grid keeps its shape."""
+        """Return the positions around each position.  These positions are computed only once while the grid keeps its
+        shape.
+        """
         shape: list[object] = [*self.labels, *self.length, self.box]
         if self._around is None or self._around.shape != shape:
             self._around = _Around(self, shape)
@@ -133,7 +135,7 @@ class Growth:
         return self.link_axis(one, other) >= 0
 
     def link_axis(self, one: Position, other: Position) -> int:
-        """Return the dimension of a link between two positions.  Return -1 if no link of the grid joins them."""
+        """Return the dimension of a link between two positions; -1 if no link of the grid joins both positions."""
         found = -1
         for axis, (here, there) in enumerate(zip(one, other, strict=True)):
             if here != there:
@@ -146,7 +148,7 @@ class Growth:
         return found if self.is_clique[found] or gap == 1 or gap + 1 == self.length[found] else -1
 
     def misfits(self) -> list[tuple[int, int]]:
-        """Return the pairs of linked switches whose positions do not fit, or of which one has no position."""
+        """Return the pairs of linked switches whose positions do not fit, or where one switch has no position."""
         if self._misfits is not None:
             return self._misfits
         place = self.position
@@ -254,12 +256,13 @@ class Growth:
         return int(any(self.is_clique[axis] and here >= self.labels[axis] for axis, here in enumerate(candidate)))
 
     def _square_costs(self, switch: int) -> list[tuple[Position, list[int]]]:
-        """Return the position of each placed neighbour of a switch, and the costs of a link from it to the switch.
+        """Return the position of each placed neighbour of a switch, and the costs of a link from this neighbour to the
+        switch.
 
         The list of costs has one cost for each dimension in which the link may lead: the number of squares, weighted,
         that contradict this dimension.  The placed neighbour has other neighbours.  If such a neighbour lies in another
-        dimension than the switch, it and the switch are corners of a square.  If it lies in the dimension of the
-        switch, beyond the placed neighbour, there is no such square.
+        dimension than the switch, the neighbour and the switch are corners of a square.  If the neighbour lies in the
+        dimension of the switch, beyond the placed neighbour, there is no such square.
         """
         near, position, dimensions = self.near, self.position, range(len(self.length))
         found = []
@@ -438,7 +441,7 @@ class _Around(dict[Position, tuple[Position, ...]]):
     grown
         Coordinates whose method :meth:`Growth.around` yields the positions.
     shape
-        Labels, lengths of rings and box of the coordinates.  The positions are valid while these do not change.
+        Labels, lengths of rings and box of the coordinates.  The positions are valid while these values do not change.
     """
 
     def __init__(self, grown: Growth, shape: list[object]) -> None:

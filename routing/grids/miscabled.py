@@ -47,7 +47,7 @@ def facts(fabric: Fabric, coordinates: Coordinates) -> dict[str, object]:
 
 
 def alternative_links(fabric: Fabric, coordinates: Coordinates) -> Ints:
-    """Return further links that may be the miscabled ones, because a swap of two cables can have two explanations.
+    """Return further links that may be miscabled, because a swap of two cables can have two explanations.
 
     Suppose that two switches of a two-dimensional torus are not neighbours, but share two neighbours.  If the two
     switches swap their third cables, the same fabric results as if they had swapped their fourth cables and exchanged

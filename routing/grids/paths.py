@@ -30,7 +30,7 @@ class GridPaths:
     ----------
     hop
         uint8[2, S, S] by set, destination and switch: index of the bundle of parallel links among the bundles of the
-        switch, 255 at the destination and for switches that are not connected to it.
+        switch, 255 at the destination and for switches that are not connected to the destination.
     regular
         bool[2, S, S]: whether the path takes no detour.
     crossing

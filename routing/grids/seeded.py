@@ -72,7 +72,8 @@ def _arranged(grid: Grid, conf: TorusConf, seed: TorusSeed, row_of: dict[int, in
 
 
 def _axes_of(grid: Grid, conf: TorusConf, seed: TorusSeed, axis: int, row_of: dict[int, int]) -> list[tuple[int, int]]:
-    """Return the dimensions of the grid that are one dimension of the file, each with its step in positive direction.
+    """Return the dimensions of the grid that correspond to one dimension of the file, each with its step in positive
+    direction.
 
     A ring of four in the file is two dimensions of the grid, of size two each.
     """

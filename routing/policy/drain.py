@@ -19,7 +19,7 @@ def drain_times(
     """Compute how long a packet can wait at the head of a queue of each switch port without a deadlock, in seconds.
 
     In the worst case all CAs and routers send to one destination, and switches serve their inputs round-robin.  Two
-    upper bounds are valid in this case, and the result is the smaller one:
+    upper bounds are valid in this case, and the result is the smaller bound:
 
     - Let the buffer at the receiving end of channel c be full of packets for destination d.  At each switch from this
       buffer to d, count the inputs that send to d.  Let ``g(c, d)`` be the product of these counts.  Round-robin

@@ -138,7 +138,7 @@ def channel_arrays(found: PortPolicies, fabric: Fabric) -> dict[str, npt.NDArray
     codes = found.hoq_life[src, port]
     attempts = np.array(
         [hoq_seconds(code) for code in range(32)] + [math.nan]
-    )  # Ports that no rule sets have the code -1.  It selects the last element, which is NaN.
+    )  # Ports that no rule sets have the code -1.  This code selects the last element, which is NaN.
     breakers = [found.breaker(*at) for at in zip(src.tolist(), port.tolist(), strict=True)]
     kinds = {"none": 0, "loop": 1, "deadlock": 2}
     return {

@@ -13,7 +13,7 @@ from routing.errors import OptionError
 from routing.numerals import count_noun
 
 HOQ_UNIT = 4.096e-6
-"""Lifetime in seconds for the HOQLife value 0.  Each further value doubles it."""
+"""Lifetime in seconds for the HOQLife value 0.  Each further value doubles the lifetime."""
 HOQ_NEVER = 20
 """Smallest HOQLife value that means "never drop a packet at the head of a queue"."""
 HOQ_MOST, STALL_MOST, EXTRA_MOST = 31, 7, 255
@@ -65,8 +65,8 @@ class Breaker:
     Attributes
     ----------
     kind
-        "none", "loop" or "deadlock".  A Loop Breaker re-routes packets of the loop, and drops some if necessary.  A
-        Deadlock Breaker adds buffer space on the loop.
+        "none", "loop" or "deadlock".  A Loop Breaker re-routes packets of the loop, and drops some packets if
+        necessary.  A Deadlock Breaker adds buffer space on the loop.
     detect_time
         A port is suspected of a deadlock if no packet leaves a non-empty queue for this number of seconds.
     check_period
@@ -144,7 +144,7 @@ class Rule:
     Attributes
     ----------
     name
-        Name of the rule for printing.  It is "rule 1" and so on if the file states no name.
+        Name of the rule for printing.  The name is "rule 1" and so on if the file states no name.
     line
         First line of the rule in its file.
     select
@@ -165,8 +165,8 @@ class Rule:
     override: bool = False
 
     def line_of(self, *keys: str) -> int:
-        """Return the line in the file of the first of the given keys that the rule has.  If it has none, return the
-        first line of the rule.
+        """Return the line in the file of the first of the given keys that the rule has.  If the rule has none of these
+        keys, return the first line of the rule.
         """
         known = dict(self.lines)
         return next((known[key] for key in keys if key in known), self.line)

@@ -82,7 +82,9 @@ class PortPolicies:
         return None if rule is None else dict(rule.values)[what]
 
     def breaker(self, switch: int, port: int) -> Breaker:
-        """Return the deadlock breaker that the policy gives to a port.  Its kind is "none" if no rule sets one."""
+        """Return the deadlock breaker that the policy gives to a port.  The kind of the breaker is "none" if no rule
+        sets a breaker.
+        """
         found = self.value("breaker", switch, port)
         return found if isinstance(found, Breaker) else Breaker("none")
 
@@ -90,8 +92,8 @@ class PortPolicies:
 def apply_rules(policy: Policy, fabric: Fabric, facts: PortFacts, *, strict: bool = True) -> PortPolicies:
     """Compute the value of each property at each port of a fabric from the rules of a policy.
 
-    A later rule may always repeat the value of an earlier rule.  Only with ``override = true`` may it set another
-    value.
+    A later rule may always repeat the value of an earlier rule.  Only with ``override = true`` may a later rule set
+    another value.
 
     Parameters
     ----------
@@ -99,8 +101,8 @@ def apply_rules(policy: Policy, fabric: Fabric, facts: PortFacts, *, strict: boo
         Policy, fabric, and the fabric's ports from :func:`port_facts`.
     strict
         Whether it is an error if a pattern matches no switch, or if no selected switch has a port with a given number.
-        On a running fabric it should not be an error, because a switch may be down.  Without ``strict``, the mismatch
-        is only listed in ``unused``, and the rest of the rule applies.
+        On a running fabric such a mismatch should not be an error, because a switch may be down.  Without ``strict``,
+        the mismatch is only listed in ``unused``, and the rest of the rule applies.
 
     Raises
     ------
@@ -177,7 +179,7 @@ def _check_lifetimes(found: PortPolicies, fabric: Fabric, facts: PortFacts) -> N
     At each port with a deadlock breaker, the head-of-queue lifetime must be longer than the breaker's detection time.
     """
     breakers = [dict(rule.values).get("breaker") for rule in found.policy.rules]
-    # Ports whose breaker no rule sets have the index -1.  It selects the last element of `detect`, which is 0.
+    # Ports whose breaker no rule sets have the index -1.  This index selects the last element of `detect`, which is 0.
     detect = np.array([b.detect_time if isinstance(b, Breaker) else 0.0 for b in breakers] + [0.0])
     attempts = np.array([hoq_seconds(code) for code in range(HOQ_MOST + 1)])
     life = attempts[np.where(found.hoq_life < 0, facts.opensm_hoq, found.hoq_life)]

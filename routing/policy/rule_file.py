@@ -96,7 +96,7 @@ def read_policy(path: str | Path) -> Policy:
 
 
 def _quoted(value: Any) -> str:
-    """Return a value as it is written in the file, shortened if it is long."""
+    """Return a value in the notation of the file, shortened if the value is long."""
     text = repr(value) if isinstance(value, str | int | float | list | dict) else str(value)
     return text if len(text) <= _LONG else f"{text[:_LONG]}..."
 

@@ -67,13 +67,13 @@ class Suggestion:
 def suggest(
     fabric: Fabric, routing: Routing, *, packet_bytes: int = 4096, burst_bytes: int = 65536, breaker: bool = True
 ) -> tuple[Suggestion, ...]:
-    """Propose one policy rule for ports to CAs, one for ports to switches, and one for ports on credit loops.
+    """Propose three policy rules: for ports to CAs, for ports to switches, and for ports on credit loops.
 
     :func:`~routing.policy.drain.drain_times` computes the longest wait of a packet without a deadlock.  On credit
-    loops, the lifetime is the shortest one that is at least twice this wait.  On other ports the lifetime is OpenSM's
-    default, unless twice the wait is longer.  Where no deadlock is possible, a short lifetime would only lose packets.
-    A port on a loop is suspected of a deadlock after the longest wait.  The port's lifetime is at least twice this
-    detection time.
+    loops, the lifetime is the shortest HOQLife value of at least twice this wait.  On other ports the lifetime is
+    OpenSM's default, unless twice the wait is longer.  Where no deadlock is possible, a short lifetime would only lose
+    packets.  A port on a loop is suspected of a deadlock after the longest wait.  The port's lifetime is at least twice
+    this detection time.
 
     Parameters
     ----------

@@ -2,7 +2,7 @@
 
 All figures depend on the forwarding tables alone and are the same on every machine and for any number of threads.  A
 *share* is the rate of a flow relative to the reference rate, which is the most common data rate of the end ports'
-links. ``docs/quality.md`` defines every figure.
+links.  ``docs/quality.md`` defines every figure.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ class Quality:
     Attributes
     ----------
     endports, pairs, pairs_lost
-        Number of end ports with a LID that are cabled to a switch (N), and number of ordered pairs of such end ports.
-        ``pairs_lost`` is the number of pairs whose packets do not arrive.
+        Number of end ports that count in traffic (N; see :func:`~routing.endports.attached`), number of ordered pairs
+        of such end ports, and number of pairs whose packets do not arrive.
     reference_rate
         Data rate to which shares are relative.
     hops_mean, hops_max, hops_histogram
@@ -261,7 +261,7 @@ def all_to_all_share(fabric: Fabric, loads: npt.NDArray[np.float64]) -> float:
 
 
 def all_to_all_bound(fabric: Fabric, loads: npt.NDArray[np.float64]) -> float:
-    """Return an upper bound of :func:`all_to_all_share`: its value if the total load were spread over the channels in
+    """Return an upper bound of :func:`all_to_all_share`: the share if the total load were spread over the channels in
     proportion to their capacities.
     """
     total = math.fsum(loads.tolist())
@@ -279,7 +279,7 @@ def bisection_share(
 
     In each bisection, the end ports are split at random into two halves.  Each end port of the first half sends to one
     end port of the second half.  A flow gets an equal share of the capacity of the most loaded channel on its path.
-    Its rate is also limited by the links of its two end ports.
+    The links of both end ports also limit the rate of the flow.
 
     Raises
     ------

@@ -21,17 +21,17 @@ number.
 class DisjointPaths:
     """Shares of the pairs of end ports with at least two, three and four link-disjoint paths.
 
-    A pair has one path for each LID of the destination.  Its number of link-disjoint paths is the size of the largest
-    set of these paths in which no two use the same cable between switches, in either direction.  Parallel cables count
-    as different cables.
+    A pair has one path for each LID of the destination.  The number of link-disjoint paths of a pair is the size of the
+    largest set of these paths in which no two use the same cable between switches, in either direction.  Parallel
+    cables count as different cables.
 
     Attributes
     ----------
     pairs
         Number of ordered pairs of end ports on different switches.
     two, three, four
-        Share of the pairs with at least this many link-disjoint paths.  A pair has none if one of its paths does not
-        arrive.
+        Share of the pairs with at least this many link-disjoint paths.  A pair has no link-disjoint paths if one of its
+        paths does not arrive.
     """
 
     pairs: int = field(metadata={"unit": "ordered pairs of end ports on different switches"})

@@ -1,4 +1,4 @@
-"""Compute channel loads and flow rates for traffic patterns.  Quality figures are computed from them."""
+"""Compute channel loads and flow rates for traffic patterns.  Quality figures follow from these loads and rates."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ class Flows:
         for first in range(0, patterns, step):
             last = min(first + step, patterns)
             source, target = (self.endports[positions] for positions in pattern(first, last))
-            # A sender selects one of the 2^LMC LIDs of the destination by its own row modulo 2^LMC. This spreads the
+            # A sender selects one of the 2^LMC LIDs of the destination by its own row modulo 2^LMC.  This spreads the
             # flows evenly over the LIDs without random numbers.
             lmc = self.fabric.endport_lmc[target].astype(np.int64)
             lid = self.fabric.endport_lid[target] + (source & ((1 << lmc) - 1))
@@ -150,14 +150,14 @@ class Flows:
         """Return random steps for cyclic shifts, int64, each at most once, in ascending order.
 
         A step is the number of positions from the sender of a shift to its receiver.  There are ``shifts`` steps, or
-        every possible one if ``shifts`` is None.
+        every possible step if ``shifts`` is None.
         """
         others = max(len(self.endports) - 1, 0)
         order = kernel.draw_orders(seed ^ _SHIFT_STREAM, 0, 1, others)[0].astype(np.int64) + 1
         return np.sort(order[:shifts])
 
     def shifts(self, steps: npt.NDArray[np.int64]) -> Places:
-        """Return one cyclic shift for each step: every end port sends to the end port ``step`` positions after it."""
+        """Return one cyclic shift for each step: every end port sends to the end port ``step`` positions later."""
         positions = np.arange(len(self.endports))
         target = (positions[None, :] + steps[:, None]) % max(len(positions), 1)
         return np.broadcast_to(positions, target.shape), target

@@ -36,10 +36,10 @@ class ClassShare:
         Whether the end ports count in the other figures, which means that the class has a positive weight.
     all_to_all
         Share of the reference rate at which all-to-all traffic among these end ports alone saturates the first channel.
-        It is infinite if this traffic uses no channel, and NaN if the end ports do not count.
+        The share is infinite if this traffic uses no channel, and NaN if the end ports do not count.
     bisection_mean, permutation_mean
         Mean share of the flows of random bisections, and of random permutations, among these end ports alone.  NaN if
-        the end ports do not count, if there are fewer than two, or if no pattern was requested.
+        the end ports do not count, if there are fewer than two end ports, or if no pattern was requested.
     """
 
     label: str

@@ -41,8 +41,8 @@ class Leaves:
     Attributes
     ----------
     compute
-        bool[E], end ports that count as compute nodes: their switches are leaves, and their LIDs are spread
-        over the top switches before all others.
+        bool[E], end ports that count as compute nodes: their switches are leaves, and their LIDs are spread over the
+        top switches before all other LIDs.
     roots
         Rows of the switches at the top; empty: no roots are named, and levels are distances from the leaves.
     """
@@ -87,7 +87,7 @@ def route_tree(
     Raises
     ------
     NotATree
-        A link joins two switches of one level, or too many switches with end ports have no switch above both.
+        A link joins two switches of one level, or too many pairs of switches with end ports have no switch above both.
     """
     lids = lids_of(fabric, leaves)
     problem: NotATree | None = None

@@ -25,7 +25,7 @@ final tables.
 """
 THIN, MOST_THIN = 0.01, 0.06
 """Two shares of all senders.  Cuts with a smaller share of senders than the first value always have a separate ceiling.
-Cuts with a share between both values have a separate ceiling only if it lowers the common ceiling enough
+Cuts with a share between both values have a separate ceiling only if this ceiling lowers the common ceiling enough
 (:data:`WORTH_IT`).
 """
 WORTH_IT = 1.15
@@ -152,7 +152,7 @@ def _meeting_weights(
     """Return the two factors of the weight of a flow when the descent counts the flows that share a channel.
 
     The first factor (float64[S]) is the mean weight of the senders at each switch.  The second factor (float64[D]) is
-    the weight of the end port of each LID.  A flow's weight is the product of both.
+    the weight of the end port of each LID.  A flow's weight is the product of both factors.
     """
     rate = fabric.link_capacity[fabric.endport_link]
     weight = np.where(rate < SLOW * reference_rate(fabric), SLOW_WEIGHT, 1.0)
@@ -174,8 +174,9 @@ def ceilings(
 ) -> tuple[npt.NDArray[np.float64], float]:
     """Return ceilings: the utilisation up to which all-to-all traffic should fill each channel.
 
-    Take the channels up to some level: each group of switches that they connect is a cut, whose flow has to leave by
-    the links to the next level.  The channels of thin cuts, with few senders behind them, have ceilings of their own.
+    Take the channels up to some level: each group of switches that these channels connect is a cut, whose flow has to
+    leave by the links to the next level.  The channels of thin cuts, with few senders behind them, have separate
+    ceilings.
 
     Parameters
     ----------
@@ -216,7 +217,7 @@ def ceilings(
     margin = MARGIN
     if 0.0 < lower * WORTH_IT < least:
         # Channels of the cut that limits all-to-all traffic have ceilings above the common ceiling.  Without the margin
-        # (factor MARGIN), no channel of this cut gets more load than the others.
+        # (factor MARGIN), no channel of this cut gets more load than the other channels.
         least, margin = lower, 1.0
     common = max(least * MARGIN, total / MOST_RATE, 1e-9)
     return np.where(forced * MARGIN > common * (1.0 + 1e-6), forced * margin, common), least

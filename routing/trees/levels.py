@@ -64,11 +64,11 @@ def tree_order(fabric: Fabric, senders: npt.NDArray[np.float64] | None = None) -
     -----
     The order follows the levels from the top down, except for one leaf (the hub).  The hub comes first, and the
     switches above the hub follow from the bottom up.  A path that leads up and then down in the tree also leads up and
-    then down in this order.  An exception are paths over two switches above the hub of which neither is above the
-    other.  In return, all top switches reach each other through the hub.
+    then down in this order.  Paths over two switches above the hub, neither of which is above the other switch, are an
+    exception.  In return, all top switches reach each other through the hub.
 
-    If many links are missing, such an order can have paths that are more than two hops longer than the shortest.  In
-    this case, breadth-first orders are compared with it.
+    If many links are missing, such an order can have paths that are more than two hops longer than the shortest path.
+    In this case, breadth-first orders are compared with this order.
 
     Cost: O(leaves C) for each order that is compared.
     """
@@ -92,7 +92,7 @@ class _Comparison:
     Attributes
     ----------
     fabric, level, senders
-        The fabric, the level of each switch (int32[S]), and the weight of its senders (float64[S]).
+        The fabric, the level of each switch (int32[S]), and the weight of the senders at each switch (float64[S]).
     ends
         int32[E], the switches with senders.
     shortest
@@ -118,7 +118,7 @@ class _Comparison:
         return cls(fabric, level, senders, ends, np.where(linked, shortest, 0.0), weight)
 
     def longer(self, position: npt.NDArray[np.int32]) -> npt.NDArray[np.float64]:
-        """Return float64[E, E], the hops by which the paths in an order (int32[S]) exceed the shortest.
+        """Return float64[E, E], the hops by which the paths in an order (int32[S]) exceed the shortest paths.
 
         Pairs without a path in this order have the number of switches.
         """
@@ -132,7 +132,7 @@ class _Comparison:
         """Return the best of the given orders (int32[S] each) and of ``best``.
 
         The criteria are, in this order: whether some path is more than two hops longer than the shortest path; the flow
-        on paths longer than the shortest; and the number of senders at torn leaves
+        on paths that are longer than the shortest path; and the number of senders at torn leaves
         (:func:`~routing.trees.switch_orders.torn_leaves`).
         """
         least = None if best is None else self._rank(best.position)
@@ -157,8 +157,8 @@ class _Comparison:
 
 
 def reaches_all(fabric: Fabric, position: npt.NDArray[np.int32]) -> bool:
-    """Return whether every switch, except the first of each component, has a neighbour before it in the order.  Then
-    each switch reaches all others of its component.
+    """Return whether every switch, except the first of each component, has a neighbour before it in the order.  In such
+    an order each switch reaches all other switches of its component.
 
     ``position`` (int32[S]) is the position of each switch in the order.
     """
@@ -174,7 +174,7 @@ def tree_levels(fabric: Fabric, senders: npt.NDArray[np.float64]) -> npt.NDArray
 
     Leaves are switches with senders (float64[S]).  If two switches with senders are linked, the switch with more links
     to leaves is a spine.  Management leaves at the top of the tree are left out at first, because they would give the
-    top level 1.  They count as leaves once the other leaves have determined the levels.
+    top level 1.  These leaves count as leaves once the other leaves have determined the levels.
     """
     src, dst = fabric.channels.src, fabric.channels.dst
     if len(src) == 0:

@@ -108,9 +108,9 @@ def _order(
     up; then all other switches, from the top down.
 
     Every switch needs a path up to one of these first switches.  If a switch has no such path, more switches are placed
-    after the first ones.  They are the highest switch that has such a path and is linked to a switch without one, and
-    the switches above it, from the bottom up.  This is repeated until each switch has a path, if possible.  ``below``
-    is the result of :func:`_below`.
+    after the first switches: the highest switch that has such a path and is linked to a switch without such a path, and
+    the switches above this highest switch, from the bottom up.  This is repeated until each switch has a path, if
+    possible.  ``below`` is the result of :func:`_below`.
     """
     channels, switches = fabric.channels, fabric.switches
     placed: npt.NDArray[np.bool_] = np.zeros(switches, np.bool_)

@@ -1,4 +1,4 @@
-"""Throughput of the routing tables of a fabric, and the part of it that is lost by a fault."""
+"""Throughput of the routing tables of a fabric, and the part of the throughput that is lost by a fault."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Capacity:
     reference_rate
         Data rate in Gb/s to which the shares refer.
     endports, pairs
-        Number of end ports that have a LID and are attached to a switch, and number of their ordered pairs with a path.
+        Number of end ports that count in traffic, and number of ordered pairs of such end ports within one component.
     """
 
     a2a: float

@@ -20,15 +20,15 @@ class ConnectivityLoss:
     Attributes
     ----------
     connected
-        Whether all surviving switches and CAs that could reach each other before the fault still can.
+        Whether all surviving switches and CAs that could reach each other before the fault can still reach each other.
     parts
         Number of connected components of the switches after the fault.
     cut_off
         Labels of the surviving CAs and routers that are no longer connected to the largest piece of their old
         component.
     endports, pairs
-        Number of end ports that have a LID and are attached to a switch, and number of their ordered pairs within one
-        component.
+        Number of end ports that count in traffic (see :func:`~routing.endports.attached`), and number of ordered pairs
+        of such end ports within one component.
     """
 
     connected: bool
@@ -39,12 +39,13 @@ class ConnectivityLoss:
 
 
 def connectivity_loss(before: Fabric, after: Fabric) -> ConnectivityLoss:
-    """Compute which connectivity a fault has cost; devices and end ports before and after it are matched by GUID.
+    """Compute which connectivity a fault has cost; devices and end ports before and after the fault are matched by
+    GUID.
 
     If a connected component breaks into pieces, the piece with most of its end ports counts as the rest of the
     component.  CAs in the other pieces count as cut off.  An aggregation node is part of its switch, so it is not
-    reported separately.  Only end ports that count in traffic have pairs.
-    Cost: O(S + T + E) for S switches, T terminals and E end ports.
+    reported separately.  Only end ports that count in traffic are counted in ``endports`` and ``pairs``.  Cost: O(S + T
+    + E) for S switches, T terminals and E end ports.
     """
     old_part, part = endport_part(before), endport_part(after)
     old_part[before.aggregation] = -1
@@ -81,7 +82,8 @@ def endport_part(fabric: Fabric) -> npt.NDArray[np.int32]:
 def _remainders(old_part: npt.NDArray[np.int32], new_part: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
     """Find the largest piece of each old component after a fault.
 
-    The result is the number of the new component that has most end ports of the old component; -2 if none is left.
+    The result is the number of the new component that has most end ports of the old component; -2 if no end port of the
+    old component is left.
 
     ``old_part`` and ``new_part`` have the component of each end port before and after the fault, or -1.
     """

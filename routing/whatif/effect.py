@@ -90,7 +90,7 @@ class Baseline:
     @cached_property
     def separation(self) -> ConnectivityLoss:
         """Connectivity of the current fabric, before any fault.  The connectivity after each scenario is compared with
-        it.
+        this connectivity.
         """
         return connectivity_loss(self.published.fabric, self.published.fabric)
 
@@ -106,14 +106,15 @@ class Effect:
     faults
         Names of the faults.
     connected
-        Whether all surviving devices that could reach each other before the fault still can.
+        Whether all surviving devices that could reach each other before the fault can still reach each other.
     certified
         Whether the new tables are proven: complete in each connected component, and free of credit loops.
     strength
         Strength of the certificate: "forward" covers requests, "reversible" also replies
         (:mod:`routing.deadlock.proof`).  None if there is no certificate.
     vls, vls_needed
-        Number of data VLs that the new tables use, and number that they need.  None if there are no tables.
+        Number of data VLs that the new tables use, and number of data VLs that the new tables need.  None if there are
+        no tables.
     changed, broken
         Number of LFT entries that differ from the old tables, and of old entries that are no longer valid.
     a2a

@@ -31,7 +31,7 @@ def explore(baseline: Baseline, scenarios: Sequence[Scenario], *, jobs: int = 1)
     baseline
         Current fabric with its tables.
     scenarios
-        Fault scenarios to apply, each on its own.
+        Fault scenarios, each of which is applied separately.
     jobs
         Number of worker processes; 1: compute in this process.  The number has no influence on the effects.  In worker
         processes, the engine uses one thread.

@@ -15,7 +15,7 @@ MOST = 1_000_000
 
 @dataclass(frozen=True)
 class Scenario:
-    """Faults that occur at the same time, usually a single one."""
+    """Faults that occur at the same time, usually a single fault."""
 
     faults: tuple[Fault, ...]
 
