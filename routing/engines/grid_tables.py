@@ -80,7 +80,7 @@ class GridRoutes:
         if options.torus_config is not None:
             coordinates = seeded(coordinates, read_torus_conf(options.torus_config), fabric)
         bundles = LinkBundles.between_switches(fabric.channels, inverse_capacity(fabric, options.link_weights))
-        paths = grid_paths(fabric, coordinates, bundles)
+        paths = grid_paths(fabric, coordinates, bundles, same_side=options.reversible)
         side = np.zeros(len(destinations.root), np.int64)
         if not options.reversible:
             side = _alternate(destinations)
@@ -105,6 +105,25 @@ class GridRoutes:
                 return
             yield replace(self, paths=paths)
             visits = visited // 3
+
+    @cached_property
+    def used(self) -> npt.NDArray[np.bool_]:
+        """Whether the LIDs of a switch use a set of paths, bool[2, S] by set of paths and destination switch."""
+        found = np.zeros((2, self.fabric.switches), bool)
+        found[self.side, self.destinations.root] = True
+        return found
+
+    def is_mutual(self, of_paths: npt.NDArray[np.uint8]) -> bool:
+        """Return whether a value of paths (uint8[2, S, S] by set, destination and source) is equal in both directions.
+
+        The function compares each path with its reply path, if LIDs of both switches use the sets of these paths.  If
+        the value is the SL, replies on the SL of the request close no cycle that requests do not close.
+        """
+        pairs = ((one, other) for one in (0, 1) for other in (0, 1))
+        return not any(
+            ((of_paths[one] != of_paths[other].T) & self.used[one][:, None] & self.used[other]).any()
+            for one, other in pairs
+        )
 
     @cached_property
     def next_channel(self) -> npt.NDArray[np.uint8]:
@@ -135,10 +154,8 @@ class GridRoutes:
 
     def facts(self) -> dict[str, object]:
         """Return what the provenance records: the coordinates, miscabled links, and the number of detours."""
-        used = np.zeros(self.paths.regular.shape, bool)
-        used[self.side, self.destinations.root] = True
         found = dict(self.cabling)
-        found["detours"] = int(np.count_nonzero(used & ~self.paths.regular))
+        found["detours"] = int(np.count_nonzero(self.used[..., None] & ~self.paths.regular))
         return found
 
 
@@ -220,13 +237,18 @@ def _by_rate(flow: npt.NDArray[np.float64], inverse: npt.NDArray[np.float64]) ->
 
 
 def _alternate(destinations: Destinations) -> npt.NDArray[np.int64]:
-    """Return int64[D], alternately 0 and 1 for the LIDs of the end ports of each switch, 0 for switches."""
+    """Return int64[D], the set of paths of each destination: alternately 0 and 1 for the LIDs of the end ports of each
+    switch, 0 for LIDs of switches.
+
+    The first LID of each switch has 0.  The sides of a ring in each set of paths already alternate with the coordinates
+    of the switches.
+    """
     side = np.zeros(len(destinations.root), np.int64)
     own = np.flatnonzero(destinations.share > 0)
     own = own[np.argsort(destinations.root[own], kind="stable")]
     roots, first = np.unique(destinations.root[own], return_index=True)
     rank = np.arange(len(own)) - first[np.searchsorted(roots, destinations.root[own])]
-    side[own] = (rank + destinations.root[own]) % 2
+    side[own] = rank % 2
     return side
 
 
@@ -264,7 +286,7 @@ def place(
     detours_first: bool = False,
     mutual: bool = False,
 ) -> VlPlacement:
-    """Assign to each path the first VL, from its start VL on, on which it closes no cycle.
+    """Assign to each path that a LID uses the first VL, from its start VL on, on which it closes no cycle.
 
     If more than :data:`MOST_FAILED` groups fit on no VL, the search ends.
 
@@ -291,7 +313,7 @@ def place(
     """
     fabric, paths = routes.fabric, routes.paths
     switches, channels = fabric.switches, fabric.channels
-    exists = wanted & (paths.hop != NONE)
+    exists = wanted & (paths.hop != NONE) & routes.used[..., None]
     if routes.options.reversible:
         exists[1] = False
         exists[0] |= exists[0].T & (paths.hop[0] != NONE)

@@ -76,8 +76,11 @@ def _mean_inverse_capacity(grid: Grid, axis: int, fabric: Fabric, bundles: LinkB
     return float(bundles.inverse_capacity[along].mean()) if len(along) else 1.0
 
 
-def grid_paths(fabric: Fabric, coordinates: Coordinates, bundles: LinkBundles) -> GridPaths:
+def grid_paths(fabric: Fabric, coordinates: Coordinates, bundles: LinkBundles, *, same_side: bool = False) -> GridPaths:
     """Return dimension-ordered paths between all switches of each component.
+
+    With ``same_side``, the paths of each set use one side of a ring in both directions between two switches.  Without,
+    they may use both sides if the length of the ring is a multiple of four.  The load of such a ring is then more even.
 
     Where a ring is broken, the path takes the other side of the ring.  Where missing links of a dimension leave no path
     along the dimension, the path takes a detour (:func:`routing.grids.detours.add_detours`).
@@ -93,7 +96,7 @@ def grid_paths(fabric: Fabric, coordinates: Coordinates, bundles: LinkBundles) -
         tables = [_row_tables(grid, axis, bundles) for axis in order]
         here = np.ix_(grid.switches, grid.switches)
         most_rings = max(most_rings, sum(kind is Kind.RING for kind in grid.kind))
-        both = _whole_paths(grid, order, tables)
+        both = _whole_paths(grid, order, tables, same_side=same_side)
         for side in (0, 1):
             hop[side][here], crossing[side][here] = both[0][side], both[1][side]
     regular = np.ones(hop.shape, bool)
@@ -188,9 +191,13 @@ def _clique_row(members: Sequence[int], local: dict[tuple[int, int], int]) -> li
     return found
 
 
-def _whole_paths(grid: Grid, order: Sequence[int], tables: Sequence[tuple[Hops, Hops]]) -> tuple[Hops, Hops]:
+def _whole_paths(
+    grid: Grid, order: Sequence[int], tables: Sequence[tuple[Hops, Hops]], *, same_side: bool
+) -> tuple[Hops, Hops]:
     """Return two arrays, uint8[2, N, N] by set of paths, destination and switch: the first hops, and the datelines that
     the paths cross, as bits.
+
+    ``same_side`` is the argument of :func:`grid_paths`.
     """
     count, position = len(grid.switches), grid.position
     hop, crossing = np.full((2, count, count), NONE, np.uint8), np.zeros((2, count, count), np.uint8)
@@ -212,9 +219,13 @@ def _whole_paths(grid: Grid, order: Sequence[int], tables: Sequence[tuple[Hops, 
             crossing |= (crosses.astype(np.uint8) << np.uint8(bit))[own][:, own]
             rows, columns = np.nonzero((2 * gap == size)[own][:, own])
             start, end = own[columns], own[rows]
-            parity = start % (size // 2) + later[rows, columns]
+            # If the starts along a ring alternate between its two sides, both sides carry equal loads.
+            parity = start + later[rows, columns]
+            if same_side and size % 4 == 0:
+                # Start and end of a path then have equal parities, so one of the two takes the opposite side.
+                parity += start < end
             for side in (0, 1):
-                forward = ((parity + side) % 2 == 0) == (start < end)
+                forward = (parity + side) % 2 == 0
                 behind = ~forward
                 hop[side, rows[behind], columns[behind]] = farther.T[end[behind], columns[behind]]
                 crosses_here = np.where(forward, start > end, start < end).astype(np.uint8) << np.uint8(bit)
