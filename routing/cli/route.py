@@ -215,6 +215,8 @@ def facts(result: Result) -> Iterator[tuple[str, str]]:
     yield from proof_report.facts(result.tables.proof)
     if result.replies_at_offset:
         yield proof_report.REPLIES_AT_OFFSET
+    elif "replies" in routing.provenance.options and result.tables.proof.strength != "reversible":
+        yield "replies", str(routing.provenance.options["replies"])
     yield "hops", f"{quality.hops_mean:.2f} mean, {quality.hops_max} most, between the switches of two CAs"
     yield "all-to-all", proof_report.percentage(quality.all_to_all)
     yield from parts_facts(quality)

@@ -11,6 +11,8 @@ from routing.tables import Provenance
 
 LOOP_FREE = "loop_free"
 """Key in the provenance under which an engine without a promise states why its tables may have a credit loop."""
+REPLIES = "replies"
+"""Key in the provenance under which an engine states why replies on the SL of the request may close a credit loop."""
 
 
 def provenance(

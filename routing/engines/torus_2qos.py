@@ -14,7 +14,7 @@ from routing.engines.base import EngineOptions, Offers, Promise, refuse_unsuppor
 from routing.engines.destinations import forwarding_tables
 from routing.engines.dor import VISITS, warn_of_miscabled
 from routing.engines.grid_tables import BALANCED, MOST_FAILED, GridRoutes, place
-from routing.engines.provenance import provenance
+from routing.engines.provenance import REPLIES, provenance
 from routing.engines.vl_assignment import vl_tables, vls_allowed
 from routing.errors import NotEnoughVLs, RoutingError
 from routing.fabric import Fabric
@@ -86,11 +86,14 @@ class TorusTwoQos:
         tables = vl_tables(routes.by_lid(code), used, options)
         if routes.paths.rings:
             tables["sl2vl"] = _sl2vl(routes, datelines, spare)
+        facts = routes.facts()
+        if not routes.is_mutual(code):
+            facts[REPLIES] = self._reply_risk(routes)
         return Routing(
             lft=forwarding_tables(fabric, routes.destinations, trees),
             **tables,
             vls_needed=used,
-            provenance=provenance(self.name, fabric, options, {"route": time.perf_counter() - start}, **routes.facts()),
+            provenance=provenance(self.name, fabric, options, {"route": time.perf_counter() - start}, **facts),
         )
 
     @classmethod
@@ -117,9 +120,8 @@ class TorusTwoQos:
         # Moved paths need VLs besides those of the datelines.  Without moves, all paths of a broken ring take its other
         # side, and the rate of all-to-all traffic may halve.
         move = routes.options.vls != "min" if failed == 0 else failed <= MOST_FAILED
-        # Paths in dimension order are safe for replies on the SL of the request.  If the VLs allow it, moved paths are
-        # safe for replies, too.
-        reversible = bool(routes.paths.regular.all())
+        # If replies are safe without moved paths, they stay safe if the VLs allow it.
+        reversible = failed == 0 and routes.is_mutual(code)
         if move and cls._vls_for_detours(routes, datelines, base, vls) > 0:
             # Balanced routes mostly need more VLs than the first routes.  If the first routes do not fit into the VLs,
             # balanced ones hardly will, so each search then has a lower work limit.
@@ -134,6 +136,13 @@ class TorusTwoQos:
         if failed:
             raise NotEnoughVLs(None, vls, what="detours around missing links without credit loops")
         return routes, code, spare
+
+    @staticmethod
+    def _reply_risk(routes: GridRoutes) -> str:
+        """Return the text for the provenance why replies on the SL of the request may close a credit loop."""
+        if not routes.is_mutual(routes.paths.crossing):
+            return "not ensured on the request's SL: some paths and their reply paths use opposite sides of a ring"
+        return "not ensured on the request's SL: some paths with a detour and their reply paths have different SLs"
 
     @staticmethod
     def _vls_for_detours(routes: GridRoutes, datelines: int, base: int, vls: int) -> int:
@@ -167,7 +176,7 @@ class TorusTwoQos:
             No VL is left for detours.  Balanced routes would need such a VL as well.
         """
         paths = routes.paths
-        code, detours = paths.crossing, ~paths.regular
+        code, detours = paths.crossing, ~paths.regular & routes.used[..., None]
         if not paths.rings and detours.any():  # Without datelines, detours may share the VL of all other paths.
             detours = np.ones_like(detours)
             datelines = 0

@@ -67,6 +67,13 @@ def test_a_loop_that_was_not_promised_away_is_named_and_written(torus, tmp_path)
         assert turn["traffic"]["destination"]
 
 
+def test_route_prints_why_replies_may_be_unsafe():
+    row = "replies       not ensured on the request's SL: some paths and their reply paths use opposite sides of a ring"
+    for options, expected in (((), True), (("--reversible",), False)):
+        done = run("route", "torus:6x5,cas=2", "-e", "torus-2qos", *options)
+        assert done.exit_code == 0 and (row in done.stdout.splitlines()) == expected
+
+
 def test_a_loop_between_switches_takes_one_line_and_is_no_finding(tmp_path):
     result = run("route", "kary-ntree:2,3", "-e", "minhop", "-o", tmp_path / "out")
     assert result.exit_code == 0, result.output

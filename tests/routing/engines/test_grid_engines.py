@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from slow_proof import prove_slowly
 
-from routing.engines import ENGINES, dor
+from routing.engines import ENGINES, dor, torus_2qos
 from routing.engines.base import EngineOptions
 from routing.engines.grid_balance import missing_links
-from routing.engines.grid_tables import GridRoutes
+from routing.engines.grid_tables import GridRoutes, place
 from routing.errors import InputWarning, NotEnoughVLs
 from routing.faults.choose import between_switches
 from routing.faults.model import apply_faults
@@ -71,13 +71,69 @@ def test_dor_reports_that_its_search_reached_the_work_limit(monkeypatch):
 
 @pytest.mark.parametrize(
     ("size", "options", "share"),
-    [("4x4x4", {"cas": 4}, 0.498), ("6x5x5", {"cas": 4, "redundancy": 4}, 1.32), ("6x6", {"cas": 2}, 0.657)],
+    [
+        ("4x4x4", {"cas": 4}, 0.498),
+        ("6x5x5", {"cas": 4, "redundancy": 4}, 1.32),
+        ("6x6", {"cas": 2}, 0.657),
+        ("6x5x5", {"cas": 1}, 1.319),
+        ("7x6", {"cas": 1}, 1.139),
+        ("8x8", {"cas": 1}, 0.984),
+    ],
 )
 def test_torus_2qos_balances_on_two_vls(size, options, share):
     fabric = generate("torus", [size], **options)
     routing, proof = routed("torus-2qos", fabric)
     assert proof.certified and routing.vls <= 2
     assert all_to_all_share(fabric, channel_loads(fabric, routing)) >= share - 0.001
+
+
+def test_a_lost_switch_changes_no_side_of_a_ring():
+    fabric = generate("torus", ["6x6"], cas=3)
+    broken = apply_faults(fabric, [parse_fault("sw2.3", fabric)])
+    routes = [GridRoutes.of(one, EngineOptions()) for one in (fabric, broken)]
+    side = [dict(zip(one.destinations.lid.tolist(), one.side.tolist(), strict=True)) for one in routes]
+    assert set(side[0].values()) == {0, 1} and side[1].items() <= side[0].items()
+
+
+EVEN_RINGS = [("torus", "6x5"), ("torus", "8x3"), ("torus", "8x6"), ("torus", "6x6x3")]
+
+
+@pytest.mark.parametrize(("name", "size"), [*EVEN_RINGS, ("torus", "5x5"), ("mesh", "5x4")])
+@pytest.mark.parametrize("cas", [1, 2])
+@pytest.mark.parametrize("reversible", [False, True])
+@pytest.mark.parametrize("missing", [0, 1])
+def test_replies_are_safe_unless_the_provenance_has_the_reason(name, size, cas, reversible, missing):
+    whole = generate(name, [size], cas=cas)
+    fabric = whole.without_links(between_switches(whole).tolist()[5 : 5 + missing])
+    routing, proof = routed("torus-2qos", fabric, reversible=reversible)
+    facts = routing.provenance.options
+    assert proof.strength == ("forward" if "replies" in facts else "reversible")
+    assert not reversible or "replies" not in facts
+    expected = "replies" in facts and (name, size) in EVEN_RINGS
+    assert ("opposite sides of a ring" in str(facts.get("replies"))) == expected
+
+
+def test_no_vls_are_spent_for_replies_that_stay_unsafe(monkeypatch):
+    mutual = []
+    monkeypatch.setattr(torus_2qos, "place", lambda *each, **o: mutual.append(o["mutual"]) or place(*each, **o))
+    for size, expected in (("6x5", False), ("5x5", True)):
+        whole = generate("torus", [size], cas=2)
+        mutual.clear()
+        routing, proof = routed("torus-2qos", whole.without_links(between_switches(whole).tolist()[:1]))
+        assert proof.certified and mutual and any(mutual) == expected
+        assert ("replies" in routing.provenance.options) != expected
+
+
+def test_replies_that_do_not_fit_into_the_vls_are_recorded():
+    whole = generate("torus", ["5x4"], cas=2)
+    found = set()
+    for link in between_switches(whole).tolist()[::3]:
+        routing, proof = routed("torus-2qos", whole.without_links([link]), vls=3)
+        reason = routing.provenance.options.get("replies")
+        assert proof.certified and (proof.strength == "reversible" or reason is not None)
+        found.add((proof.strength, reason))
+    text = "not ensured on the request's SL: some paths with a detour and their reply paths have different SLs"
+    assert {("reversible", None), ("forward", text)} <= found
 
 
 @pytest.mark.parametrize("reversible", [False, True])
