@@ -92,15 +92,15 @@ def make_folder(path: str | Path) -> Path:
 def atomic_directory(path: str | Path, *, marker: str, known: Collection[str]) -> Iterator[Path]:
     """Yield an empty temporary folder.  It replaces ``path`` when the block ends without an exception.
 
-    An existing folder is replaced as a whole, and on Linux atomically.  It must be empty, or a folder that this
-    function wrote before.
+    An existing folder is replaced as a whole, and on Linux atomically.  The existing folder must be empty, or written
+    by this function before.
 
     Parameters
     ----------
     path
         The folder to write.
     marker
-        Name of a file that the caller always writes.  It identifies folders written by this function.
+        Name of a file that the caller always writes.  The file identifies folders written by this function.
     known
         All file names that such a folder may contain.
 
@@ -161,13 +161,13 @@ def _refuse_foreign(target: Path, marker: str, known: Collection[str]) -> None:
 
 
 def _exchange(part: Path, target: Path) -> None:
-    """Exchange the names of two folders: the new folder gets the name ``target``, and the old one the name ``part``."""
+    """Exchange the names of two folders: the new folder gets the name ``target``, the old folder the name ``part``."""
     libc = ctypes.CDLL(None, use_errno=True)
     swap = getattr(libc, "renameat2", None)
     names = os.fsencode(part), os.fsencode(target)
     if swap is not None and swap(_AT_FDCWD, names[0], _AT_FDCWD, names[1], _RENAME_EXCHANGE) == 0:
         return
-    # Not every system can exchange two names at once. Between the two renames below, no folder has the name ``target``
+    # Not every system can exchange two names at once.  Between the two renames below, no folder has the name ``target``
     # for a moment.
     aside = part.with_name(part.name + ".old")
     target.rename(aside)

@@ -185,7 +185,7 @@ def switch_cabling(fabric: Fabric) -> str:
 
 
 def read_bundle(path: str | Path) -> Bundle:
-    """Read a bundle, and make all checks of its contents that do not need the fabric.
+    """Read a bundle, and check its contents as far as this is possible without the fabric.
 
     Raises
     ------
@@ -335,7 +335,7 @@ def _refuse_other_endports(bundle: Bundle, fabric: Fabric) -> None:
 
 
 def _refuse_other_ports(bundle: Bundle, fabric: Fabric, routing: Routing) -> None:
-    """Raise TableError if tables deliver a LID out of another switch port than the one that is cabled to the LID's end
+    """Raise TableError if tables deliver a LID out of another switch port than the port that is cabled to the LID's end
     port, or if an out-port does not exist.
     """
     lids = fabric.lids

@@ -1,8 +1,8 @@
 """Read large text dumps of tables quickly, by decoding fixed columns of many lines at once.
 
-A dump of forwarding tables has one line for each switch and LID, so it may have millions of lines.  It is read in
-pieces of whole lines.  NumPy decodes those lines that look exactly as OpenSM prints them.  All other lines are parsed
-one by one.
+A dump of forwarding tables has one line for each switch and LID, so it may have millions of lines.  The dump is read in
+pieces of whole lines.  NumPy decodes the lines that look exactly as OpenSM prints them.  All other lines are parsed one
+by one.
 """
 
 from __future__ import annotations

@@ -83,7 +83,7 @@ class _Tokens:
     Attributes
     ----------
     text, graph
-        Content of the file, and the graph that is being read.
+        Content of the file, and the graph that is under construction.
     place, reached
         Position in the text behind the present token, and the line of this position.
     line
@@ -133,7 +133,7 @@ class _Tokens:
             return
 
     def takes(self, *signs: str) -> bool:
-        """Return whether the present token is one of the given signs.  If it is, go on to the next token."""
+        """Return whether the present token is one of the given signs; if so, go on to the next token."""
         found = self.kind in signs and self.kind != ""
         if found:
             self.step()
@@ -221,7 +221,7 @@ def parse_dot(text: str, path: str | Path, *, lmc: int = 0) -> Fabric:
 
 
 def _read_block(tokens: _Tokens, scope: _Scope, depth: int) -> dict[str, str]:
-    """Read ``{ statements }``, and return the ids of the nodes in it, each with its port or an empty text.
+    """Read ``{ statements }``, and return the ids of the nodes in the block, each with its port or an empty text.
 
     ``scope`` has the default attributes, and ``depth`` is the number of subgraphs around the block.
     """

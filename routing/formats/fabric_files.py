@@ -72,9 +72,9 @@ def read_fabric(path: str | Path, *, lmc: int = 0, guid2lid: str | Path | None =
         its fabric file is read, and its file ``node-name-map`` if there is one.
     lmc
         LMC (0 to 7) of the end ports for which the file states no LID.  For formats that have base LIDs only, such as
-        ``opensm-subnet.lst``, it is the LMC of all end ports.
+        ``opensm-subnet.lst``, ``lmc`` is the LMC of all end ports.
     guid2lid
-        OpenSM's LID file, or None.  Its LIDs take precedence over the LIDs in the fabric file.
+        OpenSM's LID file, or None.  The LIDs in this file take precedence over the LIDs in the fabric file.
 
     Raises
     ------

@@ -203,8 +203,8 @@ def apply_guid2lid(fabric: Fabric, ranges: Mapping[int, LidRange], *, lmc: int =
     ``ranges`` has the LIDs of each port in the file, by GUID.
 
     Ports in the file get the LIDs that the file states.  A switch gets the lowest of these LIDs.  Each other port keeps
-    its LIDs if they are still free.  Otherwise it gets the lowest free LIDs.  A port that had no LID gets 2^``lmc``
-    LIDs.
+    its LIDs if these LIDs are still free.  Otherwise the port gets the lowest free LIDs.  A port that had no LID gets
+    2^``lmc`` LIDs.
 
     Raises
     ------

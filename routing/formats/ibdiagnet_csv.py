@@ -64,7 +64,7 @@ class _Row:
         return self.cells.get(column, "")
 
     def number(self, column: str) -> int:
-        """Return a number of the row.  It is 0 if the column is missing or the cell is "N/A".
+        """Return a number of the row.  The number is 0 if the column is missing or the cell is "N/A".
 
         Raises
         ------
@@ -159,7 +159,7 @@ def _sections(text: str, path: str | Path) -> dict[str, list[_Row]]:
 
 
 def _check_mark(mark: re.Match[str], section: str, path: str | Path, line: int) -> None:
-    """Raise ParseError if a section begins inside another one, or if a section ends that has not begun.
+    """Raise ParseError if a section begins inside another section, or if a section ends that has not begun.
 
     ``mark`` is the line that begins or ends a section, and ``section`` the name of the section before this line.
     """

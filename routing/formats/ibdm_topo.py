@@ -1,5 +1,5 @@
-"""Read topology files of IBDM (``.topo``), which ibdiagnet and UFM write.  These files list systems, and the cables at
-the ports of the systems.
+"""Read topology files of IBDM (``.topo``), which ibdiagnet and UFM write.  Topology files list systems, and the cables
+at the ports of the systems.
 
 The file contains no GUIDs and no LIDs.  Links inside a chassis are in another file, the IBNL file for this type of
 chassis.
@@ -173,8 +173,8 @@ def _rate(cable: re.Match[str], path: str | Path, line: int) -> tuple[int, float
 
 
 def _name(system: str, board: str) -> str:
-    """Return the node description of a device.  For an HCA of a host it has the usual form "host mlx5_0" or "host
-    HCA-2".
+    """Return the node description of a device.  For an HCA of a host, the name has the usual form "host mlx5_0" or
+    "host HCA-2".
     """
     if board in _MAIN:
         return system

@@ -1,8 +1,8 @@
 """Read the output of ``iblinkinfo``: the state of all links, device by device, or with ``-l`` line by line.
 
 The option ``-p`` of iblinkinfo does not change the format.  By default the output names the other end of a link by LID
-and port.  With ``-l`` it names the GUID of the other end, but not the kind of a device.  In this case a GUID with
-several ports is taken as a switch, and every other GUID as a CA.
+and port.  With ``-l`` the output names the GUID of the other end, but not the kind of a device.  In this case a GUID
+with several ports is taken as a switch, and every other GUID as a CA.
 """
 
 from __future__ import annotations
@@ -171,7 +171,7 @@ def _with_far_guids(found: list[_Port], path: str | Path) -> list[ListedPort]:
     Raises
     ------
     FabricError
-        No port, or several, have the LID and number of another end.
+        No port or several ports have the LID and number of another end.
     """
     at: dict[tuple[int, int], list[int]] = {}
     for each in found:

@@ -19,8 +19,8 @@ from routing.rates import SPEED_OF, WIDTHS, parse_rate
 
 _KIND = {"Switch": NodeKind.SWITCH, "Ca": NodeKind.CA, "Rt": NodeKind.ROUTER}
 _EXT = r"(?:\[ext \d+\])?"
-# ibnetdiscover prints tabs between the parts of a line. An editor or a terminal may have replaced the tabs by blanks or
-# removed them.
+# ibnetdiscover prints tabs between the parts of a line.  An editor or a terminal may have replaced the tabs by blanks
+# or removed them.
 _GAP = r"[ \t]*"
 _HEADER = re.compile(
     rf'(Switch|Ca|Rt){_GAP}(\d{{1,3}}) "[SHR]-([0-9a-fA-F]{{16}})"{_GAP}# "(.*)"'
@@ -48,8 +48,9 @@ _ITS_OWN = re.compile(r"^(?:# Topology file: generated on |switchguid=0x[0-9a-f]
 def is_ibnetdiscover(text: str) -> bool:
     """Return whether a text is output of ibnetdiscover.
 
-    Node records with tabs occur only there.  Without tabs, such records look like the records of ibsim net files.  In
-    this case the text is recognised by the first line that ibnetdiscover prints, or by its format of a switch's GUID.
+    Node records with tabs occur only in this output.  Without tabs, such records look like the records of ibsim net
+    files.  In this case the text is recognised by the first line that ibnetdiscover prints, or by its format of a
+    switch's GUID.
     """
     if _SIGNATURE.search(text) is not None:
         return True

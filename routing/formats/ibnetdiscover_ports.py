@@ -1,5 +1,5 @@
-"""Read the ports report of ``ibnetdiscover -p``.  It has one line for each port, with the port at the other end of its
-cable.
+"""Read the ports report of ``ibnetdiscover -p``.  The report has one line for each port, with the port at the other end
+of the cable.
 """
 
 from __future__ import annotations

@@ -94,8 +94,8 @@ class Links:
     ) -> None:
         """Connect two ports (device, port) immediately, as the console command ``do Link`` does.
 
-        A port without a line of its own supports the widths and speeds in ``default``, which has one element for
-        ``near`` and one for ``far``.
+        A port without a separate line supports the widths and speeds in ``default``, which has one element for ``near``
+        and one for ``far``.
         """
         self._cable(near, far, (self._enabled(near, default[0]), self._enabled(far, default[1])), location)
 

@@ -208,7 +208,7 @@ class _Reader:
         """Resolve a name in quotes: a node of this module, a node of another module, or an alias of a port.
 
         A module is a part of a net file that begins with a line ``module=``, which sets a prefix for the node ids in
-        it.
+        the module.
 
         Returns
         -------
@@ -316,7 +316,7 @@ class _Reader:
         return number
 
     def _command(self, line: str) -> None:
-        """Execute a console command that changes the fabric, and ignore known commands that do not change it.
+        """Execute a console command that changes the fabric, and ignore known commands that do not change the fabric.
 
         Raises
         ------
@@ -362,7 +362,7 @@ def _description(rest: str) -> tuple[str, str]:
     Returns
     -------
     description : str
-        Node description in the comment; "" if there is none.
+        Node description in the comment; "" if there is no description.
     rest : str
         Text after the description.
     """
@@ -390,7 +390,7 @@ def parse_net(text: str, path: str | Path, *, lmc: int = 0) -> Fabric:
     text
         Content of the file.
     path
-        File name for error messages.  ``include`` is relative to it.
+        File name for error messages.  ``include`` is relative to this file.
     lmc
         LMC of the end ports for which the file states no LID.
 

@@ -27,8 +27,8 @@ def net_text(fabric: Fabric, *, port_guids: bool = True) -> str:
     """Return the fabric as the text of an ibsim net file.
 
     CAs come first, so that ibsim's first port, to which OpenSM attaches by default, belongs to a CA.  The text states a
-    GUID if ibsim, which counts GUIDs up, would assign another GUID.  It states LIDs if the reader would not assign
-    these LIDs by itself.
+    GUID if ibsim, which counts GUIDs up, would assign another GUID.  The text states LIDs if the reader would not
+    assign these LIDs by itself.
 
     The text states a port GUID that is not node GUID + port number.  ibnue's reader uses this port GUID, and ibsim
     ignores it.  If ``port_guids`` is False, no port GUIDs are stated, and the reader numbers all ports as ibsim does.
@@ -140,11 +140,12 @@ def _in_quotes(name: str) -> str:
 
 
 def _options(width: int, speed: float, name: str) -> str:
-    """Return the text that follows the remote end in a port line and sets the width and speed of the link.  It is empty
-    for 4xSDR.
+    """Return the text that follows the remote end in a port line and sets the width and speed of the link.  The text is
+    empty for 4xSDR.
 
-    ibsim 0.10 has no option for FDR10, but reads it from a comment in the format of ibnetdiscover.  ibsim supports no
-    speed above HDR.  Faster links are written as HDR, with a comment that states the true speed for ibnue's reader.
+    ibsim 0.10 has no option for FDR10, but reads this speed from a comment in the format of ibnetdiscover.  ibsim
+    supports no speed above HDR.  Faster links are written as HDR, with a comment that states the true speed for ibnue's
+    reader.
     """
     called = speed_name(speed)
     if width not in WIDTHS or called is None:

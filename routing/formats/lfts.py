@@ -52,7 +52,7 @@ def write(
         uint8[S, L], the forwarding tables; 255 for no entry.
     named
         True writes exactly the bytes of OpenSM's dump, about 65 per entry.  False writes only LID and port, 11 bytes
-        per entry.  OpenSM can load this shorter form, but cannot match ports by GUID then.  LIDs must therefore stay
+        per entry.  OpenSM can load this shorter form, but then cannot match ports by GUID.  LIDs must therefore stay
         unchanged, for instance by ``guid2lid``.
     without
         Rows of switches whose LFT is unknown, which the file leaves out.
@@ -126,8 +126,8 @@ def _tails(fabric: Fabric, lids: int, named: bool) -> list[bytes]:
 def read(path: str | Path, fabric: Fabric) -> npt.NDArray[np.uint8]:
     """Read the forwarding tables of a fabric's switches from a text file.
 
-    If a port has another LID in the fabric than in the file, the port is found by its GUID, if the file states it.
-    Entries for LIDs that the fabric does not have are ignored.
+    If a port has another LID in the fabric than in the file, the port is found by its GUID, if the file states the
+    GUID.  Entries for LIDs that the fabric does not have are ignored.
 
     Returns
     -------

@@ -53,8 +53,8 @@ class LidMatrix:
 def of_routing(fabric: Fabric, lft: npt.NDArray[np.uint8], hops: npt.NDArray[np.uint8]) -> LidMatrix:
     """Return a matrix with the hops of the paths in the tables.
 
-    OpenSM stores only hops to switches.  For the LID of an end port it uses the hops to the switch that delivers the
-    LID.  So the matrix has an entry for each port that the tables use towards any LID of the destination switch.
+    OpenSM stores only hops to switches.  For the LID of an end port, OpenSM uses the hops to the switch that delivers
+    the LID.  So the matrix has an entry for each port that the tables use towards any LID of the destination switch.
 
     Parameters
     ----------
@@ -126,7 +126,7 @@ def write(path: str | Path, fabric: Fabric, matrix: LidMatrix) -> None:
 
     Notes
     -----
-    The file has 33 bytes of text per switch and LID, and 3 more per port.
+    The file has 33 bytes of text per switch and LID, and 3 more bytes per port.
     """
     owner = lid_owner(fabric)[matrix.lid]
     head = np.frombuffer(b"".join(b"0x%04x:" % lid for lid in matrix.lid.tolist()), np.uint8).reshape(-1, 7)

@@ -183,8 +183,8 @@ class _Plan:
         return f"{device} {label.part}" if label.is_hca else f"{device}/{label.part}"
 
     def rate(self, text: str, line: int) -> tuple[int, float]:
-        """Return the rate of a link as width and speed, from its speed in Mb/s, its nominal rate or its name.  Both are
-        0 if the cell is empty.
+        """Return the rate of a link as width and speed, from its speed in Mb/s, its nominal rate or its name.  Width
+        and speed are 0 if the cell is empty.
 
         Raises
         ------

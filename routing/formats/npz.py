@@ -1,7 +1,7 @@
 """Read NumPy's ``.npz`` archives strictly, and write them reproducibly.
 
 NumPy's own writer stores the current time in the archive.  This writer gives equal bytes for equal arrays.  NumPy's own
-reader trusts the sizes in the archive.  This reader compares all sizes with the expected ones before it reads data.
+reader trusts the sizes in the archive.  This reader compares all sizes with the expected sizes before it reads data.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, Runtim
 Expected = Callable[[np.dtype[Any], tuple[int, ...]], str | None]
 """Function of a dtype and a shape that returns a description of the first error, or None if there is no error.
 
-It is called before an array is read, so that an array of wrong size takes no memory.
+The function is called before an array is read, so that an array of wrong size takes no memory.
 """
 
 

@@ -206,7 +206,7 @@ def check_sources(fabric: Fabric, named: npt.NDArray[np.bool_], path: str | Path
 def _between(breaks: npt.NDArray[np.int64], count: int) -> Iterator[tuple[int, int]]:
     """Yield the ranges of lines between breaks, as pairs of consecutive breaks.
 
-    ``breaks`` are line numbers in ascending order.  The first pair begins with -1, and the last one ends with
+    ``breaks`` are line numbers in ascending order.  The first pair begins with -1, and the last pair ends with
     ``count``.
     """
     return zip([-1, *breaks.tolist()], [*breaks.tolist(), count], strict=True)

@@ -95,7 +95,7 @@ def write_path_records(
     sl
         SLs in any shape that :class:`~routing.tables.Routing` allows.
     mtu
-        MTU code of all paths (4 means 2048 bytes).  The fabric does not state it.
+        MTU code of all paths (4 means 2048 bytes).  The fabric does not state the MTU.
 
     Raises
     ------
@@ -201,8 +201,8 @@ def read(path: str | Path, fabric: Fabric) -> npt.NDArray[np.uint8]:
     -------
     uint8[L], uint8[S, L] or uint8[L, L]
         uint8[L] by destination LID if all sources agree.  uint8[S, L] by source switch and destination LID if all
-        sources at each switch agree, and so does the switch itself if the file states its SLs.  Otherwise uint8[L, L]
-        by source and destination LID.  An SL that the file does not state is 0.
+        sources at each switch agree, including the switch itself if the file states its SLs.  Otherwise uint8[L, L] by
+        source and destination LID.  An SL that the file does not state is 0.
 
     Raises
     ------

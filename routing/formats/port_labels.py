@@ -54,8 +54,8 @@ def read_label(text: str) -> Label | None:
 
 
 def _number(parts: list[int]) -> int | None:
-    """Return the port number for the numbers in a label, or None if they do not follow NVIDIA's numbering
-    of switches.
+    """Return the port number for the numbers in a label, or None if these numbers do not follow NVIDIA's numbering of
+    switches.
     """
     if len(parts) == 1:
         return parts[0]

@@ -32,9 +32,9 @@ class ListedPort:
     kind, name
         Kind and description of the device.
     guid
-        GUID of the port.  For a switch it is the GUID of port 0, which is the node GUID.
+        GUID of the port.  For a switch, the GUID of port 0, which is the node GUID.
     lid
-        Base LID of the port.  For a switch it is the LID of port 0.  0 means that the port has no LID.
+        Base LID of the port.  For a switch, the LID of port 0.  0 means that the port has no LID.
     port
         Port number.
     far

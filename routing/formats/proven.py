@@ -1,5 +1,5 @@
 """Define the properties of a proof that the writers of tables need.  :class:`routing.deadlock.proof.Proof` implements
-them.
+these properties.
 
 With this interface, this package does not depend on the package of the proof.
 """

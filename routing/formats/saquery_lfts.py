@@ -1,5 +1,5 @@
-"""Read forwarding tables from the output of ``saquery LFTR``.  It has blocks of 64 entries, each for a switch that is
-identified by its LID.
+"""Read forwarding tables from the output of ``saquery LFTR``.  The output has blocks of 64 entries, each for a switch
+that is identified by its LID.
 """
 
 from __future__ import annotations

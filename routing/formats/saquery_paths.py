@@ -1,5 +1,5 @@
-"""Read the SLs of paths from the output of ``saquery PR``.  It has the path records of the SA, each as a block of
-lines.
+"""Read the SLs of paths from the output of ``saquery PR``.  The output has the path records of the SA, each as a block
+of lines.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def read_saquery(path: str | Path, fabric: Fabric) -> npt.NDArray[np.uint8]:
     Raises
     ------
     ParseError
-        A record lacks the LIDs or the SL, or one of them is invalid.
+        A record lacks the LIDs or the SL, or one of these values is invalid.
     TableError
         The fabric lacks a source, or the file has no record of a CA or router of the fabric.
     InputError, EnvironmentProblem
@@ -80,7 +80,7 @@ def _line(text: str, position: int) -> int:
 
 
 def _rows(fabric: Fabric) -> dict[int, int]:
-    """Return for each LID the row of the port that has it: the row of a switch, or S + the row of an end port."""
+    """Return for each LID the row of the port that has the LID: the row of a switch, or S + the row of an end port."""
     rows = {lid: row for row, lid in enumerate(fabric.switch_lid.tolist()) if lid}
     for row, (base, lmc) in enumerate(zip(fabric.endport_lid.tolist(), fabric.endport_lmc.tolist(), strict=True)):
         rows |= {lid: fabric.switches + row for lid in range(base, base + (1 << lmc)) if base}

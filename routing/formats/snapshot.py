@@ -36,7 +36,7 @@ State = Literal["collected", "incomplete", "missing"]
 
 @dataclass(frozen=True)
 class PartState:
-    """One part of a snapshot: its file, and what is missing of it.
+    """One part of a snapshot: its file, and the reason if something is missing.
 
     Attributes
     ----------

@@ -116,8 +116,8 @@ class PortStatements:
             )
 
     def _usual_rate(self) -> tuple[int, float]:
-        """Return the width and speed that most ports state, or 4xSDR if none states them.  Of two equally frequent
-        rates the faster one is returned.
+        """Return the width and speed that most ports state, or 4xSDR if no port states them.  Of two equally frequent
+        rates the faster rate is returned.
         """
         counts = Counter((width, speed) for _, _, width, speed, _ in self.stated.values() if width and speed)
         return max(counts, key=lambda rate: (counts[rate], rate[0] * rate[1])) if counts else (4, SPEED_OF["SDR"])

@@ -101,7 +101,7 @@ def parse_subnet_lst(text: str, path: str | Path, *, lmc: int = 0) -> Fabric:
 
 
 def _regard(builder: FabricBuilder, half: _Half, lmc: int, location: Location) -> None:
-    """Add the device of a port if it is not known yet, and set the GUID and LID of the port.
+    """Add the device of a port if the device is not known yet, and set the GUID and LID of the port.
 
     Raises
     ------

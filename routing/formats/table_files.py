@@ -35,7 +35,7 @@ PSL = "ibdmchk.psl"
 SLVL = "ibdmchk.slvl"
 
 DEFAULT_VLS = 8
-"""Number of data VLs in OpenSM's default configuration.  It is used if files do not state the number."""
+"""Number of data VLs in OpenSM's default configuration.  This number is used if files do not state the number."""
 
 NAMED_ENTRIES = 1_000_000
 """Maximum number of LFT entries for which the names of ports are written, as OpenSM dumps them.
@@ -46,7 +46,7 @@ Larger LFTs are written with LIDs and out-ports only.
 
 @dataclass(frozen=True)
 class TableFormat:
-    """One file in a folder of tables: its name, and how it is written.
+    """One file in a folder of tables: its name, and the function that writes it.
 
     Attributes
     ----------
@@ -156,7 +156,7 @@ def write_tables(
         The fabric, its tables, and their proof.
     formats
         Names from :data:`FORMATS`; the bundle is always written.  With None, the formats in :data:`ALWAYS` are written,
-        and all others with an estimated size of at most :data:`AUTO_BYTES`.
+        and all other formats with an estimated size of at most :data:`AUTO_BYTES`.
 
     Returns
     -------
@@ -213,9 +213,9 @@ class SlFiles:
 def read_tables(path: str | Path, fabric: Fabric, given: SlFiles | None = None) -> Routing:
     """Read the tables of a fabric from a bundle, from a folder of tables, or from a dump of LFTs.
 
-    The folder may be one that ibnue has written, or one with dumps of OpenSM or ibdiagnet.  The path ``-`` is standard
-    input.  For LFTs in a folder, SL2VL tables are read from ``opensm-sl2vl.dump`` or ``ibdmchk.slvl``.  SLs are read
-    from ``opensm-path-records.dump`` or ``ibdmchk.psl``.  ``given`` may name other files.
+    The folder may be written by ibnue, or have dumps of OpenSM or ibdiagnet.  The path ``-`` is standard input.  For
+    LFTs in a folder, SL2VL tables are read from ``opensm-sl2vl.dump`` or ``ibdmchk.slvl``.  SLs are read from
+    ``opensm-path-records.dump`` or ``ibdmchk.psl``.  ``given`` may name other files.
 
     Without such files, every path is assumed to have SL 0, and SL n is assumed to use VL n modulo 8, as in OpenSM's
     default configuration.  ``provenance.assumptions`` of the result records the assumptions.

@@ -77,11 +77,13 @@ class Toml:
 
     @cached_property
     def lines(self) -> dict[Where, int]:
-        """Line number of every table and key.  It is computed only when an error message needs it."""
+        """Line number of every table and key.  The numbers are computed only when an error message needs a number."""
         return _lines(self.text.replace("\r\n", "\n"))
 
     def line(self, *where: str | int) -> int | None:
-        """Return the line of a value, or the line of the nearest table around it.  None if the file has neither."""
+        """Return the line of a value, or the line of the nearest table around it.  None if the file has neither the
+        value nor such a table.
+        """
         known = (where[:end] for end in range(len(where), 0, -1))
         return next((self.lines[part] for part in known if part in self.lines), None)
 

@@ -59,7 +59,7 @@ class TorusConf:
     path, line
         The file, and the line that states the topology.
     radix, is_ring
-        Size of each of the three dimensions, and whether the switches along it form rings instead of lines.
+        Size of each of the three dimensions, and whether the switches along each dimension form rings instead of lines.
     seeds
         The seeds, which are tried in this order.
     """

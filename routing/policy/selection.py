@@ -86,8 +86,8 @@ def ports_of(
     places : int64[N]
         Selected ports as ``switch * 256 + port``, ascending.
     missing
-        Without ``strict``: one text for each pattern that matches no switch, and one text for each port number that no
-        selected switch has.  With ``strict``, such a mismatch is an error.
+        Without ``strict``: one text for each pattern that matches no switch, and one text for the first port number
+        that no selected switch has.  With ``strict``, such a mismatch is an error.
 
     Raises
     ------
