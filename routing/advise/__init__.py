@@ -1,4 +1,4 @@
-"""Compare all engines on one fabric, and recommend one with a reason."""
+"""Compare all engines on one fabric, and recommend an engine with a reason."""
 
 from routing.advise.candidates import Candidate, Refused, try_engine
 from routing.advise.kinds import describe_kind

@@ -33,7 +33,7 @@ class Candidate:
     engine
         Name of the engine.
     routing, proof
-        Its tables, and their proof.
+        The tables of the engine, and the proof of the tables.
     quality
         Hops, stretch, all-to-all share, bisections and permutations of the tables, in total and for each class of end
         ports.
@@ -105,8 +105,8 @@ def try_engine(
 
 
 def _worst_loss(engine: Engine, options: EngineOptions, fabric: Fabric, routing: Routing, links: int) -> float | None:
-    """Return the largest loss of all-to-all traffic over a sample of links between switches, each of which is lost
-    alone.  None if no link can be lost.
+    """Return the largest loss of all-to-all traffic over a sample of links between switches, if one link at a time is
+    lost.  None if no link can be lost.
     """
     between = int(np.count_nonzero(fabric.channels.src >= 0)) // 2
     faults = random_faults(fabric, seed=options.seed, count=min(links, between), kinds=("link",)) if between else []

@@ -20,7 +20,7 @@ class Prices:
     Attributes
     ----------
     switch
-        Price of a switch.  By default it is 100, so that the other prices are in percent of the price of a switch.
+        Price of a switch.  The default is 100, so that the other prices are in percent of the price of a switch.
     cable
         Price of a cable between switches.
     ca_cable
@@ -54,7 +54,7 @@ class Design:
     cost
         Price of all switches and cables.
     result
-        Proven tables and their figures, or why the engine has no tables.
+        Proven tables and their figures, or the reason why the engine has no tables.
     """
 
     text: str
@@ -72,7 +72,7 @@ class Design:
 
 
 def cable_counts(fabric: Fabric) -> tuple[int, int]:
-    """Return the number of cables between switches, and of all other cables."""
+    """Return the number of cables between switches, and the number of all other cables."""
     between = int(np.count_nonzero((fabric.link_device < fabric.switches).all(axis=1)))
     return between, fabric.links - between
 

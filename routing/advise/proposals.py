@@ -36,8 +36,8 @@ class Shape:
     hosts
         Number of CAs of the design.
     switches, cables
-        Number of switches, and of cables between them.  A dragonfly may have fewer cables, if some global links are
-        left over.
+        Number of switches, and number of cables between switches.  A dragonfly may have fewer cables, if some global
+        links are left over.
     share
         Estimate of the bisection that any tables can reach, as a share of the CAs' rate.  For a tree: ratio of the
         capacity up to the capacity down of the leaves.
@@ -203,7 +203,7 @@ def _deep_trees(hosts: int, ports: int, levels: int) -> Iterator[Shape]:
             children = (own, *inner, top)
             parents = (1, min(up, own), *inner)
             # The number of switches of a level is the product of the numbers of children of all higher levels, and of
-            # the numbers of parents of all levels up to this one.
+            # the numbers of parents of all levels up to this level.
             sizes = [math.prod(children[i + 1 :]) * math.prod(parents[: i + 1]) for i in range(levels)]
             cables = sum(size * up for size, up in zip(sizes, parents[1:], strict=False))
             word = _word("xgft", _joined(children), _joined(parents))
@@ -213,7 +213,7 @@ def _deep_trees(hosts: int, ports: int, levels: int) -> Iterator[Shape]:
 def _grids(dimensions: int, smallest: int, most: int) -> Iterator[tuple[int, ...]]:
     """Yield the sizes of grids whose dimensions differ by at most one switch.
 
-    Every dimension has at least ``smallest`` switches.  The last grids may have a few more than ``most`` switches.
+    Every dimension has at least ``smallest`` switches.  The last grids may have a few switches more than ``most``.
     """
     for size in itertools.count(smallest):
         if size**dimensions > most:
@@ -227,8 +227,8 @@ def _hyperx(hosts: int, ports: int, dimensions: int) -> Iterator[Shape]:
 
     All dimensions have equally many parallel cables.
 
-    The bisection follows J. Ahn et al., SC 2009.  It is half the number of switches of the narrowest dimension, times
-    the number of parallel cables, divided by the number of CAs at a switch.
+    The bisection follows J. Ahn et al., SC 2009.  The bisection is half the number of switches of the narrowest
+    dimension, times the number of parallel cables, divided by the number of CAs at a switch.
     """
     for sizes in _grids(dimensions, 2, min(hosts, ports**dimensions)):
         switches = math.prod(sizes)
@@ -280,7 +280,7 @@ def _dragonflies(hosts: int, ports: int) -> Iterator[Shape]:
 def _slimflies(hosts: int, ports: int) -> Iterator[Shape]:
     """Yield Slim Flies for ``hosts`` CAs, with switches of ``ports`` ports.
 
-    Their bisection is estimated by the bisection of a random graph with equally many links per switch.
+    The bisection of a Slim Fly is estimated by the bisection of a random graph with equally many links per switch.
     """
     for q in range(3, 128):
         degree = (3 * q - {0: 0, 1: 1, 3: -1}.get(q % 4, 0)) // 2

@@ -34,7 +34,8 @@ def recommend(candidates: Sequence[Candidate]) -> Recommendation | None:
     differs from run to run.  CPU times up to :data:`FAST` count as equal.
 
     If the certificate of the chosen candidate does not cover replies, candidates with such a certificate are compared
-    in the same manner.  The best of these is recommended if its throughput is within :data:`REPLIES` of the best.
+    in the same manner.  The best of these candidates is recommended if its throughput is within :data:`REPLIES` of the
+    best throughput.
     """
     if not candidates:
         return None
@@ -55,7 +56,7 @@ def recommend(candidates: Sequence[Candidate]) -> Recommendation | None:
 
 
 def _best(candidates: Sequence[Candidate], throughput: Mapping[str, float]) -> tuple[Candidate, list[Candidate]]:
-    """Return the best candidate, and all others within :data:`EQUAL` of the best throughput."""
+    """Return the best candidate, and all other candidates within :data:`EQUAL` of the best throughput."""
     most = max(throughput[each.engine] for each in candidates)
     equal = [each for each in candidates if throughput[each.engine] >= (1 - EQUAL) * most]
     chosen = min(equal, key=_rank)
@@ -70,8 +71,8 @@ def _throughput(candidate: Candidate, candidates: Sequence[Candidate]) -> float:
 
 
 def _finite(share: float) -> float:
-    """Return a share that can be compared with others: 0 where nothing was measured, and a large number instead of
-    infinity.
+    """Return a share that can be compared with other shares: 0 where nothing was measured, and a large number instead
+    of infinity.
     """
     return 0.0 if math.isnan(share) else min(share, 1e9)
 

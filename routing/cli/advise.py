@@ -90,7 +90,7 @@ def advise(
 
 
 def split(found: Sequence[Candidate | Refused], *, reversible: bool) -> tuple[list[Candidate], list[Refused]]:
-    """Separate the engines that routed the fabric from those that did not.
+    """Separate the engines that routed the fabric from the engines that did not.
 
     With ``reversible``, an engine whose certificate does not cover replies counts as refused.
 

@@ -244,8 +244,8 @@ def carried_certificate(tables: Path, fabric: Fabric, routing: Routing, threads:
     Returns
     -------
     str or None
-        :data:`STORED_CERTIFICATE` if the certificate is valid, otherwise the reason why it is not.  None if ``tables``
-        stores no certificate.
+        :data:`STORED_CERTIFICATE` if the certificate is valid, otherwise the reason why the certificate is not valid.
+        None if ``tables`` stores no certificate.
     """
     from routing.cdg.certificate import Certificate, Strength, check_certificate
     from routing.formats.bundle import read_bundle

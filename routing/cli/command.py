@@ -74,7 +74,7 @@ The function of a command is in the module of the same name in this package, wit
 
 
 RANGES = (("is not a valid integer range", "is not a whole number"), ("is not a valid float range", "is not a number"))
-"""Texts of click for arguments that are not numbers.  Each is paired with the plainer text that replaces it."""
+"""Texts of click for arguments that are not numbers.  Each text is paired with the plainer text that replaces it."""
 
 
 def one_line(text: str) -> str:
@@ -84,16 +84,16 @@ def one_line(text: str) -> str:
 
 @dataclass(frozen=True)
 class Complaint:
-    """An error as it is reported to the user.
+    """An error in the form in which it is reported to the user.
 
     Attributes
     ----------
     message
-        What is wrong.
+        Description of the error.
     file, line
         File of the error and its line, counted from 1; None if unknown.
     remedy
-        What the user can do about it; None if unknown.
+        Remedy for the user; None if unknown.
     """
 
     message: str
@@ -139,7 +139,7 @@ def vls_complaint(error: Any) -> Complaint:
 def system_complaint(error: Any) -> Complaint:
     """Return the report of an OSError: the file, if it is known, and the reason.
 
-    Every writer of files reports its own errors.  So if no space is left for an unknown file, that file is standard
+    Every writer of files reports its own errors.  So if no space is left for an unknown file, the file is standard
     output.
     """
     file = None if error.filename is None else os.fsdecode(error.filename)
@@ -164,7 +164,7 @@ EXPLANATIONS: tuple[tuple[tuple[type[BaseException], ...], int, Explanation], ..
     ((OSError,), WRONG_USE, system_complaint),
     ((MemoryError,), WRONG_USE, lambda error: Complaint("out of memory")),
 )
-"""How exceptions are reported: exception classes, exit status, and function that returns the report.
+"""Rows that state how exceptions are reported: exception classes, exit status, and function that returns the report.
 
 The first row with a matching class applies.
 """
@@ -279,7 +279,7 @@ def asks_for_json(args: Sequence[str]) -> bool:
 
 
 def _interruption(error: BaseException | None) -> KeyboardInterrupt | None:
-    """Return the interruption that caused an exception, or None if no interruption did.
+    """Return the interruption that caused an exception, or None if no interruption caused the exception.
 
     click turns a KeyboardInterrupt into an Abort, and a cleanup after an interruption may fail with another exception.
     """
@@ -316,7 +316,7 @@ class CommandGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command that the arguments name.  If no command has the name, the error suggests a similar one."""
+        """Return the command that the arguments name.  If no command has it, the error suggests a similar name."""
         name = args[0] if args else ""
         near = difflib.get_close_matches(name, COMMANDS, 1, 0.6)
         if name and not name.startswith("-") and name not in COMMANDS and near:

@@ -1,4 +1,4 @@
-"""``ibnue compare``: compare a planned fabric with a real one."""
+"""``ibnue compare``: compare a planned fabric with a real fabric."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from routing.draw.report import Report
 
 MOST_LINES = 40
-"""Maximum number of findings that are printed; ``--all`` prints all of them."""
+"""Maximum number of findings that are printed; ``--all`` prints all findings."""
 
 
 @click.command()

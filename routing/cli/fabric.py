@@ -189,7 +189,7 @@ def facts(fabric: Fabric, described: dict[str, Any]) -> Iterator[tuple[str, str]
 
 
 def _by_kind(numbers: dict[str, int]) -> str:
-    """Format numbers with the name of what they count, such as "12 compute, 4 storage"."""
+    """Format numbers with the names of the counted things, such as "12 compute, 4 storage"."""
     return ", ".join(f"{number} {kind}" for kind, number in numbers.items())
 
 

@@ -49,7 +49,9 @@ def name_map_option(command: Command) -> Command:
 
 
 def class_options(command: Command) -> Command:
-    """Add the options that set port classes to a command.  :func:`read` applies them to every fabric of the command."""
+    """Add the options that set port classes to a command.  :func:`read` applies these options to every fabric of the
+    command.
+    """
 
     def keep(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> None:
         for text in values:
@@ -256,8 +258,8 @@ def generated(name: str, words: Sequence[str], guid2lid: Path | None, /, *, lmc:
     Raises
     ------
     OptionError
-        The generator rejects its arguments, or ``guid2lid`` (a file with the LID of each GUID) is given, although it
-        cannot contain the GUIDs that the generator makes.
+        The generator rejects its arguments, or ``guid2lid`` (a file with the LID of each GUID) is given, although this
+        file cannot contain the GUIDs that the generator makes.
     """
     from routing.topologies import from_words
 

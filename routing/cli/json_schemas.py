@@ -1,7 +1,7 @@
 """Load the JSON Schemas of everything that ibnue prints or writes as JSON.
 
 A schema is the file ``schemas/NAME.json`` of this package.  It may refer to definitions in ``schemas/common.json``,
-which are copied into the schema when it is loaded, so that a loaded schema needs no other file.
+which are copied into the schema when the schema is loaded, so that a loaded schema needs no other file.
 """
 
 from __future__ import annotations

@@ -46,7 +46,9 @@ UNUSED_WITH = {
     "soak_length": {"actions", "policies"},
     "opensm_engine": {"engine_name"},
 }
-"""For each parameter, other parameters that have no effect together with it.  Such combinations are rejected."""
+"""For each parameter, other parameters that have no effect together with this parameter.  Such combinations are
+rejected.
+"""
 
 
 @click.command()
@@ -173,7 +175,7 @@ def live(
 ) -> Iterator[LabState]:
     """Start OpenSM on the simulated fabric, and yield the state of the lab at the start and after each action.
 
-    OpenSM routes with ``engine`` of the plugin, or with its own engine ``opensm_engine`` if that is not None.
+    OpenSM routes with ``engine`` of the plugin, or with its own engine ``opensm_engine`` if this argument is not None.
     ``wanted`` are the actions.
     """
     import numpy as np
@@ -220,7 +222,9 @@ def with_ports(opened: Lab, state: LabState) -> LabState:
 
 
 def show(state: LabState, headline: str) -> None:
-    """Print a state of the lab as text.  ``headline`` is printed above the first state, and the action above others."""
+    """Print a state of the lab as text.  ``headline`` is printed above the first state, and the action above each other
+    state.
+    """
     sweep = state.sweep
     click.secho(escape_control(headline if state.since is None else state.action), bold=True)
     routed = "kept its tables" if sweep.engine is None else f"routed with {sweep.engine}"

@@ -40,9 +40,9 @@ def parse(action: str) -> tuple[str, str, int | None]:
     word : str
         "show", "quit", "unlink" or "relink".
     device : str
-        Name of the device; "" if the action has none.
+        Name of the device; "" if the action has no device.
     port : int or None
-        Port number; None if the action has none.
+        Port number; None if the action has no port.
 
     Raises
     ------
@@ -80,8 +80,8 @@ def execute(opened: Lab, action: str) -> Sweep:
     Raises
     ------
     InputError
-        The action is unknown, or the fabric does not have the device or port.  It is also an error if the action would
-        cut off OpenSM, because no sweep could follow.
+        The action is unknown, or the fabric does not have the device or port.  An action that would cut off OpenSM is
+        also an error, because no sweep could follow.
     """
     word, device, port = parse(action)
     if word == "show":
@@ -93,7 +93,7 @@ def execute(opened: Lab, action: str) -> Sweep:
 
 
 def last_sweep(opened: Lab) -> Sweep:
-    """Return OpenSM's latest sweep.  A sweep always exists, because the lab waits for the first one when it starts."""
+    """Return OpenSM's latest sweep.  There is always a sweep, because the lab waits for one when it starts."""
     sweep = opened.sweep
     assert sweep is not None
     return sweep

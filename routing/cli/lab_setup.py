@@ -38,7 +38,7 @@ def opensm_settings(
 ) -> dict[str, Any]:
     """Write the fabric and build the plugin in a folder, and return the arguments for :class:`ibsim_fixtures.lab.Lab`.
 
-    OpenSM routes with ``engine`` of the plugin, or with its own engine ``opensm_engine`` if that is not None.
+    OpenSM routes with ``engine`` of the plugin, or with its own engine ``opensm_engine`` if this argument is not None.
     """
     net = folder / "fabric.net"
     write_net(fabric, net)

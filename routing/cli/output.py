@@ -1,5 +1,5 @@
-"""Print the output of commands.  Results go to standard output.  Progress goes to standard error if that is
-a terminal.
+"""Print the output of commands.  Results go to standard output.  Progress goes to standard error if standard error is a
+terminal.
 """
 
 from __future__ import annotations
@@ -65,10 +65,10 @@ def input_warnings() -> list[str]:
 
 
 def print_json(schema: str, value: Mapping[str, Any]) -> None:
-    """Print the JSON document of a command on standard output: the envelope, and the results in it.
+    """Print the JSON document of a command on standard output: the envelope, and the results inside the envelope.
 
-    The envelope is the key ``schema`` before the results and the key ``warnings`` after them.  The results of a command
-    that has a fabric begin with the key ``fabric`` (:func:`fabric_object`).
+    The envelope is the key ``schema`` before the results and the key ``warnings`` after the results.  The results of a
+    command that has a fabric begin with the key ``fabric`` (:func:`fabric_object`).
 
     Parameters
     ----------
@@ -141,7 +141,7 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, texts:
 
 
 def error_is_terminal() -> bool:
-    """Return whether standard error is a terminal, or is to be treated as one.
+    """Return whether standard error is a terminal, or is to be treated as a terminal.
 
     The library rich is asked only if a terminal is possible, because loading it takes longer than many commands.
     """
@@ -155,7 +155,7 @@ def error_is_terminal() -> bool:
 
 
 def hint(text: str) -> None:
-    """Print a hint about a next step on standard error, if that is a terminal."""
+    """Print a hint about a next step on standard error, if standard error is a terminal."""
     if error_is_terminal():
         echo_lines(text, err=True)
 
@@ -182,7 +182,8 @@ def spinner(text: str) -> Iterator[None]:
 def progress_bar(text: str, total: int) -> Iterator[Callable[[int], None]]:
     """Show on a terminal the number of finished items out of ``total``, the rate and the remaining time.
 
-    The context's value is a function.  Call it with the number of items completed since its last call.
+    The context's value is a function.  The caller calls the function with the number of items completed since the last
+    call.
     """
     if not error_is_terminal():
         yield lambda done: None

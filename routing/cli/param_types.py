@@ -9,7 +9,7 @@ import click
 
 
 class Number(click.FloatRange):
-    """A number within a range.  It rejects "nan", which click's comparison of ranges would accept."""
+    """A number within a range.  The type rejects "nan", which click's comparison of ranges would accept."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """Return the value as a number.  The usage error for any other value names the range."""

@@ -95,8 +95,8 @@ def _flows(
 ) -> tuple[Fabric | None, Flows, str | None]:
     """Read the flows and their paths from the files that the user named.
 
-    ``path_file`` has flows with their paths.  Without it, the flows come from ``flow_file`` or from ``shift``, and
-    their paths from ``tables``.
+    ``path_file`` has flows with their paths.  Without this file, the flows come from ``flow_file`` or from ``shift``,
+    and their paths from ``tables``.
 
     Returns
     -------

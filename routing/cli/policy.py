@@ -56,7 +56,7 @@ def apply_policy(policy_file: Path, fabric: str, tables: Path | None) -> PolicyI
     Fabric
         The fabric.
     PortFacts
-        The properties of each port to which rules can refer: role, speed, and whether it is on a credit loop.
+        The properties of each port to which rules can refer: role, speed, and whether the port is on a credit loop.
     PortPolicies
         The rules that apply to each port.
 

@@ -76,7 +76,7 @@ def pop_options(given: dict[str, Any]) -> Previous | None:
 
 
 def engine_of(routing: Routing) -> str | None:
-    """Return the name of the engine that computed the earlier tables, or None if no engine of ibnue did."""
+    """Return the name of the engine that computed the earlier tables, or None if no engine of ibnue computed them."""
     made = routing.provenance.engine
     return made if made in ENGINES else None
 
@@ -119,7 +119,7 @@ def options_for(
 
 
 def _first_vl(routing: Routing) -> int:
-    """Return the first VL that the earlier tables use; 0 if it is not recorded."""
+    """Return the first VL that the earlier tables use; 0 if the first VL is not recorded."""
     first = routing.provenance.options.get("first_vl", 0)
     return first if isinstance(first, int) else 0
 
@@ -181,7 +181,7 @@ def both(found: Rerouted, step: Rerouted | None, earlier: Routing) -> Rerouted:
     Parameters
     ----------
     found, step
-        The re-route, and the rebalancing step.  The step is None if it moved no entry.
+        The re-route, and the rebalancing step.  The step is None if the step moved no entry.
     earlier
         The earlier tables, renumbered for the present fabric.
     """
@@ -267,7 +267,7 @@ def facts(found: Rerouted, kept: CapacityKept) -> Iterator[tuple[str, str]]:
 
 
 def as_object(found: Rerouted, kept: CapacityKept) -> dict[str, Any]:
-    """Return the report on a re-route, and on the capacity that it keeps, as an object for ``--json``."""
+    """Return the report on a re-route, and on the capacity that the re-route keeps, as an object for ``--json``."""
     return {
         "entries_broken": found.broken,
         "entries_changed": found.changed,

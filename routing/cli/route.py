@@ -186,8 +186,8 @@ def step(text: str, seconds: dict[str, float], name: str) -> Iterator[None]:
 
 
 def write(output: Path | None, tables: VerifiedTables) -> list[Path]:
-    """Write the tables into the output folder, and return the paths of all files in it.  If ``output`` is None, write
-    nothing.
+    """Write the tables into the output folder, and return the paths of all files in this folder.  If ``output`` is
+    None, write nothing.
     """
     if output is None:
         return []

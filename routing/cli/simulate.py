@@ -110,7 +110,7 @@ def with_node_names(scenario: Scenario) -> Scenario:
 
 
 def run_cases(scenario: Scenario, names: Sequence[str]) -> list[Result]:
-    """Run the named cases of a scenario, or all if no name is given.
+    """Run the named cases of a scenario, or all cases if no name is given.
 
     Raises
     ------
@@ -191,7 +191,7 @@ def inner(value: Any) -> str:
 
 def part(found: Any, wanted: Any) -> Any:
     """Return the part of the figure ``found`` for which the scenario states an expectation (``wanted``).  If the figure
-    is a mapping, only its expected keys are returned, otherwise the whole figure.
+    is a mapping, only its expected keys are returned, otherwise the whole figure is returned.
     """
     if isinstance(found, Mapping) and isinstance(wanted, Mapping):
         return {name: part(value, wanted[name]) for name, value in found.items() if name in wanted}
@@ -199,7 +199,7 @@ def part(found: Any, wanted: Any) -> Any:
 
 
 def describe_result(result: Result) -> str:
-    """Format the outcome of a case, and those figures that the scenario expects."""
+    """Format the outcome of a case, and the figures that the scenario expects."""
     wanted = [
         name.removeprefix("at_least_").removeprefix("at_most_") for name in result.expected if name != "tolerance"
     ]

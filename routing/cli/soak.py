@@ -50,8 +50,8 @@ def length(text: str) -> tuple[int | None, float | None]:
 
 
 def open_ledger(path: Path, head: dict[str, Any]) -> TextIO:
-    """Create the file of results.  It has one JSON object per line, first ``head``.  Each line is written as soon as
-    its result is known.
+    """Create the file of results.  The file has one JSON object per line; the first object is ``head``.  Each line is
+    written as soon as its result is known.
 
     Raises
     ------

@@ -224,7 +224,7 @@ def opened(stack: ExitStack, against: Path | None, path: Path | None) -> Ledger 
 
 
 def refuse_running_options() -> None:
-    """Raise OptionError if an option is about the cases or how they are run, but no cases are given."""
+    """Raise OptionError if an option is about the cases or about the run of cases, but no cases are given."""
     for name in [*named(RUNNING), *(["--class"] if fabric_argument.has_classes() else [])]:
         raise OptionError(f"{name} has no effect without fabrics", remedy="name a FABRIC")
 
@@ -325,7 +325,7 @@ def run(
     try:
         settings = prepared(stack) if live else ()
         with progress_bar("sweep", len(todo)) as advance:
-            # Cases with and without OpenSM are separate runs in the ledger, because those with OpenSM depend on more
+            # Cases with and without OpenSM are separate runs in the ledger, because cases with OpenSM depend on more
             # code.
             for part in filter(None, ([task for task in todo if task.mode != "lab"], live)):
                 number = ledger.begin(f"{len(part)} of {len(plan.tasks)} tasks, {executor}", live=part is live)

@@ -52,7 +52,7 @@ def prepare(folder: Path) -> tuple[tuple[str, str], ...]:
 
 
 def run(fabric: Fabric, tasks: Sequence[Task], settings: Mapping[str, str]) -> list[Result]:
-    """Run each case with its own OpenSM and ibsim, and return the results."""
+    """Run each case with a separate OpenSM and a separate ibsim, and return the results."""
     with tempfile.TemporaryDirectory(prefix="ibnue-sweep-") as folder:
         net = Path(folder) / "fabric.net"
         write_net(fabric, net)
@@ -60,7 +60,8 @@ def run(fabric: Fabric, tasks: Sequence[Task], settings: Mapping[str, str]) -> l
 
 
 def live(fabric: Fabric, net: Path, task: Task, settings: Mapping[str, str]) -> Result:
-    """Run one case with its own OpenSM and ibsim, and return its result.  ``net`` is the net file of the fabric.
+    """Run one case with a separate OpenSM and a separate ibsim, and return its result.  ``net`` is the net file of the
+    fabric.
 
     Raises
     ------
@@ -132,13 +133,15 @@ def pull(lab: Lab, fault: Fault) -> None:
 
 
 def opensm_events(sweep: Sweep | None) -> Sweep:
-    """Return OpenSM's sweep after the fault.  It is never None, because the lab waits for a sweep when it starts."""
+    """Return OpenSM's sweep after the fault.  The sweep is never None, because the lab waits for a sweep when it
+    starts.
+    """
     assert sweep is not None
     return sweep
 
 
 def second_opinion(lab: Lab, fabric: Fabric) -> bool | None:
-    """Check the tables in the lab with ibdmchk, and return whether it reports a credit loop between CAs.
+    """Check the tables in the lab with ibdmchk, and return whether ibdmchk reports a credit loop between CAs.
 
     Returns
     -------

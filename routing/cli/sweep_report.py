@@ -16,12 +16,13 @@ if TYPE_CHECKING:
     from routing.sweep.summary import Comparison, Line
 
 NAMED = 10
-"""Maximum number of failures, and of regressions, that are printed; the others are only counted."""
+"""Maximum number of failures, and of regressions, that are printed; further failures and regressions are only counted.
+"""
 
 
 @dataclass(frozen=True)
 class Report:
-    """Results of a sweep, as the command reports them to the user.
+    """Results of a sweep that the command reports to the user.
 
     Attributes
     ----------

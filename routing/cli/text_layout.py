@@ -25,8 +25,8 @@ def terminal_width() -> int | None:
 
 
 def fit(line: str, indent: int, width: int | None) -> list[str]:
-    """Break a line between words into lines of at most ``width`` columns, with ``indent`` blanks before all but the
-    first.  A word that is longer than ``width`` is not broken.  If ``width`` is None, no line is broken.
+    """Break a line between words into lines of at most ``width`` columns, with ``indent`` blanks before all lines but
+    the first line.  A word that is longer than ``width`` is not broken.  If ``width`` is None, no line is broken.
     """
     if width is None or len(line) <= width:
         return [line]
@@ -42,12 +42,12 @@ def fit(line: str, indent: int, width: int | None) -> list[str]:
 
 
 def hanging(line: str) -> int:
-    """Return the indent of the continuation of a line: two more than the indent of the line itself."""
+    """Return the indent of the continuation of a line: two blanks more than the indent of the line itself."""
     return len(line) - len(line.lstrip(" ")) + 2
 
 
 def table_lines(columns: Sequence[str], rows: Sequence[Sequence[str]], texts: int, width: int | None) -> Iterator[str]:
-    """Yield the lines of a table.  Its first ``texts`` columns are texts, aligned left.  All other columns are numbers,
+    """Yield the lines of a table.  The first ``texts`` columns are texts, aligned left.  All other columns are numbers,
     aligned right.
 
     A table that is wider than the terminal is folded between words.  If not even its longest words fit side by side,
@@ -88,10 +88,10 @@ def _folded(columns: Sequence[str], rows: Sequence[Sequence[str]], texts: int, w
 
 
 def _stacked(columns: Sequence[str], rows: Sequence[Sequence[str]], texts: int, width: int) -> list[str] | None:
-    """Return the lines of a table in which the texts and the numbers of a row are on lines of their own.
+    """Return the lines of a table in which the texts and the numbers of a row are on separate lines.
 
-    Numbers that do not fit side by side continue on a further line, and so do their heads.  Returns None if a single
-    number is wider than ``width`` columns.
+    Numbers that do not fit side by side continue on a further line, as do their heads.  Returns None if a single number
+    is wider than ``width`` columns.
     """
     wide = [
         max(_longest_word([columns[number]]), *(len(row[number]) for row in rows), 1)

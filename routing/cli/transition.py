@@ -177,7 +177,7 @@ def facts(fabric: Fabric, found: Transition, note: str | None) -> Iterator[tuple
 
 
 def steps(drain: DoubleScheme | None) -> Iterator[str]:
-    """Yield a line for each step of the Double Scheme (a transition that drains traffic); none without such a
+    """Yield a line for each step of the Double Scheme (a transition that drains traffic); no line without such a
     scheme.
     """
     if drain is None:

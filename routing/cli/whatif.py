@@ -44,7 +44,7 @@ NAMED = 3
 
 
 def all_or(text: str) -> int:
-    """Parse how many random items to break; ``all`` is returned as -1."""
+    """Parse how many random items to break; the result is -1 for ``all``."""
     if text == "all":
         return -1
     number = parse_decimal(text)
@@ -176,7 +176,7 @@ def whatif(
 
 
 def check_company(chosen: Mapping[str, Any], together: bool, as_json: bool) -> None:
-    """Raise OptionError if an option has no effect because another option is missing or excludes it.
+    """Raise OptionError if an option has no effect because another option is missing or excludes the option.
 
     ``chosen`` are the options that choose faults and tables, and ``together`` is the value of ``--together``.
     """
@@ -308,7 +308,7 @@ def first_of(every: Sequence[str]) -> str:
 
 
 def repairs(baseline: Baseline, tables: Path) -> str:
-    """Describe which engine and stability the repairs have, and which tables they start from."""
+    """Describe which engine and stability the repairs have, and from which tables the repairs start."""
     maker = reroute_options.engine_of(baseline.published.routing) or "another program"
     by = f"by ibnue's engine {baseline.engine.name}, {baseline.stability.value}"
     return f"{by}, of {tables} (made by {maker}); another subnet manager may choose other paths"

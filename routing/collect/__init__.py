@@ -1,1 +1,1 @@
-"""Collect the topology, the tables, the SLs and the counters of a live fabric, without changing anything on it."""
+"""Collect the topology, the tables, the SLs and the counters of a live fabric, without changing the fabric."""

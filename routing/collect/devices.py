@@ -15,8 +15,8 @@ from routing.errors import EnvironmentProblem
 from routing.fabric import NO_PORT, Fabric
 
 Progress = Callable[[str, int], AbstractContextManager[Callable[[int], None]]]
-"""Function that shows the progress of a phase, given the phase's name and number of queries.  It returns a context
-manager; the value of the context is a function that counts finished queries.
+"""Function that shows the progress of a phase, given the phase's name and number of queries.  The function returns a
+context manager.  The value of the context is a function that counts finished queries.
 """
 
 
@@ -31,8 +31,8 @@ class Port:
     number
         Port number.
     asked
-        Port number that a query states.  For a CA or router it is 0, which stands for the port by which the query
-        arrives.
+        Port number that a query states.  For a CA or router, the number is 0, which stands for the port by which the
+        query arrives.
     """
 
     device: int
@@ -108,7 +108,7 @@ class Reader:
         return [Port(device, port, port if device < self.fabric.switches else 0) for device, port in there]
 
     def port_infos(self, ports: Sequence[Port]) -> list[mads.PortInfo | None]:
-        """Read PortInfo of each port.  The result is None for a port that did not answer."""
+        """Read PortInfo of each port.  The result has None for a port that did not answer."""
         queries = (self._query(port.device, mads.PORT_INFO, port.asked) for port in ports)
         with self.progress("ports", len(ports)) as done:
             return self.umad.get_all(queries, mads.port_info, done)
@@ -119,7 +119,7 @@ class Reader:
         """Read the VL arbitration tables of ports.  A table is a list of entries (VL, weight); each port has a
         low-priority and a high-priority table.
 
-        Entries with weight 0 are left out.  The result is None for a port that did not answer, and for a port with one
+        Entries with weight 0 are left out.  The result has None for a port that did not answer, and for a port with one
         data VL, which has no such tables.
 
         ``infos`` has PortInfo of each port, or None if the port did not answer.
@@ -136,7 +136,8 @@ class Reader:
         found: list[tuple[list[tuple[int, int]], list[tuple[int, int]]] | None] = [None] * len(ports)
         for number, k in enumerate(asked):
             parts = [[entry for entry in part or () if entry[1]] for part in answers[4 * number : 4 * number + 4]]
-            # A port with at most 32 entries in a table has no second block, and answers a query for it with an error.
+            # A port with at most 32 entries in a table has no second block, and answers a query for the second block
+            # with an error.
             if answers[4 * number] is not None or answers[4 * number + 2] is not None:
                 found[k] = (parts[0] + parts[1], parts[2] + parts[3])
         return found
@@ -146,7 +147,7 @@ class Reader:
     ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]:
         """Read the SL2VL tables between the cabled ports of switches, and the SL2VL tables of CAs and routers.
 
-        A port with one data VL needs no such table, as every SL uses VL 0 there.
+        A port with one data VL needs no such table, because every SL uses VL 0 at this port.
 
         ``infos`` has PortInfo of each port, or None if the port did not answer.
 
@@ -186,7 +187,7 @@ class Reader:
         return tables, own
 
     def counters(self, ports: Sequence[Port], sl: Callable[[int], int]) -> list[dict[str, int]]:
-        """Read the counters of each port, with queries that are sent to the port's LID. Counters that a port did not
+        """Read the counters of each port, with queries that are sent to the port's LID.  Counters that a port did not
         return are left out.
 
         ``sl`` is the function that returns the SL from the sending port to a LID.

@@ -42,7 +42,7 @@ _DISCOVERY_SECONDS = 1800
 
 @dataclass(frozen=True)
 class Request:
-    """Parts of a live fabric that are to be collected, and how to query them.
+    """Parts of a live fabric to collect, and settings of the queries for these parts.
 
     Attributes
     ----------
@@ -80,9 +80,9 @@ class _Writer:
         part, file
             Name of the part, and the name of its file; None if the part is missing.
         amount
-            What was collected, in words.
+            Description of the collected data.
         reasons
-            What is missing, and why.
+            Missing data, each with the reason.
         """
         now = time.monotonic()
         state: snapshot.State = "missing" if file is None else "incomplete" if reasons else "collected"
@@ -97,7 +97,7 @@ def collect_live(folder: Path, request: Request, progress: Progress) -> Manifest
     Parameters
     ----------
     folder
-        The folder.  It is empty, or has only a node name map, whose names this function uses.
+        The folder, which is empty, or has only a node name map, whose names this function uses.
     request
         The parts to collect, and the port that sends queries.
     progress
@@ -106,7 +106,7 @@ def collect_live(folder: Path, request: Request, progress: Progress) -> Manifest
     Raises
     ------
     EnvironmentProblem
-        A program or a library is missing, the port cannot be used, or the fabric was changed in between.
+        A program or a library is missing, the port cannot be used, or the fabric was changed during the collection.
     InputError
         The output of ibnetdiscover is not a valid fabric.
     """
@@ -325,7 +325,7 @@ def _write_csv(path: Path, title: str, records: Sequence[Mapping[str, Cell]], co
 def _service_levels(
     writer: _Writer, reader: Reader, lft: npt.NDArray[np.uint8], sa: Sa, request: Request
 ) -> npt.NDArray[np.uint8] | None:
-    """Query the SA for the SLs of all paths, store them in the snapshot, and return them.
+    """Query the SA for the SLs of all paths, store these SLs in the snapshot, and return them.
 
     Returns
     -------
@@ -384,8 +384,8 @@ def _counters(
 
 
 def _sl_to(reader: Reader, sl: npt.NDArray[np.uint8] | None) -> Callable[[int], int]:
-    """Return a function from a LID to the SL of packets that the sending device sends to this LID. It is the SL that
-    the SA has stated, or else 0.
+    """Return a function from a LID to the SL of packets that the sending device sends to this LID.  The SL is the SL
+    that the SA has stated, or else 0.
     """
     sender = next((device for device, route in enumerate(reader.routes) if route == b""), -1)
     fabric = reader.fabric

@@ -64,7 +64,7 @@ class PathRecord(NamedTuple):
 
 
 VLS = {1: 1, 2: 2, 3: 4, 4: 8, 5: 15}
-"""Number of data VLs for each code that PortInfo uses for it."""
+"""Number of data VLs for each code in PortInfo."""
 
 
 def node_info(mad: bytes) -> NodeInfo:
@@ -212,7 +212,7 @@ def port_counters(basic: bytes | None, wide: bytes | None, discards: bytes | Non
     """Return the counters of a port by name, from the answers to :func:`counter_queries`.
 
     Counters that the port did not return are left out.  A counter of 64 bits replaces the counter of 32 bits.  The only
-    exception is a counter with all 64 bits set, which means that the port does not support it.
+    exception is a counter with all 64 bits set, which means that the port does not support the counter.
     """
     found: dict[str, int] = {}
     if basic is not None:

@@ -16,8 +16,8 @@ def directed_routes(fabric: Fabric, device: int, port: int) -> list[bytes | None
     fabric
         The fabric.
     device, port
-        Number of the device that sends the queries, and its port by which they leave.  A CA sends all queries by this
-        port.
+        Number of the device that sends the queries, and the port by which the queries leave this device.  A CA sends
+        all queries by this port.
 
     Returns
     -------

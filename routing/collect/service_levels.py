@@ -15,8 +15,8 @@ from routing.fabric import NO_PORT, Fabric
 UNKNOWN = 255
 """Value that stands for an SL which the SA did not state."""
 _TABLES_AHEAD = 2
-"""Number of queries for many path records that are sent before an answer arrives.  It is small, because the SA answers
-no other query while it computes such an answer.
+"""Number of queries for many path records that are sent before an answer arrives.  The number is small, because the SA
+answers no other query while it computes such an answer.
 """
 
 
@@ -49,15 +49,15 @@ def path_sls(
     Returns
     -------
     sl : uint8[S + E, L]
-        SLs by source (switches first, then end ports) and destination LID; 255 if the SA stated no SL, or more than
-        one.
+        SLs by source (switches first, then end ports) and destination LID; 255 if the SA stated no SL, or more than one
+        SL.
     how : str
         Kind of query that the SA answered.
 
     Notes
     -----
     Cost: S + E queries, each of which is answered by up to L path records.  If the first answer is cut off, one query
-    for each path. (ibsim cuts answers off after their first MAD.)
+    for each path.  (ibsim cuts answers off after their first MAD.)
     """
     wanted = wanted_paths(fabric, lft)
     source_lid = np.concatenate([fabric.switch_lid, fabric.endport_lid]).astype(np.int64)

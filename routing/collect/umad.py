@@ -17,12 +17,14 @@ Answer = TypeVar("Answer")
 MAD = 256
 """Size in bytes of a MAD."""
 GET, GET_TABLE = 0x01, 0x12
-"""Methods of queries.  Neither of them changes anything on the device."""
+"""Methods of queries.  Neither method changes anything on the device."""
 DIRECTED, SUBNET, SUBNET_ADMINISTRATION, PERFORMANCE = (0x81, 1), (0x01, 1), (0x03, 2), (0x04, 1)
 """Management classes, each with its version.  Directed queries follow a list of ports, and need no LFT."""
 PERMISSIVE_LID = 0xFFFF
 AHEAD = 8
-"""Limit of the number of unanswered queries.  It is low, because a Linux socket (to ibsim) buffers only ten packets."""
+"""Limit of the number of unanswered queries.  The limit is low, because a Linux socket (to ibsim) buffers only ten
+packets.
+"""
 _QKEY = 0x80010000
 _RMPP = 1
 """Version of the protocol (RMPP) in which answers of several MADs arrive; the kernel assembles these answers."""
@@ -61,7 +63,7 @@ class Query(NamedTuple):
 
 
 def directed(route: bytes, attribute: int, modifier: int = 0) -> Query:
-    """Return a directed query: it follows a list of out-ports, beginning with the local port.
+    """Return a directed query, which follows a list of out-ports, beginning with the local port.
 
     ``route`` lists the out-ports.  ``attribute`` and ``modifier`` select the data that the device returns.
     """
@@ -76,7 +78,7 @@ class Umad:
     ca
         Name of the CA, such as mlx5_0.  None means the first CA with an active port.
     port
-        Port of the CA. 0 means the first active port.
+        Port of the CA.  0 means the first active port.
     timeout_ms
         Time in milliseconds after which an unanswered query is sent again.  After two more attempts, the query is given
         up.
@@ -134,7 +136,7 @@ class Umad:
         Returns
         -------
         list
-            One result for each query.  It is None if the answer did not arrive or was an error.
+            One result for each query.  The result is None if the answer did not arrive or was an error.
         """
         answers: list[Answer | None] = []
         waiting: dict[int, int] = {}
@@ -162,7 +164,7 @@ class Umad:
         return self._agents[kind]
 
     def _send(self, question: Query) -> int | None:
-        """Send one query; return the transaction number that its answer will have, or None if it cannot be sent."""
+        """Send one query; return the transaction number that its answer will have; None if the query cannot be sent."""
         agent = self._agent(question.kind)
         self._transaction += 1
         ctypes.memset(self._buffer, 0, len(self._buffer))
@@ -174,7 +176,7 @@ class Umad:
         return self._transaction & 0xFFFFFFFF
 
     def _receive(self, waiting: dict[int, int], answers: list[Any], read: Callable[[bytes], Any]) -> None:
-        """Wait for one answer and store it; if none arrives in time, give up all unanswered queries.
+        """Wait for one answer and store it; if no answer arrives in time, give up all unanswered queries.
 
         ``waiting`` maps the transaction numbers of unanswered queries to positions in ``answers``, and ``read``
         extracts the result from an answer.

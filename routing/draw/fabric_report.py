@@ -21,8 +21,8 @@ LOSS = "loss if it fails"
 
 
 def loop_table(loop: CreditLoop | None) -> Table:
-    """Return a table of the channels of a credit loop, with traffic for each dependency.  It has no rows if there is no
-    loop.
+    """Return a table of the channels of a credit loop, with traffic for each dependency.  The table has no rows if
+    there is no loop.
     """
     columns = ("switch", "port", "to switch", "to port", "VL", "from", "from LID", "to", "to LID", "SL")
     rows = tuple(

@@ -33,7 +33,7 @@ NAME = 18
 NAMED_WIDTH = 1400
 """Width of a picture with names, in pixels, up to which the names can be read without zooming."""
 KAMADA_KAWAI_UP_TO = 400
-"""Maximum number of switches with which the slower and better one of two graph layouts is computed."""
+"""Maximum number of switches with which the slower and better of two graph layouts is computed."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +89,7 @@ def _room_for_names(fabric: Fabric) -> float:
 
 
 def _whole(points: Points) -> npt.NDArray[np.int32]:
-    """Shift coordinates so that the smallest ones are 0, and round them to integers.
+    """Shift coordinates so that the smallest coordinates are 0, and round all coordinates to integers.
 
     Rounding in two steps removes differences in the last bit of sines, so that the result is equal on every machine.
     """
@@ -143,7 +143,7 @@ def _pods(fabric: Fabric, level: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]
 
     The last row has the connected components of the tree without its top level.  The row before has the components of
     the tree without its two top levels, and so on.  :func:`numpy.lexsort` needs this order, because its last key is the
-    primary one.
+    primary key.
     """
     src, dst = fabric.channels.src, fabric.channels.dst
     found = [np.arange(fabric.switches)]

@@ -70,7 +70,7 @@ def page_text(
     most_bytes
         Maximum size of a page with embedded forwarding tables, with which the page can show paths.  If the columns of
         all LIDs of CAs and routers are too large, the columns of one LID of each switch with CAs are tried.  If these
-        are too large too, no columns are embedded.
+        columns are too large too, no columns are embedded.
     """
     drawn = "" if picture is None else svg_text(picture, title, alone=False)
     every = [*tables, *([] if picture is None else picture_tables(picture))]

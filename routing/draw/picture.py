@@ -48,7 +48,7 @@ class Cables:
 
     @property
     def use(self) -> npt.NDArray[np.float64] | None:
-        """Utilisation of each cable relative to the highest one, float64[N]; None without tables.
+        """Utilisation of each cable relative to the highest utilisation, float64[N]; None without tables.
 
         The utilisation of a cable is the load of its direction with the higher load, divided by the data rate.
         """
@@ -86,7 +86,7 @@ class Picture:
     fabric
         The fabric, with the devices and cables that faults have removed.
     layout
-        Coordinates of its switches.
+        Coordinates of the switches.
     cables
         The cables between switches.
     lost_switches
@@ -138,8 +138,8 @@ class Picture:
 
     @property
     def classes(self) -> npt.NDArray[np.int64]:
-        """int64[N], class of each cable: 0 for no load, 1 to 4 by :data:`STEPS`, 5 if all are drawn alike, 6 for lost
-        cables, 7 for unknown values.
+        """int64[N], class of each cable: 0 for no load, 1 to 4 by :data:`STEPS`, 5 if all cables are drawn alike, 6 for
+        lost cables, 7 for unknown values.
         """
         values = self.values
         if values is None:
@@ -169,13 +169,13 @@ def picture_of(
     fabric
         The fabric.
     routing
-        Its tables, or None.  With ``after_faults``, these are tables of the fabric after the faults.
+        Tables of the fabric, or None.  With ``after_faults``, the tables are tables of the fabric after the faults.
     after_faults
         The fabric that is left after faults.  Devices and cables that are missing in it are drawn as lost.
     loop
         Credit loop of the tables, to be drawn.
     threads
-        Number of threads that compute the load.  It never changes the result.
+        Number of threads that compute the load.  This number never changes the result.
 
     Raises
     ------

@@ -1,5 +1,5 @@
-"""Define a report: a title, a summary, tables and a picture.  Commands write it as HTML or CSV, and the library shows
-it.
+"""Define a report: a title, a summary, tables and a picture.  Commands write a report as HTML or CSV, and the library
+shows it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Report:
     tables
         Tables of the report.  The main table comes first.
     picture
-        Function that makes the picture.  It is called only if the picture is needed.  None: no picture.
+        Function that makes the picture.  The function is called only if the picture is needed.  None: no picture.
     """
 
     title: str

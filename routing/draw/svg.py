@@ -18,7 +18,7 @@ from routing.names import escape_control, system_name
 from routing.numerals import count_noun
 
 TERMINALS_UP_TO = 400
-"""Maximum number of CAs and routers with which they are drawn."""
+"""Maximum number of CAs and routers with which CAs and routers are drawn."""
 THIN_FROM = 1500
 """Number of cables above which lines are thin, so that the cables of other classes remain visible."""
 MARGIN = 40
@@ -172,7 +172,7 @@ class _Drawing:
         return np.asarray((a + b) / 2 + across * aside[:, None])
 
     def terminals(self) -> Iterator[str]:
-        """Draw the CAs and routers and their cables, if there are few enough."""
+        """Draw the CAs and routers and their cables, if the numbers of terminals and of switches are small enough."""
         fabric = self.picture.fabric
         if not fabric.endports or fabric.terminals > TERMINALS_UP_TO or not 0 < fabric.switches <= NAMED_UP_TO:
             return
@@ -330,7 +330,7 @@ class _Drawing:
 def _places_among_parallels(ends: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
     """Return the offset of each cable from the straight line between its switches, in cable distances: float64[N].
 
-    A single cable has the offset 0, two parallel cables have -0.5 and 0.5, three have -1, 0 and 1.
+    A single cable has the offset 0, two parallel cables have -0.5 and 0.5, three parallel cables have -1, 0 and 1.
     """
     if len(ends) == 0:
         return np.zeros(0)

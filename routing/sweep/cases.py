@@ -63,7 +63,7 @@ class RandomFaults:
         return cls(int(found[1]), None if found[3] else int(found[2] or 2), percent, tuple(kinds), seed)
 
     def texts(self, fabric: Fabric) -> Iterator[str]:
-        """Yield the text of every random case.  There are none if no faults are possible on the fabric.
+        """Yield the text of every random case.  There are no random cases if no faults are possible on the fabric.
 
         Raises
         ------
@@ -80,7 +80,7 @@ class RandomFaults:
 
 
 def text_of(fault: Fault) -> str:
-    """Return the text form of a single fault.  :func:`faults_of` converts it back."""
+    """Return the text form of a single fault.  :func:`faults_of` converts the text back."""
     word = f"{fault.kind.value} "
     plain = fault.kind in (FaultKind.LINK, FaultKind.SWITCH, FaultKind.CA)
     return word + fault.name if plain else fault.name

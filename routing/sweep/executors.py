@@ -52,8 +52,8 @@ class Isolate(WorkerPlugin):
     def setup(self, worker):
         isolate()
 """
-"""Code that removes the working directory from the import path.  It is sent as text to Dask's scheduler and workers,
-which run it.
+"""Code that removes the working directory from the import path.  This code is sent as text to Dask's scheduler and
+workers, which run it.
 
 A process that is started by ``python -m`` searches the working directory first, and would import any package
 ``routing`` there.  The directory stays on the path if ibnue's own package ``routing`` is found only in this directory.
@@ -90,12 +90,12 @@ class Workers(ABC):
 
     @abstractmethod
     def restart(self) -> None:
-        """Make workers available again after some have died."""
+        """Make workers available again after some workers have died."""
 
     @abstractmethod
     def close(self, *, now: bool = False) -> None:
-        """Release the workers.  If ``now`` is true, this happens immediately, even during a batch.  Otherwise it
-        happens when they are idle.
+        """Release the workers.  If ``now`` is true, this happens immediately, even during a batch.  Otherwise the
+        workers are released when they are idle.
         """
 
 
@@ -114,8 +114,8 @@ class Processes(Workers):
         self._pool = self._started()
 
     def _started(self) -> concurrent.futures.ProcessPoolExecutor:
-        # Workers are forked from a server process that has loaded the engines.  It has no threads and no open ledger,
-        # so forking it is safe.
+        # Workers are forked from a server process that has loaded the engines.  This server has no threads and no open
+        # ledger, so forking it is safe.
         context = fork_server(["routing.sweep.timeouts"])
         # A worker that is killed cannot remove its temporary folder.  So the temporary folders of all workers are in
         # one common folder.
@@ -145,7 +145,7 @@ class Processes(Workers):
             manager.join(MANAGER_SECONDS)
         exits = [process.exitcode for process in list((self._pool._processes or {}).values())]
         # A broken pool ends its remaining processes by SIGTERM, and some processes exit with status 0.  So a process
-        # with one of these two statuses is not the one whose death broke the pool.
+        # with one of these two statuses is not the process whose death broke the pool.
         first = [status for status in exits if status not in (None, 0, -signal.SIGTERM)]
         self.status = first[0] if first else self.status
         return True
@@ -192,8 +192,8 @@ class Dask(Workers):
     Raises
     ------
     EnvironmentProblem
-        Dask is not installed, the scheduler does not answer, it has no workers, or its workers have another version of
-        ibnue.
+        Dask is not installed, the scheduler does not answer, the scheduler has no workers, or its workers have another
+        version of ibnue.
     """
 
     together = False
@@ -259,7 +259,7 @@ class Dask(Workers):
         return isinstance(error, self._dask.KilledWorker)
 
     def restart(self) -> None:
-        """Do nothing, because the scheduler replaces workers that died, or continues without them."""
+        """Do nothing, because the scheduler replaces workers that died, or continues without these workers."""
 
     def close(self, *, now: bool = False) -> None:
         """Disconnect from the Dask scheduler."""
@@ -271,7 +271,7 @@ class Dask(Workers):
 
 @contextlib.contextmanager
 def mpi_ranks() -> Iterator[Any]:
-    """Connect the ranks (processes) of an MPI job, of which rank 0 uses all others as workers.
+    """Connect the ranks (processes) of an MPI job, of which rank 0 uses all other ranks as workers.
 
     Rank 0 gets an executor.  Every other rank works until rank 0 is done, and then gets None.  All ranks run the same
     command.  Each rank must enter this context before it can fail by itself.  Otherwise the other ranks would wait

@@ -30,7 +30,7 @@ RESULT_COLUMNS = tuple(field.name for field in fields(Result))
 ADDED_COLUMNS = dict.fromkeys(("kept", "bisection_kept", "fresh_kept", "fresh_bisection_kept"), "REAL")
 """Columns that were added to the table of results without a new version of the tables, with their SQL types.
 
-A file of an earlier ibnue may lack such a column.  Then the value is unknown.
+A file of an earlier ibnue may lack such a column.  In this case the value is unknown.
 """
 TASK_COLUMNS = ("fabric", "digest", "engine", "options", "fault", "seed", "mode")
 
@@ -126,7 +126,7 @@ class Ledger:
         self._base.execute("COMMIT")
         if self._read_only:
             return
-        # A commit reaches the operating system at once, so a killed run loses nothing.  It reaches the disk later.
+        # A commit reaches the operating system at once, so a killed run loses nothing.  The data reach the disk later.
         self._base.execute("PRAGMA journal_mode = WAL")
         self._base.execute("PRAGMA synchronous = NORMAL")
 
@@ -177,7 +177,7 @@ class Ledger:
     def close(self) -> None:
         """Close the ledger and merge its write-ahead log into the file.
 
-        A ledger that this program created is removed if no run was recorded in it.
+        A ledger that this program created is removed if the ledger has no recorded run.
         """
         with contextlib.closing(self._base), self._naming_file():
             if self._read_only:

@@ -51,8 +51,8 @@ class Result:
     a2a
         All-to-all rate of an end port as a share of its link's rate.  None also if no channel carries traffic.
     kept
-        All-to-all rate of an end port divided by its rate before the fault.  It exceeds 1 if the rate has grown because
-        fewer end ports send.
+        All-to-all rate of an end port divided by its rate before the fault.  The value exceeds 1 if the rate has grown
+        because fewer end ports send.
     bisection_kept
         Rate of random bisections divided by the rate before the fault.
     fresh_kept, fresh_bisection_kept
@@ -97,8 +97,8 @@ class Result:
 
 
 def tables_digest(fabric: Fabric, routing: Routing) -> str:
-    """Return a hash (16 hex digits) of LFTs, SLs and SL2VL tables.  It depends on the GUIDs of the switches, not on
-    their names.
+    """Return a hash (16 hex digits) of LFTs, SLs and SL2VL tables.  The hash depends on the GUIDs of the switches, not
+    on their names.
     """
     state = hashlib.sha256()
     for part in (fabric.switch_guid, routing.lft, routing.sl, routing.sl2vl):

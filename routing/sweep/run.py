@@ -24,7 +24,8 @@ from routing.sweep.work import MAX_ATTEMPTS, Batch, abandoned_result
 BATCH_SECONDS = 0.5
 """Intended duration of a batch in seconds.
 
-It is long compared with the cost of submitting the batch, but short enough that little work is lost with a worker.
+This duration is long compared with the cost of submitting the batch, but short enough that little work is lost with a
+worker.
 """
 FIRST_BATCH, LARGEST_BATCH = 2, 200
 MAX_RECOVERIES = 20
@@ -74,15 +75,16 @@ class Queue:
 
 @dataclass
 class CrashSuspects:
-    """Batches that were in progress when a worker died.  They are repeated one at a time to find the batch that caused
-    the death.
+    """Batches that were in progress when a worker died.  These batches are repeated one at a time to find the batch
+    that caused the death.
     """
 
     waiting: deque[tuple[Task, ...]] = field(default_factory=deque)
     deaths: dict[str, int] = field(default_factory=dict)
 
     def record_crash(self, batch: tuple[Task, ...], status: int | None) -> list[tuple[Task, Result]]:
-        """Record that a worker died during a batch that ran alone, and decide what to do with the batch.
+        """Record that a worker died during a batch that ran alone, and decide whether the tasks of the batch are
+        repeated or given up.
 
         A batch of several tasks is split into single tasks, to be repeated.  A single task is repeated until it has
         used up its attempts.  ``status`` is the exit status of the worker, None if unknown.  The function returns the
@@ -161,8 +163,8 @@ class Run:
         return True
 
     def _next(self, queue: Queue) -> tuple[Task, ...] | None:
-        """Return the next batch to submit now.  None if no batch is left, or if the next batch has to wait until others
-        are finished.
+        """Return the next batch to submit now.  None if no batch is left, or if the next batch has to wait until other
+        batches are finished.
         """
         if self._pending and (self._alone or self._suspects.waiting):
             return None
@@ -195,7 +197,7 @@ class Run:
         return lost
 
     def _recover(self, lost: list[tuple[Task, ...]], queue: Queue) -> None:
-        """Restart the workers after some have died, and schedule the lost batches again."""
+        """Restart the workers after some workers have died, and schedule the lost batches again."""
         if self._workers.together:
             while self._pending:
                 lost += self._collect(self._pending.wait(), queue)

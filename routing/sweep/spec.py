@@ -48,7 +48,8 @@ class Block:
         Whether to include the fabric without faults as a case.
     links, switches
         Number of cases in which a single link between switches fails, and in which a single switch fails.  The value is
-        "all" or a number.  A number of links or switches is chosen at even distances in the list of all.
+        "all" or a number.  A number of links or switches is chosen at even distances in the list of all links or
+        switches.
     faults
         Names of single faults.  Each fault is one case.
     random, kinds
@@ -139,7 +140,7 @@ class Plan:
     fabrics
         Fabrics of the tasks, by digest (:func:`~routing.sweep.tasks.digest_of`).
     timeouts
-        Time limit in seconds of the tasks that have one, by id of the task.
+        Time limit in seconds of each task with a time limit, by id of the task.
     """
 
     tasks: tuple[Task, ...]

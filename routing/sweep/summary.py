@@ -95,8 +95,8 @@ def lines(records: Iterable[Record], *, by_fabric: bool = False) -> list[Line]:
 def _case(task: Task) -> Case:
     """Return the attributes of a task except its mode (method to compute tables after a fault).
 
-    These attributes are equal for tasks that differ only in the mode.  They select the result from scratch (mode
-    "fresh") with which the result of a re-route is compared.
+    The attributes are equal for tasks that differ only in the mode.  These attributes select the result from scratch
+    (mode "fresh") with which the result of a re-route is compared.
     """
     return task.digest, task.target, task.fault, task.seed
 
@@ -186,8 +186,9 @@ class Comparison:
     regressions
         All regressions that were found.
     same, better, other_tables
-        Numbers of tasks that both ledgers have.  ``same``: number with equal tables.  ``better``: number of tasks that
-        are certified now but were not before.  ``other_tables``: number with different tables but without a regression.
+        Numbers of tasks that both ledgers have.  ``same``: number of tasks with equal tables.  ``better``: number of
+        tasks that are certified now but were not before.  ``other_tables``: number of tasks with different tables but
+        without a regression.
     only_before, only_now
         Number of tasks that only the earlier or only the new ledger has.
     """

@@ -143,7 +143,8 @@ class Task:
 
 @dataclass(frozen=True)
 class Shard:
-    """Part of a sweep that runs separately, for example on another machine.  It is part ``number`` of ``of`` parts.
+    """Part of a sweep that runs separately, for example on another machine.  The part has the number ``number`` of
+    ``of`` parts.
 
     The id of a task alone determines the part to which the task belongs.
     """
@@ -176,7 +177,7 @@ class Shard:
 def digest_of(fabric: Fabric) -> str:
     """Return the hash of a fabric, which is independent of its name (:attr:`routing.fabric.Fabric.digest`).
 
-    If the user has set classes of end ports, or their weights, these are part of the hash.
+    If the user has set classes of end ports, or weights of classes, these settings are part of the hash.
     """
     default = replace(fabric, port_classes=fabric.port_classes.with_rules_of(PortClasses()))
     if np.array_equal(fabric.endport_class, default.endport_class) and np.array_equal(

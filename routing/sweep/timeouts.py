@@ -1,8 +1,8 @@
 """Run tasks with a time limit.
 
 A C kernel that does not return handles no Python signals, so its process has to be killed.  So a worker runs tasks with
-a limit in a child process, which a system timer kills.  This works for every kind of worker, and the worker itself
-survives.
+a limit in a child process, which a system timer kills.  This method works for every kind of worker, and the worker
+itself survives.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def cannot_start(why: str) -> EnvironmentProblem:
 
 
 def check_start() -> None:
-    """Check that a child process can start, by starting and ending one.
+    """Check that a child process can start, by starting and ending such a process.
 
     Raises
     ------
@@ -142,14 +142,15 @@ def run_batch(batch: Batch) -> list[Result]:
 
 
 def begin(pipe: str, parent: str) -> None:
-    """Run batches in a child process.  It receives them through a pipe and sends back results, until the pipe is
-    closed.
+    """Run batches in a child process.  The process receives the batches through a pipe and sends back results, until
+    the pipe is closed.
 
     ``pipe`` is the number of the pipe's file descriptor, and ``parent`` the process id of the worker.
     """
     tidy = partial(shutil.rmtree, os.environ["TMPDIR"], ignore_errors=True)
     exit_with_process(int(parent), tidy)
-    # The default action of the timer signal ends the process.  It needs neither Python nor Python's global lock.
+    # The default action of the timer signal ends the process.  This action needs neither Python nor Python's global
+    # lock.
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGALRM])
     with contextlib.suppress(EOFError, OSError), Connection(int(pipe)) as batches:

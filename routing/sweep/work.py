@@ -38,8 +38,8 @@ MAX_ATTEMPTS = 2
 
 Runner = Callable[[Fabric, Sequence[Task], Mapping[str, str]], list[Result]]
 OFFLINE = "routing.sweep.work:offline"
-"""Function that runs tasks without a real OpenSM, as names of module and function.  It is used in all modes except
-"lab".
+"""Function that runs tasks without a real OpenSM, as names of module and function.  This function is used in all modes
+except "lab".
 """
 
 
@@ -54,8 +54,8 @@ class Batch:
     tasks
         Tasks to run.
     runner
-        Function that runs the tasks, as names of module and function.  It is given by name, because this package must
-        not import the modules that run tasks under a real OpenSM.
+        Function that runs the tasks, as names of module and function.  The function is given by name, because this
+        package must not import the modules that run tasks under a real OpenSM.
     settings
         Further settings of that function, as pairs of name and value.
     timeouts
@@ -98,7 +98,7 @@ def abandoned_result(task: Task, status: int | None = None) -> Result:
     """Return the result of a task whose worker has died repeatedly.
 
     ``status`` is the last worker's exit status, None if unknown.  After SIGKILL, SIGTERM or a regular exit the outcome
-    is "lost", because the cause may lie outside the task.  Otherwise it is "error".
+    is "lost", because the cause may lie outside the task.  Otherwise the outcome is "error".
     """
     how = "" if status is None else f"; the last {describe_exit(status)}"
     fault = status is None or (status < 0 and -status not in (signal.SIGKILL, signal.SIGTERM))
@@ -218,7 +218,7 @@ def routed(task: Task, before: Published | None, fabric: Fabric) -> tuple[Publis
 def classify_outcome(engine: Engine, proof: Proof) -> tuple[str, str | None]:
     """Derive a task's outcome from the proof of its tables.
 
-    The function returns the outcome, and a one-line description of the problem (None if there is none).
+    The function returns the outcome, and a one-line description of the problem (None if there is no problem).
     """
     if proof.certified:
         return "certified", None

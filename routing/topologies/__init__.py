@@ -67,7 +67,7 @@ class Topology:
     counts
         Numbers of arguments that are allowed; empty: any number.
     lists
-        Whether each argument is a list of its own.  Otherwise ``4x3``, ``4,3`` and ``4 3`` mean the same.
+        Whether each argument is a separate list.  Otherwise ``4x3``, ``4,3`` and ``4 3`` mean the same.
     random
         Whether the generator is random, so that the seed has an effect.
     """
@@ -246,7 +246,7 @@ def from_words(name: str, words: Sequence[str], /, **options: Any) -> Fabric:
 
 
 def _number_or_text(value: str) -> int | float | str:
-    """Convert a text to an int or a float if it is one; otherwise return it unchanged."""
+    """Convert a text that is a number to an int or a float; return any other text unchanged."""
     if "_" in value or not value.isascii():
         return value
     with contextlib.suppress(ValueError):

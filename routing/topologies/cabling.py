@@ -53,7 +53,7 @@ class Cabling:
         self._connect((device, 1), (leaf, self._take(leaf)), width, speed)
 
     def link(self, lower: int, upper: int, count: int, *, speed: float | None = None) -> None:
-        """Add ``count`` parallel links between two switches, on the next free ports of both.
+        """Add ``count`` parallel links between two switches, on the next free ports of both switches.
 
         The links have the given speed, or the speed in the options.
         """

@@ -35,7 +35,7 @@ def cascade(
     h
         Number of global links (links to other groups) of each switch.
     chassis, blades
-        Number of chassis in a group, and of switches in a chassis, for smaller or larger groups.
+        Number of chassis in a group, and number of switches in a chassis, for smaller or larger groups.
     options
         Options: CAs per switch (default 8), redundancy, link width and speed, LMC.
 

@@ -82,7 +82,7 @@ def mesh(dims: Sequence[int], options: TopologyOptions = DEFAULTS) -> Fabric:
 def torus(dims: Sequence[int], options: TopologyOptions = DEFAULTS) -> Fabric:
     """Make a torus (k-ary n-cube): a mesh with wrap-around links.  The diameter is the sum of floor(size / 2).
 
-    A dimension of size 2 has one link, not two parallel ones, so a torus whose sizes are all 2 is a hypercube.
+    A dimension of size 2 has one link, not two parallel links, so a torus whose sizes are all 2 is a hypercube.
 
     Parameters
     ----------
@@ -117,8 +117,8 @@ def hypercube(dimension: int, options: TopologyOptions = DEFAULTS) -> Fabric:
 def hyperx(dims: Sequence[int], links: Sequence[int] | None = None, options: TopologyOptions = DEFAULTS) -> Fabric:
     """Make a HyperX (Ahn et al., SC 2009): two switches are linked if their coordinates differ in one dimension only.
 
-    The diameter is the number of dimensions of size 2 or more.  With one dimension it is a full mesh; if all sizes are
-    2 it is a hypercube.
+    The diameter is the number of dimensions of size 2 or more.  A HyperX of one dimension is a full mesh; a HyperX
+    whose sizes are all 2 is a hypercube.
 
     Parameters
     ----------

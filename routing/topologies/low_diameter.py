@@ -36,7 +36,7 @@ def dragonfly(a: int, p: int, h: int, g: int | None = None, options: TopologyOpt
     All switches of a group are linked to each other.  The paper does not say which switches the global links connect.
     Here the pairs of groups get one link each in turn, as long as both groups have a free global port.  The links of a
     group are assigned to its switches in turn.  With g = a h + 1, any two groups have exactly one link; with fewer
-    groups they have several.  A global port that is left over stays empty.
+    groups, two groups have several links.  A global port that is left over stays empty.
 
     Parameters
     ----------
@@ -144,7 +144,7 @@ def _slimfly_steps(field: GaloisField, delta: int) -> tuple[frozenset[int], froz
 def kautz(d: int, k: int, options: TopologyOptions = DEFAULTS) -> Fabric:
     """Make the graph whose links are the arcs of a Kautz graph: (d + 1) d^(k-1) switches, d times as many links.
 
-    Its diameter is at most k.  Switches are the words of k letters, out of d + 1 letters, in which no letter follows
+    The diameter is at most k.  Switches are the words of k letters, out of d + 1 letters, in which no letter follows
     itself.  A word is linked to the d words that result when its first letter is dropped and another letter is
     appended.  Links are full duplex, so each switch has 2 d links.  Two words that alternate between the same two
     letters have two links.

@@ -16,7 +16,7 @@ class TopologyOptions:
     Attributes
     ----------
     cas
-        Number of CAs on each switch that has any; None: the number in the topology's definition, or 1 if the definition
+        Number of CAs on each switch that has CAs; None: the number in the topology's definition, or 1 if the definition
         gives no number.
     redundancy
         Number of parallel links for each link of the topology.
@@ -28,7 +28,7 @@ class TopologyOptions:
     lmc
         LMC of the CAs' ports, 0 to 7.
     seed
-        Random seed of random topologies; other topologies ignore it.
+        Random seed of random topologies; other topologies ignore the seed.
     aggregation
         Whether each switch has an aggregation node (a SHARP unit inside the switch) on its last port: 0 or 1.
     name

@@ -1,10 +1,10 @@
 """Construction of a fabric from the plan of a topology, with the same rules for GUIDs, names and ports in all
 generators.
 
-A plan identifies switches by their labels (coordinates).  It states for every link the *slot*, the position of the
-link, at both switches.  CAs take the first ports of a switch.  Then each slot takes ``redundancy`` ports, in the order
-of slots.  So equal directions have equal port numbers on all switches.  Dimension-order engines rely on this.  A slot
-that a switch at the border does not use is an empty port.
+A plan identifies switches by their labels (coordinates).  For every link, the plan states the *slot*, the position of
+the link, at both switches.  CAs take the first ports of a switch.  Then each slot takes ``redundancy`` ports, in the
+order of slots.  So equal directions have equal port numbers on all switches.  Dimension-order engines rely on this.  A
+slot that a switch at the border does not use is an empty port.
 
 GUIDs equal the GUIDs that ibsim assigns by default.  CAs start at 0x100000, and a CA with n ports takes n + 1 GUIDs.
 Switches start at 0x200000.
@@ -27,7 +27,7 @@ FIRST_SWITCH_GUID = 0x200000
 Label = tuple[int, ...]
 Cable = tuple[int, int, int, int]
 """Link between two switches: switch, slot (position of the link) at this switch, other switch, slot at the other
-one.
+switch.
 """
 
 
@@ -42,7 +42,7 @@ class Plan:
     labels
         Coordinates of each switch, from which names follow: (0, 1, 2) is ``sw0.1.2``, its first CA ``ca0.1.2.0``.
     cables
-        Links between switches, each once.
+        Links between switches; the list has each link once.
     slots
         Number of slots (positions for links to other switches) of each switch.
     cas

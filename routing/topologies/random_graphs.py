@@ -78,7 +78,8 @@ def _mixed(switches: int, degree: int, rng: random.Random) -> list[tuple[int, in
 def _swap(pairs: list[tuple[int, int]], present: set[tuple[int, int]], rng: random.Random) -> None:
     """Exchange the ends of two random links, unless this would link a switch to itself or two switches twice.
 
-    ``pairs`` is the list of links, and ``present`` a set of the same links.  The function changes both.
+    ``pairs`` is the list of links, and ``present`` a set of the same links.  The function changes both the list and the
+    set.
     """
     one, two = rng.randrange(len(pairs)), rng.randrange(len(pairs))
     (a, b), (c, d) = pairs[one], pairs[two]

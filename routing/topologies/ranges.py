@@ -30,7 +30,7 @@ def expand_ranges(text: str) -> Iterator[str]:
     if not ("{" in text or "}" in text) or text.partition(":")[0] not in TOPOLOGIES or Path(text).exists():
         yield text
         return
-    parts = _BRACES.split(text)  # Texts between braces have even indices, contents of braces have odd ones.
+    parts = _BRACES.split(text)  # Texts between braces have even indices, contents of braces have odd indices.
     if any("{" in part or "}" in part for part in parts):
         raise OptionError(f"the braces of {text!r} do not match", remedy="write a range like torus:{4..6}x4")
     choices = [_values(part) if index % 2 else [part] for index, part in enumerate(parts)]
