@@ -51,7 +51,7 @@
     M(external_routing_engine_module_t, context) M(cl_qmap_t, root) M(cl_qmap_t, nil) M(cl_qmap_t, state) \
     M(cl_qmap_t, count) M(cl_map_item_t, pool_item) M(cl_map_item_t, p_left) M(cl_map_item_t, p_right) \
     M(cl_map_item_t, p_up) M(cl_map_item_t, key) M(osm_madw_context_t, lft_context) M(osm_madw_context_t, pi_context) \
-    M(osm_mgrp_box_t, mlid) M(osm_mcast_work_obj_t, p_port) M(osm_prtn_t, sl) M(osm_qos_policy_t, qos_match_rules) \
+    M(osm_mgrp_box_t, mlid) M(osm_mcast_work_obj_t, p_port) M(osm_prtn_t, sl) M(osm_prtn_t, pkey) M(osm_prtn_t, part_guid_tbl) M(osm_qos_policy_t, qos_match_rules) \
     M(osm_qos_policy_t, p_default_qos_level) M(osm_qos_match_rule_t, p_qos_level) M(osm_qos_level_t, sl_set) \
     M(osm_qos_level_t, sl)
 

@@ -24,7 +24,7 @@ HERE = Path(__file__).parent
 SOURCES = (
     "plugin.c", "embed.c", "worker.c", "walk.c", "collect.c", "options.c", "qos.c", "route.c", "answer.c", "publish.c",
     "rounds.c", "settle.c", "last.c", "remains.c", "multicast.c", "policies.c", "status.c", "shadow.c",
-    "readback.c", "view.c", "watch.c", "delivery.c",
+    "readback.c", "view.c", "watch.c", "delivery.c", "partitions.c",
     "abi.c", "build.c",
 )  # fmt: skip
 HEADERS = ("abi.h", "host.h", "layout.h", "shim.h", "view.h")

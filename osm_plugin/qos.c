@@ -5,7 +5,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include <opensm/osm_partition.h>
 #include <opensm/osm_qos_policy.h>
 #include <opensm/osm_sm.h>
 
@@ -50,17 +49,6 @@ void ibnue_qos_refresh(struct ibnue_plugin *plugin)
     }
 }
 
-/* Return a mask of the SLs of all partitions. */
-static uint32_t sls_of_partitions(const osm_subn_t *subn)
-{
-    const cl_qmap_t *table = &subn->prtn_pkey_tbl;
-    uint32_t sls = 0;
-
-    for (cl_map_item_t *item = cl_qmap_head(table); item != cl_qmap_end(table); item = cl_qmap_next(item))
-        sls |= 1u << (((const osm_prtn_t *)item)->sl & 15);
-    return sls;
-}
-
 /* Return a mask with the SL of a QoS level.  If the level has no SL, return 0 and set *open. */
 static uint32_t sl_of_level(const osm_qos_level_t *level, int *open)
 {
@@ -100,7 +88,7 @@ void ibnue_qos_sls(const struct ibnue_plugin *plugin, uint32_t *policy, uint32_t
         open = 0;
         *policy = sls_of_policy(subn, &open);
     }
-    *partitions = sls_of_partitions(subn);
+    *partitions = ibnue_partitions_sls(plugin);
     if ((*policy && !open) || (!*policy && *partitions == 1))
         *partitions = 0; /* The partitions' SLs are never used, or all of them are the default SL 0. */
 }

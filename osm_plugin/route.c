@@ -269,6 +269,7 @@ static int route(void *context)
     }
     ibnue_settle_taken(plugin);
     ibnue_qos_refresh(plugin);
+    ibnue_partitions_refresh(plugin);
     if (leaves_worker_to_another(engine, &done))
         return done;
     late = take_late(engine, note);

@@ -264,6 +264,8 @@ struct ibnue_plugin {
     struct ibnue_stamp policy_file;
     uint32_t policy_sls; /* mask of the SLs in the last QoS policy without an error, 0: there was none */
     int policy_open;     /* whether a QoS level of that policy has no SL */
+    uint32_t partition_sls; /* mask of the SLs of the partitions that partition_config_file last had without an error */
+    int partitions_dropped; /* whether OpenSM has dropped the partitions of that file because of an error */
     struct ibnue_arbitration arbitration, last_arbitration; /* VL arbitration in this sweep, and in the sweep before */
     /* number of SL-to-VL tables that OpenSM has cut to fewer VLs in this sweep, and in the sweep before */
     uint32_t narrow, last_narrow;
@@ -391,6 +393,10 @@ IBNUE_HIDDEN int ibnue_last_serve(struct ibnue_engine *engine, char *what);
  * subnet has changed. */
 IBNUE_HIDDEN int ibnue_remains_make(struct ibnue_plugin *plugin, const uint8_t *now, char *why);
 IBNUE_HIDDEN void ibnue_remains_drop(struct ibnue_remains *remains);
+
+/* The functions of partitions.c, declared next, find the SLs of the administrator's partitions. */
+IBNUE_HIDDEN void ibnue_partitions_refresh(struct ibnue_plugin *plugin);
+IBNUE_HIDDEN uint32_t ibnue_partitions_sls(const struct ibnue_plugin *plugin);
 
 /* The functions of settle.c, declared next, do the work that has to wait until the switches have acknowledged the
  * LFTs. */
