@@ -33,7 +33,8 @@
     M(osm_subn_opt_t, max_reverse_hops) M(osm_subn_opt_t, quasi_ftree_indexing) M(osm_subn_opt_t, do_mesh_analysis) \
     M(osm_subn_opt_t, lash_start_vl) M(osm_subn_opt_t, nue_max_num_vls) M(osm_subn_opt_t, nue_include_switches) \
     M(osm_subn_opt_t, use_optimized_slvl) M(osm_subn_opt_t, sm_assigned_guid) M(osm_subn_opt_t, sm_sl) \
-    M(osm_subn_opt_t, qos_policy_file) M(osm_qos_options_t, max_vls) M(osm_qos_options_t, sl2vl) \
+    M(osm_subn_opt_t, qos_policy_file) M(osm_subn_opt_t, partition_config_file) \
+    M(osm_qos_options_t, max_vls) M(osm_qos_options_t, sl2vl) \
     M(osm_qos_options_t, vlarb_high) M(osm_qos_options_t, vlarb_low) M(osm_sm_t, p_subn) M(osm_sm_t, p_log) \
     M(osm_sm_t, p_lock) M(osm_sm_t, ucast_mgr) M(osm_sa_t, p_subn) M(osm_sa_t, p_log) M(osm_vl15_t, p_stats) \
     M(osm_ucast_mgr_t, p_subn) M(osm_stats_t, qp0_mads_outstanding) M(osm_node_t, sw) M(osm_node_t, node_info) \
@@ -51,7 +52,8 @@
     M(external_routing_engine_module_t, context) M(cl_qmap_t, root) M(cl_qmap_t, nil) M(cl_qmap_t, state) \
     M(cl_qmap_t, count) M(cl_map_item_t, pool_item) M(cl_map_item_t, p_left) M(cl_map_item_t, p_right) \
     M(cl_map_item_t, p_up) M(cl_map_item_t, key) M(osm_madw_context_t, lft_context) M(osm_madw_context_t, pi_context) \
-    M(osm_mgrp_box_t, mlid) M(osm_mcast_work_obj_t, p_port) M(osm_prtn_t, sl) M(osm_prtn_t, pkey) M(osm_prtn_t, part_guid_tbl) M(osm_qos_policy_t, qos_match_rules) \
+    M(osm_mgrp_box_t, mlid) M(osm_mcast_work_obj_t, p_port) M(osm_prtn_t, sl) M(osm_prtn_t, pkey) \
+    M(osm_prtn_t, part_guid_tbl) M(osm_qos_policy_t, qos_match_rules) \
     M(osm_qos_policy_t, p_default_qos_level) M(osm_qos_match_rule_t, p_qos_level) M(osm_qos_level_t, sl_set) \
     M(osm_qos_level_t, sl)
 
