@@ -149,7 +149,7 @@ def report(label: str, under: list[list[float]], run: Run) -> None:
 
 
 def switches(fabric: Fabric, engine: str, options: EngineOptions, asked: Namespace) -> None:
-    """Measure the loss of single switches: each switch is lost alone, and all others are present.
+    """Measure the loss of single switches: each switch is lost alone, and all other switches are present.
 
     Only every ``asked.every``-th switch in the order of GUIDs is lost.
     """

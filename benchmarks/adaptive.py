@@ -76,7 +76,7 @@ def to_partner(partner: Callable[[int], int], network: Network, load: float, blo
 
 
 def reversed_bits(n: int) -> int:
-    """Return the number whose six bits are those of n in reverse order."""
+    """Return the number whose six bits are the bits of n in reverse order."""
     return int(f"{n:0{BITS}b}"[::-1], 2)
 
 

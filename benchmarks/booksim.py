@@ -125,7 +125,7 @@ def balanced_tables(fabric: Fabric) -> Routing:
 
 
 def torus_network() -> Network:
-    """Build the network of the torus: at each switch one CA that sends, and one that receives.
+    """Build the network of the torus: at each switch one CA that sends, and one CA that receives.
 
     With two CAs, a CA can also send to its own switch, as in BookSim2.
     """
@@ -172,7 +172,7 @@ def _figure(output: str, pattern: str) -> float:
 
 
 def run_booksim(program: Path, load: float, speedup: int) -> Result:
-    """Simulate one load with BookSim2.  ``program`` is the path of its program."""
+    """Simulate one load with BookSim2.  ``program`` is the path of BookSim2's program."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "torus.cfg")
         file.write_text(CONFIGURATION)

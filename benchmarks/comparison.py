@@ -126,8 +126,8 @@ class Case:
 def drawn_links(fabric: Fabric, missing: float, seed: int = 1) -> list[int]:
     """Draw random links between switches, whose loss leaves the switches connected.
 
-    ``missing`` is the share of all links between switches to draw (0 to 1).  If it is positive, at least one link is
-    drawn.  Fewer links are drawn if each further link would separate switches.
+    ``missing`` is the share of all links between switches to draw (0 to 1).  If this share is positive, at least one
+    link is drawn.  Fewer links are drawn if each further link would separate switches.
     """
     links = between_switches(fabric)
     wanted = max(1, round(missing * len(links))) if missing else 0
@@ -273,7 +273,7 @@ def shortened(reason: str) -> str:
 
 
 def measured(ledger: dict[str, dict[str, Result]], arguments: argparse.Namespace) -> None:
-    """Measure all results that ``ledger`` lacks, and write it into its file after each case.
+    """Measure all results that ``ledger`` lacks, and write the ledger into its file after each case.
 
     ``ledger`` has the stored results by fabric and engine.
     """

@@ -69,7 +69,7 @@ def of_shares(ledger: Ledger, fabric: str, engine: str, shares: Sequence[float])
 
 def tables(ledger: Ledger, reference: Sequence[str], large: Sequence[str]) -> Iterator[str]:
     """Yield the lines of all Markdown tables: one table for each reference fabric and for each large fabric, and one
-    for all fixtures.
+    table for all fixtures.
     """
     measured = names_of(ledger)
     for fabric in (name for name in reference if name in measured):
@@ -108,7 +108,7 @@ def fabric_table(ledger: Ledger, fabric: str, shares: Sequence[float]) -> Iterat
 def cells(row: Results) -> list[str]:
     """Return the cells of the table row of an engine.
 
-    A cell has one value for each share of missing links.  If all values are equal, it has a single value.
+    A cell has one value for each share of missing links.  If all values are equal, the cell has a single value.
     """
     formats: Sequence[tuple[str, Callable[[Any], str]]] = (
         ("certified", lambda value: "yes" if value else "no"),
@@ -187,7 +187,7 @@ def auto_table(ledger: Ledger) -> Iterator[str]:
 def better_than_auto(results: Mapping[str, Mapping[str, Any]]) -> dict[str, tuple[float, float]]:
     """Return the engines whose certified tables are better than the tables of ``auto`` on a fabric.
 
-    Tables are better if neither all-to-all nor bisection is lower, and one of them is higher by more than
+    Tables are better if neither all-to-all nor bisection is lower, and one of both figures is higher by more than
     :data:`EQUAL`.  The values of the result are all-to-all and bisection relative to ``auto``.
     """
     auto, found = results["auto"], dict[str, tuple[float, float]]()

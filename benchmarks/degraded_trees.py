@@ -93,7 +93,7 @@ class Outcome:
     megabytes
         Largest resident memory of the process up to the end of the proof.
     problem
-        Error of the engine; "" if there was none.
+        Error of the engine; "" if there was no error.
     """
 
     certified: bool

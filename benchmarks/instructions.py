@@ -81,7 +81,8 @@ def work(count: Callable[[str, Callable[[], object]], object]) -> None:
 def simulations() -> dict[str, Simulation]:
     """Set up the simulations whose instructions are counted.
 
-    One has switches without any option, one has the default switches, and one has adaptive switches.
+    The first simulation has switches without any option, the second the default switches, and the third adaptive
+    switches.
     """
     fabric = from_words("torus", ["4x4x4", "cas=2"])
     routing = ENGINES["updn"].route(fabric, EngineOptions(threads=1, vls=2, effort=0.01))
@@ -139,7 +140,7 @@ def counts() -> dict[str, int]:
 def kernel_count(path: Path) -> tuple[str, int] | None:
     """Parse an output file of callgrind, and return the name of the step and the number of the kernels' instructions.
 
-    The result is None for the file that callgrind writes when the program ends, because it belongs to no step.
+    The result is None for the file that callgrind writes when the program ends, because this file belongs to no step.
     """
     name, total, names, kernel, called = "", 0, {}, False, False
     for line in path.read_text().splitlines():
@@ -154,7 +155,7 @@ def kernel_count(path: Path) -> tuple[str, int] | None:
         elif line.startswith("calls="):
             called = True
         elif line[:1].isdigit():
-            # The line after a call states the cost of the called function.  That cost occurs a second time in the
+            # The line after a call states the cost of the called function.  This cost occurs a second time in the
             # called function's own lines, so it is skipped here.
             total += 0 if called or not kernel else int(line.split()[-1])
             called = False

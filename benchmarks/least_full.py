@@ -52,7 +52,8 @@ class Choices:
     load
         int64[C], flow on each channel without the flow of the broken entries.
     paths
-        For each broken entry with a next hop: its flow, and the channels of each path that it can take.
+        For each broken entry with a next hop: the flow of the entry, and the channels of each path that the entry can
+        take.
     without
         Number of broken entries that have flow but no next hop.
     """

@@ -51,7 +51,7 @@ FABRICS = (
 
 @dataclass
 class Costs:
-    """Results for all links that were lost, each of them alone.
+    """Results for all links that were lost, each link alone.
 
     Attributes
     ----------

@@ -70,7 +70,7 @@ class OtherTable:
     Attributes
     ----------
     title
-        What the table shows.
+        Description of the table.
     place
         Page in docs/ and heading, as the target of a Markdown link.
     command

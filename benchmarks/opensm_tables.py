@@ -36,7 +36,7 @@ class OpenSMTables:
     routing
         Tables that OpenSM wrote to the switches.
     vls_needed
-        Number of VLs that the engine needs according to its log; None if the log does not say.
+        Number of VLs that the engine needs according to its log; None if the log does not state this number.
     seconds
         Seconds in the log from "building routing with" to "tables configured", which includes sending the tables.
     cpu_seconds

@@ -6,7 +6,7 @@ The numbers of switches, links and terminals come from the paper.  Two fabrics a
 - Tsubame2.5: only the numbers of its parts are public (243 switches, 1407 terminals, 3384 links between switches).
   There are six director switches of 324 ports, each with 18 leaf chips and 9 spine chips, and edge switches of 36
   ports.  1944 links are inside the directors.  This module assigns the remaining 1440 links to 81 edge switches: 18
-  uplinks for each of 78 switches, and 12 uplinks for each of the remaining three.
+  uplinks for each of 78 switches, and 12 uplinks for each of the remaining three switches.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def _tsubame() -> Fabric:
 
 
 def _inside(chips: int) -> Iterator[tuple[int, int]]:
-    """Yield the links inside the directors: two from each leaf chip to each spine chip of its director.
+    """Yield the links inside the directors: two links from each leaf chip to each spine chip of its director.
 
     ``chips`` is the number of chips in a director.
     """

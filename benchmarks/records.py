@@ -53,7 +53,7 @@ def run(command: Sequence[str], page: str, root: Path, repeat: int = 1) -> Recor
     """Run a benchmark ``repeat`` times, and return its record.
 
     The output of the first run is also printed, line by line, while the benchmark runs.  After a run that fails, no
-    further run starts, and the record has the exit status of that run.
+    further run starts, and the record has the exit status of this run.
 
     Parameters
     ----------
@@ -175,8 +175,8 @@ def _ranges(text: str, row: int, runs: Sequence[dict[str, list[tuple[str, str]]]
 def _is_noise(before: Sequence[float], after: Sequence[float]) -> bool:
     """Return whether the difference between two groups of times may come from the machine alone.
 
-    This is the case if the ranges of the groups overlap.  If a group has one time only, the first times of both groups
-    must differ by less than a factor of :data:`NOISE`.
+    The difference may come from the machine alone if the ranges of the groups overlap.  If a group has one time only,
+    the first times of both groups must differ by less than a factor of :data:`NOISE`.
     """
     if len(before) > 1 and len(after) > 1:
         return min(before) <= max(after) and min(after) <= max(before)
@@ -187,7 +187,7 @@ def _is_noise(before: Sequence[float], after: Sequence[float]) -> bool:
 def _by_text(output: Sequence[str]) -> dict[str, list[tuple[str, str]]]:
     """Return the lines of an output that contain numbers, in a dictionary with their texts without numbers as keys.
 
-    Each line comes with the head of the table that it is in, or with an empty text.
+    Each line comes with the head of its table, or with an empty text if the line is in no table.
     """
     lines: dict[str, list[tuple[str, str]]] = defaultdict(list)
     head, above = "", ""
@@ -205,7 +205,7 @@ def _by_text(output: Sequence[str]) -> dict[str, list[tuple[str, str]]]:
 def _figures(line: str, head: str) -> Iterator[tuple[str, bool]]:
     """Yield each number of a line, and whether it is a time or a size.
 
-    ``head`` is the head of the table that the line is in, or an empty text.
+    ``head`` is the head of the line's table, or an empty text if the line is in no table.
     """
     cells = line.split("|") if head else [line]
     titles = head.split("|") if head else [line]

@@ -68,7 +68,7 @@ def report(label: str, fabric: Fabric, engine: str, what: str, count: int) -> No
     what
         Kind of part that is lost: "link" or "switch".
     count
-        Number of parts that are lost, each alone; 0: all.
+        Number of parts that are lost, each part alone; 0: all parts.
     """
     lost = pulled(fabric, count) if what == "link" else some(range(fabric.switches), count)
     baseline, full = routed(fabric, engine)

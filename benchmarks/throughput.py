@@ -4,7 +4,7 @@ The fabrics come from benchmarks.published_fabrics.  OpenSM's tables, including 
 Each figure is the mean throughput of a CA until the last message has arrived, as a share of its link.  So the slowest
 flow determines the figure, as for an application that waits for the exchange.  Every switch has virtual output queues,
 round-robin arbitration, and a buffer of 4 packets for each VL and input.  The speedup of a crossbar is the number of
-packets that an input can send at once.  If several speedups are given, a cell has a figure for each of them.  After a
+packets that an input can send at once.  If several speedups are given, a cell has a figure for each speedup.  After a
 deadlock, the share of delivered messages is printed.  A star marks tables that have a credit loop for some traffic.
 """
 
@@ -166,7 +166,9 @@ def _cell(result: Result) -> str:
 
 
 def _told(coming: Iterable[Result], found: list[Result]) -> Iterator[Result]:
-    """Yield the given results unchanged, but also append each one to ``found`` and print it to standard error."""
+    """Yield the given results unchanged, but also append each result to ``found`` and print the result to standard
+    error.
+    """
     for result in coming:
         found.append(result)
         why = f": {result.reason}" if result.reason else ""

@@ -1,9 +1,9 @@
 """Measure how many faults per second the what-if analysis handles, as a Markdown table.
 
 The analysis applies each fault to the fabric, re-routes it, and proves and measures the new tables.  FABRIC is a file
-or a generator with its arguments.  Each fault is the loss of one link between switches.  With --most, at most so many
-random links are lost.  The table has faults per second of wall-clock time, and per second of CPU time of all processes.
-The time for the tables before any fault is not counted.
+or a generator with its arguments.  Each fault is the loss of one link between switches.  The option --most limits the
+number of lost links, which are then chosen at random.  The table has faults per second of wall-clock time, and per
+second of CPU time of all processes.  The time for the tables before any fault is not counted.
 """
 
 from __future__ import annotations

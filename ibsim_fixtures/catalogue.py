@@ -28,7 +28,7 @@ class Recipe:
     topology, args, options
         Arguments of :func:`routing.topologies.generate`.
     without
-        Cables to remove after generation.  Each is given as name of a switch and number of its port.
+        Cables to remove after generation.  Each cable is given as the name of a switch and the number of its port.
     """
 
     topology: str

@@ -3,14 +3,15 @@
 Known defects of ibdmchk need workarounds:
 
 - ibdmchk always crashes after it has printed its verdict.  So its output is parsed, and its exit status is ignored.
-- It requires the file of multicast groups, which OpenSM does not write if multicast is disabled.
-- It writes a report with a fixed name to /var/cache/ibutils.  So each run gets a private empty folder at this path, in
-  a mount namespace.  If the system does not allow that, a lock serialises the runs and the report is removed.
-- It silently ignores SLs in OpenSM's own dump format, and then reports loops that do not exist.  So SLs are passed to
-  it in the format that it understands.
-- It checks paths from CA to CA.  With an option, and if the fabric has CAs, it also checks paths from and to switches.
-  It never checks paths of routers, and no paths to LIDs other than base LIDs, because its LMC option fails on every
-  fabric.
+- ibdmchk requires the file of multicast groups, which OpenSM does not write if multicast is disabled.
+- ibdmchk writes a report with a fixed name to /var/cache/ibutils.  So each run gets a private empty folder at this
+  path, in a mount namespace.  If the system does not allow mount namespaces, a lock serialises the runs and the report
+  is removed.
+- ibdmchk silently ignores SLs in OpenSM's own dump format, and then reports loops that do not exist.  So SLs are passed
+  in the format that ibdmchk understands.
+- ibdmchk checks paths from CA to CA.  With an option, and if the fabric has CAs, ibdmchk also checks paths from and to
+  switches.  ibdmchk never checks paths of routers, and no paths to LIDs other than base LIDs, because its LMC option
+  fails on every fabric.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ class Verdict:
     credit_loop
         Whether the tables have a credit loop.
     loop
-        Channels of the loop, in the direction in which packets travel.  The last channel depends on the first.
+        Channels of the loop, in the direction in which packets travel.  The last channel depends on the first channel.
     paths
         Number of paths that ibdmchk followed.
     sls
@@ -223,7 +224,7 @@ def _loop(output: str) -> tuple[LoopChannel, ...]:
 
     The backtrace continues beyond the loop, back to the start of the search, so it is shortened to the loop.
 
-    ``output`` is what ibdmchk has printed.
+    ``output`` is the text that ibdmchk has printed.
     """
     trace = [LoopChannel(int(guid, 16), int(port), int(vl)) for guid, port, vl in _CHANNEL.findall(output)]
     again = trace.index(trace[0], 1) if trace and trace[0] in trace[1:] else len(trace)

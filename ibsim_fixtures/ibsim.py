@@ -40,7 +40,7 @@ class Ibsim(Console):
     EnvironmentProblem
         ibsim or libumad2sim is not installed.
     InputError
-        The fabric file cannot be read, or ibsim reports an error in it.
+        The fabric file cannot be read, or ibsim reports an error in this file.
     LabError
         ibsim ended or did not answer in time.
     """
@@ -149,7 +149,7 @@ class Ibsim(Console):
     def clients(self) -> list[Client]:
         """Return the programs that are connected to ibsim.
 
-        ibsim has room for ten programs, and does not notice when one is killed.  So programs that have ended are
+        ibsim has room for ten programs, and does not notice when a program is killed.  So programs that have ended are
         disconnected first.
         """
         found = []

@@ -76,8 +76,8 @@ class Console:
         complaints = self._complaints(_HARMLESS)
         if complaints:
             raise InputError(f"ibsim complains: {complaints[0]}", path=self.net_path)
-        # ibsim prints its first prompt before it accepts connections of programs.  But it answers commands only once it
-        # accepts connections, so it is ready when this command is answered.
+        # ibsim prints its first prompt before it accepts connections of programs.  But ibsim answers commands only once
+        # it accepts connections, so ibsim is ready when this command is answered.
         self.command("attached")
 
     def close(self) -> None:
@@ -176,7 +176,8 @@ class Console:
         return answer
 
     def _change(self, line: str, extra_seconds: float = 0.0) -> None:
-        """Execute a console command that prints nothing on success.  If it prints something, raise OptionError.
+        """Execute a console command that prints nothing on success.  If the command prints something, raise
+        OptionError.
 
         ``extra_seconds`` is added to the time limit for the answer.
         """

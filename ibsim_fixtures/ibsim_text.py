@@ -44,7 +44,7 @@ class Device:
 class PortState:
     """State of one port in ibsim's dump.
 
-    ``peer`` is the (device id, port) at the other end of the cable.  It is None without a cable.  ``state`` and
+    ``peer`` is the (device id, port) at the other end of the cable.  ``peer`` is None without a cable.  ``state`` and
     ``physical`` are the link state and the physical state.
     """
 
@@ -103,7 +103,8 @@ def clients_of(attached: str) -> list[tuple[int, Client]]:
 
 
 def records_of(path: Path, depth: int = 0) -> list[tuple[str, int, str, str]]:
-    """Return (kind, ports, id, description) of every device in a fabric file, including the files that it includes.
+    """Return (kind, ports, id, description) of every device in a fabric file, including the files that this file
+    includes.
 
     ``depth`` is the number of nested ``include`` lines, which the function itself counts.
     """

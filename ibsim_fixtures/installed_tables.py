@@ -126,8 +126,8 @@ def _sl2vl_tables(
     leave: npt.NDArray[np.integer[Any]],
     rows: npt.NDArray[np.uint8],
 ) -> npt.NDArray[np.uint8]:
-    """Build SL2VL tables from rows by switch GUID, in-port and out-port: uint8[16] if all are equal, otherwise uint8[S,
-    P, P, 16].
+    """Build SL2VL tables from rows by switch GUID, in-port and out-port: uint8[16] if all rows are equal, otherwise
+    uint8[S, P, P, 16].
 
     Row n of ``rows`` (uint8[n, 16]) belongs to the switch ``guid[n]``, the in-port ``entry[n]`` and the out-port
     ``leave[n]``.

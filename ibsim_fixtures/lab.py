@@ -30,7 +30,7 @@ class Lab:
     """Running pair of ibsim and OpenSM.
 
     Every method that injects a fault waits until OpenSM has finished a sweep (discovery and routing) after the fault,
-    and returns that sweep.
+    and returns this sweep.
 
     Parameters
     ----------
@@ -220,15 +220,15 @@ class Lab:
     def fabric(self) -> Fabric:
         """Discover the present fabric with its LIDs by ibnetdiscover."""
         path = self.ibsim.folder / "ibnetdiscover.out"
-        # ibnetdiscover may have four queries without an answer at a time.  With four queries it needs two thirds of the
-        # time that it needs with two, its default.  With eight queries it is not faster.
+        # ibnetdiscover may have four queries without an answer at a time.  With four queries, ibnetdiscover needs two
+        # thirds of the time that it needs with two queries, the default.  With eight queries, it is not faster.
         path.write_text(self.ibsim.run("ibnetdiscover", "-o", 4))
         return read_fabric(path)
 
     def routing(self, fabric: Fabric | None = None) -> Routing:
         """Return the tables in OpenSM's dumps, for :meth:`fabric` or for a given fabric with the same GUIDs and LIDs.
 
-        OpenSM dumps no SLs, so the SLs are 0 here.  :meth:`sl` and :meth:`ca_sls` query the real SLs.
+        OpenSM dumps no SLs, so the SLs in the result are 0.  :meth:`sl` and :meth:`ca_sls` query the real SLs.
         """
         return read_tables(self.opensm.folder, self.fabric() if fabric is None else fabric)
 
@@ -258,7 +258,7 @@ class Lab:
         return readback.sl2vl(self.ibsim, lid, out_ports)
 
     def sl(self, source_lid: int, destination_lid: int) -> int:
-        """Query the SA for the SL of the path from one LID to another."""
+        """Query the SA for the SL of the path from one LID to another LID."""
         return readback.path_record(self.ibsim, source_lid, destination_lid).sl
 
     def portinfo(self, lid: int, port: int = 0) -> dict[str, str]:

@@ -43,7 +43,7 @@ def ask(
     ibsim
         Running ibsim with the fabric.
     sm_lid
-        LID of OpenSM, which answers path queries.  It is not needed without ``paths``.
+        LID of OpenSM, which answers path queries.  This LID is not needed without ``paths``.
     paths
         Paths whose SL is queried, as (source LID, destination LID).
     sl2vl

@@ -206,7 +206,7 @@ class OpenSM:
 
     @property
     def pid(self) -> int:
-        """Return the process id of OpenSM, or of the wrapper if there is one."""
+        """Return the process id of OpenSM, or of the wrapper if there is a wrapper."""
         return self._running().pid
 
     @property

@@ -82,7 +82,7 @@ class Sweep:
 
 _HEAD = re.compile(rb"^(\w{3} [ \d]\d \d\d:\d\d:\d\d) (\d{6}) \[[0-9A-F]+\] 0x([0-9a-f]+) -> (.*)$", re.MULTILINE)
 _ENGINE = re.compile(r"building routing with '([^']+)'|osm_ucast_mgr_process: (\S+) tables configured")
-# OpenSM treats its keyword no_fallback as the name of an engine and logs this error, but it obeys the keyword.
+# OpenSM treats its keyword no_fallback as the name of an engine and logs this error, but obeys the keyword.
 _NO_ERROR = "Failed to setup routing engine 'no_fallback'"
 _SIGNS = (
     ("INITIATING HEAVY SWEEP", EventKind.HEAVY_SWEEP),
@@ -132,7 +132,7 @@ class LogReader:
         end = 0
         for head, end in zip(heads, ends, strict=False):
             text = added[head.start(4) : end].decode(errors="replace")
-            # A message in a box of asterisks has several lines, and is parsed only when it is complete.
+            # A message in a box of asterisks has several lines, and is parsed only when the message is complete.
             if head is heads[-1] and _flat(text).endswith(("do_sweep:", "hop_0:", "up_msg:")):
                 self._read_to += head.start()
                 return self.events

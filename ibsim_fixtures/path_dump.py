@@ -1,8 +1,8 @@
 """Compile an OpenSM plugin that dumps the SLs of all paths for OpenSM's own engines.
 
-OpenSM dumps its LFTs but not the SLs, which are needed to check the tables of its layered engines.  The plugin takes a
-second, while SA queries for all pairs take minutes.  The dump equals the SA's answers, with one exception.  OpenSM's
-DFSSSP picks one of several SLs at random in each query, so the dump is only one of the possible answers.
+OpenSM dumps its LFTs but not the SLs, without which the tables of its layered engines cannot be checked.  The plugin
+takes a second, while SA queries for all pairs take minutes.  The dump equals the SA's answers, with one exception.
+OpenSM's DFSSSP picks one of several SLs at random in each query, so the dump is only one of the possible answers.
 """
 
 from __future__ import annotations

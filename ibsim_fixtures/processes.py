@@ -21,7 +21,7 @@ POLL_SECONDS = 0.005
 TIMEOUT_SECONDS = 300.0
 """Time limit in seconds for a state to wait for.  After this time, a program counts as stuck, even on a busy machine.
 
-If a program ends, this is noticed immediately.  So only a stuck program takes this long.
+The end of a program is noticed immediately.  So only a stuck program takes this long.
 """
 
 PACKAGES: Mapping[str, str] = {
@@ -129,8 +129,8 @@ def kill_with_parent(command: Sequence[str | Path]) -> list[str]:
     would use a whole core, and a program that has sent a query to an ended ibsim would wait forever.
     """
     setpriv = shutil.which("setpriv")
-    # setpriv asks the kernel for a signal when the parent ends.  The parent may have ended before that, so the shell
-    # checks that its parent is still this process.
+    # setpriv asks the kernel for a signal when the parent ends.  The parent may have ended before this request, so the
+    # shell checks that its parent is still this process.
     first = [setpriv, "--pdeathsig", "KILL", "--", "/bin/sh", "-c", _UNLESS_ALONE, str(os.getpid())] if setpriv else []
     return [*first, *map(str, command)]
 

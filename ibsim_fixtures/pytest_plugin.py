@@ -106,8 +106,8 @@ def lab(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[StartLab]:
 
 
 def _net(fabric: str | Path | Fabric, folder: Path) -> Path:
-    """Return the path of a net file for ibsim.  A text is the name of a fixture fabric if there is one, otherwise a
-    path.
+    """Return the path of a net file for ibsim.  A text is the name of a fixture fabric if there is such a fixture,
+    otherwise a path.
     """
     if not isinstance(fabric, str | Path):
         from routing.formats.fabric_files import write_net  # noqa: PLC0415

@@ -141,7 +141,7 @@ def owners(folder: Path) -> list[Owner]:
 
 @dataclass(frozen=True)
 class PathRecord:
-    """Answer of the SA about the path from one LID to another."""
+    """Answer of the SA about the path from one LID to another LID."""
 
     source: int
     destination: int

@@ -103,7 +103,8 @@ def parse_records(data: bytes) -> Records:
 
 
 def checked_records(lab: Lab) -> Records | None:
-    """Read the SLs and SL2VL rows that the record plugin wrote after the last sweep, and check a sample of them.
+    """Read the SLs and SL2VL rows that the record plugin wrote after the last sweep, and check a sample of these
+    values.
 
     Queries to the SA and the switches check the sample.  After every sweep, another sample is used.  The result is None
     if an answer differs from the file.

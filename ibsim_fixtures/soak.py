@@ -71,12 +71,12 @@ class Outcome:
     as_cabled
         Whether ibnetdiscover finds exactly the cables that are left after the faults.
     as_dumped, as_planned
-        Whether the tables in force equal the tables in OpenSM's dump, and whether they equal the tables that the plugin
-        has saved (None: not checked).
+        Whether the tables in force equal the tables in OpenSM's dump, and whether the tables in force equal the tables
+        that the plugin has saved (None: not checked).
     complete, certified, strength, scope
         Results of the proof of the tables in force.
     changed
-        Number of LFT entries that the event has changed, for switches and LIDs that existed before it.
+        Number of LFT entries that the event has changed, for switches and LIDs that existed before the event.
     kept
         All-to-all rate of an end port divided by the rate before the event.  None at the start, or if no channel
         carries traffic.
@@ -85,7 +85,7 @@ class Outcome:
     look_ms
         Time in ms to read back and compare all tables.
     problem
-        Errors of the sweep, or the reason why the check failed; "" if there are none.
+        Errors of the sweep, or the reason why the check failed; "" if there is no problem.
     """
 
     number: int

@@ -76,7 +76,7 @@ class _Drawing:
 
     def links(self) -> Iterator[str]:
         """Draw every cable.  Parallel cables are side by side, and a cable that would cross a switch is a curve around
-        it.
+        the switch.
         """
         together: dict[tuple[int, int], list[int]] = defaultdict(list)
         for link, (a, b) in enumerate(self.fabric.link_device.tolist()):

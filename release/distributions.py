@@ -1,7 +1,7 @@
 """Build what PyPI takes into ``dist/``: the sdist, and from the sdist one wheel for every Python from 3.10 on.
 
 The wheel runs on every Linux with glibc 2.17 or newer: zig compiles the kernels against that version of glibc on any
-machine.  auditwheel and abi3audit check both promises.  Then the wheel is installed into an environment of its own, in
+machine.  auditwheel and abi3audit check both promises.  Then the wheel is installed into a separate environment, in
 which the session of the README runs.  Nothing stays in ``dist/`` if a check fails.
 """
 
@@ -17,9 +17,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 GLIBC = (2, 17)
-"""Oldest glibc that can load the kernels: the one of CentOS 7, which the tag manylinux2014 stands for."""
+"""Oldest glibc that can load the kernels: the glibc of CentOS 7, for which the tag manylinux2014 stands."""
 LEFT_OUT = (".ci/", ".clang-format", ".gitignore")
-"""What the repository has and the sdist does not need."""
+"""Files of the repository that the sdist does not need."""
 
 
 def run(*words: str | Path, **variables: str) -> None:
@@ -58,7 +58,7 @@ def build_wheel(sdist: Path, folder: Path) -> Path:
     run("pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir", linked, sdist,
         CC=compiler, LDSHARED=f"{compiler} -shared -s")  # fmt: skip
     (wheel,) = linked.iterdir()
-    # auditwheel refuses a wheel that needs a newer glibc, and writes the tag into the name of one that does not.
+    # auditwheel refuses a wheel that needs a newer glibc, and writes the tag into the name of any other wheel.
     run("auditwheel", "repair", "--plat", f"manylinux_{GLIBC[0]}_{GLIBC[1]}_{machine}", "--wheel-dir", folder, wheel)
     (wheel,) = folder.glob("*.whl")
     run("auditwheel", "show", wheel)
@@ -80,7 +80,7 @@ def try_wheel(wheel: Path, folder: Path) -> None:
 
 
 def main() -> int:
-    """Build and check both, and move them into ``dist/``."""
+    """Build and check the sdist and the wheel, and move both into ``dist/``."""
     with tempfile.TemporaryDirectory(prefix="ibnue-dist-") as folder:
         sdist = build_sdist(Path(folder))
         wheel = build_wheel(sdist, Path(folder))
