@@ -205,7 +205,10 @@ def _inspect(path: str, stamp: list[int] | None) -> tuple[dict[str, Any], int | 
         Descriptor of the copy in memory; None if the file is unchanged or does not exist.
     """
     try:
-        if _stamp(os.stat(path)) == stamp:  # noqa: PTH116
+        about = os.stat(path)  # noqa: PTH116
+        if stat.S_ISCHR(about.st_mode):
+            return {"stamp": None, "problem": "is a device"}, None
+        if _stamp(about) == stamp:
             return {"stamp": stamp, "problem": ""}, None
         source = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError):

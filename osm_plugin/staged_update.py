@@ -60,6 +60,8 @@ class Change:
 
     def _how(self, *, known: bool = True) -> str:
         schedule, aside = self.schedule, "" if self.replies else ", without replies"
+        if schedule is None and known and not self.base.changed:
+            return "only SLs and SL-to-VL tables change, which have no rounds"
         if schedule is None:
             return "written at once" + ", for which no safe rounds were found" * (self.asked and known)
         if len(schedule) == 1:

@@ -23,6 +23,9 @@ LONGEST_MESSAGE = 1 << 16
 SILENT = 2.0
 """Number of seconds after which a worker with a request counts as stalled if it uses no CPU time."""
 
+_TAIL = 2000
+"""Number of bytes at the end of the worker's log in which the last line is searched."""
+
 _F_ADD_SEALS, _F_SEAL_SHRINK = 1033, 2
 PRELUDE = "import gc, sys; gc.disable(); sys.modules['matplotlib'] = None"
 """First line of the worker's program.  It keeps igraph from importing matplotlib, which would take most of the worker's
@@ -263,13 +266,14 @@ class WorkerProcess:
         return f"{how} ({last})" if last else how
 
     def _log_tail(self) -> str:
-        if self._log_path is None:
+        # A device, for example /dev/full, may have no end.
+        if self._log_path is None or not self._log_path.is_file():
             return ""
         try:
             with self._log_path.open("rb") as log:
                 end = log.seek(0, os.SEEK_END)
-                log.seek(max(self._log_start, end - 2000))
-                lines = log.read().decode(errors="replace").split("\n")
+                log.seek(max(self._log_start, end - _TAIL))
+                lines = log.read(_TAIL).decode(errors="replace").split("\n")
         except OSError:
             return ""
         # Lines of the levels info and debug report normal work.  Such lines do not explain why the worker ended.

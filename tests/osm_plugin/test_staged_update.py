@@ -62,6 +62,15 @@ def test_a_change_without_safe_rounds_says_so(two, monkeypatch):
     assert change.describe() == "written at once, for which no safe rounds were found"
 
 
+def test_a_change_of_sls_alone_is_not_called_unsafe():
+    fabric = generate("torus", ["4x4"], cas=1)
+    routing = ENGINES["updn"].route(fabric, OPTIONS)
+    old = SavedTables(fabric, routing, prove(fabric, routing), "updn", options_key(OPTIONS))
+    moved = replace(routing, sl=np.where(routing.sl == 255, routing.sl, 1).astype(np.uint8))
+    change = change_of(old, replace(old, routing=moved))
+    assert change.describe() == "only SLs and SL-to-VL tables change, which have no rounds"
+
+
 def test_rounds_for_requests_alone_say_so(monkeypatch):
     """Both tables are safe for replies, and the change from one to the other is not."""
 

@@ -2,6 +2,7 @@ import json
 import os
 import signal
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -312,6 +313,11 @@ def test_a_remark_that_occurs_twice_is_logged_once(started):
     for line in ("a", "b", "a"):
         state.remark(line)
     assert (state.take_remarks(), state.take_remarks()) == (["a", "b"], [])
+
+
+def test_a_device_without_an_end_is_not_read(started):
+    state = started(path := Path("/dev/zero"))
+    until(lambda: (state.refresh(path, threads=1), f"state ignored: {path}: is a device" in state.remarks)[1])
 
 
 def test_a_file_that_never_answers_stops_nothing_and_is_waited_for_once(tmp_path, torus, degraded):

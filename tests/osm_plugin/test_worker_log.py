@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from plugin_lab import children, comes_up
+from plugin_lab import children, comes_up, gone, logged, worker_of
 from waiting import until
 
 from osm_plugin.config import LOG_LEVELS
@@ -115,3 +115,13 @@ def test_levels_differ_in_a_running_worker(live, nets, level):
             until(lambda: "kB is the peak of memory so far" in log.read_text())
         reported = log.read_text()
         assert ("info: " in reported) == (level != "error") and ("debug: request" in reported) == (level == "debug")
+
+
+def test_a_worker_whose_log_is_full_is_replaced(live, nets):
+    # Every write to /dev/full fails, as on a full disk, and every read returns zeros without an end.
+    with live(nets("torus", "3x3", cas=1), "ibnue-updn,no_fallback", toml="log_file = '/dev/full'") as lab:
+        worker = worker_of(lab)
+        os.kill(worker, signal.SIGKILL)
+        assert gone(worker)
+        assert lab.opensm.resweep().engine == "ibnue-updn"
+        assert until(lambda: logged(lab, "the worker (.*); another one is started")) == ["was killed by signal 9"]

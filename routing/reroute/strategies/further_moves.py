@@ -345,7 +345,7 @@ def _explained(
         moved = int(np.count_nonzero(lft != before.routing.lft))
         points = 100 * (was / start.goal - was / start.peak)
         text = f"{count_noun(moved, 'entry')} moved further"
-        if f"{points:.1f}" != "0.0":
+        if f"{points:.1f}" != "0.0" and points > 0:  # In a fabric that has grown, the repair may lose nothing.
             text += f", because the repair alone loses {points:.1f} points more of the all-to-all rate than necessary"
         return replace(statistics, moved_further=moved), text
     saved = before.changed - count_changed(lft, context.request.translated.earlier)

@@ -333,3 +333,10 @@ def test_a_loss_that_rounds_to_zero_is_no_reason(peak, reason):
     start = SimpleNamespace(peak=peak, goal=10_000)
     end = SimpleNamespace(peak=10_000, progress=SimpleNamespace(tables=tables))
     assert further_moves._explained(None, before, start, end, 10_000)[1] == reason
+
+
+def test_a_repair_that_is_better_than_its_goal_loses_nothing():
+    before = SimpleNamespace(statistics=RerouteStatistics(), routing=SimpleNamespace(lft=np.zeros(4)))
+    end = SimpleNamespace(peak=8000, progress=SimpleNamespace(tables=SimpleNamespace(lft=np.array([0, 0, 1, 0]))))
+    start = SimpleNamespace(peak=9000, goal=10_000)
+    assert further_moves._explained(None, before, start, end, 10_000)[1] == "1 entry moved further"
