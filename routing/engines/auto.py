@@ -19,6 +19,7 @@ from routing.engines.torus_dimensions import resembles_grid
 from routing.engines.vl_assignment import vls_allowed
 from routing.errors import InputWarning, OptionError, RoutingError
 from routing.fabric import Fabric
+from routing.grids.coordinates import NotAGrid
 from routing.quality import all_to_all_share, bisection_share, channel_loads
 from routing.tables import Routing
 
@@ -118,9 +119,13 @@ class Auto:
         started = time.perf_counter()
         tried, refused = [], list[RoutingError]()
         for engine in _engines(fabric, options):
+            # The first engine for grids finds no coordinates only if the fabric has none.  Its search takes most of the
+            # time of `auto` on a small fabric, so the other engines for grids do not repeat the search.
+            if engine.name in GRIDS_ONLY and any(isinstance(refusal, NotAGrid) for refusal in refused):
+                continue
             try:
                 tried.append(_measured(engine, fabric, options))
-            except RoutingError as refusal:  # noqa: PERF203
+            except RoutingError as refusal:
                 refused.append(refusal)
         if not tried:
             raise refused[-1]

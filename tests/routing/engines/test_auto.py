@@ -8,7 +8,7 @@ import pytest
 
 from ibsim_fixtures.catalogue import FIXTURES
 from routing.deadlock.proof import prove
-from routing.engines import ENGINES
+from routing.engines import ENGINES, grid_tables, hyperx
 from routing.engines import auto as module
 from routing.engines.base import EngineOptions
 from routing.engines.orders import top_switches
@@ -16,6 +16,7 @@ from routing.errors import InputWarning, NotEnoughVLs, OptionError, RoutingError
 from routing.faults import apply_faults, parse_fault
 from routing.faults.choose import between_switches
 from routing.formats.fabric_files import read_fabric
+from routing.grids.coordinates import find_coordinates
 from routing.publish import verify
 from routing.quality import all_to_all_share, bisection_share, channel_loads
 from routing.topologies import generate
@@ -133,6 +134,14 @@ def warned(engine, fabric, recwarn):
     with contextlib.suppress(RoutingError):
         engine.route(fabric, EngineOptions(effort=0.02, threads=1))
     return any(issubclass(warning.category, InputWarning) for warning in recwarn)
+
+
+def test_coordinates_that_do_not_exist_are_searched_once(monkeypatch):
+    searched = []
+    for engine in (grid_tables, hyperx):
+        monkeypatch.setattr(engine, "find_coordinates", lambda fabric: searched.append(1) or find_coordinates(fabric))
+    AUTO.route(generate("random-regular", ["24", "4"], cas=2), EngineOptions(effort=0.02, threads=1))
+    assert len(searched) == 1
 
 
 def test_auto_takes_short_paths_of_a_dragonfly_to_all_lids():
