@@ -230,11 +230,15 @@ class SearchLimits:
         Number of further entries that may become different from the previous tables.
     work
         Work limit: hops followed along paths and channels visited by cycle searches.
+    overshoot
+        Percentage by which moves of a first pass may raise channels above the channel that a move relieves.  0: there
+        is no such pass.
     """
 
     goal: int
     budget: int
     work: int
+    overshoot: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -341,6 +345,7 @@ def rebalance(
             limits.goal,
             limits.budget,
             limits.work,
+            limits.overshoot,
             PAGE,
             pointer(counts),
         )

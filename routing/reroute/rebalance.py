@@ -213,6 +213,7 @@ def move_entries(
     budget: int,
     tolerance: float = TOLERANCE,
     work: int = LEAST_WORK,
+    overshoot: int = 0,
     prepares_sls: bool = False,
 ) -> tuple[Routing, Rebalanced]:
     """Move entries off the most loaded channels by a local search, without a cycle in the CDG.
@@ -237,6 +238,8 @@ def move_entries(
         Fraction by which the highest utilisation may exceed the goal.
     work
         Work limit in hops that the search follows.
+    overshoot
+        Percentage by which moves of a first pass may raise other channels above the channel that a move relieves.
     prepares_sls
         Whether SLs may change.  If a move closes a cycle on a VL, its packets may take a VL that admits both their
         present and their new paths.
@@ -256,7 +259,7 @@ def move_entries(
         masks=dependencies.masks,
         order=dependencies.order,
         load=now.load,
-        limits=SearchLimits(goal=int(now.goal * (1 + tolerance)), budget=budget, work=work),
+        limits=SearchLimits(goal=int(now.goal * (1 + tolerance)), budget=budget, work=work, overshoot=overshoot),
         up_first=dependencies.position is not None,
         prepares_sls=prepares_sls,
     )

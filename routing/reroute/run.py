@@ -108,7 +108,8 @@ def spread(
     Returns
     -------
     Rerouted or None
-        None if neither this step nor the next step would raise the all-to-all rate by 1 %.
+        None if neither this step nor the next step would raise the all-to-all rate by 1 %, and no step of shorter
+        paths is found.
 
     Notes
     -----

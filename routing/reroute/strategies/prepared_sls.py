@@ -9,6 +9,7 @@ SLs.
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +21,7 @@ from routing.reroute.outcome import Candidate, Refusal
 from routing.reroute.rebalance import Utilisation, move_entries
 from routing.reroute.sl_assignment import changed_paths
 from routing.reroute.strategies.columns import Progress
-from routing.reroute.strategies.steps import NOTHING, goal_in_force, load_in_force, next_tables, verified
+from routing.reroute.strategies.steps import NOTHING, OVERSHOOT, goal_in_force, load_in_force, next_tables, verified
 
 SIZES = (1, 2)
 """Numbers of moves for which SLs are prepared, as multiples of the entries that a step may change."""
@@ -38,15 +39,15 @@ def prepare_sls(context: RerouteContext, in_use: Progress, most: int) -> Candida
     if not _may_change(context, in_use):
         return NOTHING
     load = load_in_force(context, in_use)
-    for size in SIZES:
-        sl, _ = sls_for_moves(context, in_use, size * most)
+    for overshoot, size in product((0, OVERSHOOT), SIZES):
+        sl, _ = sls_for_moves(context, in_use, size * most, overshoot)
         if not (changed := int(np.count_nonzero(sl != tables.sl))):
             continue
         statistics = replace(in_use.statistics, missing=0, prepared_sls=changed)
         done = replace(
             in_use, tables=replace(tables, sl=sl, vls_needed=tables.vls), statistics=statistics, leaves_baseline=True
         )
-        after = next_tables(context, done, load, most)
+        after = next_tables(context, done, load, most, overshoot)
         threads = context.request.options.threads
         if after is None or (
             find_schedule(context.request.fabric, done.tables, after, replies=replies, threads=threads) is None
@@ -58,11 +59,12 @@ def prepare_sls(context: RerouteContext, in_use: Progress, most: int) -> Candida
 
 
 def sls_for_moves(
-    context: RerouteContext, in_use: Progress, most: int
+    context: RerouteContext, in_use: Progress, most: int, overshoot: int = 0
 ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]:
     """Search for moves of at most ``most`` entries, and for the SLs that they need.
 
-    ``in_use`` holds the tables in force with the dependencies that they use.
+    ``in_use`` holds the tables in force with the dependencies that they use.  ``overshoot`` is that of
+    :func:`routing.reroute.rebalance.move_entries`.
 
     Returns
     -------
@@ -82,6 +84,7 @@ def sls_for_moves(
         dependencies=in_use.dependencies,
         now=Utilisation(load_in_force(context, in_use), goal_in_force(context, in_use)),
         budget=most,
+        overshoot=overshoot,
         prepares_sls=True,
     )
     # If the search takes a move back, the SLs that it changed for this move stay changed.  So the new SLs are used only

@@ -12,11 +12,12 @@ from routing.reroute.blocked_moves import vacated_sets
 from routing.reroute.changed_entries import count_changed
 from routing.reroute.context import RerouteContext
 from routing.reroute.outcome import Candidate, Refusal
-from routing.reroute.rebalance import LEAST_GAIN, LEAST_WORK, Utilisation, kept_share
+from routing.reroute.rebalance import FURTHER_GAIN, LEAST_GAIN, LEAST_WORK, Utilisation, kept_share
 from routing.reroute.strategies.columns import Progress
 from routing.reroute.strategies.prepared_sls import prepare_sls
 from routing.reroute.strategies.steps import (
     NOTHING,
+    OVERSHOOT,
     WORK,
     goal_in_force,
     load_in_force,
@@ -30,6 +31,10 @@ from routing.reroute.verify import verify
 
 LARGEST_LOSS = 0.02
 """Fraction of the all-to-all rate that a step may cost, if the next step gains more than the step costs."""
+LEAST_SHORTENING = 0.001
+"""Fraction by which the load of all channels together must fall, so that entries move to shorter paths.  Shorter paths
+leave room for moves of the next steps.
+"""
 TRIALS = ((96, 2_000_000), (24, 8_000_000))
 """Pairs of two limits: largest number of sets of dependencies that are vacated on trial, and largest product of sets
 and table entries.  The pair that permits more sets counts.  Two sets may be tried in tables of any size.
@@ -39,13 +44,14 @@ and table entries.  The pair that permits more sets counts.  Two sets may be tri
 def spread(context: RerouteContext, most: int) -> Candidate | Refusal:
     """Change at most ``most`` entries, so that this step or the next step improves the balance.
 
-    Four searches are tried in this order:
+    Five searches are tried in this order:
 
     1. Moves within the dependencies that a repair may use, including dependencies of the baseline tables.  Tables
        that have left the baseline skip this search.
     2. Moves that respect only the dependencies that the tables in force use.
-    3. Changes of SLs, after which the next step can move entries (:mod:`.prepared_sls`).
-    4. Moves that vacate dependencies which few entries use, and which keep entries on the most loaded channels.  The
+    3. Moves that also shorten paths, and may raise the load of other channels at first (:func:`_shortened`).
+    4. Changes of SLs, after which the next step can move entries (:mod:`.prepared_sls`).
+    5. Moves that vacate dependencies which few entries use, and which keep entries on the most loaded channels.  The
        next step can then move these entries.
     """
     found: Candidate | Refusal = NOTHING
@@ -56,7 +62,7 @@ def spread(context: RerouteContext, most: int) -> Candidate | Refusal:
     in_use = released(context)
     if in_use is None:
         return found
-    for search in (_within_dependencies_in_use, prepare_sls, _vacated):
+    for search in (_within_dependencies_in_use, _shortened, prepare_sls, _vacated):
         if isinstance(found := search(context, in_use, most), Candidate):
             break
     return found
@@ -75,7 +81,7 @@ def _local(context: RerouteContext, progress: Progress, most: int, work: int = L
     """
     start, load = progress.tables, load_in_force(context, progress)
     for budget in (start.lft.size, most):
-        tables, found = searched(context, progress, load, budget, work)
+        tables, found = searched(context, progress, load, budget, work=work)
         kept = kept_share(context.request.before, progress.numbering.base.channels, found.load)
         if budget > most and (kept is None or kept < 1 + LEAST_GAIN):
             return NOTHING
@@ -85,6 +91,24 @@ def _local(context: RerouteContext, progress: Progress, most: int, work: int = L
     dependencies = progress.dependencies.grown(found.masks, found.order)
     done = replace(progress, tables=tables, dependencies=dependencies, statistics=statistics)
     return verified(context, done, kept) if found.moves else verify(context, done, "unchanged", kept)
+
+
+def _shortened(context: RerouteContext, in_use: Progress, most: int) -> Candidate | Refusal:
+    """Move at most ``most`` entries to shorter paths and off the most loaded channels.
+
+    Moves may raise other channels above the channel that they relieve, until later moves of the search lower these
+    channels again.  A step does not raise the highest utilisation.  A step lowers the load of all channels together by
+    :data:`LEAST_SHORTENING`, or the highest utilisation by :data:`routing.reroute.rebalance.FURTHER_GAIN`.
+    """
+    load, before = load_in_force(context, in_use), context.request.before
+    tables, found = searched(context, in_use, load, most, overshoot=OVERSHOOT)
+    kept = kept_share(before, in_use.numbering.base.channels, found.load)
+    shortens = found.load.sum() <= (1 - LEAST_SHORTENING) * load.sum()
+    if kept is None or kept < (1 if shortens else 1 / (1 - FURTHER_GAIN)):
+        return NOTHING
+    statistics = replace(in_use.statistics, missing=0, balance_moves=found.moves, moved_for_balance=found.spent)
+    dependencies = in_use.dependencies.grown(found.masks, found.order)
+    return verified(context, replace(in_use, tables=tables, dependencies=dependencies, statistics=statistics), kept)
 
 
 def _vacated(context: RerouteContext, in_use: Progress, most: int) -> Candidate | Refusal:

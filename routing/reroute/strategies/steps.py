@@ -23,6 +23,12 @@ from routing.tables import Routing
 
 WORK = 20_000_000
 """Work limit of a search that respects only dependencies in use, in hops that the search follows."""
+OVERSHOOT = 10
+"""Percentage by which the search for shorter paths may raise other channels above the channel that a move relieves.
+
+After many faults, some paths are longer than necessary, and nearly all channels have a high utilisation.  Then a
+shorter path fits only if some of its channels exceed the highest utilisation at first.
+"""
 NOTHING = Refusal("nothing is gained")
 
 
@@ -70,11 +76,18 @@ def load_in_force(context: RerouteContext, progress: Progress) -> npt.NDArray[np
 
 
 def searched(
-    context: RerouteContext, progress: Progress, load: npt.NDArray[np.int64], budget: int, work: int
+    context: RerouteContext,
+    progress: Progress,
+    load: npt.NDArray[np.int64],
+    budget: int,
+    *,
+    work: int = WORK,
+    overshoot: int = 0,
 ) -> tuple[Routing, Rebalanced]:
     """Search for moves of at most ``budget`` entries within the dependencies of ``progress``.
 
-    ``load`` (int64[C]) is the load of the tables of ``progress``.
+    ``load`` (int64[C]) is the load of the tables of ``progress``.  ``work`` and ``overshoot`` are those of
+    :func:`routing.reroute.rebalance.move_entries`.
     """
     return move_entries(
         progress.numbering,
@@ -85,6 +98,7 @@ def searched(
         now=Utilisation(load, goal_in_force(context, progress)),
         budget=budget,
         work=max(work, progress.tables.lft.size),
+        overshoot=overshoot,
     )
 
 
@@ -111,7 +125,9 @@ def verified(context: RerouteContext, progress: Progress, kept: float | None) ->
     return Refusal("no safe rounds were found for the moves") if schedule is None else found
 
 
-def next_tables(context: RerouteContext, progress: Progress, load: npt.NDArray[np.int64], most: int) -> Routing | None:
+def next_tables(
+    context: RerouteContext, progress: Progress, load: npt.NDArray[np.int64], most: int, overshoot: int = 0
+) -> Routing | None:
     """Return the tables of the step that follows ``progress``; None if that step would not improve the tables in force.
 
     The tables of ``progress`` are the result of the present step, and are not yet in force.  A next step without limit
@@ -121,12 +137,12 @@ def next_tables(context: RerouteContext, progress: Progress, load: npt.NDArray[n
     after = released(context, progress)
     if after is None:
         return None
-    tables, found = searched(context, after, load, progress.tables.lft.size, WORK)
+    tables, found = searched(context, after, load, progress.tables.lft.size, overshoot=overshoot)
     kept = kept_share(context.request.before, progress.numbering.base.channels, found.load)
     if kept is None or kept < 1 + LEAST_GAIN:
         return None
     if found.spent > most:
-        tables, found = searched(context, after, load, most, WORK)
+        tables, found = searched(context, after, load, most, overshoot=overshoot)
     before = _unevenness(context, progress, load_in_force(context, progress))
     return tables if _unevenness(context, progress, found.load) < before else None
 

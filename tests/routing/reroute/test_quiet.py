@@ -20,6 +20,7 @@ from routing.reroute.blocked_moves import BlockedMoves
 from routing.reroute.context import Request, RerouteContext
 from routing.reroute.rebalance import Utilisation, in_frame
 from routing.reroute.strategies import quiet
+from routing.reroute.strategies.steps import NOTHING
 from routing.reroute.translate import translate_tables
 from routing.reroute.vacate import TablesInUse, edge_usage
 from routing.topologies import generate
@@ -83,6 +84,29 @@ def test_steps_pass_what_the_dependencies_of_the_tables_allow(repaired):
     assert found[-1][1].left_baseline
     assert share(tables) < 0.8 * share(fresh)
     assert share(found[-1][1]) > 0.97 * share(fresh)
+
+
+def test_steps_shorten_paths_after_several_faults(monkeypatch):
+    """The load of all channels falls in every step, and further if moves may raise other channels for a while."""
+    fabric, engine, ends = generate("torus", ["4x5"], cas=2), ENGINES["nue"], []
+    baseline = now = published(fabric, "nue")
+    links = np.random.default_rng(1).permutation(np.unique(fabric.channels.link))
+    for lost in (*(slice(0, count) for count in range(1, 7)), slice(3, 6)):
+        less = fabric.without_links(sorted(links[lost].tolist()))
+        found = reroute(engine, OPTIONS, now, less, baseline=baseline)
+        now = Published(less, found.routing, found.proof)
+    for name in ("_local", "prepare_sls", "_vacated"):
+        monkeypatch.setattr(quiet, name, lambda *_, **__: NOTHING)
+    for overshoot in (0, 10):
+        monkeypatch.setattr(quiet, "OVERSHOOT", overshoot)
+        series = [now, *(after for _, after in steps(engine, now, baseline, 60, 20))]
+        loads = [channel_loads(less, tables.routing, threads=1) for tables in series]
+        total, peak = [float(load.sum()) for load in loads], [float(load.max()) for load in loads]
+        assert all(later <= 0.999 * sooner for sooner, later in pairwise(total))
+        assert peak == sorted(peak, reverse=True)
+        ends.append((total[-1], peak[-1]))
+    assert ends[1][0] < 0.97 * ends[0][0]
+    assert ends[1][1] < ends[0][1]
 
 
 def test_steps_lead_back_to_the_baseline(repaired):

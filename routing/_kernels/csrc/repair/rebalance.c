@@ -174,12 +174,12 @@ static double excess(const rebalance_search *look, int32_t c, int64_t flow)
 
 /* Return the hops of the path from switch s over channel c to the current LID, or -1 if the path is not allowed.  An
  * allowed path has at most `most` hops, does not return to s, and does not use channel `off`.  With the moved flow, its
- * channels that are not on the present path stay below the present utilisation of channel `off`. */
+ * channels that are not on the present path stay below `ceiling` percent of the utilisation of channel `off`. */
 static int32_t try_path(rebalance_search *look, int32_t s, int32_t c, int32_t off, int64_t flow, int32_t most)
 {
     repair_state *state = look->state;
     const repair_fabric *f = state->f;
-    const int64_t full = ibn_repair_rebalance_utilisation(look, off);
+    const int64_t full = ibn_repair_rebalance_utilisation(look, off) * look->ceiling / 100;
     for (int32_t hops = 1; hops <= most && c >= 0 && c != off; hops++) {
         if (look->old_path[c] != look->old_stamp && (state->load[c] + flow) * f->inverse_capacity[c] >= full)
             return -1;
@@ -403,9 +403,20 @@ int64_t ibn_repair_rebalance_peak(const rebalance_search *look)
 }
 
 /* Make moves until none helps, and afterwards restore entries whose move turned out to be needless.  If the budget of
- * changed entries was used up, search again with a budget of as many entries as were restored. */
-static void run(rebalance_search *look)
+ * changed entries was used up, search again with a budget of as many entries as were restored.  With an `overshoot`, a
+ * first pass may raise other channels above the relieved channel, by up to `overshoot` percent.  If nearly all channels
+ * have a high utilisation, shorter paths only fit after such moves. */
+static void run(rebalance_search *look, int32_t overshoot)
 {
+    if (overshoot > 0) {
+        /* The first pass leaves half of the budget to the passes after it, which lower the raised channels again. */
+        const int64_t kept = look->budget / 2;
+        look->budget -= kept;
+        look->ceiling = 100 + overshoot;
+        descend(look);
+        look->ceiling = 100;
+        look->budget += kept;
+    }
     for (int32_t pass = 0; pass < MOST_PASSES && !look->failed; pass++) {
         descend(look);
         const bool is_short = look->budget <= 0 && ibn_repair_rebalance_peak(look) > look->goal;
@@ -433,8 +444,8 @@ static bool prepare(rebalance_search *look)
 }
 
 int ibn_repair_rebalance(const repair_fabric *f, uint8_t *lft, uint8_t *written, uint8_t *sl, uint16_t *dependencies,
-                         int32_t *order, int64_t *load, int64_t goal, int64_t budget, int64_t work, int64_t page,
-                         int64_t *counts)
+                         int32_t *order, int64_t *load, int64_t goal, int64_t budget, int64_t work, int32_t overshoot,
+                         int64_t page, int64_t *counts)
 {
     int64_t ignored[COUNTS] = {0};
     repair_state state = {
@@ -446,7 +457,8 @@ int ibn_repair_rebalance(const repair_fabric *f, uint8_t *lft, uint8_t *written,
                               .dst = f->dst,
                               .into = f->into,
                               .into_first = f->into_first};
-    rebalance_search look = {.state = &state, .goal = goal, .budget = budget, .work = work, .counts = counts};
+    rebalance_search look = {
+        .state = &state, .goal = goal, .budget = budget, .work = work, .ceiling = 100, .counts = counts};
     memset(counts, 0, 3 * sizeof *counts);
     int code = prepare(&look) && ibn_repair_prepare(&state) && ibn_repair_open_graph(&state, dependencies, order)
                    ? OK
@@ -454,7 +466,7 @@ int ibn_repair_rebalance(const repair_fabric *f, uint8_t *lft, uint8_t *written,
     if (code == OK) {
         state.only_monotone = f->monotone_first;
         state.prepares_sls = f->prepares_sls && f->sl_by_switch;
-        run(&look);
+        run(&look, overshoot);
         for (int32_t vl = 0; vl < f->vls; vl++)
             memcpy(order + (int64_t)vl * f->channels, state.graph.place[vl], (size_t)f->channels * sizeof *order);
         code = look.failed ? NO_MEMORY : OK;

@@ -95,12 +95,14 @@ int ibn_repair_columns(const repair_fabric *fabric, const uint8_t *treatment, ui
  * goal: utilisation up to which a channel is not relieved.
  * budget: number of further entries that may become different from fabric->preferred.
  * work: work limit, in hops followed along paths and channels visited by cycle searches.
+ * overshoot: percentage by which moves of a first pass may raise other channels above the channel that a move relieves.
+ * 0: there is no such pass.
  * page: number of entries in a page; see `written`.
  * counts: int64 [3], output: further entries that differ from fabric->preferred; work done; number of moves.
  *
  * Returns 0, or 1 if memory is exhausted. */
 int ibn_repair_rebalance(const repair_fabric *fabric, uint8_t *lft, uint8_t *written, uint8_t *sl,
                          uint16_t *dependencies, int32_t *order, int64_t *load, int64_t goal, int64_t budget,
-                         int64_t work, int64_t page, int64_t *counts);
+                         int64_t work, int32_t overshoot, int64_t page, int64_t *counts);
 
 #endif

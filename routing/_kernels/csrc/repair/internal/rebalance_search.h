@@ -36,6 +36,7 @@ typedef struct {
     repair_state *state; /* state of the repair kernel, which includes the LFTs and the CDG of each VL */
     int64_t goal;        /* utilisation (load times inverse capacity) up to which a channel is not relieved */
     int64_t budget;      /* number of further entries that may become different from the previous tables */
+    int64_t ceiling;     /* utilisation that a move may cause, in percent of that of the channel which it relieves */
     /* remaining work limit: hops that may be followed along paths, plus channels that cycle searches may visit */
     int64_t work;
     /* [3]: further entries that differ from the previous tables; work done, in the unit of `work`; number of moves */
