@@ -1,7 +1,8 @@
 /* Keep the SLs of the administrator's partitions while partition_config_file has an error.
  *
  * If the file has an error, OpenSM drops all its partitions and puts all ports into the default partition.  Without the
- * functions of this file, the engine would compute tables for fewer QoS classes, and again after the correction. */
+ * functions of this file, the engine would compute tables for fewer QoS classes, and tables for all QoS classes again
+ * after the correction of the file. */
 #include "shim.h"
 
 #include <ctype.h>

@@ -1,7 +1,8 @@
 """Check the file of ``qos_policy_file`` before OpenSM reads it.
 
 If the file has an error, OpenSM drops the whole QoS policy.  The check finds errors in sections, in names and in SLs.
-It accepts some files that OpenSM refuses, because it does not read lists of ports, ranges and arbitration tables.
+The check accepts some files that OpenSM refuses, because the check does not read lists of ports, ranges and arbitration
+tables.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _PARENTS: Mapping[str, str] = {
     "sl2vl-tables": "qos-setup", "sl2vl-scope": "sl2vl-tables",
     "qos-levels": "", "qos-level": "qos-levels", "qos-match-rules": "", "qos-match-rule": "qos-match-rules",
 }  # fmt: skip
-"""For each section, the section around it; "" for none."""
+"""For each section, the section around this section; "" if there is no section around it."""
 _NAMES: Mapping[str, tuple[str, ...]] = {
     "port-group": ("name", "use", "port-guid", "port-name", "partition", "node-type"),
     "vlarb-scope": ("group", "across", "vlarb-high", "vlarb-low", "vl-high-limit"),
@@ -28,7 +29,7 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
     "qos-level": ("name", "use", "sl", "mtu-limit", "rate-limit", "packet-life", "path-bits", "pkey"),
     "qos-match-rule": ("use", "qos-class", "source", "destination", "service-id", "pkey", "qos-level-name"),
 }
-"""For each section with lines "name: value", the names."""
+"""For each section with lines "name: value", the names that such a line may have."""
 _RULE = re.compile(
     r"""(?: (?P<default>default) | sdp | rds | iser | ipoib
     | (?:sdp|rds|iser) \s*,\s* (?-i:port-num) \s [^:]+
@@ -38,7 +39,7 @@ _RULE = re.compile(
     ) \s*:\s* (?P<sl>\S*)""",
     re.VERBOSE | re.IGNORECASE,
 )
-"""A line of the section qos-ulps.  OpenSM ignores the case only of the first word."""
+"""Pattern of a line of the section qos-ulps.  OpenSM ignores the case of the first word only."""
 _DEFAULT = "default"
 """Name of the QoS level of paths that no rule selects.  OpenSM ignores the case of names of QoS levels."""
 _MOST_SL = 15
@@ -53,13 +54,14 @@ class _Policy:
     path
         The file.
     open
-        Name and line of each section that has begun and not ended, from the outermost to the innermost one.
+        Name and line of each section that has begun and not ended, from the outermost to the innermost section.
     values
-        Name and value of the lines in the innermost section.
+        Values of the lines "name: value" in the innermost section so far, by name.
     levels
         Names of the QoS levels, in lower case.
     chosen
-        Name in lower case, and line, of each QoS level that a match rule chooses.
+        For each match rule, the name (in lower case) of the QoS level that the rule chooses, and the first line of the
+        rule.
     """
 
     path: Path
@@ -86,7 +88,7 @@ class _Policy:
         self.values = {}
 
     def end(self, line: int, name: str) -> None:
-        """End a section, and check that it is complete."""
+        """End a section, and check that the section is complete."""
         if name != self.section:
             opened = f"end the section {self.section} first" if self.section else "remove it"
             raise self.error(line, f"end-{name} without {name} before it", opened)

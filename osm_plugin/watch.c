@@ -105,8 +105,8 @@ static void begin(struct ibnue_plugin *plugin)
     pthread_cond_signal(&watch->change);
 }
 
-/* Initialize the lock of the watch thread.  Its waits use CLOCK_MONOTONIC, because the system's clock can be set back,
- * which would make a wait by that clock an hour longer. */
+/* Initialize the lock and the condition variable of the watch thread.  The waits of the thread use CLOCK_MONOTONIC.  A
+ * wait by the system's clock would last longer if this clock is set back. */
 void ibnue_watch_prepare(struct ibnue_plugin *plugin)
 {
     pthread_condattr_t attributes;

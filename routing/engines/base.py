@@ -71,7 +71,7 @@ class EngineOptions:
     Raises
     ------
     OptionError
-        A value has another type or is out of its range.  The engine checks ``roots``, ``root_guid_file``, and the sum
+        A value has a wrong type or is out of its range.  The engine checks ``roots``, ``root_guid_file``, and the sum
         of ``vls`` and ``first_vl``.
     """
 

@@ -108,7 +108,7 @@ class GridRoutes:
 
     @cached_property
     def used(self) -> npt.NDArray[np.bool_]:
-        """Whether the LIDs of a switch use a set of paths, bool[2, S] by set of paths and destination switch."""
+        """Whether any LID of a switch uses a set of paths, bool[2, S] by set of paths and destination switch."""
         found = np.zeros((2, self.fabric.switches), bool)
         found[self.side, self.destinations.root] = True
         return found
@@ -286,7 +286,7 @@ def place(
     detours_first: bool = False,
     mutual: bool = False,
 ) -> VlPlacement:
-    """Assign to each path that a LID uses the first VL, from its start VL on, on which it closes no cycle.
+    """Assign to each path that a LID uses the first VL, from the path's start VL on, on which the path closes no cycle.
 
     If more than :data:`MOST_FAILED` groups fit on no VL, the search ends.
 

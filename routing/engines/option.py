@@ -24,9 +24,9 @@ _NAMES: Mapping[type, str] = {
 _KINDS: Mapping[type, type | tuple[type, ...]] = {
     bool: bool, int: numbers.Integral, float: numbers.Real, str: str, list: (list, tuple, str),
 }  # fmt: skip
-"""Types of values in Python that an option of a TOML type accepts.
+"""Types in Python of the values that an option accepts, by TOML type of the option.
 
-A string instead of an array passes this check, because the conversion of the array has an error of its own.
+A string instead of an array passes this check, because the conversion of the array raises a separate error.
 """
 
 _FLAGS = {"": True, "true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
@@ -97,7 +97,7 @@ class Option:
         return (type(value) in self.types or not self.words) and bool(self.range[0] <= value <= self.range[1])
 
     def check(self, value: Any) -> None:
-        """Check a value of the option.  Raise OptionError if it has another type or is out of range."""
+        """Check a value of the option.  Raise OptionError if the value has a wrong type or is out of range."""
         if not self._has_type(value):
             wanted = " or ".join(_NAMES[kind] for kind in self.types if not (kind is int and float in self.types))
             raise OptionError(

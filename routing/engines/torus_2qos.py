@@ -120,7 +120,7 @@ class TorusTwoQos:
         # Moved paths need VLs besides those of the datelines.  Without moves, all paths of a broken ring take its other
         # side, and the rate of all-to-all traffic may halve.
         move = routes.options.vls != "min" if failed == 0 else failed <= MOST_FAILED
-        # If replies are safe without moved paths, they stay safe if the VLs allow it.
+        # If replies are safe before paths are moved, replies stay safe afterwards if the VLs allow it.
         reversible = failed == 0 and routes.is_mutual(code)
         if move and cls._vls_for_detours(routes, datelines, base, vls) > 0:
             # Balanced routes mostly need more VLs than the first routes.  If the first routes do not fit into the VLs,
@@ -139,7 +139,7 @@ class TorusTwoQos:
 
     @staticmethod
     def _reply_risk(routes: GridRoutes) -> str:
-        """Return the text for the provenance why replies on the SL of the request may close a credit loop."""
+        """Return the provenance text that states why replies on the SL of the request may close a credit loop."""
         if not routes.is_mutual(routes.paths.crossing):
             return "not ensured on the request's SL: some paths and their reply paths use opposite sides of a ring"
         return "not ensured on the request's SL: some paths with a detour and their reply paths have different SLs"

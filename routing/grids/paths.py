@@ -79,8 +79,9 @@ def _mean_inverse_capacity(grid: Grid, axis: int, fabric: Fabric, bundles: LinkB
 def grid_paths(fabric: Fabric, coordinates: Coordinates, bundles: LinkBundles, *, same_side: bool = False) -> GridPaths:
     """Return dimension-ordered paths between all switches of each component.
 
-    With ``same_side``, the paths of each set use one side of a ring in both directions between two switches.  Without,
-    they may use both sides if the length of the ring is a multiple of four.  The load of such a ring is then more even.
+    With ``same_side``, the paths of each set use one side of a ring in both directions between two switches.
+    Otherwise, the paths in both directions may use opposite sides if the length of the ring is a multiple of four.  The
+    load of such a ring is then more even.
 
     Where a ring is broken, the path takes the other side of the ring.  Where missing links of a dimension leave no path
     along the dimension, the path takes a detour (:func:`routing.grids.detours.add_detours`).
@@ -219,10 +220,12 @@ def _whole_paths(
             crossing |= (crosses.astype(np.uint8) << np.uint8(bit))[own][:, own]
             rows, columns = np.nonzero((2 * gap == size)[own][:, own])
             start, end = own[columns], own[rows]
-            # If the starts along a ring alternate between its two sides, both sides carry equal loads.
+            # If the paths from successive switches of a ring alternate between its two sides, both sides carry equal
+            # loads.
             parity = start + later[rows, columns]
             if same_side and size % 4 == 0:
-                # Start and end of a path then have equal parities, so one of the two takes the opposite side.
+                # On such a ring, start and end of a path have equal parities.  So the parity is changed in one of the
+                # two directions.
                 parity += start < end
             for side in (0, 1):
                 forward = (parity + side) % 2 == 0
