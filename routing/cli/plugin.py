@@ -58,6 +58,7 @@ def install(
     from osm_plugin.check_conf import CREATE_CONF, OPENSM_CONF
     from osm_plugin.install import install as build
     from osm_plugin.install import second_engine
+    from osm_plugin.installed import running
 
     if engine_name not in plugin_engines():
         _ = ENGINES[engine_name]
@@ -83,6 +84,9 @@ def install(
         "If both fail, the plugin publishes the entries of the last proven tables that are still valid.",
         "no_fallback: OpenSM does not try its own minhop, whose tables may have credit loops.",
     )
+    for process in running(built.library.name):
+        if process.outdated and Path(process.library) == built.library:
+            echo_lines("", f"OpenSM {process.pid} still runs the previous library. Restart OpenSM.")
     for line in built.warnings[:_SHOWN]:
         echo_lines(f"warning: {line}, and root's OpenSM would run it", err=True)
     if len(built.warnings) > _SHOWN:

@@ -73,8 +73,12 @@ def status(*, libdir: Path | None, prefix: Path | None, config: Path | None, as_
     from osm_plugin.installed import inspect, running
 
     settings = read_config(config)
-    there = inspect(installed_library(prefix, libdir), opensm_version(prefix))
     processes = running(LIBRARY)
+    try:
+        there = inspect(installed_library(prefix, libdir), opensm_version(prefix))
+    except EnvironmentProblem as problem:
+        users = "".join(f"; OpenSM {process.pid} runs {process.library}" for process in processes)
+        raise EnvironmentProblem(f"{problem}{users}") from None
     files = {"state file": settings.state_path, "status file": settings.status_path}
     ages = {name: _age(path) for name, path in files.items()}
     last = _read(settings.status_path)
@@ -95,7 +99,7 @@ def status(*, libdir: Path | None, prefix: Path | None, config: Path | None, as_
         rows.append(("running", f"OpenSM {process.pid} with {process.library}{old}; worker {workers}"))
     if not processes:
         rows.append(("running", "no OpenSM has loaded it, as far as processes can be inspected"))
-    rows += [(name, "none" if age is None else f"{files[name]}, {age:.0f} s old") for name, age in ages.items()]
+    rows += [(name, _describe(files[name], age)) for name, age in ages.items()]
     print_rows(rows)
     return int(bool(there.problems))
 
@@ -108,7 +112,8 @@ def status(*, libdir: Path | None, prefix: Path | None, config: Path | None, as_
 def remove(*, libdir: Path | None, prefix: Path | None, force: bool, as_json: bool) -> int:
     """Remove libibnue.so, and print the lines to remove from opensm.conf.
 
-    State files and configurations stay.  Switches keep their tables until OpenSM starts again with another engine.
+    State files and configurations stay.  Switches keep their tables until OpenSM starts again with another engine.  A
+    running OpenSM keeps the plugin until it ends.
     """
     from osm_plugin.install import installed_library
     from osm_plugin.installed import remove as take_away
@@ -121,8 +126,17 @@ def remove(*, libdir: Path | None, prefix: Path | None, force: bool, as_json: bo
         return 0
     echo_lines(f"{library} is removed. Take these lines out of opensm.conf, and name another routing_engine:", "")
     echo_lines(*(f"    {line}" for line in lines))
-    echo_lines("", "Switches keep their tables until OpenSM starts again.")
+    echo_lines(
+        "", "A running OpenSM keeps the plugin until it ends. The next OpenSM replaces the tables in the switches."
+    )
     return 0
+
+
+def _describe(path: Path | None, age: float | None) -> str:
+    """Describe a file of the plugin by its path and its age in seconds.  Without an age, the file does not exist."""
+    if path is None:
+        return "turned off"
+    return f"{path} does not exist" if age is None else f"{path}, {age:.0f} s old"
 
 
 def _age(path: Path | None) -> float | None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 from pathlib import Path
 
@@ -9,8 +10,8 @@ import pytest
 from click.testing import CliRunner
 from plugin_lab import worker_of
 
-from osm_plugin.install import LIBRARY, install
-from osm_plugin.installed import debian_package, remove, running, writable_by_others
+from osm_plugin.install import LIBRARY, InstalledPlugin, install
+from osm_plugin.installed import RunningOpensm, debian_package, remove, running, writable_by_others
 from routing.cli.plugin import plugin
 from routing.errors import EnvironmentProblem
 
@@ -38,6 +39,32 @@ def test_status_and_remove_beside_a_running_opensm(live, nets, plugin_folder, tm
         assert "event_plugin_name ibnue" in call("remove", "--libdir", tmp_path).stdout
         assert not (tmp_path / LIBRARY).exists() and (plugin_folder / LIBRARY).exists()
     assert lab.opensm.pid not in [process.pid for process in running(LIBRARY)]
+
+
+def test_an_opensm_that_runs_the_previous_library_is_named(tmp_path, monkeypatch):
+    library = tmp_path / LIBRARY
+    processes = [
+        RunningOpensm(12, str(library), True, ()), RunningOpensm(13, str(library), False, ()),
+        RunningOpensm(14, "/elsewhere/libibnue.so", True, ()),
+    ]  # fmt: skip
+    monkeypatch.setattr("osm_plugin.installed.running", lambda _: processes)
+    monkeypatch.setattr("osm_plugin.install.install", lambda *_, **__: InstalledPlugin(library, "OpenSM 1", (), {}))
+    lines = call("install", "--libdir", tmp_path).stdout.splitlines()
+    assert [line for line in lines if "previous" in line] == [
+        "OpenSM 12 still runs the previous library. Restart OpenSM."
+    ]
+    with pytest.raises(EnvironmentProblem, match=rf"{library} does not exist .*; OpenSM 12 runs {library}; OpenSM 13"):
+        call("status", "--libdir", tmp_path)
+
+
+@pytest.mark.lab
+def test_status_names_the_files_that_do_not_exist(plugin_folder, tmp_path):
+    config = tmp_path / "ibnue.toml"
+    config.write_text(f"state_file = '{tmp_path}/s.npz'\nstatus_file = false\n")
+    found = dict(
+        re.findall("^(.*?)  +(.*)$", call("status", "--libdir", plugin_folder, "--config", config).stdout, re.M)
+    )
+    assert found["state file"] == f"{tmp_path}/s.npz does not exist" and found["status file"] == "turned off"
 
 
 @pytest.mark.lab
