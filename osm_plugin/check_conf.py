@@ -35,6 +35,8 @@ UNSET = "(null)"
 BYTE_ORDER_MARK = "\ufeff"
 USUAL_POLICY = "/etc/opensm/qos-policy.conf"
 """Name of OpenSM's default ``qos_policy_file``.  OpenSM does not report an error if this file is missing."""
+USUAL_PARTITIONS = "/etc/opensm/partitions.conf"
+"""Name of OpenSM's default ``partition_config_file``, which need not exist."""
 BUILTIN = ("minhop", "updn", "dnup", "file", "ftree", "lash", "dor", "torus-2QoS", "nue", "dfsssp", "sssp")
 _VLS_OF_CODE: Mapping[int | None, int] = {1: 1, 2: 2, 3: 4, 4: 8}
 """Number of data VLs for each code of ``max_op_vls`` that limits this number."""
@@ -168,7 +170,7 @@ def _opensm_conf(config: PluginConfig, path: Path | None, conf_path: Path) -> It
     for name in dict.fromkeys(name.removeprefix(PREFIX) for name in names if name.startswith(PREFIX)):
         own = config.options_of(name)
         _, verdicts = take_over(OpensmConf.of_settings(settings), name, own)
-        yield from (Finding(False, f"{conf_path}, {PLUGIN}-{name}: {v}") for v in verdicts if not v.honoured)
+        yield from (Finding(v.failed, f"{conf_path}, {PLUGIN}-{name}: {v}") for v in verdicts if not v.honoured)
 
 
 def _plugin_names(value: str) -> list[str]:
@@ -199,6 +201,11 @@ def _ignored_by_opensm(text: str, answer: dict[str, str], conf_path: Path) -> It
         yield Finding(True, f"{conf_path}: lmc is {lmc}, which OpenSM ignores (use 0 to 7)")
     if answer.get("qos") == "TRUE":
         yield from _qos_policy(Path(policy), conf_path)
+    partitions = answer.get("partition_config_file", "")
+    if partitions and not partitions.endswith(USUAL_PARTITIONS) and not Path(partitions).exists():
+        remedy = "create it, or leave partition_config_file out"
+        text = f"there is no file {partitions}, so OpenSM has only the default partition ({remedy})"
+        yield Finding(True, f"{conf_path}: partition_config_file: {text}")
 
 
 def _qos_policy(policy: Path, conf_path: Path) -> Iterator[Finding]:
@@ -209,6 +216,8 @@ def _qos_policy(policy: Path, conf_path: Path) -> Iterator[Finding]:
             text = f"there is no file {policy}, so no QoS policy counts ({remedy})"
             yield Finding(True, f"{conf_path}: qos_policy_file: {text}")
         return
+    if policy.is_dir():
+        yield Finding(True, f"{conf_path}: qos_policy_file: {policy}: is a folder (name a file)")
     if not policy.is_file():
         return  # Some administrators name /dev/null, so that there is no policy.
     try:

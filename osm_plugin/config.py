@@ -319,7 +319,9 @@ def _check_keys(
     for key, value in found.items():
         name = ".".join((*section, key))
         if key not in known:
-            raise file.error(f"unknown key {name!r}", *section, key, remedy=f"known are {', '.join(known)}")
+            of_engines = not section and key in ENGINE_KEYS
+            remedy = "write it into the table [engine]" if of_engines else f"known are {', '.join(known)}"
+            raise file.error(f"unknown key {name!r}", *section, key, remedy=remedy)
         # isinstance accepts a bool as an int, but "threads = true" must be an error.
         if not isinstance(value, known[key]) or (isinstance(value, bool) and bool not in known[key]):
             raise file.error(f"{name!r} is {value!r}, wanted {type_names(known[key])}", *section, key)

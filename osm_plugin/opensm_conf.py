@@ -148,12 +148,15 @@ class Verdict:
         Whether the option has its effect, through the plugin or through OpenSM itself.
     text
         How the option is applied, or why it is not applied.
+    failed
+        Whether the value cannot be used, for example because the file that it names does not exist.
     """
 
     name: str
     value: str
     honoured: bool
     text: str
+    failed: bool = False
 
     def __str__(self) -> str:
         how = "" if self.honoured else "not used: "
@@ -199,9 +202,9 @@ def _verdict(option: Option, value: str, engine: str, taken: AcceptedOptions) ->
         option.take(value, taken)
     # InputError is both an IbnueError and a ValueError.  So the clause for IbnueError has to come first.
     except (NotAcceptedError, IbnueError) as problem:
-        return Verdict(option.name, value, False, str(problem))
+        return Verdict(option.name, value, False, str(problem), failed=isinstance(problem, IbnueError))
     except ValueError:
-        return Verdict(option.name, value, False, "it is not a number")
+        return Verdict(option.name, value, False, "it is not a number", failed=True)
     return Verdict(option.name, value, True, option.about)
 
 

@@ -72,6 +72,7 @@ def test_a_check_without_findings_is_one_line(files, tmp_path, monkeypatch):
     ("text", "complaint"),
     [
         ("deadline = 'soon'", "ibnue.toml:1: 'deadline' is 'soon'"),
+        ("vls = 4", "ibnue.toml:1: unknown key 'vls' (write it into the table [engine])"),
         ("[engine.updn]\nroot_guid_file = 'none'", "engine.updn.root_guid_file: "),
         ("policies = 'none'", "policies: "),
         ("bundle = 'none'", "bundle: "),
@@ -102,6 +103,18 @@ def test_a_wrong_configuration(files, text, complaint):
     ("old", "new", "complaint"),
     [
         ("event_plugin_name ibnue", "event_plugin_name other", "event_plugin_name does not name ibnue"),
+        (
+            "qos TRUE",
+            "qos TRUE\nhop_weights_file /none",
+            "hop_weights_file /none: not used: /none: there is no such file",
+        ),
+        ("qos TRUE", "qos TRUE\nscatter_ports two", "scatter_ports two: not used: it is not a number"),
+        ("qos TRUE", "qos TRUE\nqos_policy_file /etc", "qos_policy_file: /etc: is a folder (name a file)"),
+        (
+            "qos TRUE",
+            "qos TRUE\npartition_config_file /none",
+            "partition_config_file: there is no file /none, so OpenSM",
+        ),
         ("event_plugin_name ibnue", "event_plugin_name a,b,ibnue", "event_plugin_name does not name ibnue"),
         ("event_plugin_name ibnue", "event_plugin_name a ,ibnue", "event_plugin_name does not name ibnue"),
         ("event_plugin_name ibnue", "event_plugin_name a, ibnue,b", "event_plugin_name does not name ibnue"),
