@@ -151,7 +151,7 @@ static void log_round(struct ibnue_plugin *plugin, unsigned done)
             note);
 }
 
-/* Write all rounds after the first one, which OpenSM has just written. */
+/* Write all rounds after the first round, which OpenSM has just written. */
 void ibnue_rounds_go_on(struct ibnue_plugin *plugin)
 {
     struct ibnue_rounds *rounds = &plugin->rounds;

@@ -129,7 +129,7 @@ void ibnue_watch_begin(struct ibnue_plugin *plugin)
     pthread_mutex_unlock(&plugin->watch.lock);
 }
 
-/* Return whether a failure of the worker is the first one in a row, so that another sweep soon asks the same engine
+/* Return whether a failure of the worker is the first failure in a row, so that another sweep soon asks the same engine
  * again. */
 int ibnue_watch_first(struct ibnue_plugin *plugin)
 {

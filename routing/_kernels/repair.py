@@ -30,7 +30,7 @@ class RepairFabric:
     Attributes
     ----------
     channels
-        All channels, including the lost ones, so that a fault does not change channel numbers.
+        All channels, including the lost channels, so that a fault does not change channel numbers.
     alive
         uint8[C], 0: the channel is lost.
     part

@@ -113,7 +113,7 @@ def injected_traffic(
     fabric, entries
         The fabric and its injection points.
     sls
-        SLs by several tables; a packet may have the SL of any of them.
+        SLs by several tables; a packet may have the SL of any of these tables.
     bit
         uint16[16], the bit that stands for each SL: the bit of the SL itself (``1 << sl``) or the bit of its VL.
     columns

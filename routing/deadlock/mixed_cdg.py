@@ -95,7 +95,7 @@ class MixedDependencies:
         return dependencies
 
     def unchanged(self, lids: npt.NDArray[np.int64]) -> Masks:
-        """Return uint32[edges], the CDG edges of all LFT columns except those of ``lids``.
+        """Return uint32[edges], the CDG edges of all LFT columns except the columns of ``lids``.
 
         This method does not trace columns of LIDs that no port has.  If such columns can cause dependencies
         (:attr:`Mixture.misdirected`), ``lids`` must contain their LIDs.

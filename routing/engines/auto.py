@@ -32,7 +32,7 @@ CANDIDATES = {
 }  # fmt: skip
 """Names of the engines that are tried, with the longest time of a refinement pass up to which each engine is tried.
 
-Of equally good engines, the first one in this list is taken.  On a larger fabric an engine would take too long, or
+Of equally good engines, the first engine in this list is taken.  On a larger fabric an engine would take too long, or
 another engine of the list carries more.
 """
 MOST_SWITCHES = {"disjoint": 500, "lash-tor": 500}
@@ -88,9 +88,9 @@ class Auto:
     -----
     The throughput is the product of all-to-all share and bisection bandwidth, each relative to the best engine.  Among
     engines within half a percent of the best, the engine that needs the fewest VLs is taken.  Of several such engines,
-    the one with the highest throughput is taken, and of equal ones the first in :data:`CANDIDATES`.  The provenance
-    names the chosen engine as ``chosen``.  An engine that cannot route the fabric, or does not support an option, is
-    left out.  So are tables that may have a credit loop.
+    the engine with the highest throughput is taken, and of equal engines the first engine in :data:`CANDIDATES`.  The
+    provenance names the chosen engine as ``chosen``.  An engine that cannot route the fabric, or does not support an
+    option, is left out.  Tables that may have a credit loop are left out, too.
     """
 
     name = "auto"

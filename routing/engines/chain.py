@@ -38,7 +38,7 @@ class Chain:
     -----
     Within a part, paths and VLs come from the part's engine.  Outside of the destination's part, paths follow the
     Up*/Down* tables of the whole fabric, until they enter the part of the destination.  Pairs of switches of different
-    parts use VLs of their own, on which the paths in both directions close no cycle.
+    parts use separate VLs, on which the paths in both directions close no cycle.
 
     """
 

@@ -100,7 +100,7 @@ class DimensionOrder:
         found = time.perf_counter()
         levels = self._service_levels(routes, vls, orders=(False, True), visits=VISITS)
         # Balanced routes mostly need more VLs than the first routes.  If the first routes do not fit into the VLs,
-        # balanced ones hardly will, so each search then has a lower work limit.
+        # balanced routes hardly will, so each search then has a lower work limit.
         orders, visits = ((False,), VISITS) if levels.needed else ((False, True), VISITS // BALANCED)
         for balanced in routes.balanced() if vls > 1 and not levels.unplaceable else ():
             moved = self._service_levels(balanced, vls, orders=orders, visits=visits)

@@ -119,8 +119,8 @@ class _Links:
     ----------
     bundle, count
         uint8[S, G, N] and int64[S, G]: the bundles by which a switch can send to each group, and their number.  The
-        bundles lead to the group.  If the switch has no such bundle, they lead to a switch of its own group that has
-        such a bundle.
+        bundles lead to the group.  If the switch has no such bundle, the bundles lead to a switch of its own group that
+        has such a bundle.
     complete
         bool[G, G], whether all switches of a group have a bundle towards the other group.
     """

@@ -306,10 +306,10 @@ def place(
     visits
         Channels that cycle searches may visit.
     detours_first
-        Whether paths with a detour are placed before paths without one, instead of after them.
+        Whether paths with a detour are placed before paths without a detour, instead of after these paths.
     mutual
         Whether all paths between two switches form one group.  If so, ``wanted`` marks all paths between two switches,
-        or none of them.
+        or no path between them.
     """
     fabric, paths = routes.fabric, routes.paths
     switches, channels = fabric.switches, fabric.channels

@@ -41,8 +41,8 @@ class Inner:
     inner
         bool[S], switches without end ports that count.
     senders
-        bool[S], inner switches with end ports that do not count.  A pair of inner switches needs a path if one of them
-        is marked.
+        bool[S], inner switches with end ports that do not count.  A pair of inner switches needs a path if one of the
+        two switches is marked.
     """
 
     fabric: Fabric
@@ -207,8 +207,8 @@ def increasing_column(
         usable = np.flatnonzero(open_to & (kept | ~fixed[channels.src]))
         if not len(usable):
             return Column(target, ports, following, fixed, first)
-        # Among the possible channels, the one that comes last in the order is taken, because it leaves the most room
-        # for the paths of other switches.
+        # Among the possible channels, the channel that comes last in the order is taken, because this channel leaves
+        # the most room for the paths of other switches.
         by_source = usable[np.lexsort((order[usable], channels.src[usable]))]
         chosen = by_source[np.append(np.diff(channels.src[by_source]) != 0, True)]
         switches = channels.src[chosen]

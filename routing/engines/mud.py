@@ -44,8 +44,8 @@ class MultipleUpDown:
     - A destination takes a network in which its paths are short, as long as the network has room.  Assigning networks
       in turn is tried as well, and the better balanced result counts.
     - The roots are as far from each other as possible; on trees they are top switches.  The order of a network begins
-      with its root.  It is breadth first, or the next switch is always the one with the most links to switches before
-      it (:mod:`routing.engines.orders`), whichever balances better.
+      with its root.  The order is breadth first, or the next switch is always the switch with the most links to
+      switches before it (:mod:`routing.engines.orders`), whichever balances better.
     - Paths balance the load, with a small cost per hop.
     - On a tree, if no root is named, all networks have the same order of the switches: the levels of the tree
       (:mod:`routing.engines.tree_paths`).

@@ -5,8 +5,8 @@ switch has a path up to the first switch, and every pair has a path.  This diffe
 First, several roots (the top switches of a tree) are joined by a tree of links inside the order.  So even two roots
 reach each other, while every path between leaves stays the same.
 
-Second, an order need not be breadth first.  In maximum cardinality search, the next switch is always the one with the
-most links to the switches before it.  Each switch then has many paths up, and the points where paths turn down are
+Second, an order need not be breadth first.  In maximum cardinality search, the next switch is always the switch with
+the most links to the switches before it.  Each switch then has many paths up, and the points where paths turn down are
 spread over the whole fabric.  On fabrics other than trees, such orders were measured to carry two to four times the
 all-to-all traffic of the best breadth-first order.
 """

@@ -42,7 +42,7 @@ class SegmentBased:
     links.  Each segment may choose the place of its turn without regard to the others.  Differences:
 
     - Segments are the shortest that a breadth-first search finds.  Several first switches are tried.  In most trials
-      the next switch is the one with the most links to switches in earlier segments.
+      the next switch is the switch with the most links to switches in earlier segments.
     - The published rules place the turns by hand or at fixed positions.  Here a local search moves the forbidden turns,
       and keeps a move if it balances a sample of the destinations better.
     - Forbidden turns that close no cycle are allowed again.
@@ -191,7 +191,7 @@ class _Partition:
     graph
         The bundles of the fabric.
     key
-        Key of each switch: among switches that suit equally well, the one with the lowest key is taken.
+        Key of each switch: among switches that suit equally well, the switch with the lowest key is taken.
     seen, links, earliest
         Whether each switch is in a segment; number of bundles from each switch to switches in segments; and the index
         in ``order`` of the earliest of these switches.
@@ -273,10 +273,10 @@ def partition(graph: TurnGraph, start: int, rng: np.random.Generator, *, cluster
 
     A switch is called old as soon as a segment has reached it.  At first, only ``start`` is old.  A segment is a
     shortest path that leaves an old switch, visits only new switches, and ends at the same or another old switch.  Its
-    first new switch is the one with the most links to old switches if ``clustered`` is set.  Otherwise, it is a new
-    neighbour of the switch that became old first among the old switches with new neighbours.  A link between two old
-    switches is a segment of its own.  A link on no cycle belongs to no segment, but the switch behind it becomes old,
-    too.  Cost: O(S^2 + S C) at most.
+    first new switch is the switch with the most links to old switches if ``clustered`` is set.  Otherwise, the first
+    new switch is a new neighbour of the switch that became old first among the old switches with new neighbours.  A
+    link between two old switches is a separate segment.  A link on no cycle belongs to no segment, but the switch
+    behind it becomes old, too.  Cost: O(S^2 + S C) at most.
     """
     switches = graph.fabric.switches
     state = _Partition(

@@ -114,17 +114,17 @@ class TorusTwoQos:
         Raises
         ------
         NotEnoughVLs
-            Neither the given routes nor balanced ones fit.
+            Neither the given routes nor balanced routes fit.
         """
         code, spare, failed = cls._codes(routes, datelines, base, vls)
-        # Moved paths need VLs besides those of the datelines.  Without moves, all paths of a broken ring take its other
-        # side, and the rate of all-to-all traffic may halve.
+        # Moved paths need VLs besides the VLs of the datelines.  Without moves, all paths of a broken ring take its
+        # other side, and the rate of all-to-all traffic may halve.
         move = routes.options.vls != "min" if failed == 0 else failed <= MOST_FAILED
         # If replies are safe before paths are moved, replies stay safe afterwards if the VLs allow it.
         reversible = failed == 0 and routes.is_mutual(code)
         if move and cls._vls_for_detours(routes, datelines, base, vls) > 0:
             # Balanced routes mostly need more VLs than the first routes.  If the first routes do not fit into the VLs,
-            # balanced ones hardly will, so each search then has a lower work limit.
+            # balanced routes hardly will, so each search then has a lower work limit.
             visits = VISITS // BALANCED if failed else VISITS
             for balanced in routes.balanced():
                 moved, used, unplaced = cls._codes(balanced, datelines, base, vls, visits=visits)

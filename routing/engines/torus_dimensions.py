@@ -30,7 +30,7 @@ def resembles_grid(fabric: Fabric) -> bool:
     """Return whether most links are sides of squares with several opposite links, as in a mesh, torus or HyperX.
 
     In contrast to :func:`directions`, missing links and switches hardly matter.  So a fabric that resembles a grid may
-    have no directions, nor coordinates.  Cost: that of :func:`directions`.
+    have no directions, nor coordinates.  Cost: the cost of :func:`directions`.
     """
     bundles = _bundles(fabric)
     if bundles is None:
@@ -114,7 +114,7 @@ def _opposite_links(bundles: Rows, squares: Rows, switches: int) -> Rows:
     """Return int64[N], for each pair of linked switches the number of its set of links that are opposite each other in
     squares.
 
-    ``bundles`` is the result of :func:`_bundles`, and ``squares`` that of :func:`_squares`.
+    ``bundles`` is the result of :func:`_bundles`, and ``squares`` the result of :func:`_squares`.
     """
     link = _link_numbers(bundles, switches)
     u, v, x, w = squares.T

@@ -72,7 +72,8 @@ class Rings:
         return 1 << int(np.count_nonzero(self.length))
 
     def hops(self, fabric: Fabric, bundles: LinkBundles) -> npt.NDArray[np.uint8]:
-        """Return uint8[S, S] by destination and switch: index of the bundle among those of the switch, 255 for none.
+        """Return uint8[S, S] by destination and switch: index of the bundle among the bundles of the switch, 255 for
+        none.
 
         The paths are shortest paths that use one direction after the other.  If the destination is half a ring away,
         both sides are equally long.  The side then depends on values that are the same for both ends of a path, so that

@@ -299,13 +299,13 @@ def has_equal_leaves(fabric: Fabric) -> bool:
 
 
 def _is_unweighted(fabric: Fabric, destinations: Destinations, options: EngineOptions) -> bool:
-    """Return whether all end ports that count send and receive equally much, and no link has a weight of its own."""
+    """Return whether all end ports that count send and receive equally much, and no link has a separate weight."""
     shares = np.unique(destinations.share[destinations.share > 0])
     return not options.link_weights and len(shares) <= 1 and np.array_equal(fabric.source_weight_at, fabric.senders_at)
 
 
 def _is_regular(fabric: Fabric) -> bool:
-    """Return whether links and leaves are those of a regular tree, as far as this can be seen without levels.
+    """Return whether the fabric has the links and leaves of a regular tree, as far as this can be seen without levels.
 
     All links must have one speed.  All switches with end ports must have equally many end ports and equally many links,
     and these links must lead to switches without end ports.

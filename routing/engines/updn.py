@@ -109,8 +109,8 @@ def tables_in_orders(
     start: float,
     found: Mapping[str, object],
 ) -> Routing:
-    """Return balanced tables whose paths lead up and then down in an order of the switches.  Each layer (VL) may have
-    an order of its own.
+    """Return balanced tables whose paths lead up and then down in an order of the switches.  Each layer (VL) may have a
+    separate order.
 
     Parameters
     ----------

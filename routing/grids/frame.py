@@ -117,8 +117,8 @@ def _spans_square(near: Neighbours, origin: int, a: int, b: int) -> bool:
 def _is_linked_elsewhere(near: Neighbours, origin: int, a: int, b: int) -> bool:
     """Return whether two neighbours (``a``, ``b``) of a switch lie in one dimension although no link joins them.
 
-    For at least two other neighbours ``c`` of the switch, a link must join the two switches that are the next ones to
-    ``a`` and ``b`` in the direction of ``c``.
+    For at least two other neighbours ``c`` of the switch, a link must join the two switches that are next to ``a`` and
+    ``b`` in the direction of ``c``.
     """
     if len(near[a] & near[b]) > 1:
         return False

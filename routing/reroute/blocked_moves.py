@@ -210,7 +210,7 @@ class BlockedMoves:
     def _add_moves(self, found: dict[Wanted, float], tree: ColumnTree, switch: int, flow: int, relieved: int) -> None:
         """Add the blocked moves of a switch to ``found``: moves to another next hop that need a CDG edge not in use.
 
-        The moves are those of the paths to the LID of ``tree``.  They carry ``flow``, and avoid the channel
+        The moves change the paths to the LID of ``tree``.  The new paths carry ``flow``, and avoid the channel
         ``relieved``.
         """
         edges, masks = self.in_use.frame.base.channels.edges, self.in_use.dependencies.masks

@@ -25,7 +25,7 @@ class TablesInUse:
     Attributes
     ----------
     frame
-        The switch and channel numbers, which are those of the present fabric.
+        The switch and channel numbers, which are the numbers of the present fabric.
     rules
         SL and VL rules.
     tables, dependencies

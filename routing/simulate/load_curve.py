@@ -2,9 +2,9 @@
 
 A run is cut into batches of equal length.  The rule MSER finds the batches of the warm-up (White, "An effective
 truncation heuristic for bias reduction in simulation output", Simulation 69, 1997).  Of all truncation points in the
-first half, it takes the one with the smallest standard error of the remaining batches.  If the best point is the last
-allowed point, the run is continued, up to a largest number of times.  If the best point is still the last allowed point
-at the end, the network does not settle at the given load.
+first half, MSER takes the point with the smallest standard error of the remaining batches.  If the best point is the
+last allowed point, the run is continued, up to a largest number of times.  If the best point is still the last allowed
+point at the end, the network does not settle at the given load.
 """
 
 from __future__ import annotations
@@ -161,7 +161,8 @@ def simulation_of(
 ) -> Simulation:
     """Set up a simulation with fixed tables, or with a scheme of adaptive routing whose escape paths are the tables.
 
-    The time limits of a scheme are those of the included scenarios: a packet counts as stuck after one packet time.
+    The time limits of a scheme are the same as in the included scenarios: a packet counts as stuck after one packet
+    time.
 
     ``scheme`` None means fixed tables, to which ``mechanisms`` can be attached.  ``speedup`` is the number of packets
     that an input of a switch can send at once.

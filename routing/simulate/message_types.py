@@ -17,8 +17,8 @@ from routing.simulate.scenario import Case, Scenario
 def run_message_types(scenario: Scenario, case: Case) -> CaseOutput:
     """Divide the VLs of a link among message types, by each method that avoids message-dependent deadlock.
 
-    The methods are those of :mod:`routing.deadlock.message_classes`.  The table ``[case.chain]`` of the scenario file
-    sets the number of VLs of the link (key ``channels``) and the number of escape VLs of each type (key ``escape``).
+    :mod:`routing.deadlock.message_classes` describes the methods.  The table ``[case.chain]`` of the scenario file sets
+    the number of VLs of the link (key ``channels``) and the number of escape VLs of each type (key ``escape``).
     Figures of the result are:
 
     - ``needed``: number of escape VLs of all types together.

@@ -101,7 +101,7 @@ class Recorder:
     def _in_flight(self, lids: npt.NDArray[np.bool_]) -> int:
         """Return the number of packets in flight to the LIDs that ``lids`` (bool[L]) marks.
 
-        If a flow also has other destinations, only those of its packets are counted that are queued in switches.
+        If a flow also has other destinations, only its packets that are queued in switches are counted.
         """
         if lids.all():
             return self.simulation.totals()["in_flight"]

@@ -48,7 +48,7 @@ class Pattern(enum.IntEnum):
     CYCLE = 0
     """The destinations in the order of the list, repeatedly.
 
-    The first destination is the one that follows the sender's own LID in the list.
+    The first destination is the LID that follows the sender's own LID in the list.
     """
     UNIFORM = 1
     """A random destination; all destinations have the same probability."""

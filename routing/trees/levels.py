@@ -288,7 +288,7 @@ def _lower_high_leaves(
     lowest = np.full(fabric.switches, fabric.switches, np.int32)
     np.minimum.at(lowest, channels.src, level[channels.dst])
     high = has_senders & (lowest < level) & ~_has_above(fabric, level)
-    # A top switch with CAs of its own is not moved: it has links to several switches of the level below.
+    # A top switch with CAs is not moved: it has links to several switches of the level below.
     several = np.bincount(np.unique(channels.src.astype(np.int64) * fabric.switches + channels.dst) // fabric.switches)
     several = np.concatenate([several, np.zeros(fabric.switches - len(several), np.int64)])
     leaves = np.bincount(channels.src[level[channels.dst] == 0], minlength=fabric.switches) > 0

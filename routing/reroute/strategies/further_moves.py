@@ -75,7 +75,7 @@ many entries as the fault broke.
 FEW_MISSING = 1024
 """Number of missing entries up to which entries move even if tables from scratch are not better."""
 LAST_STATES = 2
-"""Number of searches, counted from the last one, whose tables are tried.  The tables of an earlier search have fewer
+"""Number of searches, counted from the last search, whose tables are tried.  The tables of an earlier search have fewer
 changes.
 """
 

@@ -63,7 +63,7 @@ def sls_for_moves(
 ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]:
     """Search for moves of at most ``most`` entries, and for the SLs that they need.
 
-    ``in_use`` holds the tables in force with the dependencies that they use.  ``overshoot`` is that of
+    ``in_use`` holds the tables in force with the dependencies that they use.  ``overshoot`` is the argument of
     :func:`routing.reroute.rebalance.move_entries`.
 
     Returns

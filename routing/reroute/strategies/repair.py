@@ -1,4 +1,4 @@
-"""Strategies that keep the valid entries and fill the missing ones, then balance and prove the tables."""
+"""Strategies that keep the valid entries and fill the missing entries, then balance and prove the tables."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from routing.reroute.verify import verify
 
 
 def repair_tables(context: RerouteContext, budget: Budget) -> Candidate | Refusal:
-    """Keep the valid entries and fill the missing ones, such that the tables keep the previous certificate's
+    """Keep the valid entries and fill the missing entries, such that the tables keep the previous certificate's
     guarantees.
     """
     progress = repair_columns(context, Progress.of(context))
@@ -36,7 +36,7 @@ def repair_tables(context: RerouteContext, budget: Budget) -> Candidate | Refusa
 
 
 def repair_without_certificate(context: RerouteContext, budget: Budget) -> Candidate | Refusal:
-    """Keep the valid entries and fill the missing ones, even if that closes credit loops."""
+    """Keep the valid entries and fill the missing entries, even if this closes credit loops."""
     return repair_tables(context.without_certificate(), budget)
 
 

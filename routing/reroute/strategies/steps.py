@@ -86,7 +86,7 @@ def searched(
 ) -> tuple[Routing, Rebalanced]:
     """Search for moves of at most ``budget`` entries within the dependencies of ``progress``.
 
-    ``load`` (int64[C]) is the load of the tables of ``progress``.  ``work`` and ``overshoot`` are those of
+    ``load`` (int64[C]) is the load of the tables of ``progress``.  ``work`` and ``overshoot`` are the arguments of
     :func:`routing.reroute.rebalance.move_entries`.
     """
     return move_entries(

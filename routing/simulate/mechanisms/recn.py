@@ -2,7 +2,7 @@
 
 Source: regional explicit congestion notification (RECN), which the paper on requests and grants names as a comparator.
 The rules follow general descriptions; the papers on RECN were not compared.  Differences from these descriptions: a
-set-aside queue is a VL with a buffer of its own, whereas a queue of RECN is a part of the port's buffer; the VL has
+set-aside queue is a VL with a separate buffer, whereas a queue of RECN is a part of the port's buffer; the VL has
 credits instead of Xon and Xoff; a notification takes a fixed time and no bandwidth; and packets that come later may
 overtake packets that were queued before the VL was assigned.  InfiniBand does not have RECN.
 """

@@ -3,9 +3,9 @@
 Source: T. M. Pinkston, "Deadlock characterization and resolution in interconnection networks", section 13.3.2.  If
 message types share a VL, a message-dependent deadlock can occur, although the tables have no credit loop.  Remedies are
 a VL for each type (strict), a shared VL beside the VLs of the types (wide), the back-off of the SGI Origin 2000, and
-mDisha. Differences: a CA takes a reply at once, and every packet of a flow is a request.  The third CA is the next CA
+mDisha.  Differences: a CA takes a reply at once, and every packet of a flow is a request.  The third CA is the next CA
 in the order of the fabric.  A CA sends the messages of a type on either VL, but switches do not change the VL.  With
-mDisha, the rescued messages use a VL of their own instead of one spare buffer in each switch.
+mDisha, the rescued messages use a separate VL instead of one spare buffer in each switch.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ typedef struct {
     int32_t vls;
     int32_t row;               /* (C + 7) / 8: number of bytes in which a set of channels is stored */
     /* 1: a packet chooses one channel of its port group and waits for this channel alone. 0: a packet takes the first
-     * channel of its port group that has room, and the channel of the tables is always one of them */
+     * channel of its port group that has room, and the group always contains the channel of the tables */
     int32_t commit;
     const int32_t *first;      /* [S + 1]: first channel out of each switch */
     const int32_t *src;        /* [C]: switch where each channel begins */

@@ -148,7 +148,7 @@ static void enter_from_endports(worker *w, int32_t lid, int32_t i)
 }
 
 /* Add the dependencies between the channels of each forwarding loop.  Packets that enter a loop use all its channels,
- * one after the other.  The parameters are those of the function collect. */
+ * one after the other.  The parameters have the same meaning as in the function collect. */
 static void add_loops(worker *w, const uint8_t *number, bool spread, uint32_t all)
 {
     const cdg_tables *t = w->j->t;
@@ -174,7 +174,7 @@ static void add_loops(worker *w, const uint8_t *number, bool spread, uint32_t al
 /* Collect the dependencies of packets to one LID.  Each switch is visited after all switches upstream of it.  The
  * packets that pass the visited switch depend on the channel of its next switch, and are added to the packets that pass
  * the next switch. number[s]: number of the channel by which switch s sends.  With `spread`, packets to the LID use the
- * VLs in w->flow; otherwise all of them use the VLs in `all` (bits). */
+ * VLs in w->flow; otherwise all these packets use the VLs in `all` (bits). */
 static inline void collect(worker *w, const uint8_t *restrict number, bool spread, uint32_t all)
 {
     const cdg_tables *t = w->j->t;

@@ -3,8 +3,8 @@
  *
  * A block is up to 64 LIDs of one destination switch.  A row of a block has the entries of one source switch towards
  * these LIDs.  The rows are visited in the order of the source switches' hops to the first LID of the block.  In this
- * order, the next switch towards each of the other LIDs has nearly always been visited before.  So no LID needs a queue
- * of its own.
+ * order, the next switch towards each of the other LIDs has nearly always been visited before.  So no LID needs a
+ * separate queue.
  *
  * A row is visited again if some next switch had not been visited before.  The general kernel (trace.c) takes over if
  * such visits complete no row, or if a packet is not delivered.

@@ -109,8 +109,8 @@ static int has_cycle(uint64_t *after, int32_t size)
 
 /* Collect in graph->key[0] channel `from` and all channels that can be reached from channel `from` and come before
  * channel `goal` in the topological order of the VL.  Each channel is stored with its position, as ibn_core_order_key
- * returns it.  Returns the number of collected channels, or -1 if `goal` can be reached.  In the latter case, an edge
- * from `goal` to `from` would close a cycle. */
+ * returns it.  Returns the number of collected channels, or -1 if `goal` can be reached.  If `goal` can be reached, an
+ * edge from `goal` to `from` would close a cycle. */
 static int32_t look_ahead(acyclic *graph, int32_t vl, int32_t from, int32_t goal)
 {
     const acyclic_net *net = graph->net;

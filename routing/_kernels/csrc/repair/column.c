@@ -121,7 +121,7 @@ static int32_t split(repair_state *job, int32_t count)
     return -1;
 }
 
-/* Find a path for a disconnected switch.  Switches of its subtree may get different VLs, if the packets of all of them
+/* Find a path for a disconnected switch.  Switches of its subtree may get different VLs, if the packets of all switches
  * do not fit on one VL.  At most `most` switches may be detached from the subtree, to be repaired later.  Returns
  * whether a path was found. */
 static bool is_let_in_without(repair_state *job, int32_t root, int32_t most)
@@ -155,8 +155,8 @@ static int32_t leave_behind(repair_state *job, int32_t count)
 }
 
 /* Find paths for all disconnected switches.  If none of the switches gets a path, switches are detached from the
- * subtree of one of them.  The smaller subtrees find paths more easily.  Returns the number of switches that are still
- * disconnected. */
+ * subtree of a disconnected switch.  The smaller subtrees find paths more easily.  Returns the number of switches that
+ * are still disconnected. */
 static int32_t attach_pieces(repair_state *job, int32_t count)
 {
     while (count > 0) {
@@ -202,8 +202,8 @@ static bool fill_monotone(repair_state *job, const int32_t *missing, int32_t cou
     return false;
 }
 
-/* Fill the missing entries towards the current LID, which are those of the `count` switches in `missing`.  Paths along
- * the topological order are tried before all other paths without a CDG cycle.  Paths on other VLs are tried last.
+/* Fill the missing entries towards the current LID, which are the entries of the `count` switches in `missing`.  Paths
+ * along the topological order are tried before all other paths without a CDG cycle.  Paths on other VLs are tried last.
  * Returns whether all entries were filled. */
 bool ibn_repair_fill_column(repair_state *job, const int32_t *missing, int32_t count)
 {

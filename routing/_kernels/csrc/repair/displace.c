@@ -95,7 +95,7 @@ static bool may_displace(repair_state *job, int32_t root, int32_t x)
         || job->graph.visited > job->search_budget)
         return false;
     /* While paths must follow the topological order, no cycle searches are made.  So the limit of cycle searches does
-     * not end the trials, and the number of trials has a limit of its own. */
+     * not end the trials, and the number of trials has a separate limit. */
     if ((job->only_monotone && ++job->displacements > MOST_MONOTONE_TRIALS) || !displaces(job, root, x))
         return false;
     job->last_displaced[root] = x + 1;

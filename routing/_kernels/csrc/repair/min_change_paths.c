@@ -206,7 +206,7 @@ static void reconnect(fewest_job *job)
     job->cuts = left;
 }
 
-/* Choose, among all switches with a missing entry, the one that has the shortest path over a neighbour with a path.
+/* Choose, among all switches with a missing entry, the switch that has the shortest path over a neighbour with a path.
  * Returns the index of the chosen switch in `root`, or NONE if no neighbour of any such switch has a path. */
 static int32_t next_direct(const fewest_job *job)
 {

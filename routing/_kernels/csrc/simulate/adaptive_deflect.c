@@ -8,7 +8,7 @@
 /* Return the VC on which the suspect p, the head packet of VC `from`, leaves switch s away from its destination.
  * Return IBN_NONE if packet p is not a suspect, or if no channel to another switch is free and has room.
  *
- * The channels are searched from a random one on, and the first one with room is taken, on the VL with the most
+ * The channels are searched from a random channel on, and the first channel with room is taken, on the VL with the most
  * credits. */
 int32_t ibn_simulate_adaptive_deflect(ibn_sim *sim, int32_t p, int32_t from, int32_t s)
 {

@@ -86,7 +86,7 @@ static int has_room(const ibn_sim *sim, int32_t c, int32_t p)
 
 /* Choose at random one of the channels by which packet p may leave switch s.
  *
- * If one of these channels has room for the packet, or if the switch is the last one of the packet's path, return
+ * If one of these channels has room for the packet, or if the switch is the last switch of the packet's path, return
  * IBN_NONE. */
 static int32_t one_ahead(const ibn_sim *sim, int32_t s, int32_t p, ibn_ping *ping)
 {

@@ -59,7 +59,7 @@ static inline int32_t input_in_turn(const candidates_of *from, int32_t first)
     return IBN_NONE;
 }
 
-/* Choose the candidate input whose first packet arrived earliest.  Of several such inputs, choose the next one in
+/* Choose the candidate input whose first packet arrived earliest.  Of several such inputs, choose the next input in
  * cyclic order. */
 static int32_t input_by_arrival(const ibn_sim *sim, int32_t c, int32_t l, int32_t vl, const candidates_of *from)
 {
@@ -375,8 +375,8 @@ IBN_SPECIALIZED void arbitrate_touched(ibn_sim *sim, int plain)
 
 /* Arbitrate the channels of a switch whose bits in sim->outputs are set, in cyclic order, and clear the bits.
  *
- * If several channels could serve an input, the first one in this order serves it.  So the result does not depend on
- * the order of events within a tick.  If several bits are set, the order begins with a random channel. */
+ * If several channels could serve an input, the first channel in this order serves the input.  So the result does not
+ * depend on the order of events within a tick.  If several bits are set, the order begins with a random channel. */
 static void arbitrate_switch(ibn_sim *sim, int32_t device)
 {
     uint64_t *mask = &sim->outputs[device * IBN_PORT_WORDS];

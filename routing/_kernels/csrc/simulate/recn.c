@@ -1,4 +1,5 @@
-/* RECN-like set-aside queues: packets of a congestion tree use a VL of their own, which ports assign when they need it.
+/* RECN-like set-aside queues: packets of a congestion tree use a separate VL, which ports assign when they need this
+ * VL.
  *
  * A channel is congested if its sender, a switch, has many packets queued for it although the receiver has room.  This
  * channel is the root of a congestion tree, and all packets whose paths lead through it belong to the tree.  The

@@ -9,7 +9,7 @@
  * Two remedies act on the first message of an input queue, if it has waited for some time (message_remedies.c).
  * Back-off (SGI Origin 2000) answers a request with an order to the requester to send the request to the third CA
  * itself.  A rescue (mDisha) needs the token; the network has a single token.  The rescued message and the messages
- * that follow from it travel on a VL of their own.
+ * that follow from this message travel on a separate VL.
  *
  * The first `requests` flows send requests.  Each further flow is an outlet: it sends the messages of one output queue
  * of one CA. */
@@ -265,7 +265,7 @@ static int32_t vc_at_port(const ibn_sim *sim, const ibn_flow *flow)
  * if a remedy will act.
  *
  * The packets wait until an outlet of an output queue can send.  If a queue has several outlets, the VC of the last
- * outlet is returned, because an outlet with a VL of its own is always the last one. */
+ * outlet is returned, because an outlet with a separate VL is always the last outlet. */
 static int32_t waits_for(const ibn_sim *sim, const ibn_attached *self, int32_t l)
 {
     const ibn_replies *state = self->state;

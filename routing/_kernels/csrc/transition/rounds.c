@@ -148,8 +148,8 @@ static bool changes(const rounds_job *j, int32_t column, int32_t s)
 }
 
 /* Return the number of rounds that are needed to write the new path from switch s, or more than 255 if this path never
- * ends.  With `all`, each changed switch on the path needs a round of its own.  Otherwise, only the changed switches of
- * the core do (see find_core). */
+ * ends.  With `all`, each changed switch on the path needs a separate round.  Otherwise, only the changed switches of
+ * the core need a separate round (see find_core). */
 static int32_t depth_of(rounds_job *j, int32_t column, int32_t s, bool all)
 {
     int32_t length = 0, v = s;

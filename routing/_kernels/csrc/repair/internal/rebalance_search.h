@@ -28,7 +28,7 @@ typedef struct {
     /* amount by which the move lowers the objective; the objective is the sum, over all channels, of the squared excess
      * of the utilisation over the goal */
     double gain;
-    /* whether the move counts against the budget, because the switch's entry is still that of the previous tables */
+    /* whether the move counts against the budget, because the switch's entry is still equal to the previous tables */
     bool costs;
 } entry_move;
 

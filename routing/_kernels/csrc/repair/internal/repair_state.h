@@ -284,8 +284,8 @@ int32_t ibn_repair_displace_all(repair_state *job, int32_t count);
 /* Make `lid` the current LID, and begin an attempt to repair its LFT column. */
 void ibn_repair_begin_column(repair_state *job, int32_t lid);
 
-/* Fill the missing entries of the current LID, which are those of the `count` switches in `missing`.  Returns whether
- * all of these entries were filled. */
+/* Fill the missing entries of the current LID, which are the entries of the `count` switches in `missing`.  Returns
+ * whether all of these entries were filled. */
 bool ibn_repair_fill_column(repair_state *job, const int32_t *missing, int32_t count);
 
 /* Remove the CDG edges that no path uses.  They are removed on each VL that packets to one of the chosen LIDs use.

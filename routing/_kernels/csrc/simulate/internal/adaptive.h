@@ -208,7 +208,8 @@ static inline void ibn_simulate_adaptive_arm(ibn_sim *sim, int32_t l)
         ibn_simulate_adaptive_schedule_check(sim, l);
 }
 
-/* Return the number of the spare buffer of switch s that holds packet p, which must be in one of them. */
+/* Return the number of the spare buffer of switch s that holds packet p, which must be in a spare buffer of the switch.
+ */
 static inline int ibn_simulate_adaptive_spare_of(const ibn_sim *sim, int32_t s, int32_t p)
 {
     return sim->adaptive->device[s].spare[0] == p ? 0 : 1;

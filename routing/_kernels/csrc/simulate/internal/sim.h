@@ -121,7 +121,7 @@ typedef struct {
         entered,  /* tick at which the packet began to leave its CA */
         ready,    /* first tick at which the present device could forward the head of the packet */
         tail,     /* tick at which the tail of the packet reaches the present device */
-        /* tick at which the packet became the first one in its queue; with adaptive switches: serial number of the
+        /* tick at which the packet became the first packet in its queue; with adaptive switches: serial number of the
          * packet */
         headed;
     int32_t next,   /* next packet in the queue, or next unused packet; IBN_NONE: none */
@@ -132,7 +132,7 @@ typedef struct {
         blocks,     /* size of the packet in blocks, rounded up */
         lid;        /* destination LID of the packet */
     uint8_t sl,     /* service level (SL) of the packet */
-        last;       /* 1: the packet is the last one of its message, else 0 */
+        last;       /* 1: the packet is the last packet of its message, else 0 */
 } ibn_packet;
 
 /* A queue of packets, linked by the field `next` of ibn_packet. */
@@ -254,8 +254,8 @@ typedef struct {
         down;         /* number of packets that were lost because the link of the channel went down or was down */
 } ibn_counters;
 
-/* A flow of messages from one CA.  The function ibn_simulate_flow_set sets the
- * fields from the first one up to `hot`. */
+/* A flow of messages from one CA.  The function ibn_simulate_flow_set sets the fields from the first field up to `hot`.
+ */
 typedef struct {
     int32_t channel, /* channel by which the CA sends */
         index,       /* number of the flow among the flows that the CA sends by `channel` */
@@ -403,9 +403,9 @@ struct ibn_sim {
     int32_t *lists; /* destination LIDs of all flows, one flow after the other */
     int64_t *trace; /* [][3] tick, LID and size in bytes of each message, for flows with the process PROCESS_TRACE */
 
-    /* The next fields store events.  The events of one kind at one tick are in one chain of batches.  They are handled
-     * together, in any order.  All batches of a chain except the last one are full.  The first entry of each batch is a
-     * link: its subject is the previous batch, or 0. */
+    /* The next fields store events.  The events of one kind at one tick are in one chain of batches.  These events are
+     * handled together, in any order.  All batches of a chain except the last batch are full.  The first entry of each
+     * batch is a link: its subject is the previous batch, or 0. */
     ibn_event *event;     /* [batches_made][IBN_BATCH] batches of events, and unused batches */
     int32_t batches_made, /* number of batches for which memory is allocated */
         batch_free;       /* number (first index of `event`) of the first unused batch; 0: all batches are in use */

@@ -39,7 +39,7 @@ typedef struct {
     load_account *account[ACCOUNTS];
     /* queue: [F] LMC groups of each account, in the order of the present pass; count: number of these LMC groups */
     int32_t *queue[ACCOUNTS], count[ACCOUNTS];
-    /* [D] number of switches that use the escape tree towards each destination.  Of two trees, the one with fewer such
+    /* [D] number of switches that use the escape tree towards each destination.  Of two trees, the tree with fewer such
      * switches is better at any load.  NULL: the kernel has no escape trees */
     int32_t *escaped;
     /* schedule: [scheduled] number of times that the utilisation is squared to get the cost of a channel, for each
