@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Mapping
 from contextlib import suppress
@@ -9,17 +10,52 @@ from pathlib import Path
 from typing import Any
 
 from osm_plugin.opensm_conf import AcceptedOptions, OpensmConf, take_over
+from routing.errors import EnvironmentProblem
+from routing.formats.atomic import atomic_write
 
 FILES = ("root_guid_file", "hop_weights_file", "port_prof_ignore_file", "cn_guid_file", "io_guid_file")
 """Options of opensm.conf that name a file which engines read."""
 
 
 class ConfFiles:
-    """Applies the options of opensm.conf.  If a file cannot be used, its last usable version is used instead."""
+    """Applies the options of opensm.conf.  If a file cannot be used, its last usable version is used instead.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    folder
+        Folder in which :meth:`save` stores the usable versions for the worker of the next OpenSM.  None: no folder.
+    """
+
+    def __init__(self, folder: Path | None = None) -> None:
         # descriptor of a copy in memory of each file that was usable, by the name of the option and the path
         self._copies: dict[tuple[str, str], int] = {}
+        self._folder = folder
+        # content of each file in the folder, and content that the folder does not have yet, by the name of the file
+        self._stored: dict[str, bytes] = {}
+        self._unsaved: dict[str, bytes] = {}
+        if folder is not None:
+            with suppress(OSError):
+                self._stored = {path.name: path.read_bytes() for path in folder.iterdir()}
+
+    def save(self) -> None:
+        """Store the usable versions of files that the folder does not have yet.
+
+        Raises
+        ------
+        IbnueError
+            The folder cannot be written.
+        """
+        unsaved, self._unsaved = self._unsaved, {}
+        if self._folder is None or not unsaved:
+            return
+        try:
+            self._folder.mkdir(mode=0o750, parents=True, exist_ok=True)
+        except OSError as problem:
+            raise EnvironmentProblem(f"{self._folder}: cannot be made: {problem.strerror or problem}") from None
+        for name, content in list(unsaved.items()):
+            with atomic_write(self._folder / name) as file:
+                file.write(content)
+            self._stored[name] = content
 
     def take_over(self, conf: OpensmConf, engine: str, own: Mapping[str, Any]) -> AcceptedOptions:
         """Apply the options of opensm.conf, as :func:`osm_plugin.opensm_conf.take_over` does.
@@ -32,7 +68,7 @@ class ConfFiles:
             key = verdict.name, verdict.value
             if verdict.honoured:
                 self._copy(key, Path(verdict.value))
-            elif key in self._copies:
+            elif self._is_known(key):
                 copies[verdict.name] = f"/proc/self/fd/{self._copies[key]}"
         if not copies:
             return taken
@@ -49,7 +85,26 @@ class ConfFiles:
         """Copy a usable file to memory.  If this fails, an older copy is kept."""
         with suppress(OSError):
             content = path.read_bytes()
-            if key not in self._copies:
-                self._copies[key] = os.memfd_create("ibnue-opensm-conf", os.MFD_CLOEXEC)
-            os.ftruncate(self._copies[key], 0)
-            os.pwrite(self._copies[key], content, 0)
+            self._put(key, content)
+            if self._stored.get(_stored_name(key)) != content:
+                self._unsaved[_stored_name(key)] = content
+
+    def _is_known(self, key: tuple[str, str]) -> bool:
+        """Return whether a usable version of a file is in memory.  If only the folder has one, copy it to memory."""
+        if key not in self._copies and _stored_name(key) in self._stored:
+            with suppress(OSError):
+                self._put(key, self._stored[_stored_name(key)])
+        return key in self._copies
+
+    def _put(self, key: tuple[str, str], content: bytes) -> None:
+        """Keep the content of a usable file in memory."""
+        if key not in self._copies:
+            self._copies[key] = os.memfd_create("ibnue-opensm-conf", os.MFD_CLOEXEC)
+        os.ftruncate(self._copies[key], 0)
+        os.pwrite(self._copies[key], content, 0)
+
+
+def _stored_name(key: tuple[str, str]) -> str:
+    """Return the name in the folder of the file of an option.  ``key`` has the name of the option and the path."""
+    option, path = key
+    return f"{option}-{hashlib.sha256(path.encode()).hexdigest()[:12]}"

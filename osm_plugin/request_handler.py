@@ -18,7 +18,7 @@ import numpy as np
 from osm_plugin.answer import SharedMemory, write_answer
 from osm_plugin.bundle_engine import BUNDLE, BundleEngine
 from osm_plugin.conf_files import ConfFiles
-from osm_plugin.config import PluginConfig
+from osm_plugin.config import PluginConfig, cache_folder
 from osm_plugin.decision import Decision, Start, decide, decide_pinned
 from osm_plugin.historian import Desk, Historian, Pinned
 from osm_plugin.job import Job, Outcome, Unsettled, describe
@@ -44,6 +44,8 @@ from routing.reroute import Precomputed, Stability, precompute
 from routing.tables import Routing
 
 PREFIX = "ibnue-"
+_CONF_FILES = "ibnue-last-good-opensm-conf"
+"""Folder beside OpenSM's cache for the last usable versions of the files that opensm.conf names."""
 REMEMBERED = 4
 """Number of recent fabrics that are recognised when they occur again.  An example is the fabric without faults after a
 repair.
@@ -79,7 +81,7 @@ class RequestHandler:
         # list.
         self._historian = Historian(self._state.remark)
         self._policies = PolicyDesk()
-        self._conf_files = ConfFiles()
+        self._conf_files: ConfFiles | None = None
         self._earlier: deque[Snapshot] = deque(maxlen=REMEMBERED)
         self._unsettled: Unsettled | None = None
         self._lines: list[str] = []
@@ -136,6 +138,8 @@ class RequestHandler:
         problem = ""
         try:
             self._last_good.save()
+            if self._conf_files is not None:
+                self._conf_files.save()
         except IbnueError as error:
             problem = f"last good configuration not saved: {error}"
         if problem and problem != self._unsaved:
@@ -317,6 +321,9 @@ class RequestHandler:
     def _take_over(self, engine: Engine, config: PluginConfig, snapshot: Snapshot) -> AcceptedOptions:
         """Apply the options of opensm.conf, and log each option that is not applied, once."""
         conf = OpensmConf({**foreign_options(snapshot.conf.get("config_file")), **snapshot.conf.values})
+        if self._conf_files is None:
+            # Without a state file, the administrator wants no copies on the disk.
+            self._conf_files = ConfFiles(None if config.state_path is None else cache_folder() / _CONF_FILES)
         taken = self._conf_files.take_over(conf, engine.name, config.options_of(engine.name))
         lines = list(taken.lines)
         if snapshot.throttled:

@@ -10,6 +10,7 @@ import plugin_request
 import pytest
 
 from osm_plugin.answer import ANSWER, SharedMemory
+from osm_plugin.conf_files import ConfFiles
 from osm_plugin.config import read_config
 from osm_plugin.opensm_conf import IGNORED_WEIGHT, OPTIONS, OpensmConf, foreign_options, take_over
 from osm_plugin.report import Reporter
@@ -126,6 +127,28 @@ def test_a_file_that_gets_an_error_does_not_change_the_tables(bench, tmp_path, t
     bench.worker.finish_publication()
     file.write_text(f"{GUIDS[2]}\n")
     assert (bench.ask("updn", f"root_guid_file {file}\n")["lft"] == lft("updn", roots=(GUIDS[2],))).all()
+
+
+def test_the_last_usable_version_is_known_after_a_restart(tmp_path):
+    file, kept = tmp_path / "roots", tmp_path / "kept"
+    conf = OpensmConf({"root_guid_file": str(file)})
+
+    def taken(content):
+        file.write_text(content)
+        files = ConfFiles(kept)
+        found = files.take_over(conf, "updn", {})
+        files.save()
+        return found
+
+    assert taken("garbage\n").options == {} and not kept.exists()
+    for guid in GUIDS[:2]:
+        assert taken(f"{guid}\n").options == {"root_guid_file": str(file)}
+        files = ConfFiles(kept)
+        file.write_text("garbage\n")
+        again = files.take_over(conf, "updn", {})
+        assert Path(again.options["root_guid_file"]).read_text() == f"{guid}\n"
+        assert again.lines[0].endswith("; its last usable version stays in use")
+    assert len(list(kept.iterdir())) == 1
 
 
 def test_options_of_an_engine_that_does_not_exist_are_reported_once(bench):

@@ -1,5 +1,7 @@
 """Options of opensm.conf in a live OpenSM: what it passes on, and one line for what is not used."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from plugin_lab import expected_lfts, logged, sweep_options
@@ -63,3 +65,23 @@ def test_a_weight_counts_from_the_next_sweep_on(live, nets, tmp_path):
         before = list(lab.switch_lfts()[guid].values()).count(port)
         lab.opensm.resweep()
         assert list(lab.switch_lfts()[guid].values()).count(port) < before
+
+
+def test_a_file_with_an_error_does_not_count_after_a_restart_either(live, nets, tmp_path):
+    roots, cache = tmp_path / "roots", tmp_path / "cache"
+    cache.mkdir()
+
+    def started():
+        lab = live(nets("torus", "3x3", cas=1), "ibnue-updn,no_fallback", config={"root_guid_file": roots})
+        lab.opensm.plugin = replace(lab.opensm.plugin, environment={"OSM_CACHE_DIR": str(cache)})
+        return lab
+
+    roots.write_text("0x200003\n")
+    with started() as lab:
+        until(lambda: list(cache.glob("ibnue-last-good-opensm-conf/*")) and (cache / "ibnue-state.npz").exists())
+        lfts = lab.switch_lfts()
+    roots.write_text("garbage\n")
+    with started() as lab:
+        assert lab.switch_lfts() == lfts
+        until(lambda: logged(lab, f"root_guid_file {roots}: not used: .*; its last usable version stays in use"))
+        assert logged(lab, "ibnue-updn: .* tables unchanged")
