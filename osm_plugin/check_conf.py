@@ -14,6 +14,7 @@ from osm_plugin.bundle_engine import plugin_engines
 from osm_plugin.config import ENGINE_OPTIONS, PluginConfig, config_path, read_config
 from osm_plugin.opensm_conf import OpensmConf, settings_in, take_over
 from osm_plugin.options import port_classes
+from osm_plugin.partition_file import check_partitions
 from osm_plugin.qos_policy_file import check_qos_policy
 from routing.engines import ENGINES
 from routing.engines.base import MAX_DATA_VLS, EngineOptions, offers_of, refuse_unsupported
@@ -201,11 +202,21 @@ def _ignored_by_opensm(text: str, answer: dict[str, str], conf_path: Path) -> It
         yield Finding(True, f"{conf_path}: lmc is {lmc}, which OpenSM ignores (use 0 to 7)")
     if answer.get("qos") == "TRUE":
         yield from _qos_policy(Path(policy), conf_path)
-    partitions = answer.get("partition_config_file", "")
-    if partitions and not partitions.endswith(USUAL_PARTITIONS) and not Path(partitions).exists():
+    partitions = Path(answer.get("partition_config_file", USUAL_PARTITIONS))
+    if partitions.is_file():
+        yield from _first_error("partition_config_file", check_partitions, partitions)
+    elif not partitions.exists() and not partitions.as_posix().endswith(USUAL_PARTITIONS):
         remedy = "create it, or leave partition_config_file out"
         text = f"there is no file {partitions}, so OpenSM has only the default partition ({remedy})"
         yield Finding(True, f"{conf_path}: partition_config_file: {text}")
+
+
+def _first_error(option: str, check: Callable[[Path], None], path: Path) -> Iterator[Finding]:
+    """Report the first error that a check finds in the file that an option of opensm.conf names."""
+    try:
+        check(path)
+    except IbnueError as problem:
+        yield Finding(True, f"{option}: {problem}; OpenSM uses nothing of a file with an error")
 
 
 def _qos_policy(policy: Path, conf_path: Path) -> Iterator[Finding]:
@@ -220,10 +231,7 @@ def _qos_policy(policy: Path, conf_path: Path) -> Iterator[Finding]:
         yield Finding(True, f"{conf_path}: qos_policy_file: {policy}: is a folder (name a file)")
     if not policy.is_file():
         return  # Some administrators name /dev/null, so that there is no policy.
-    try:
-        check_qos_policy(policy)
-    except IbnueError as problem:
-        yield Finding(True, f"qos_policy_file: {problem}; OpenSM drops a policy with an error")
+    yield from _first_error("qos_policy_file", check_qos_policy, policy)
 
 
 def _options_line(options: str, path: Path | None, conf_path: Path) -> Iterator[Finding]:

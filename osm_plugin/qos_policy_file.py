@@ -156,10 +156,12 @@ def check_qos_policy(path: Path) -> None:
     InputError, EnvironmentProblem
         The file cannot be read.
     """
-    policy = _Policy(path)
+    policy, lines = _Policy(path), read_text(path).split("\n")
+    if b"\r\n" in path.read_bytes():  # OpenSM takes the carriage return as a part of the last word.
+        raise ParseError("its lines end with a carriage return", path=path, line=1, remedy="use Unix line ends")
     continues = False  # whether the line continues a list of the previous line
     number = 0
-    for number, raw in enumerate(read_text(path).split("\n"), 1):
+    for number, raw in enumerate(lines, 1):
         text = raw.partition("#")[0].strip(" \t")
         if text and not continues and text[0] not in ",-0123456789":
             if _has_several_statements(policy.section, text):

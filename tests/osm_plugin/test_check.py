@@ -35,13 +35,17 @@ def test_a_pair_that_fits(files):
     assert check_configuration(*files) == []
 
 
-def test_an_error_in_the_qos_policy_has_file_and_line(files, tmp_path):
-    policy = tmp_path / "policy"
+def test_errors_in_policy_and_partitions_have_file_and_line(files, tmp_path):
+    policy, partitions = tmp_path / "policy", tmp_path / "partitions"
     policy.write_text("qos-ulps\n  default : 99\nend-qos-ulps\n")
+    partitions.write_text("Default=0x7fff ALL=full;\n")
     with files[1].open("a") as conf:
-        conf.write(f"qos_policy_file {policy}\n")
+        conf.write(f"qos_policy_file {policy}\npartition_config_file {partitions}\n")
+    nothing = "OpenSM uses nothing of a file with an error"
+    colon = "a partition has no colon before its ports (write 'NAME=PKEY, FLAG=VALUE : PORT=full;')"
     assert wrong(files) == [
-        f"qos_policy_file: {policy}:2: SL 99 does not exist (use 0 to 15); OpenSM drops a policy with an error"
+        f"qos_policy_file: {policy}:2: SL 99 does not exist (use 0 to 15); {nothing}",
+        f"partition_config_file: {partitions}:1: {colon}; {nothing}",
     ]
     files[1].write_text(files[1].read_text().replace("qos TRUE", "qos FALSE"))
     assert not any("qos_policy_file" in text for text in wrong(files))

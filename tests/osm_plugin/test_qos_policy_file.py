@@ -60,6 +60,7 @@ BAD = {
     "end alone": (ULPS + "end-qos-ulps\n", 7, "end-qos-ulps without qos-ulps before it (remove it)"),
     "no default": (ULPS.replace("default : 1", ""), 7, "there is no default QoS level (write 'default : 0'"),
     "no SL of a level": (FULL.replace("        sl: 0\n", ""), 11, "qos-level has no sl (add a line 'sl: ...')"),
+    "carriage returns": (ULPS.replace("\n", "\r\n"), 1, "its lines end with a carriage return (use Unix line ends)"),
     "unknown level": (FULL.replace("Fast", "Slow"), 23, "there is no QoS level 'slow' (define it in qos-levels)"),
 }  # fmt: skip
 
@@ -75,7 +76,7 @@ def test_a_policy_without_an_error_passes(tmp_path, name):
 def test_an_error_is_reported_with_its_line(tmp_path, name):
     text, line, problem = BAD[name]
     path = tmp_path / "policy"
-    path.write_text(text)
+    path.write_text(text, newline="")
     with pytest.raises(ParseError) as caught:
         check_qos_policy(path)
     assert str(caught.value).startswith(f"{path}:{line}: {problem}")
@@ -100,6 +101,6 @@ def test_opensm_refuses_what_the_check_refuses(live, nets, tmp_path):
             assert not logged(lab, refused), name
         for text, *_ in BAD.values():
             before = len(logged(lab, refused))
-            policy.write_text(text)
+            policy.write_text(text, newline="")
             lab.opensm.signal(signal.SIGHUP)
             until(lambda before=before: len(logged(lab, refused)) > before)

@@ -1,0 +1,65 @@
+"""Check the file of ``partition_config_file`` before OpenSM reads it.
+
+If the file has an error, OpenSM drops all partitions of the file.  OpenSM ignores unknown flags, so the check accepts
+unknown flags, too.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from routing.errors import ParseError
+from routing.formats.text import c_number, read_text
+
+_GROUPS = ("NONE", "ALL", "ALL_CAS", "ALL_SWITCHES", "ALL_ROUTERS", "SELF")
+"""Words for groups of ports.  OpenSM also accepts the first letters of such a word."""
+_WHITE = " \t"
+
+
+def check_partitions(path: Path) -> None:
+    """Check a partition file.
+
+    Raises
+    ------
+    ParseError
+        OpenSM would drop all partitions.  The error names the first line that is wrong.
+    InputError, EnvironmentProblem
+        The file cannot be read.
+    """
+    lines = read_text(path).split("\n")
+    if b"\r\n" in path.read_bytes():  # OpenSM takes the carriage return as a part of the last word.
+        raise ParseError("its lines end with a carriage return", path=path, line=1, remedy="use Unix line ends")
+    inside = False  # whether the head of a definition has been read, and its end has not
+    for number, raw in enumerate(lines, 1):
+        rest = raw.partition("#")[0]
+        while rest.strip(_WHITE):
+            part, end, rest = rest.partition(";")
+            if not inside:
+                head, colon, part = part.partition(":")
+                if not colon:
+                    remedy = "write 'NAME=PKEY, FLAG=VALUE : PORT=full;'"
+                    raise ParseError("a partition has no colon before its ports", path=path, line=number, remedy=remedy)
+                _check_head(path, number, head)
+            _check_ports(path, number, part)
+            inside = not end
+
+
+def _check_head(path: Path, line: int, head: str) -> None:
+    """Check the PKey of a partition, in the part of its definition before the colon."""
+    name, equals, key = (word.strip(_WHITE) for word in head.partition(",")[0].partition("="))
+    if not equals and name[:1].isdigit():
+        equals, key = "=", name
+    if equals and c_number(key) is None:
+        raise ParseError(f"{key!r} is not a PKey", path=path, line=line, remedy="write a number such as 0x8001")
+
+
+def _check_ports(path: Path, line: int, text: str) -> None:
+    """Check the ports of a partition that a line names."""
+    for word in text.split(","):
+        name = word.partition("=")[0].strip(_WHITE)
+        if name == "mgid":
+            return  # The rest of the line describes a multicast group.
+        known = any(group.startswith(name) for group in _GROUPS)
+        if not known and not c_number(name):
+            remedy = f"use a port GUID or {', '.join(_GROUPS)}"
+            raise ParseError(f"{name!r} is not a port", path=path, line=line, remedy=remedy)

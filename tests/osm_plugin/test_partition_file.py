@@ -1,0 +1,64 @@
+"""``ibnue plugin check`` reads the partition file: errors have file and line, and OpenSM refuses such a file, too."""
+
+import signal
+
+import pytest
+from plugin_lab import logged
+from waiting import until
+
+from osm_plugin.partition_file import check_partitions
+from routing.errors import ParseError
+
+FULL = """# the usual partition
+Default=0x7fff, ipoib, sl=1 : ALL=full;
+storage=0x0002, sl=3, unknown_flag :   # two lines of ports
+    0x100001=full, 0x100002 = both,
+    SELF, ALL_SW;
+0x0003 : ALL_CAS=limited; other : mgid=ff12:401b::ffff:ffff, Q_Key=0x1
+    0x100003;
+"""
+GOOD = {"all forms": FULL, "one": "Default=0x7fff : ALL=full;", "no end": "Default=0x7fff : ALL=full\n"}
+BAD = {
+    "no colon": (FULL.replace("sl=1 :", "sl=1"), 2, "a partition has no colon before its ports (write"),
+    "a word as PKey": (FULL.replace("storage=0x0002", "storage=two"), 3, "'two' is not a PKey (write a number"),
+    "a PKey with a tail": (FULL.replace("0x0003 :", "0x0003x :"), 6, "'0x0003x' is not a PKey"),
+    "a word as port": (FULL.replace("0x100001=", "node1="), 4, "'node1' is not a port (use a port GUID or NONE, ALL"),
+    "GUID 0": (FULL.replace("0x100003", "0x0"), 7, "'0x0' is not a port"),
+    "no semicolon": (FULL.replace("=full;", "=full", 1), 3, "'storage' is not a port"),
+    "carriage returns": (FULL.replace("\n", "\r\n"), 1, "its lines end with a carriage return (use Unix line ends)"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_partitions_without_an_error_pass(tmp_path, name):
+    path = tmp_path / "partitions"
+    path.write_text(GOOD[name])
+    check_partitions(path)
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_an_error_is_reported_with_its_line(tmp_path, name):
+    text, line, problem = BAD[name]
+    path = tmp_path / "partitions"
+    path.write_text(text, newline="")
+    with pytest.raises(ParseError) as caught:
+        check_partitions(path)
+    assert str(caught.value).startswith(f"{path}:{line}: {problem}")
+
+
+@pytest.mark.lab
+def test_opensm_refuses_what_the_check_refuses(live, nets, tmp_path):
+    file = tmp_path / "partitions"
+    file.write_text(FULL)
+    refused = "PARSE ERROR"
+    config = {"qos": True, "partition_config_file": file}
+    with live(nets("ring", "4", cas=1), "ibnue-updn,no_fallback", config=config) as lab:
+        for name, text in GOOD.items():
+            file.write_text(text)
+            lab.opensm.resweep()
+            assert not logged(lab, refused), name
+        for text, *_ in BAD.values():
+            before = len(logged(lab, refused))
+            file.write_text(text, newline="")
+            lab.opensm.signal(signal.SIGHUP)
+            until(lambda before=before: len(logged(lab, refused)) > before)
