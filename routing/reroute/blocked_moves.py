@@ -132,7 +132,7 @@ class BlockedMoves:
 
         The first sets make room for as many moves as possible, the others for the moves of a single cut.
         """
-        cuts = [cut for cut in self._cuts() if self._entries([cut]) <= most]
+        cuts = [cut for cut in self._cuts() if len(cut.edges) and self._entries([cut]) <= most]
         sets = [self._greedy(cuts, most // part) for part in (1, 2, 4)] + [[cut] for cut in cuts]
         for chosen in sets[:trials]:
             if chosen:

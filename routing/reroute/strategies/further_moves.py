@@ -44,7 +44,7 @@ from routing.reroute.strategies.fewer_entries import MOST_CHANGES, change_fewer,
 from routing.reroute.strategies.quiet import LARGEST_LOSS
 from routing.reroute.strategies.return_to_baseline import is_safe_change
 from routing.reroute.strategies.search_state import State, peak_of
-from routing.reroute.strategies.steps import released
+from routing.reroute.strategies.steps import OVERSHOOT, released
 from routing.reroute.translate import translate_tables
 from routing.reroute.vacate import NotVacated, TablesInUse
 from routing.reroute.values import Rerouted, Stability
@@ -96,10 +96,10 @@ def move_further(context: RerouteContext, repaired: Candidate) -> Candidate:
     Notes
     -----
     Cost: O(S L) if the loss is small and few entries have changed.  If the loss is not small, a route from scratch for
-    small tables.  If entries move, there are up to twice :data:`SEARCHES` searches, each with a trace of the tables and
-    at most four million hops.  Each search may try twice :data:`TRIALS` sets of dependencies, with two further traces
-    and searches for each set.  In large tables, no sets of dependencies are tried, and all searches together visit at
-    most :data:`EDGES_FOR_ENTRY` CDG edges for each entry.
+    small tables.  If entries move, there are up to four times :data:`SEARCHES` searches, each with a trace of the
+    tables and at most four million hops.  Each search may try twice :data:`TRIALS` sets of dependencies, with two
+    further traces and searches for each set.  In large tables, no sets of dependencies are tried, and all searches
+    together visit at most :data:`EDGES_FOR_ENTRY` CDG edges for each entry.
     """
     request, found = context.request, repaired.found
     if not _is_worth_a_search(context, repaired):
@@ -130,8 +130,10 @@ def _better(
     the caller takes the first state that is safe to write.
 
     The first states result from moves towards the utilisation ``goal``.  They are left out if more than 3.5 entries
-    have changed for each missing entry.  The other states result from moves towards the goal of ``start``, which is
-    higher than ``goal`` if even tables from scratch have a higher utilisation.
+    have changed for each missing entry.  Moves of a first series of searches may raise other channels above the
+    relieved channel (:data:`.steps.OVERSHOOT`).  If no state of this series is taken, a second series without such
+    moves follows.  The other states result from moves towards the goal of ``start``, which is higher than ``goal`` if
+    even tables from scratch have a higher utilisation.
 
     Each state comes with other tables, which have more changed entries, or with None.  If these tables are easier to
     write, the caller does not take the state.
@@ -149,8 +151,8 @@ def _better(
 
     exceeds, few = start.peak > start.goal * (1 + ENOUGH[1]), MOST_CHANGES * missing
     is_far = start.goal > goal and start.peak > goal * (1 + ENOUGH[1]) and missing <= FEW_MISSING
-    if is_far:
-        series = _searched(context, replace(start, goal=goal), until=lambda state: changed(state) > 2 * few)
+    for overshoot in (OVERSHOOT, 0) if is_far else ():
+        series = _searched(context, replace(start, goal=goal), lambda state: changed(state) > 2 * few, overshoot)
         for end in series[:0:-1][:LAST_STATES]:
             may_shrink = few < changed(end) <= 2 * few
             best = change_fewer(context, end, missing, retrace=True) if may_shrink else end
@@ -239,11 +241,14 @@ def _from_scratch(request: Request, numbering: BaseNumbering) -> tuple[Routing |
     return routing, peak_of(flow_towards(request.fabric, routing, threads=request.options.threads), numbering)
 
 
-def _searched(context: RerouteContext, state: State, until: Callable[[State], bool] = lambda _: False) -> list[State]:
+def _searched(
+    context: RerouteContext, state: State, until: Callable[[State], bool] = lambda _: False, overshoot: int = 0
+) -> list[State]:
     """Move entries in several searches, each of which respects only the dependencies of the tables before it.
 
     Returns the state ``state``, and the state after each search.  The search after which ``until`` returns True is the
-    last one.
+    last one.  If a search gains nothing, another search with ``overshoot`` follows: the percentage by which its moves
+    may raise other channels above the relieved channel.
     """
     size = state.progress.tables.lft.size
     states, trials, hops = [state], ENTRIES_FOR_TRIALS // size, 2 * SEARCHES * LEAST_WORK
@@ -259,6 +264,9 @@ def _searched(context: RerouteContext, state: State, until: Callable[[State], bo
         state = replace(state, progress=in_use)
         moved, followed = _moved(context, state, min(hops, max(LEAST_WORK, size)))
         hops -= followed + size  # The trace of the tables has followed one hop for each entry.
+        if overshoot and not state.gains(moved.load):
+            moved, followed = _moved(context, state, max(0, min(hops, LEAST_WORK)), overshoot)
+            hops -= followed
         if state.gains(moved.load):
             after: State | None = moved
         elif trials:
@@ -273,9 +281,12 @@ def _searched(context: RerouteContext, state: State, until: Callable[[State], bo
     return states
 
 
-def _moved(context: RerouteContext, state: State, work: int) -> tuple[State, int]:
-    """Search for moves, and follow at most ``work`` hops.  Return the state after the moves, and the number of hops."""
-    tables, found = state.moved(context, budget=state.most, tolerance=FURTHER_TOLERANCE, work=work)
+def _moved(context: RerouteContext, state: State, work: int, overshoot: int = 0) -> tuple[State, int]:
+    """Search for moves, and follow at most ``work`` hops.  Return the state after the moves, and the number of hops.
+
+    ``overshoot`` is the percentage by which moves may raise other channels above the relieved channel.
+    """
+    tables, found = state.moved(context, budget=state.most, tolerance=FURTHER_TOLERANCE, work=work, overshoot=overshoot)
     return state.after(tables, found.load), found.work
 
 

@@ -55,7 +55,7 @@ class State:
         return replace(self, progress=replace(self.progress, tables=tables), load=load)
 
     def moved(
-        self, context: RerouteContext, *, budget: int, tolerance: float, work: int = LEAST_WORK
+        self, context: RerouteContext, *, budget: int, tolerance: float, work: int = LEAST_WORK, overshoot: int = 0
     ) -> tuple[Routing, Rebalanced]:
         """Move entries off the most loaded channels, within the dependencies of this state.
 
@@ -69,6 +69,8 @@ class State:
             Fraction by which the highest utilisation may exceed the goal.
         work
             Work limit in hops that the search follows.
+        overshoot
+            Percentage by which moves of a first pass may raise other channels above the channel that a move relieves.
 
         Returns
         -------
@@ -88,6 +90,7 @@ class State:
             budget=budget,
             tolerance=tolerance,
             work=work,
+            overshoot=overshoot,
         )
 
 

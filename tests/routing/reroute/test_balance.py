@@ -179,6 +179,7 @@ def test_further_entries_move_where_a_repair_alone_costs_much(size, link):
         ("torus", ["4x4x4"], {"cas": 4}, 286, 0.02),  # tables from scratch lose 0.073
         ("torus", ["4x4x4"], {"cas": 4}, 254, 0.02),  # the repair itself changes too many entries
         ("torus", ["4x4x4"], {"cas": 4}, 15, 0.02),  # only the second series of rounds changes few enough entries
+        ("torus", ["4x4x4"], {"cas": 4}, 194, 0.02),  # only moves that first raise other channels help
         ("torus", ["4x4x4"], {"cas": 4}, 83, 0.01),  # the repair is only 2.2 % above the goal
         ("kautz", ["5", "3"], {"cas": 7, "redundancy": 2}, 496, 0.01),  # only the 26th cut or a later one helps
     ],
