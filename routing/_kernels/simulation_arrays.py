@@ -57,7 +57,8 @@ class NetworkArrays:
     distance
         uint8[S, S]: hops between switches; uint8[0, 0] if no port has a Loop Breaker.
     lid_switch, lid_device
-        int32[L] each: switch that delivers each LID, and device that owns each LID; -1: there is none.
+        int32[L] each: switch that delivers each LID, and device that owns each LID; -1: there is no such switch or
+        device.
     """
 
     devices: int

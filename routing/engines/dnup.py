@@ -22,7 +22,7 @@ from routing.tables import Routing
 __all__ = ["ENGINE", "DownUp", "down_first"]
 
 ROOTS_TRIED = 16
-"""Number of roots that are tried if none is named."""
+"""Number of roots that are tried if no root is named."""
 
 
 class DownUp:

@@ -350,7 +350,7 @@ def place(
 
 
 def _forwarding_rows(routes: GridRoutes) -> npt.NDArray[np.uint8]:
-    """Return uint8[S, 2 S], the out-port of each switch by set of paths and destination; 255 if there is none.
+    """Return uint8[S, 2 S], the out-port of each switch by set of paths and destination; 255 if there is no path.
 
     The first channel of a bundle stands for all its parallel channels.  If the first channels close no cycle, the other
     channels close no cycle either.

@@ -287,7 +287,7 @@ class _Assignment:
     """Assignment of VLs to the hop classes and to the irregular paths.
 
     There are ``copies`` SLs with hop classes.  SL ``k`` below ``copies`` has VL ``k`` in the first class, and VL
-    ``copies + k`` in the second class if there is one.  SL ``copies + v`` has VL ``v`` on all hops.
+    ``copies + k`` in the second class if there is a second class.  SL ``copies + v`` has VL ``v`` on all hops.
 
     Attributes
     ----------

@@ -132,7 +132,7 @@ def columns_of(job: Inner, targets: npt.NDArray[np.intp], own: Cdg) -> list[Colu
 
 
 def _lacks_path(job: Inner, column: Column) -> npt.NDArray[np.bool_]:
-    """Return bool[S], the inner switches that need a path to the column's target but have none.
+    """Return bool[S], the inner switches that need a path to the column's target but have no path.
 
     A path must use channels in the order of the channels.
     """

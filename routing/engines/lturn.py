@@ -32,7 +32,7 @@ PAIRS = ((LEFT_UP, RIGHT_UP), (LEFT_DOWN, RIGHT_DOWN), (LEFT_UP, LEFT_DOWN), (RI
 """Pairs of directions that share a coordinate.  Turns between the two directions of a pair close no cycle."""
 
 ROOTS, TREES = 6, 3
-"""Number of roots that are tried if none is named, and number of spanning trees from each root."""
+"""Number of roots that are tried if no root is named, and number of spanning trees from each root."""
 
 
 class LTurn:

@@ -45,7 +45,7 @@ class Option:
     range, words
         Lowest and highest number, and words that are values; if both are missing, every value is in range.
     make
-        Function that returns the option's value for a value in TOML; ValueError if there is none.
+        Function that returns the option's value for a value in TOML; ValueError if there is no such value.
     name, default
         Name and default value, which the dataclass states.
     flag, metavar

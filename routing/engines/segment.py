@@ -249,7 +249,7 @@ class _Partition:
         return sorted(found, key=lambda bundle: self.key[int(self.graph.src[bundle])])
 
     def shortest(self, bundle: int) -> list[int]:
-        """Return the bundles of the shortest segment that begins with a bundle; empty if there is none."""
+        """Return the bundles of the shortest segment that begins with a bundle; empty if there is no such segment."""
         dst, reverse, first = self.graph.dst, self.graph.reverse, self.graph.first
         came = {int(dst[bundle]): bundle}
         queue = [int(dst[bundle])]

@@ -1,10 +1,10 @@
 """Shortest paths in tori that fit into 2^n layers for n dimensions, where a path and its reply path are in one layer.
 
 Paths complete one dimension before the next, so dependencies can close a cycle only along a ring.  A ring has two
-opposite switches that can be its cut.  Each layer has one of the two as its cut: no path of the layer passes through
-this switch.  No shortest path passes through both switches.  If a path and its reply path use the same side of the
-ring, there is one of the two switches through which neither of them passes.  There is one layer for each choice of one
-cut per dimension (2^3 layers for three dimensions), so every pair of switches fits into a layer.
+opposite switches that can be its cut.  Each layer has one of these switches as its cut: no path of the layer passes
+through this switch.  No shortest path passes through both switches.  If a path and its reply path use the same side of
+the ring, there is one of the two switches through which neither of them passes.  There is one layer for each choice of
+one cut per dimension (2^3 layers for three dimensions), so every pair of switches fits into a layer.
 """
 
 from __future__ import annotations

@@ -224,7 +224,7 @@ def distances(fabric: Fabric) -> npt.NDArray[np.uint8]:
 
 
 def _lid_device(fabric: Fabric) -> npt.NDArray[np.int32]:
-    """Return int32[L]: the device number of the CA or router that owns each LID, or -1 if there is none."""
+    """Return int32[L]: the device number of the CA or router that owns each LID; -1 if no such device owns it."""
     device = np.full(len(fabric.lids), -1, np.int32)
     owned = fabric.lids.endport >= 0
     device[owned] = fabric.switches + fabric.endport_terminal[fabric.lids.endport[owned]]

@@ -28,7 +28,7 @@ class NextChannels:
     columns
         Number of columns.
     lid_column
-        int32[L], the column of each LID, or -1 if the LID has none.
+        int32[L], the column of each LID, or -1 if the LID has no column.
     first
         int32[S x columns + 1], for each switch and column: index in ``channel`` of the first channel.
     channel

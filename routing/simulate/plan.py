@@ -57,7 +57,7 @@ class Plan:
     change
         Ticks of the first and the last write of a change of tables.  None: the run has no change of tables.
     watch
-        Subnet manager that is among the actions.  None: there is none.
+        Subnet manager that is among the actions.  None: the actions have no subnet manager.
     """
 
     network: Network

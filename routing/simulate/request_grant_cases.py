@@ -220,7 +220,7 @@ def run_request_grant(scenario: Scenario, case: Case) -> CaseOutput:
 
 
 def _slowdown(curves: Mapping[str, _Curve], calm: Mapping[str, _Curve]) -> float | None:
-    """Return the largest ratio of a delay to the delay without hotspots (``calm``), or None if there is none."""
+    """Return the largest ratio of a delay to the delay without hotspots (``calm``); None if there is no such delay."""
     delays = [(curves[name].delay, curve.delay) for name, curve in calm.items()]
     return max((round(delay / least, 3) for delay, least in delays if delay is not None and least), default=None)
 

@@ -43,7 +43,7 @@ class SmWatch:
     loop_free: bool = False
 
     def __call__(self, simulation: Simulation) -> None:
-        """Read the counters, and write the entries that remove the suspected loop, if there is one."""
+        """Read the counters, and write the entries that remove the suspected loop, if there is such a loop."""
         now = _readings(simulation.network, simulation)
         before, self.before = self.before, now
         if before is None:

@@ -164,7 +164,7 @@ class VirtualChannels:
     waiting
         Packets queued for the virtual channel at its sender.
     sent
-        Tick at which the tail of the last packet was sent, -1 if none was sent.
+        Tick at which the tail of the last packet was sent, -1 if no packet was sent.
     suspected, spuid, stalled
         State of the sending port: whether a deadlock breaker suspects the port, the identifier of the port, and whether
         the VL is stalled.

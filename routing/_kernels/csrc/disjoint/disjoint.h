@@ -71,7 +71,7 @@ int ibn_disjoint_balance_order(int32_t switches, const int32_t *first, const int
 /* Compute the hops and the number of first channels of the paths that lead up and then down in one switch order.  Both
  * arrays have a row for each destination and a column for each source.
  *
- * hops: uint16 [S, S], output: hops of the shortest such path, 65535 if there is none.
+ * hops: uint16 [S, S], output: hops of the shortest such path, 65535 if there is no path.
  * degree: uint8 [S, S], output: number of different first channels of such paths with at most `most_hops` hops, at most
  * 255.
  *

@@ -38,7 +38,7 @@ static int32_t whole_paths(repair_state *job, int32_t c, int32_t vl)
 
 /* Find another VL for the subtree's packets that use VL `vl` now, if the disconnected switch takes channel c.  The CDG
  * of the other VL must stay acyclic with all edges that these packets need.  If such a VL exists, its CDG gets the
- * edges.  Returns the other VL, or -1 if there is none. */
+ * edges.  Returns the other VL, or -1 if there is no such VL. */
 static int32_t other_vl(repair_state *job, int32_t c, int32_t vl)
 {
     const int32_t count = whole_paths(job, c, vl);

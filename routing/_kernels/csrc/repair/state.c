@@ -12,7 +12,8 @@ enum {
     AHEAD = 16, /* number of switches by which the copying of columns fetches LFT rows ahead */
 };
 
-/* Return the switch to which an out-port of switch s leads over a channel that is alive, or -1 if there is none. */
+/* Return the switch to which an out-port of switch s leads over a channel that is alive, or -1 if there is no such
+ * channel. */
 static int32_t receiver(const repair_state *job, int32_t s, uint8_t port)
 {
     const int32_t c = job->f->at_port[(int64_t)s * 256 + port];
@@ -165,7 +166,7 @@ uint32_t ibn_repair_vls_of(const repair_state *job, int32_t s)
 }
 
 /* List the switches that send towards the current LID directly to the switch at index `head` of job->queue.  They are
- * appended to job->queue, from index `tail` on.  `column` is a copy of the LFT column, or NULL if there is none.  If
+ * appended to job->queue, from index `tail` on.  `column` is a copy of the LFT column, or NULL if there is no copy.  If
  * the senders were counted, the search ends as soon as all of them are found.  Returns the new length of the queue. */
 static int32_t queue_senders(repair_state *job, const uint8_t *column, int32_t head, int32_t tail)
 {

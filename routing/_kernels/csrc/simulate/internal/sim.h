@@ -228,7 +228,7 @@ typedef struct {
         to_switch,       /* 1: the receiver is a switch, 0: a CA or router */
         dst_port,        /* port number at the receiver */
         ages;            /* 1: packets that are queued for the channel have a lifetime limit, else 0 */
-    int64_t awaits;    /* tick of the first pending EV_INPUT event of the channel; 0: there is none */
+    int64_t awaits;    /* tick of the first pending EV_INPUT event of the channel; 0: no such event */
     uint8_t spare[16]; /* bytes that are not used, so that the struct fills its second cache line */
 } ibn_channel;
 
