@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from routing._kernels.closed_form import TreeGraph
 from routing._kernels.descent import updown_hops
 from routing.fabric import Fabric
 from routing.trees.switch_orders import breadth_first_orders, hub_orders, torn_leaves
@@ -26,6 +27,11 @@ MOST_VISITS = 200_000_000
 """Number of channels that the comparison of breadth-first orders may visit, about a second."""
 MOST_LONGER = 2
 """Largest number of hops by which a path between end ports may exceed the shortest path."""
+MOST_FAR, FAR_COST = 0.001, 0.6
+"""Exception to :data:`MOST_LONGER`: the largest share of the flow whose paths may be longer, and the cost of an order
+with such paths.  The cost is so high that an order with such paths is taken only if most leaves are torn in all other
+orders.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,11 +47,25 @@ class TreeOrder:
         positions.
     longer
         Largest number of hops by which a path between switches with senders exceeds the shortest path.
+    far
+        Share of the flow between switches with senders whose paths exceed the shortest path by more than
+        :data:`MOST_LONGER` hops.
+    cost
+        The sum of three costs: the share of the flow on paths longer than the shortest; the share of the senders at
+        torn leaves (:func:`~routing.trees.switch_orders.torn_leaves`); and the cost of paths that are more than
+        :data:`MOST_LONGER` hops longer than the shortest.
     """
 
     level: npt.NDArray[np.int32]
     position: npt.NDArray[np.int32]
     longer: int
+    far: float = 0.0
+    cost: float = 0.0
+
+    @property
+    def is_long(self) -> bool:
+        """Whether too much flow has paths that exceed the shortest path by more than :data:`MOST_LONGER` hops."""
+        return self.far > MOST_FAR
 
 
 def tree_order(fabric: Fabric, senders: npt.NDArray[np.float64] | None = None) -> TreeOrder | None:
@@ -67,8 +87,9 @@ def tree_order(fabric: Fabric, senders: npt.NDArray[np.float64] | None = None) -
     then down in this order.  Paths over two switches above the hub, neither of which is above the other switch, are an
     exception.  In return, all top switches reach each other through the hub.
 
-    If many links are missing, such an order can have paths that are more than two hops longer than the shortest path.
-    In this case, breadth-first orders are compared with this order.
+    The order of the closed form (:class:`routing._kernels.closed_form.TreeGraph`) is also compared.  If many links are
+    missing, all of these orders can have many paths that are more than two hops longer than the shortest.  In this
+    case, breadth-first orders are compared with them.
 
     Cost: O(leaves C) for each order that is compared.
     """
@@ -79,10 +100,12 @@ def tree_order(fabric: Fabric, senders: npt.NDArray[np.float64] | None = None) -
         return None
     compared = _Comparison.of(fabric, level, senders)
     best = compared.best(hub_orders(fabric, level, senders))
-    if best is None or best.longer > MOST_LONGER:
+    if best is None or best.cost > 0.0:
+        best = compared.best(_closed_form_order(fabric, level), best)
+    if best is None or best.far > 0.0:
         roots = int(min(MOST_ROOTS, 1 + MOST_VISITS / (1 + len(compared.ends) * len(fabric.channels))))
         best = compared.best(breadth_first_orders(fabric, level, roots), best)
-    return best if best is not None and compared.is_tree(best) else None
+    return best
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,29 +154,44 @@ class _Comparison:
     def best(self, orders: Iterable[npt.NDArray[np.int32]], best: TreeOrder | None = None) -> TreeOrder | None:
         """Return the best of the given orders (int32[S] each) and of ``best``.
 
-        The criteria are, in this order: whether some path is more than two hops longer than the shortest path; the flow
-        on paths that are longer than the shortest path; and the number of senders at torn leaves
-        (:func:`~routing.trees.switch_orders.torn_leaves`).
+        The order with the lowest cost is the best (:attr:`TreeOrder.cost`).  Orders in which too many paths are longer
+        than the shortest are left out (:data:`LEAST_SHORTEST`).
         """
-        least = None if best is None else self._rank(best.position)
         for position in orders:
             if not reaches_all(self.fabric, position):
                 continue
-            rank = self._rank(position)
-            if least is None or rank < least:
-                least, best = rank, TreeOrder(self.level, position, int(self.longer(position).max(initial=0.0)))
-            if rank[1:] == (0.0, 0.0):
+            found = self.rated(position)
+            if found is not None and (best is None or found.cost < best.cost):
+                best = found
+            if found is not None and found.cost == 0.0:
                 break
         return best
 
-    def is_tree(self, order: TreeOrder) -> bool:
-        """Return whether this order allows shortest paths of the fabric for nearly all flow."""
-        return self._rank(order.position)[1] <= (1.0 - LEAST_SHORTEST) * float(self.weight.sum())
-
-    def _rank(self, position: npt.NDArray[np.int32]) -> tuple[bool, float, float]:
+    def rated(self, position: npt.NDArray[np.int32]) -> TreeOrder | None:
+        """Return an order (int32[S]) with its figures.  Return None if less than :data:`LEAST_SHORTEST` of the flow has
+        shortest paths.
+        """
         longer = self.longer(position)
+        share, far = self._share(longer > 0), self._share(longer > MOST_LONGER)
+        if share > 1.0 - LEAST_SHORTEST:
+            return None
         torn = float(self.senders[torn_leaves(self.fabric, self.level, position)].sum())
-        return bool(longer.max(initial=0.0) > MOST_LONGER), float((self.weight * (longer > 0)).sum()), torn
+        cost = 0.0 if far == 0.0 else FAR_COST if far <= MOST_FAR else float(self.fabric.switches)
+        cost += share + torn / max(float(self.senders.sum()), 1e-9)
+        return TreeOrder(self.level, position, int(longer.max(initial=0.0)), far, cost)
+
+    def _share(self, marked: npt.NDArray[np.bool_]) -> float:
+        """Return the share of all flow that the marked pairs of ends have (bool[E, E])."""
+        return float((self.weight * marked).sum()) / max(float(self.weight.sum()), 1e-9)
+
+
+def _closed_form_order(fabric: Fabric, level: npt.NDArray[np.int32]) -> Iterator[npt.NDArray[np.int32]]:
+    """Yield the order of the closed form for these levels (int32[S] both), unless a link joins two switches of one
+    level.
+    """
+    channels = fabric.channels
+    if (level[channels.src] != level[channels.dst]).all():
+        yield TreeGraph.of(channels, level, np.ones(len(channels))).position
 
 
 def reaches_all(fabric: Fabric, position: npt.NDArray[np.int32]) -> bool:

@@ -14,21 +14,28 @@ MOST_HUBS = 6
 
 
 def torn_leaves(fabric: Fabric, level: npt.NDArray[np.int32], position: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
-    """Return bool[S], the torn switches.  A switch is torn if some of its upper neighbours, but not all, are turned
-    over.  A switch is turned over if it comes before a switch above it in the order, on account of the hub.
+    """Return bool[S], the torn switches.  A switch is torn in two cases: some of its upper neighbours, but not all,
+    come before the switch in the order; or some of its upper neighbours, but not all, are turned over.  A switch is
+    turned over if it comes before a switch above it in the order, on account of the hub.
 
-    From a top switch, the channel to a turned-over switch leads up in the order, and the channel to any other lower
-    switch leads down.  A switch prefers paths down.  So traffic from the top to a torn leaf uses only those upper
-    neighbours of the leaf that are not turned over.
+    In the first case, traffic between the torn switch and another leaf uses only the upper neighbours that come first:
+    a path over any other upper neighbour would lead down and then up.  In the second case, the channel from a top
+    switch to a turned-over switch leads up in the order, and the channel to any other lower switch leads down.  A
+    switch prefers paths down.  So traffic from the top to a torn leaf uses only those upper neighbours of the leaf that
+    are not turned over.
     """
     src, dst = fabric.channels.src, fabric.channels.dst
     up = level[dst] > level[src]
+    before, after = (
+        np.bincount(src[up & (side > 0)], minlength=fabric.switches) > 0
+        for side in (position[src] - position[dst], position[dst] - position[src])
+    )
     turned: npt.NDArray[np.bool_] = np.zeros(fabric.switches, np.bool_)
     turned[src[up & (position[dst] > position[src])]] = True
     inner = up & _has_above_of(fabric, level)[dst]
     over = np.bincount(src[inner & turned[dst]], minlength=fabric.switches) > 0
     usual = np.bincount(src[inner & ~turned[dst]], minlength=fabric.switches) > 0
-    return np.asarray(over & usual)
+    return np.asarray((before & after) | (over & usual))
 
 
 def _has_above_of(fabric: Fabric, level: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
@@ -107,10 +114,10 @@ def _order(
     """Return int32[S], positions of the switches.  First come the hubs with the switches above them, from the bottom
     up; then all other switches, from the top down.
 
-    Every switch needs a path up to one of these first switches.  If a switch has no such path, more switches are placed
-    after the first switches: the highest switch that has such a path and is linked to a switch without such a path, and
-    the switches above this highest switch, from the bottom up.  This is repeated until each switch has a path, if
-    possible.  ``below`` is the result of :func:`_below`.
+    Every switch needs a path up to one of these first switches.  Switches without such a path that are linked to one of
+    the first switches follow the first switches.  If there are none, the highest switch is chosen that has such a path
+    and is linked to a switch without one.  The chosen switch and the switches above it follow, from the bottom up.
+    This is repeated until each switch has a path, if possible.  ``below`` is the result of :func:`_below`.
     """
     channels, switches = fabric.channels, fabric.switches
     placed: npt.NDArray[np.bool_] = np.zeros(switches, np.bool_)
@@ -131,6 +138,12 @@ def _order(
         apart = ~joined
         if not apart.any():
             break
+        # Trees that have no top switch in common may be joined by links between switches of one level.
+        across = np.flatnonzero(apart & (np.bincount(channels.src[placed[channels.dst]], minlength=switches) > 0))
+        if len(across):
+            order.extend(across.tolist())
+            placed[across] = True
+            continue
         linked = joined & ~placed & (np.bincount(channels.src[apart[channels.dst]], minlength=switches) > 0)
         rows = np.flatnonzero(linked)
         if len(rows) == 0:

@@ -145,3 +145,43 @@ def test_a_leaf_of_two_groups_is_reached_by_both():
     into = {fabric.switch_name[fabric.channels.src[c]]: c for c in np.flatnonzero(fabric.channels.dst == both)}
     load = channel_loads(fabric, routing)
     assert load[into["g0"]] == pytest.approx(load[into["g1"]], rel=0.2)
+
+
+def two_level_tree(name, leaves, spines, cas):
+    """Return switches, cables and CAs of a tree in which each leaf is linked to each spine."""
+    low, high = [f"{name}-leaf{n}" for n in range(leaves)], [f"{name}-spine{n}" for n in range(spines)]
+    cables = [(leaf, spine) for leaf in low for spine in high]
+    return [*low, *high], cables, {f"{leaf}-ca{n}": leaf for leaf in low for n in range(cas)}
+
+
+@pytest.mark.parametrize("trunks", [1, 2])
+def test_trees_that_are_joined_by_links_between_their_tops_use_all_of_their_tops(trunks):
+    islands = [two_level_tree(f"i{n}", 6, 4, 4) for n in range(3)]
+    between = [(f"i{n}-spine{k}", f"i{(n + 1) % 3}-spine{k}") for n in range(3) for k in range(trunks)]
+    fabric = literal_fabric(
+        "islands",
+        [switch for switches, _, _ in islands for switch in switches],
+        [cable for _, cables, _ in islands for cable in cables] + between,
+        {ca: leaf for _, _, cas in islands for ca, leaf in cas.items()},
+    )
+    assert tree_order(fabric).longer == 0
+    load = channel_loads(fabric, ENGINES["updn"].route(fabric, EngineOptions(threads=1)))
+    assert (load > 0).all()
+
+
+def test_two_director_switches_with_storage_are_both_used():
+    # Each edge switch is linked to both director switches.  From storage at one director switch to storage at the other
+    # there are only paths that lead down and then up.  Such paths must not determine the order of the switches.
+    switches, cables, cas = [f"edge{n}" for n in range(16)], [], {}
+    for chassis in ("a", "b"):
+        lines, cards = [f"{chassis}-line{n}" for n in range(8)], [f"{chassis}-fabric{n}" for n in range(3)]
+        switches += [*lines, *cards]
+        cables += [(line, card) for line in lines for card in cards]
+        cables += [(f"edge{n}", lines[n % 8]) for n in range(16)]
+        cas |= {f"{chassis}-storage{n}": lines[n] for n in (0, 2, 4)}
+    cas |= {f"ca{n}-{k}": f"edge{n}" for n in range(16) for k in range(12)}
+    fabric = literal_fabric("directors", switches, cables, cas)
+    load = channel_loads(fabric, ENGINES["updn"].route(fabric, EngineOptions(threads=1)))
+    out_of_edges = [fabric.switch_name[switch].startswith("edge") for switch in fabric.channels.src]
+    # The 12 CAs of an edge switch send to 186 others, over two links.
+    assert load[out_of_edges].max() < 1.2 * 12 * 186 / 2
