@@ -18,7 +18,7 @@ from routing._kernels.descent import NO_CHANNEL
 from routing.errors import RoutingError
 from routing.fabric import Fabric
 from routing.numerals import count_noun
-from routing.trees.levels import distances, even_leaves
+from routing.trees.levels import distances, even_leaves, tree_levels
 
 MOST_LONGER = 0.41
 """Largest share of the entries between leaves that may have no path up and down.  If the share is larger, the fabric is
@@ -92,7 +92,7 @@ def route_tree(
     lids = lids_of(fabric, leaves)
     problem: NotATree | None = None
     best: tuple[float, TreeTables, npt.NDArray[np.int32]] | None = None
-    for level in _candidates(fabric, leaves):
+    for level, most_longer in _candidates(fabric, leaves):
         try:
             _check_links(fabric, level)
         except NotATree as error:
@@ -112,7 +112,7 @@ def route_tree(
         delivers = np.repeat(leaf[lids.at], np.diff(lids.first))
         pairs = int(np.count_nonzero(leaf)) * int(np.count_nonzero(lids.share[delivers]))
         longer = tables.filled_between_leaves / max(pairs, 1)
-        if longer <= FEW_LONGER:
+        if longer <= most_longer:
             return tables, level
         if best is None or longer < best[0]:
             best = longer, tables, level
@@ -179,12 +179,14 @@ def lids_of(fabric: Fabric, leaves: Leaves) -> TreeLids:
     )
 
 
-def _candidates(fabric: Fabric, leaves: Leaves) -> Iterator[npt.NDArray[np.int32]]:
-    """Yield candidates for the levels of the switches: distances from the roots or, without roots, distances from the
-    leaves.
+def _candidates(fabric: Fabric, leaves: Leaves) -> Iterator[tuple[npt.NDArray[np.int32], float]]:
+    """Yield candidates for the levels of the switches (int32[S]): distances from the roots or, without roots, distances
+    from the leaves.  With each candidate, yield the share of longer paths between leaves up to which further candidates
+    are not tried.
 
     I/O nodes and managers can be on switches of any level.  So not every switch with end ports is a leaf.  The first
-    candidate takes all of these switches as leaves.  Further candidates take fewer switches as leaves, by one of these
+    candidate takes all of these switches as leaves.  The second candidate has the levels that other engines use
+    (:func:`routing.trees.levels.tree_levels`).  Further candidates take fewer switches as leaves, by one of these
     rules: switches that share a neighbour with another switch with end ports; switches with many end ports; switches
     with the fewest neighbours; switches at even distances from each other.
     """
@@ -192,7 +194,7 @@ def _candidates(fabric: Fabric, leaves: Leaves) -> Iterator[npt.NDArray[np.int32
         depth = distances(fabric, np.isin(np.arange(fabric.switches), list(leaves.roots)))
         deepest = np.zeros(int(fabric.component.max(initial=0)) + 1, np.int32)
         np.maximum.at(deepest, fabric.component, depth)
-        yield deepest[fabric.component] - depth
+        yield deepest[fabric.component] - depth, FEW_LONGER
         return
     rows = np.flatnonzero((fabric.endport_switch >= 0) & leaves.compute & ~fabric.aggregation)
     ports = np.bincount(fabric.endport_switch[rows], minlength=fabric.switches)
@@ -206,10 +208,13 @@ def _candidates(fabric: Fabric, leaves: Leaves) -> Iterator[npt.NDArray[np.int32
         found = (ports > 0) & chosen
         if found.tobytes() not in given:
             given.append(found.tobytes())
-            yield _lower(fabric, distances(fabric, found), ports > 0)
+            yield _lower(fabric, distances(fabric, found), ports > 0), FEW_LONGER
+        if len(given) == 1 and (levels := tree_levels(fabric, ports.astype(np.float64))) is not None:
+            given.append(b"")
+            yield levels, 0.0
     even = even_leaves(fabric, ports.astype(np.float64))
     if even is not None:
-        yield _lower(fabric, distances(fabric, even), ports > 0)
+        yield _lower(fabric, distances(fabric, even), ports > 0), FEW_LONGER
 
 
 def _neighbours(fabric: Fabric) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:

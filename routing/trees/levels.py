@@ -213,6 +213,8 @@ def tree_levels(fabric: Fabric, senders: npt.NDArray[np.float64]) -> npt.NDArray
     Leaves are switches with senders (float64[S]).  If two switches with senders are linked, the switch with more links
     to leaves is a spine.  Management leaves at the top of the tree are left out at first, because they would give the
     top level 1.  These leaves count as leaves once the other leaves have determined the levels.
+
+    If switches are below a leaf (:func:`_below_leaves`), they have the lowest levels, and most leaves have level 1.
     """
     src, dst = fabric.channels.src, fabric.channels.dst
     if len(src) == 0:
@@ -224,21 +226,54 @@ def tree_levels(fabric: Fabric, senders: npt.NDArray[np.float64]) -> npt.NDArray
         if (best is not None and best[0] == 0) or any(np.array_equal(given, other) for other in tried):
             continue
         tried.append(given)
-        leaf = _independent(fabric, given)
-        for found in (leaf, _without_high_leaves(fabric, leaf)):
+        below, leaf = _below_leaves(fabric, given, senders), _independent(fabric, given)
+        for found in (given & ~below, _independent(fabric, given & ~below), leaf, _without_high_leaves(fabric, leaf)):
             level = distances(fabric, found)
+            if found.any() and not (found & below).any():
+                level[below] *= -1
             across = int(np.count_nonzero(level[src] == level[dst]))
             if best is None or across < best[0]:
-                best = across, found, level
+                best = across, level
     assert best is not None
     if best[0] > 0 and (even := even_leaves(fabric, senders)) is not None:
-        best = 0, even, distances(fabric, even)
-    across, leaf, level = best
-    level = _lower_high_leaves(fabric, level, senders > 0)
-    above = float(senders[_has_below(fabric, level)].sum())
+        best = 0, distances(fabric, even)
+    across, level = best
+    level = _lower_high_leaves(fabric, level, senders)
+    above = float(senders[_has_below(fabric, np.maximum(level, 0))].sum())
     if across > MOST_ACROSS * len(src) or above > MOST_ABOVE * float(senders.sum()) or not level.any():
         return None
-    return level
+    return level - level.min()
+
+
+def _below_leaves(
+    fabric: Fabric, given: npt.NDArray[np.bool_], senders: npt.NDArray[np.float64]
+) -> npt.NDArray[np.bool_]:
+    """Return bool[S], the switches below leaves.  An example is a management switch that is cabled to two leaves.
+
+    A switch with senders is below a leaf if all of its links lead to switches with senders, and if it has at most half
+    of the neighbours of a spine.  The switches below a leaf may form a chain.  If a share of more than
+    :data:`MOST_ABOVE` of all senders would be below leaves, the result has no switches: the fabric is another kind of
+    tree, or is not a tree.
+
+    Parameters
+    ----------
+    fabric
+        The fabric.
+    given
+        bool[S], switches with senders that may be leaves.
+    senders
+        float64[S], weight of the end ports at each switch.
+    """
+    src, dst = fabric.channels.src, fabric.channels.dst
+    has_spine = np.bincount(src[~given[dst]], minlength=fabric.switches) > 0
+    neighbours = np.bincount(np.unique(src.astype(np.int64) * fabric.switches + dst) // fabric.switches)
+    neighbours = np.concatenate([neighbours, np.zeros(fabric.switches - len(neighbours), np.int64)])
+    few = 2 * neighbours <= neighbours[~given].max(initial=0)
+    below: npt.NDArray[np.bool_] = given & ~has_spine & few
+    below &= np.isin(fabric.component, fabric.component[given & has_spine])
+    if senders[below].sum() > MOST_ABOVE * senders.sum():
+        return np.zeros_like(below)
+    return below
 
 
 def even_leaves(fabric: Fabric, senders: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_] | None:
@@ -317,23 +352,46 @@ def _without_high_leaves(fabric: Fabric, leaf: npt.NDArray[np.bool_]) -> npt.NDA
 
 
 def _lower_high_leaves(
-    fabric: Fabric, level: npt.NDArray[np.int32], has_senders: npt.NDArray[np.bool_]
+    fabric: Fabric, level: npt.NDArray[np.int32], senders: npt.NDArray[np.float64]
 ) -> npt.NDArray[np.int32]:
-    """Return int32[S], the levels after a correction.  Switches with senders that are above all of their neighbours are
-    moved below these neighbours.
+    """Return int32[S], the levels after a correction.  Switches with senders (float64[S]) that are above all of their
+    neighbours are moved below these neighbours, unless they may be top switches with CAs of their own.
     """
     channels = fabric.channels
     lowest = np.full(fabric.switches, fabric.switches, np.int32)
     np.minimum.at(lowest, channels.src, level[channels.dst])
-    high = has_senders & (lowest < level) & ~_has_above(fabric, level)
-    # A top switch with CAs is not moved: it has links to several switches of the level below.
+    high = (senders > 0) & (lowest < level) & ~_has_above(fabric, level) & (lowest > 0)
+    # A top switch with CAs of its own has links to several switches of the level below.
     several = np.bincount(np.unique(channels.src.astype(np.int64) * fabric.switches + channels.dst) // fabric.switches)
     several = np.concatenate([several, np.zeros(fabric.switches - len(several), np.int64)])
     leaves = np.bincount(channels.src[level[channels.dst] == 0], minlength=fabric.switches) > 0
-    high &= (several <= 2) & ~leaves & (lowest > 0)
-    found = level.copy()
-    found[high] = lowest[high] - 1
-    return found
+    low = high & (several <= 2) & ~leaves
+    # A leaf that is linked to top switches only can have many links. All links up from its neighbours lead to such
+    # leaves, and other leaves do not need it to reach each other.
+    many = high & ~low & (senders > MOST_ABOVE * senders.max(initial=0.0))
+    up = level[channels.dst] > level[channels.src]
+    has_other = np.bincount(channels.src[up & ~many[channels.dst]], minlength=fabric.switches) > 0
+    many &= np.bincount(channels.src[has_other[channels.dst]], minlength=fabric.switches) == 0
+    if many.any() and _share_tops(fabric, level, ~many):
+        low |= many
+    return np.where(low, lowest - 1, level).astype(np.int32)
+
+
+def _share_tops(fabric: Fabric, level: npt.NDArray[np.int32], kept: npt.NDArray[np.bool_]) -> bool:
+    """Return whether every two kept leaves of a component have a common switch above them among the kept switches.
+
+    ``level`` is int32[S], and ``kept`` is bool[S].  Cost: O(C leaves), and a product of matrices.
+    """
+    src, dst = fabric.channels.src, fabric.channels.dst
+    leaves = np.flatnonzero(kept & ~_has_below(fabric, level))
+    reached = np.zeros((fabric.switches, len(leaves)), np.float32)
+    reached[leaves, np.arange(len(leaves))] = 1.0
+    upwards = kept[src] & kept[dst] & (level[dst] > level[src])
+    for height in range(int(level.min(initial=0)), int(level.max(initial=0))):
+        step = upwards & (level[src] == height)
+        np.maximum.at(reached, dst[step], reached[src[step]])
+    component = fabric.component[leaves]
+    return bool((reached.T @ reached > 0)[component[:, None] == component].all())
 
 
 def _has_above(fabric: Fabric, level: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:

@@ -54,10 +54,14 @@ def hub_orders(
     switch.
     """
     below = _below(fabric, level)
+    src, dst = fabric.channels.src, fabric.channels.dst
+    has_lower = np.bincount(src[level[dst] < level[src]], minlength=fabric.switches) > 0
     hubs: list[list[int]] = []
     for component in range(int(fabric.component.max(initial=0)) + 1):
         members = np.flatnonzero(fabric.component == component)
-        leaves = members[level[members] == level[members].min()]
+        # Hubs are usual leaves, not switches below a leaf.
+        bottom = members[~has_lower[members]]
+        leaves = bottom[level[bottom] == np.bincount(level[bottom]).argmax()]
         top = members[level[members] == level[members].max()]
         count = below[np.ix_(top, leaves)].sum(axis=0)
         seen, chosen = set(), list[int]()

@@ -185,3 +185,70 @@ def test_two_director_switches_with_storage_are_both_used():
     out_of_edges = [fabric.switch_name[switch].startswith("edge") for switch in fabric.channels.src]
     # The 12 CAs of an edge switch send to 186 others, over two links.
     assert load[out_of_edges].max() < 1.2 * 12 * 186 / 2
+
+
+def levels_by_name(fabric):
+    level = tree_levels(fabric, fabric.senders_at.astype(float))
+    return dict(zip(fabric.switch_name, level.tolist(), strict=True))
+
+
+@pytest.mark.parametrize("engine", ["updn", "ftree", "nue"])
+def test_a_management_switch_below_two_leaves_uses_both_of_its_cables(engine):
+    switches, cables, cas = two_level_tree("t", 8, 4, 6)
+    cables += [("management", "t-leaf0"), ("management", "t-leaf5")]
+    cas |= {f"management-ca{n}": "management" for n in range(6)}
+    fabric = literal_fabric("below", [*switches, "management"], cables, cas)
+    level = levels_by_name(fabric)
+    assert {level[f"t-leaf{n}"] for n in range(8)} == {1}
+    assert (level["management"], level["t-spine0"]) == (0, 2)
+    load = channel_loads(fabric, ENGINES[engine].route(fabric, EngineOptions(threads=1)))
+    own = fabric.channels.dst == fabric.switch_name.index("management")
+    # 48 CAs send to 6 management nodes over two cables.
+    assert load[own].max() < 1.2 * 48 * 6 / 2
+
+
+def test_a_chain_of_switches_below_a_leaf_does_not_change_other_levels():
+    switches, cables, cas = two_level_tree("t", 10, 4, 6)
+    chain = [f"chain{n}" for n in range(3)]
+    cables += list(zip(["t-leaf2", *chain], chain, strict=False))
+    cas |= {f"{switch}-ca{n}": switch for switch in chain for n in range(3)}
+    level = levels_by_name(literal_fabric("chain", [*switches, *chain], cables, cas))
+    assert [level[switch] for switch in chain] == [2, 1, 0]
+    assert {level[f"t-leaf{n}"] for n in range(10)} == {3}
+    assert {level[f"t-spine{n}"] for n in range(4)} == {4}
+
+
+@pytest.mark.parametrize("pairs", [[(3, 7)], [(0, 1), (2, 3), (4, 5), (6, 7)]])
+def test_cables_between_leaves_do_not_change_the_levels(pairs):
+    switches, cables, cas = two_level_tree("t", 8, 8, 6)
+    cables += [(f"t-leaf{a}", f"t-leaf{b}") for a, b in pairs]
+    fabric = literal_fabric("peers", switches, cables, cas)
+    level = levels_by_name(fabric)
+    assert {name: height for name, height in level.items() if "leaf" in name and height} == {}
+    assert tree_order(fabric).longer == 0
+
+
+def test_a_spine_with_few_cas_and_links_to_all_leaves_is_no_switch_below_leaves():
+    switches, cables, cas = two_level_tree("t", 8, 4, 6)
+    cas |= {f"spine-ca{n}": "t-spine1" for n in range(2)}
+    level = levels_by_name(literal_fabric("spine", switches, cables, cas))
+    assert {level[f"t-spine{n}"] for n in range(4)} == {1}
+
+
+@pytest.mark.parametrize("engine", ["updn", "ftree"])
+def test_storage_leaves_at_all_top_switches_are_leaves(engine):
+    pods = [two_level_tree(f"p{n}", 4, 2, 4) for n in range(3)]
+    tops = [f"top{n}" for n in range(6)]
+    switches = [switch for part, _, _ in pods for switch in part] + tops + ["storage0", "storage1"]
+    cables = [cable for _, part, _ in pods for cable in part]
+    cables += [(f"p{n}-spine{k}", tops[3 * k + m]) for n in range(3) for k in range(2) for m in range(3)]
+    cables += [(f"storage{n}", top) for n in range(2) for top in tops]
+    cas = {ca: leaf for _, _, part in pods for ca, leaf in part.items()}
+    cas |= {f"storage{n}-ca{k}": f"storage{n}" for n in range(2) for k in range(4)}
+    fabric = literal_fabric("storage", switches, cables, cas)
+    level = levels_by_name(fabric)
+    assert (level["storage0"], level["storage1"], level["top0"]) == (1, 1, 2)
+    load = channel_loads(fabric, ENGINES[engine].route(fabric, EngineOptions(threads=1)))
+    inside = [fabric.switch_name[switch].startswith("storage") for switch in fabric.channels.src]
+    # Storage leaves carry their own traffic only: 4 CAs send to 52 others.
+    assert load[inside].sum() == 2 * 4 * 52
