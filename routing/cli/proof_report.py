@@ -33,6 +33,12 @@ REPLIES_AT_OFFSET = ("replies", "safe on the request's SL only if sent to the LI
 """Row of a report on tables whose replies are safe at the LID offset of the request only."""
 
 
+def part_facts(fabric: Fabric) -> Iterator[tuple[str, str]]:
+    """Yield a row that explains the rates, if the fabric has several parts that are not connected."""
+    if fabric.component.max(initial=0) > 0:
+        yield "parts", "all-to-all traffic stays within a part; other patterns count flows between parts as 0"
+
+
 def fabric_line(fabric: Fabric) -> str:
     """Describe a fabric in one line: its name and its numbers of devices and links."""
     parts = 1 + int(fabric.component.max(initial=0))

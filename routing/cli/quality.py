@@ -94,7 +94,7 @@ def quality(
 
 def summary(fabric: Fabric, figures: Quality) -> list[tuple[str, str]]:
     """Return the figures of tables as rows of a name and a text."""
-    return [("fabric", proof_report.fabric_line(fabric)), *facts(figures)]
+    return [("fabric", proof_report.fabric_line(fabric)), *facts(figures), *proof_report.part_facts(fabric)]
 
 
 def report_of(fabric: Fabric, routing: Routing, figures: Quality, threads: int = 2) -> Report:

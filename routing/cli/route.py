@@ -221,6 +221,7 @@ def facts(result: Result) -> Iterator[tuple[str, str]]:
     yield "all-to-all", proof_report.percentage(quality.all_to_all)
     yield from parts_facts(quality)
     yield "bisection", proof_report.percentage(quality.bisection_mean)
+    yield from proof_report.part_facts(result.tables.fabric)
     if result.seconds:
         yield "seconds", ", ".join(f"{name} {seconds:.2f}" for name, seconds in result.seconds.items())
     if result.files:

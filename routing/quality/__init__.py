@@ -18,7 +18,17 @@ from routing.errors import OptionError
 from routing.fabric import Fabric
 from routing.quality.disjoint_paths import DisjointPaths, disjoint_paths
 from routing.quality.flows import Flows, Table
-from routing.quality.parts import ClassShare, Stretch, ThinLeaf, class_shares, mean_share, share_of, stretch, thin_leaf
+from routing.quality.parts import (
+    ClassShare,
+    Stretch,
+    ThinLeaf,
+    class_shares,
+    mean_share,
+    others_in_part,
+    share_of,
+    stretch,
+    thin_leaf,
+)
 from routing.tables import Routing
 
 BISECTIONS = 100
@@ -194,7 +204,7 @@ def measure(
     steps = flows.shift_steps(seed, shifts)
     shift_mean, shift_least = flows.shares(len(steps), lambda first, last: flows.shifts(steps[first:last]))
     random_mean, random_least = flows.shares(permutations, lambda a, b: flows.permutations(seed, a, b))
-    whole = share_of(fabric, loads, n), mean_share(bisection_mean), mean_share(random_mean)
+    whole = share_of(fabric, loads, flows.endports), mean_share(bisection_mean), mean_share(random_mean)
     return Quality(
         endports=n,
         pairs=n * (n - 1),
@@ -216,7 +226,7 @@ def measure(
         permutation_least=_least(random_least),
         levels=tier_loads(fabric, loads),
         classes=class_shares(flows, whole, seed=seed, bisections=bisections, permutations=permutations),
-        thin_leaf=thin_leaf(fabric, loads, n),
+        thin_leaf=thin_leaf(fabric, loads, flows.endports),
         stretch=stretch(flows) if stretches else None,
         disjoint=disjoint_paths(fabric, routing.lft if isinstance(routing, Routing) else routing),
     )
@@ -254,20 +264,23 @@ def all_to_all_share(fabric: Fabric, loads: npt.NDArray[np.float64]) -> float:
     """Return the share of the reference rate at which all-to-all traffic saturates the first channel.
 
     ``loads`` (float64[C]) is the result of :func:`channel_loads`.  If all links have one speed, the share is (N - 1) /
-    largest load for N end ports.  On a link of twice the speed, the load counts half.  The share is infinite if no
-    channel carries traffic.
+    largest load for N end ports.  On a link of twice the speed, the load counts half.  In a fabric of several connected
+    parts, N is the number of end ports of the channel's part.  The share is infinite if no channel carries traffic.
     """
-    return share_of(fabric, loads, len(attached(fabric)))
+    return share_of(fabric, loads, attached(fabric))
 
 
 def all_to_all_bound(fabric: Fabric, loads: npt.NDArray[np.float64]) -> float:
     """Return an upper bound of :func:`all_to_all_share`: the share if the total load were spread over the channels in
-    proportion to their capacities.
+    proportion to their capacities, in each connected part of the fabric.
     """
-    total = math.fsum(loads.tolist())
-    if total <= 0:
-        return math.inf
-    return math.fsum(fabric.channels.capacity.tolist()) / total * (len(attached(fabric)) - 1) / reference_rate(fabric)
+    found, part = math.inf, fabric.component[fabric.channels.src]
+    for number, others in enumerate(others_in_part(fabric, attached(fabric)).tolist()):
+        total = math.fsum(loads[part == number].tolist())
+        if total > 0:
+            capacity = math.fsum(fabric.channels.capacity[part == number].tolist())
+            found = min(found, capacity / total * others / reference_rate(fabric))
+    return found
 
 
 def bisection_share(

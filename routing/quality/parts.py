@@ -86,16 +86,27 @@ class Stretch:
     more_most: int
 
 
-def share_of(fabric: Fabric, loads: npt.NDArray[np.float64], endports: int) -> float:
-    """Return the share of the reference rate at which all-to-all traffic of N end ports saturates the first channel.
+def share_of(fabric: Fabric, loads: npt.NDArray[np.float64], endports: npt.NDArray[np.int64]) -> float:
+    """Return the share of the reference rate at which all-to-all traffic among end ports saturates the first channel.
 
-    ``loads`` is float64[C], flows on each channel.  The share is infinite if no channel carries traffic.
+    In a fabric of several connected parts, all-to-all traffic is the traffic within each part.  ``loads`` is
+    float64[C], flows on each channel, and ``endports`` is int64[N], rows of the end ports.  The share is infinite if no
+    channel carries traffic.
     """
-    used = loads > 0
-    if not used.any():
+    used = np.flatnonzero(loads > 0)
+    if not len(used):
         return math.inf
     room = fabric.channels.capacity[used] / loads[used]
-    return float(room.min()) * (endports - 1) / reference_rate(fabric)
+    others = others_in_part(fabric, endports)[fabric.component[fabric.channels.src[used]]]
+    return float((room * others).min()) / reference_rate(fabric)
+
+
+def others_in_part(fabric: Fabric, endports: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return int64, for each connected part of the fabric: the number of other end ports to which an end port of the
+    part sends.  ``endports`` (int64[N]) are the rows of the end ports that send.
+    """
+    part = fabric.component[fabric.endport_switch[endports]]
+    return np.bincount(part, minlength=int(fabric.component.max(initial=-1)) + 1) - 1
 
 
 def class_shares(
@@ -126,7 +137,7 @@ def class_shares(
         elif counted:
             among = flows.among(rows)
             shares = (
-                share_of(fabric, among.all_to_all(hops=False)[0], len(rows)),
+                share_of(fabric, among.all_to_all(hops=False)[0], rows),
                 mean_share(among.shares(bisections, partial(among.bisections, seed))[0]),
                 mean_share(among.shares(permutations, partial(among.permutations, seed))[0]),
             )
@@ -139,7 +150,7 @@ def mean_share(shares: npt.NDArray[np.float64]) -> float:
     return math.fsum(shares.tolist()) / len(shares) if len(shares) else math.nan
 
 
-def thin_leaf(fabric: Fabric, loads: npt.NDArray[np.float64], endports: int) -> ThinLeaf | None:
+def thin_leaf(fabric: Fabric, loads: npt.NDArray[np.float64], endports: npt.NDArray[np.int64]) -> ThinLeaf | None:
     """Return the thin leaf: a switch with end ports at one end of the most utilised channel, which alone limits the
     all-to-all share.  None if there is no such switch.
 
@@ -148,7 +159,7 @@ def thin_leaf(fabric: Fabric, loads: npt.NDArray[np.float64], endports: int) -> 
     fabric, loads
         The fabric; float64[C], all-to-all load of each channel.
     endports
-        Number of end ports that count.
+        int64[N], rows of the end ports that count.
     """
     channels = fabric.channels
     if not (loads > 0).any():

@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 from strategies import fabrics, random_fabric, ring_fabric
 
 from routing._kernels import load as kernel
+from routing.engines import ENGINES
+from routing.engines.base import EngineOptions
 from routing.errors import OptionError, TableError
 from routing.fabric import NO_PORT, NodeKind
 from routing.fabric_builder import FabricBuilder
@@ -27,6 +29,7 @@ from routing.quality import (
     reference_rate,
     tier_loads,
 )
+from routing.simulate.handmade import literal_fabric
 from routing.tables import Provenance, Routing, identity_sl2vl
 from routing.topologies import generate
 
@@ -393,3 +396,21 @@ def test_refuses_tables_of_another_fabric_and_negative_counts():
         measure(fabric, lft.astype(np.int64))
     with pytest.raises(OptionError, match="negative"):
         measure(fabric, lft, bisections=-1)
+
+
+def test_all_to_all_traffic_stays_within_a_part_of_the_fabric():
+    """Two planes without a link between them carry what each plane carries alone."""
+    cables, cas = [], {}
+    for name, size, ports in (("a", 5, 2), ("b", 4, 3)):
+        cables += [(f"{name}{n}", f"{name}{(n + 1) % size}") for n in range(size)]
+        cas |= {f"{name}{n}-ca{k}": f"{name}{n}" for n in range(size) for k in range(ports)}
+    both = literal_fabric("planes", [*{switch: None for cable in cables for switch in cable}], cables, cas)
+    routing = ENGINES["updn"].route(both, EngineOptions())
+    loads = channel_loads(both, routing)
+    shares, even = [], []
+    for name, others in (("a", 9), ("b", 11)):
+        own = loads[[both.switch_name[switch].startswith(name) for switch in both.channels.src]]
+        shares.append(others / own.max())
+        even.append(others * len(own) / own.sum())
+    assert all_to_all_share(both, loads) == pytest.approx(min(shares))
+    assert measure(both, routing).bound == pytest.approx(min(even))
