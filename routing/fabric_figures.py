@@ -159,8 +159,8 @@ def _oversubscription(fabric: Fabric, level: npt.NDArray[np.int32]) -> Iterator[
 
 
 def _bounds(fabric: Fabric, level: npt.NDArray[np.int32] | None) -> Iterator[Bound]:
-    """Yield upper bounds of the all-to-all share: from cuts around each switch, between two halves and between pods of
-    a tree, and from the length of paths.
+    """Yield upper bounds of the all-to-all share: from cuts around each switch, between two halves, and between groups
+    of switches in a tree, and from the length of paths.
     """
     rows = attached(fabric)
     endports = np.bincount(fabric.endport_switch[rows], minlength=fabric.switches).astype(np.int64)
@@ -171,12 +171,32 @@ def _bounds(fabric: Fabric, level: npt.NDArray[np.int32] | None) -> Iterator[Bou
     half = regions(fabric, 2, seed=SEED) == 0
     yield from _cut(fabric, endports, half, "a half of the fabric")
     if level is not None:
-        low = np.flatnonzero((level[fabric.channels.src] < level.max()) & (level[fabric.channels.dst] < level.max()))
-        edges = np.column_stack([fabric.channels.src, fabric.channels.dst])[low]
-        pods = np.asarray(igraph.Graph(n=fabric.switches, edges=edges).connected_components().membership)
-        for pod in np.unique(pods[level == 0]).tolist():
-            yield from _cut(fabric, endports, pods == pod, "a pod")
+        for side, what in _tree_cuts(fabric, level):
+            yield from _cut(fabric, endports, side, what)
     yield from _path_bound(fabric, endports)
+
+
+def _tree_cuts(fabric: Fabric, level: npt.NDArray[np.int32]) -> Iterator[tuple[npt.NDArray[np.bool_], str]]:
+    """Yield sets of switches of a tree (bool[S]) with a text that describes each: groups that are connected without the
+    levels above, and trees that are joined only by links between switches of one level.  ``level`` is int32[S].
+    """
+    low, high = (np.asarray(level[ends]) for ends in (fabric.channels.src, fabric.channels.dst))
+    for height in range(int(level.max())):
+        what = "a pod" if height == level.max() - 1 else "the switches below a pod"
+        for group in _groups(fabric, (low <= height) & (high <= height)):
+            if (level[group] <= height).all():
+                yield group, what
+    for group in _groups(fabric, low != high):
+        yield group, "a tree that is joined to others"
+
+
+def _groups(fabric: Fabric, kept: npt.NDArray[np.bool_]) -> Iterator[npt.NDArray[np.bool_]]:
+    """Yield each group of two or more switches, but not of all, that the channels in ``kept`` (bool[C]) connect."""
+    edges = np.column_stack([fabric.channels.src, fabric.channels.dst])[kept]
+    number = np.asarray(igraph.Graph(n=fabric.switches, edges=edges).connected_components().membership)
+    sizes = np.bincount(number)
+    for group in np.flatnonzero((sizes > 1) & (sizes < fabric.switches)).tolist():
+        yield number == group
 
 
 def _cut(fabric: Fabric, endports: npt.NDArray[np.int64], side: npt.NDArray[np.bool_], what: str) -> Iterator[Bound]:

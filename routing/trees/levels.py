@@ -242,7 +242,8 @@ def tree_levels(fabric: Fabric, senders: npt.NDArray[np.float64]) -> npt.NDArray
     above = float(senders[_has_below(fabric, np.maximum(level, 0))].sum())
     if across > MOST_ACROSS * len(src) or above > MOST_ABOVE * float(senders.sum()) or not level.any():
         return None
-    return level - level.min()
+    lowest: np.int32 = level.min()
+    return np.subtract(level, lowest, dtype=np.int32)
 
 
 def _below_leaves(

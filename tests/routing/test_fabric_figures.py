@@ -11,6 +11,7 @@ from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
 from routing.fabric_figures import fabric_figures
 from routing.quality import measure
+from routing.simulate.handmade import literal_fabric
 from routing.topologies import generate
 
 
@@ -63,3 +64,25 @@ def test_the_halves_of_a_ring():
     assert figures.bound.reason == "2 cables out of a half of the fabric with 6 of 12 end ports"
     assert figures.bound.all_to_all == pytest.approx(2 * 11 / 36)
     assert dict(figures.cables) == {"switch to CA 4xSDR": 12, "switch to switch 4xSDR": 6}
+
+
+def test_the_bound_of_trees_that_are_joined_is_that_of_the_links_between_them():
+    cables, cas = [], {}
+    for name in ("a", "b", "c"):
+        cables += [(f"{name}-leaf{n}", f"{name}-spine{k}") for n in range(6) for k in range(4)]
+        cas |= {f"{name}-ca{n}-{k}": f"{name}-leaf{n}" for n in range(6) for k in range(4)}
+    cables += [("a-spine0", "b-spine0"), ("a-spine1", "b-spine1"), ("b-spine2", "c-spine2")]
+    figures = fabric_figures(literal_fabric("joined", [*{end: None for cable in cables for end in cable}], cables, cas))
+    # One cable carries the traffic between 24 and 48 CAs.
+    assert figures.bound.all_to_all == pytest.approx(71 / (24 * 48))
+    assert figures.bound.reason == "1 cable out of a tree that is joined to others with 24 of 72 end ports"
+
+
+def test_the_bound_of_a_chain_of_switches_below_a_leaf():
+    cables = [(f"leaf{n}", f"spine{k}") for n in range(8) for k in range(4)]
+    cables += [("leaf2", "chain0"), ("chain0", "chain1")]
+    cas = {f"ca{n}-{k}": f"leaf{n}" for n in range(8) for k in range(4)}
+    cas |= {f"chain{n}-ca{k}": f"chain{n}" for n in range(2) for k in range(4)}
+    figures = fabric_figures(literal_fabric("chain", [*{end: None for cable in cables for end in cable}], cables, cas))
+    assert figures.levels == (1, 1, 8, 4)
+    assert figures.bound.all_to_all == pytest.approx(39 / (8 * 32))
