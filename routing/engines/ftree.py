@@ -12,7 +12,7 @@ from routing.engines.base import LONGER_PATHS, EngineOptions, Offers, Promise, r
 from routing.engines.destinations import Destinations, forwarding_tables, inverse_capacity
 from routing.engines.provenance import provenance
 from routing.engines.roots import named_roots
-from routing.engines.tree_paths import TOLERANCE, channel_ceilings, excess_utilisation, has_equal_leaves, may_descend
+from routing.engines.tree_paths import LOWER_PEAK, TOLERANCE, channel_ceilings, has_equal_leaves, may_descend
 from routing.engines.vl_assignment import round_robin_sls, vl_tables, vls_allowed
 from routing.fabric import Fabric
 from routing.formats.guid_files import read_guid_list
@@ -123,9 +123,11 @@ def better_by_descent(
 
     Notes
     -----
-    Tables are compared by their utilisation above the ceilings of :func:`routing.trees.descent.ceilings`, relative to
-    the ceiling and summed over the channels.  The highest utilisation alone would not do, because a leaf with few links
-    may exceed its ceiling in any tables.  The closed form is kept for whole regular trees, for tables under the
+    Tables of a notably lower highest utilisation are better.  Other tables are compared by their utilisation above the
+    ceilings of :func:`routing.trees.descent.ceilings`, relative to the ceiling and summed over the channels.  The
+    highest utilisation alone would not do, because a leaf with few links may exceed its ceiling in any tables.
+
+    The closed form is kept for whole regular trees, for tables under the
     ceilings, and where the descent exceeds the effort.  It is also kept for trees that are regular except for missing
     links, if its highest utilisation is near the ceiling of the leaf with the fewest links: no tables carry notably
     more all-to-all traffic.
@@ -161,10 +163,10 @@ def better_by_descent(
         start=None if is_whole(fabric, tree_slots(fabric, order)) else lft,
     )
     found = forwarding_tables(fabric, destinations, trees)
-    left = excess_utilisation(
-        fabric, destinations, channel_loads(fabric, found, threads=options.threads), level, options
-    )
-    return found if float(left.sum()) < float(given.sum()) * (1.0 - 1e-9) else None
+    new_load = channel_loads(fabric, found, threads=options.threads)
+    left = np.maximum(new_load * inverse_rate / ceiling - 1.0, 0.0)
+    is_lower = float((new_load * inverse_rate).max()) * LOWER_PEAK < float(utilisation.max())
+    return found if is_lower or float(left.sum()) < float(given.sum()) * (1.0 - 1e-9) else None
 
 
 def _order(fabric: Fabric, level: npt.NDArray[np.int32]) -> TreeOrder | None:

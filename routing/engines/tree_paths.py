@@ -44,7 +44,9 @@ MOST_EXCESS = 0.05
 """Utilisation above a ceiling, relative to the ceiling, up to which the closed form replaces a descent of
 :data:`MOST_VISITS`.  The limit rises with the visits that the descent would need."""
 LOWER_PEAK = 1.02
-"""Factor by which the highest utilisation of the closed form has to be lower if it is to replace a descent."""
+"""Factor by which the highest utilisation of the closed form has to be lower if it is to replace a descent.  The factor
+also applies to a descent that is to replace the closed form.
+"""
 ENOUGH_SWEEPS = 4
 """Number of passes of the descent if all leaves are equal, and every two consecutive levels have nearly as many links
 between them as there are end ports.  Further passes do not balance such trees better.

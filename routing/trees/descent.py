@@ -263,14 +263,18 @@ def _start(fabric: Fabric, order: TreeOrder, sweeps: int) -> TreeSlots:
 
 def is_whole(fabric: Fabric, tree: TreeSlots) -> bool:
     """Return whether no link of the tree is missing: each switch must be linked to all upper switches in its group (see
-    :func:`tree_slots`).
+    :func:`tree_slots`), by equally many parallel links.
     """
     src, dst, level = fabric.channels.src, fabric.channels.dst, tree.level
     up = level[dst] == level[src] + 1
-    upper = np.bincount(np.unique(src[up].astype(np.int64) * fabric.switches + dst[up]) // fabric.switches)
-    linked = np.zeros(fabric.switches, np.int64)
-    linked[: len(upper)] = upper
-    return bool((linked == tree.slots)[(tree.slots > 1) | (linked > 0)].all())
+    pairs, parallel = np.unique(src[up].astype(np.int64) * fabric.switches + dst[up], return_counts=True)
+    lower = pairs // max(fabric.switches, 1)
+    linked = np.bincount(lower, minlength=fabric.switches)
+    most, fewest = np.zeros(fabric.switches, np.int64), np.full(fabric.switches, len(src), np.int64)
+    np.maximum.at(most, lower, parallel)
+    np.minimum.at(fewest, lower, parallel)
+    same = (linked == tree.slots) & (most == fewest)
+    return bool(same[(tree.slots > 1) | (linked > 0)].all())
 
 
 def _joined(fabric: Fabric, kept: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
