@@ -162,10 +162,15 @@ class Lottery:
         for kind, faults in zip(self.kinds, self.faults, strict=True):
             candidates += _swaps(faults, rng) if kind == "swap" else faults
         wanted = count if count is not None else round((rate or 0.0) * len(candidates))
+        kinds = ", ".join(self.kinds)
+        if wanted and not candidates:
+            raise OptionError(
+                f"{count_noun(wanted, 'random fault')}, and {self.fabric.name} has none of kind {kinds}",
+                remedy="leave these faults out, or choose other kinds",
+            )
         if not 0 <= wanted <= len(candidates):
             raise OptionError(
-                f"{count_noun(wanted, 'random fault')}, and {self.fabric.name} has {len(candidates)}"
-                f" of kind {', '.join(self.kinds)}",
+                f"{count_noun(wanted, 'random fault')}, and {self.fabric.name} has {len(candidates)} of kind {kinds}",
                 remedy=f"use 0 to {len(candidates)}",
             )
         return rng.sample(candidates, wanted)

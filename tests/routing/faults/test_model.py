@@ -166,6 +166,11 @@ def test_draws_that_cannot_be_had(options, said):
         random_faults(ring_fabric(6), seed=1, **options)
 
 
+def test_faults_of_a_kind_that_a_fabric_does_not_have():
+    with pytest.raises(OptionError, match=r"3 random faults, and .* has none of kind link \(leave these faults out"):
+        random_faults(random_fabric(1, switches=1, cas=3), seed=1, count=3)
+
+
 def test_faults_of_another_fabric_are_refused():
     fabric, other = ring_fabric(4), ring_fabric(5)
     with pytest.raises(OptionError, match=r"fault 'sw0/3 - sw4/3' does not fit ring-4: no device 0x200004"):
