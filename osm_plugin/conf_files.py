@@ -30,12 +30,9 @@ class ConfFiles:
         # descriptor of a copy in memory of each file that was usable, by the name of the option and the path
         self._copies: dict[tuple[str, str], int] = {}
         self._folder = folder
-        # content of each file in the folder, and content that the folder does not have yet, by the name of the file
-        self._stored: dict[str, bytes] = {}
-        self._unsaved: dict[str, bytes] = {}
-        if folder is not None:
-            with suppress(OSError):
-                self._stored = {path.name: path.read_bytes() for path in folder.iterdir()}
+        # content of each file in the folder, by the name of the file; None: the folder was not read yet
+        self._stored: dict[str, bytes] | None = None
+        self._unsaved: dict[str, bytes] = {}  # content that the folder does not have yet, by the name of the file
 
     def save(self) -> None:
         """Store the usable versions of files that the folder does not have yet.
@@ -55,7 +52,16 @@ class ConfFiles:
         for name, content in list(unsaved.items()):
             with atomic_write(self._folder / name) as file:
                 file.write(content)
-            self._stored[name] = content
+            self._stored_files()[name] = content
+
+    def _stored_files(self) -> dict[str, bytes]:
+        """Return the content of each file in the folder.  Without options that name files, the folder is never read."""
+        if self._stored is None:
+            self._stored = {}
+            if self._folder is not None:
+                with suppress(OSError):
+                    self._stored = {path.name: path.read_bytes() for path in self._folder.iterdir()}
+        return self._stored
 
     def take_over(self, conf: OpensmConf, engine: str, own: Mapping[str, Any]) -> AcceptedOptions:
         """Apply the options of opensm.conf, as :func:`osm_plugin.opensm_conf.take_over` does.
@@ -86,14 +92,14 @@ class ConfFiles:
         with suppress(OSError):
             content = path.read_bytes()
             self._put(key, content)
-            if self._stored.get(_stored_name(key)) != content:
+            if self._stored_files().get(_stored_name(key)) != content:
                 self._unsaved[_stored_name(key)] = content
 
     def _is_known(self, key: tuple[str, str]) -> bool:
         """Return whether a usable version of a file is in memory.  If only the folder has one, copy it to memory."""
-        if key not in self._copies and _stored_name(key) in self._stored:
+        if key not in self._copies and _stored_name(key) in self._stored_files():
             with suppress(OSError):
-                self._put(key, self._stored[_stored_name(key)])
+                self._put(key, self._stored_files()[_stored_name(key)])
         return key in self._copies
 
     def _put(self, key: tuple[str, str], content: bytes) -> None:
