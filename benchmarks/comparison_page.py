@@ -76,7 +76,7 @@ def tables(ledger: Ledger, reference: Sequence[str], large: Sequence[str]) -> It
         yield from fabric_table(ledger, fabric, SHARES)
     if any(name in measured for name in large):
         yield "\n## Large fabrics\n"
-        yield "A cell has two values, for 0 and 1 % of the links missing, or one value if both are equal."
+        yield "A cell has two values, for 0 and 1 % of the links missing, or one value if the two values are equal."
     for fabric in (name for name in large if name in measured):
         yield from fabric_table(ledger, fabric, SHARES_OF_LARGE)
     yield from fixture_table(ledger, [name for name in measured if name not in (*reference, *large)])
@@ -177,8 +177,9 @@ def auto_table(ledger: Ledger) -> Iterator[str]:
     beaten = sum(bool(better_than_auto(ledger[key])) for key in keys)
     yield "\n## `auto` beside all other engines\n"
     yield f"In {len(keys) - beaten} of {len(keys)} cases, no other engine has better certified tables than `auto`."
-    yield "Tables are better if neither all-to-all nor bisection is lower, and one of them is more than half a percent"
-    yield "higher. Bisection is a mean over random patterns, and the seed of the patterns decides smaller differences."
+    yield "Tables are better if neither all-to-all nor bisection is lower, and one of the two figures is more than"
+    yield "half a percent higher. Bisection is a mean over random patterns, so differences below half a percent depend"
+    yield "on the seed of the patterns."
     if rows:
         yield "\nThe exceptions, with the figures of the other engine relative to those of `auto`:\n"
         yield from (line(["case and engine", "all-to-all", "bisection"]), line(["---"] * 3), *rows)
@@ -187,7 +188,7 @@ def auto_table(ledger: Ledger) -> Iterator[str]:
 def better_than_auto(results: Mapping[str, Mapping[str, Any]]) -> dict[str, tuple[float, float]]:
     """Return the engines whose certified tables are better than the tables of ``auto`` on a fabric.
 
-    Tables are better if neither all-to-all nor bisection is lower, and one of both figures is higher by more than
+    Tables are better if neither all-to-all nor bisection is lower, and one of the two figures is higher by more than
     :data:`EQUAL`.  The values of the result are all-to-all and bisection relative to ``auto``.
     """
     auto, found = results["auto"], dict[str, tuple[float, float]]()
