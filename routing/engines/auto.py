@@ -45,8 +45,11 @@ ON_TURNS = ("mud", "smart", "segment", "dnup", "lturn")
 With several VLs, their tables carry more than the tables of the other engines only on some fabrics of up to 24
 switches.
 """
-ON_ONE_VL = {"mud": MODERATE, "smart": MODERATE}
-"""Engines on allowed turns that often carry the most with one VL, with the longest times that apply then."""
+FEW_VLS = 2
+ON_FEW_VLS = {"mud": MODERATE, "smart": MODERATE}
+"""Engines on allowed turns that often carry the most with at most :data:`FEW_VLS` VLs, with the longest times that
+apply then.
+"""
 GRIDS_ONLY = ("torus-2qos", "dor", "hyperx")
 """Engines that are tried on small fabrics, and on fabrics that resemble a mesh, torus or HyperX.
 
@@ -158,7 +161,7 @@ def _engines(fabric: Fabric, options: EngineOptions) -> list[Engine]:
     if tree:
         left_out.update(ON_TURNS)
     found = []
-    limits = CANDIDATES | (ON_ONE_VL if vls_allowed(options) == 1 else {})
+    limits = CANDIDATES | (ON_FEW_VLS if vls_allowed(options) <= FEW_VLS else {})
     for name, longest in limits.items():
         if name in left_out or seconds > longest or fabric.switches > MOST_SWITCHES.get(name, fabric.switches):
             continue

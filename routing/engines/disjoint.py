@@ -148,8 +148,8 @@ class _TreeSearch:
                     return found
         for vls in range(have + 1, DATA_VLS + 1):
             if self._attempt(vls, min(vls, MOST_ORDERS), None) is not None:
-                raise NotEnoughVLs(vls, have)
-        raise NotEnoughVLs(DATA_VLS + 1, have)
+                raise NotEnoughVLs(vls, have, proven=False)
+        raise NotEnoughVLs(None, have)
 
     def _attempt(self, vls: int, count: int, initial: npt.NDArray[np.uint8] | None) -> Placement | None:
         """Search for trees whose paths lead up and then down in one of ``count`` switch orders, and for the VLs of the

@@ -14,12 +14,11 @@ from routing.engines.dragonfly_detours import allows_detours, detour_routing
 from routing.engines.dragonfly_groups import groups_of
 from routing.engines.dragonfly_middles import Middles
 from routing.engines.dragonfly_paths import over_one_link
-from routing.engines.hop_classes import HopClasses, fallback, hop_routing
+from routing.engines.hop_classes import HopClasses, fallback, highest_all_to_all, hop_routing
 from routing.engines.path_selection import PathSelector, PathSet
 from routing.engines.uncounted import without_uncounted
 from routing.errors import NotEnoughVLs
 from routing.fabric import Fabric
-from routing.quality import all_to_all_share, channel_loads
 from routing.tables import Routing
 
 LONGEST = 3
@@ -102,17 +101,12 @@ class Dragonfly:
         except NotEnoughVLs:
             if not found:
                 raise
-        return max(found, key=lambda routing: _all_to_all(routing, fabric, options))
+        return highest_all_to_all(found, fabric, options)
 
 
 ENGINE = Dragonfly()
 SHORTEST = Dragonfly(detours=False)
 """The engine without paths over an intermediate group, for the highest all-to-all share over all LIDs."""
-
-
-def _all_to_all(routing: Routing, fabric: Fabric, options: EngineOptions) -> float:
-    """Return the all-to-all share of tables, rounded such that equal tables have equal shares."""
-    return round(all_to_all_share(fabric, channel_loads(fabric, routing, threads=options.threads)), 6)
 
 
 def _candidates(selector: PathSelector, group: npt.NDArray[np.int64], between: npt.NDArray[np.bool_]) -> list[PathSet]:

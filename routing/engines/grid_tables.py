@@ -119,10 +119,9 @@ class GridRoutes:
         The function compares each path with its reply path, if LIDs of both switches use the sets of these paths.  If
         the value is the SL, replies on the SL of the request close no cycle that requests do not close.
         """
-        pairs = ((one, other) for one in (0, 1) for other in (0, 1))
         return not any(
             ((of_paths[one] != of_paths[other].T) & self.used[one][:, None] & self.used[other]).any()
-            for one, other in pairs
+            for one, other in ((0, 0), (0, 1), (1, 1))
         )
 
     @cached_property

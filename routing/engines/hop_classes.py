@@ -11,6 +11,7 @@ to advancing links, and from the first class to the second.  So they close no cy
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -26,6 +27,7 @@ from routing.engines.provenance import provenance
 from routing.engines.vl_assignment import VlTables, vls_allowed
 from routing.errors import NotEnoughVLs
 from routing.fabric import Channels, Fabric
+from routing.quality import all_to_all_share, channel_loads
 from routing.tables import DATA_VLS, Routing
 
 SLS = 16
@@ -159,6 +161,13 @@ def fallback(engine: Engine, fabric: Fabric, options: EngineOptions, **facts: ob
     record = routing.provenance
     found = {**record.options, **facts, "fallback": "layers of shortest paths, as in LASH"}
     return replace(routing, provenance=replace(record, options=found))
+
+
+def highest_all_to_all(found: Sequence[Routing], fabric: Fabric, options: EngineOptions) -> Routing:
+    """Return the tables with the highest all-to-all share, and of equal tables the first ones."""
+    loads = [channel_loads(fabric, routing, threads=options.threads) for routing in found]
+    # Shares of equal tables may differ in their last bits.
+    return found[int(np.argmax([round(all_to_all_share(fabric, one), 6) for one in loads]))]
 
 
 def _assign(paths: HopClasses, lft: npt.NDArray[np.uint8], options: EngineOptions) -> tuple[_Assignment, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from routing.engines.destinations import Destinations, inverse_capacity
 from routing.engines.effort import refinement_passes
 from routing.engines.grid_flow import tree_flow
 from routing.engines.grid_tables import channels_of_bundles
-from routing.engines.hop_classes import fallback
+from routing.engines.hop_classes import fallback, highest_all_to_all
 from routing.engines.uncounted import without_uncounted
 from routing.errors import NotEnoughVLs
 from routing.fabric import Fabric
@@ -88,9 +89,14 @@ class HyperX:
         if base > classed.most_vls(options):
             raise NotEnoughVLs(base, classed.most_vls(options))
         try:
-            return classed.routing(self, options, start, **facts(fabric, paths.coordinates))
+            found = classed.routing(self, options, start, **facts(fabric, paths.coordinates))
         except NotEnoughVLs:
             return fallback(self, fabric, options)
+        if paths.irregular.any() and not (paths.destinations.offset > 0).any() and options.vls != "min":
+            # Where links or switches are missing, dimension order can leave the load uneven.
+            with contextlib.suppress(NotEnoughVLs):
+                return highest_all_to_all([found, fallback(self, fabric, options)], fabric, options)
+        return found
 
 
 ENGINE = HyperX()

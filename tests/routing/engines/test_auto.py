@@ -79,7 +79,7 @@ def test_tables_with_a_credit_loop_are_never_taken():
 
 def test_the_error_for_tables_with_a_credit_loop_says_what_to_do(monkeypatch):
     monkeypatch.setattr(module, "CANDIDATES", {"dor": module.MOST})
-    monkeypatch.setattr(module, "ON_ONE_VL", {})
+    monkeypatch.setattr(module, "ON_FEW_VLS", {})
     with pytest.raises(RoutingError, match=r"dor closes a credit loop on this fabric \(allow more VLs\)"):
         AUTO.route(generate("torus", ["5x4"], cas=2), EngineOptions(vls=1))
 
@@ -109,7 +109,7 @@ def test_options_leave_out_engines_that_do_not_support_them(monkeypatch):
 
 def test_the_error_is_that_of_the_last_engine(monkeypatch):
     monkeypatch.setattr(module, "CANDIDATES", {"lash": module.MOST})
-    monkeypatch.setattr(module, "ON_ONE_VL", {})
+    monkeypatch.setattr(module, "ON_FEW_VLS", {})
     with pytest.raises(NotEnoughVLs):
         AUTO.route(generate("ring", ["9"], cas=1), EngineOptions(vls=1))
 
@@ -134,6 +134,12 @@ def warned(engine, fabric, recwarn):
     with contextlib.suppress(RoutingError):
         engine.route(fabric, EngineOptions(effort=0.02, threads=1))
     return any(issubclass(warning.category, InputWarning) for warning in recwarn)
+
+
+def test_engines_on_allowed_turns_are_tried_with_up_to_two_vls():
+    fabric = generate("torus", ["8x8"], cas=2)
+    names = [{engine.name for engine in module._engines(fabric, EngineOptions(vls=vls))} for vls in (1, 2, 3)]
+    assert [{"mud", "smart"} & each for each in names] == [{"mud", "smart"}, {"mud", "smart"}, set()]
 
 
 def test_coordinates_that_do_not_exist_are_searched_once(monkeypatch):

@@ -12,7 +12,10 @@ from routing.deadlock.proof import prove
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
 from routing.errors import NotEnoughVLs
+from routing.faults import apply_faults, parse_fault
 from routing.grids.coordinates import NotAGrid
+from routing.publish import verify
+from routing.quality import all_to_all_share, channel_loads
 from routing.topologies import generate
 
 
@@ -125,3 +128,17 @@ def test_fabrics_of_other_kinds_are_refused():
         ENGINES["hyperx"].route(generate("torus", ["5x5"], cas=1), EngineOptions())
     with pytest.raises(NotEnoughVLs):
         ENGINES["hyperx"].route(generate("hyperx", ["4x4"], cas=1, lmc=1), EngineOptions(vls=1))
+
+
+@pytest.mark.parametrize(("name", "size", "rows"), [("hyperx", "3x3x3", [5, 11, 24]), ("hypercube", "5", [3, 9, 22])])
+def test_uneven_paths_around_missing_switches_are_replaced(name, size, rows):
+    whole = generate(name, [size], cas=1)
+    fabric = apply_faults(whole, [parse_fault(f"switch {whole.switch_name[row]}", whole) for row in rows])
+    share = {}
+    for engine in ("hyperx", "lash"):
+        routing = ENGINES[engine].route(fabric, EngineOptions(threads=1))
+        assert verify(fabric, routing, ENGINES[engine]).proof.strength == "reversible"
+        share[engine] = all_to_all_share(fabric, channel_loads(fabric, routing, threads=1))
+    assert share["hyperx"] >= share["lash"] - 1e-9
+    few = ENGINES["hyperx"].route(fabric, EngineOptions(threads=1, vls="min"))
+    assert "fallback" not in few.provenance.options
