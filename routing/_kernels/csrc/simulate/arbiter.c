@@ -246,7 +246,7 @@ IBN_SPECIALIZED int32_t input_to_serve(ibn_sim *sim, int32_t c, const ibn_channe
     const ibn_vc *vc = &sim->vc[l];
     if (!plain && (!sim->in_turn || sim->hooks & IBN_HOOK_ROOM || vc->pass || vc->only != IBN_NONE))
         return input_that_fits(sim, c, vl);
-    uint64_t ahead = vc->mask & (~0ull << vc->next_input);
+    uint64_t ahead = vc->mask & (~0ull << (vc->next_input & 63));
     int32_t input = __builtin_ctzll(ahead ? ahead : vc->mask), p = ibn_simulate_queue(sim, channel, vl, input)->head;
     if (sim->packet[p].blocks > ibn_simulate_credits(vc))
         return IBN_NONE;
@@ -258,13 +258,22 @@ IBN_SPECIALIZED int choose_vl(ibn_sim *sim, int32_t c, ibn_channel *channel, int
 {
     if (!plain && sim->options.arbiters)
         return choose_by_tables(sim, c, input);
+    /* The most frequent case, in which packets are queued on one VL only, has its own code, because the loop below needs
+     * many more instructions. */
+    if (!(channel->vls & (channel->vls - 1))) {
+        int vl = __builtin_ctz(channel->vls);
+        if ((*input = input_to_serve(sim, c, channel, c * sim->vls + vl, vl, plain)) == IBN_NONE)
+            return IBN_NONE;
+        channel->next_vl = (uint8_t)(vl + 1);
+        return vl;
+    }
     /* `turns` is the mask channel->vls, rotated by means of a second, shifted copy.  Its lowest set bit is the VL that
      * is served next. */
     uint64_t turns = channel->vls * 0x10001ull >> channel->next_vl & 0xFFFF;
     for (; turns; turns &= turns - 1) {
         int vl = (__builtin_ctzll(turns) + channel->next_vl) & 15;
         if ((*input = input_to_serve(sim, c, channel, c * sim->vls + vl, vl, plain)) != IBN_NONE) {
-            channel->next_vl = (uint8_t)(vl + 1 < sim->vls ? vl + 1 : 0);
+            channel->next_vl = (uint8_t)(vl + 1);
             return vl;
         }
     }
@@ -311,7 +320,7 @@ IBN_SPECIALIZED void send(ibn_sim *sim, int32_t c, int vl, int32_t input, int pl
             vc->pass--;
         vc->dropped_in_row = 0;
     }
-    vc->next_input = input + 1 < channel->inputs ? input + 1 : 0;
+    vc->next_input = input + 1;
     sim->hops++;
     sim->last_move = sim->now;
     int from_source = packet->vc == IBN_NONE;
@@ -364,11 +373,13 @@ static inline void fetch(const ibn_sim *sim, int32_t c)
 /* Arbitrate all channels that events of this tick concern.  Meanwhile, the state of the next channels is prefetched. */
 IBN_SPECIALIZED void arbitrate_touched(ibn_sim *sim, int plain)
 {
+    const int32_t *touched = sim->touched;
     for (int32_t i = 0; i < sim->touches; i++) {
+        int32_t c = touched[i];
         if (i + 2 < sim->touches)
-            fetch(sim, sim->touched[i + 2]);
-        sim->marked[sim->touched[i]] = 0;
-        arbitrate(sim, sim->touched[i], plain);
+            fetch(sim, touched[i + 2]);
+        sim->marked[c] = 0;
+        arbitrate(sim, c, plain);
     }
     sim->touches = 0;
 }

@@ -146,11 +146,11 @@ static int keep(ibn_sim *sim, int32_t at, ibn_event event)
  *
  * `place` is the index after the last of these events (see sim->event).  The function uses Shell sort, because there is
  * usually one event, but sometimes there are thousands. */
-int32_t ibn_simulate_gather(ibn_sim *sim, int32_t place)
+int32_t ibn_simulate_gather(ibn_sim *sim, uint32_t place)
 {
     int32_t count = 0, gap = 1;
     for (; place; place = ibn_simulate_batch_before(sim, place))
-        for (int32_t i = ibn_simulate_first_event(place); i < place; i++)
+        for (uint32_t i = ibn_simulate_first_event(place); i < place; i++)
             if (keep(sim, count++, sim->event[i]))
                 return 0;
     while (gap < count / 3)

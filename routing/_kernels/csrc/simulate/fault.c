@@ -48,10 +48,10 @@ static int lose_on_wire(ibn_sim *sim, int kind, int32_t subject, int32_t c)
  * slot is emptied, and all other events are added to it again. */
 static void clear_slot(ibn_sim *sim, int32_t s, int kind, int32_t c)
 {
-    int32_t place = sim->slot[s * IBN_SLOT + kind];
+    uint32_t place = sim->slot[s * IBN_SLOT + kind];
     sim->slot[s * IBN_SLOT + kind] = 0;
     for (; place; place = ibn_simulate_batch_before(sim, place)) {
-        for (int32_t i = ibn_simulate_first_event(place); i < place; i++) {
+        for (uint32_t i = ibn_simulate_first_event(place); i < place; i++) {
             ibn_event event = sim->event[i];
             if (lose_on_wire(sim, kind, event.subject, c))
                 sim->moving--;

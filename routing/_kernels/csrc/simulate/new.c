@@ -118,7 +118,9 @@ static void set_channels(ibn_sim *sim, const ibn_sim_network *network, const ibn
     }
     for (int32_t c = 0; c < sim->channels; c++) {
         const ibn_channel *channel = &sim->channel[c];
-        sim->far_end[c] = (ibn_far_end){channel->dst, channel->reverse, channel->in_index, channel->dst_port};
+        int64_t ports = sim->sl2vl_ports, row = ((int64_t)channel->dst * ports + channel->dst_port) * ports * 16;
+        sim->far_end[c] = (ibn_far_end){channel->dst,  channel->reverse, channel->in_index,
+                                        channel->wire, ports ? 16 : 0,   row};
     }
 }
 

@@ -13,7 +13,7 @@
 static int64_t next_tick(const ibn_sim *sim)
 {
     int64_t heap = sim->heap_size ? sim->heap[0].time : -1;
-    int32_t words = sim->slots >> 6, start = (int32_t)((sim->now + 1) & (sim->slots - 1));
+    int32_t words = (int32_t)(sim->slots >> 6), start = (int32_t)((sim->now + 1) & (sim->slots - 1));
     for (int32_t step = 0; step <= words; step++) {
         int32_t w = ((start >> 6) + step) & (words - 1);
         uint64_t word = sim->busy_slots[w];
@@ -139,29 +139,29 @@ static inline void handle(ibn_sim *sim, int kind, int32_t subject, int32_t value
 
 /* Handle the events of one kind that are due in this tick, in any order.  The kind comes before EV_LATER in the enum.
  * `place` is the index after the last event (see sim->event). */
-static inline __attribute__((always_inline)) void handle_batches(ibn_sim *sim, int kind, int32_t place, int adaptive)
+static inline __attribute__((always_inline)) void handle_batches(ibn_sim *sim, int kind, uint32_t place, int adaptive)
 {
     for (; place; place = ibn_simulate_batch_before(sim, place)) {
-        int32_t first = ibn_simulate_first_event(place);
+        uint32_t first = ibn_simulate_first_event(place);
         sim->handled += place - first;
         sim->moving -= place - first;
         sim->crediting -= kind == EV_CREDIT ? place - first : 0;
         if (adaptive && kind != EV_INJECT && kind != EV_FREED)
-            for (int32_t i = first; i < place; i++)
+            for (uint32_t i = first; i < place; i++)
                 ibn_simulate_adaptive_handle(sim, kind, sim->event[i].subject, sim->event[i].value);
         else if (kind == EV_ARRIVE)
             ibn_simulate_arrive(sim, first, place);
         else if (kind == EV_DELIVER)
             ibn_simulate_deliver(sim, first, place);
         else
-            for (int32_t i = first; i < place; i++)
+            for (uint32_t i = first; i < place; i++)
                 handle(sim, kind, sim->event[i].subject, sim->event[i].value);
     }
 }
 
 /* Handle the events of one kind that are due in this tick, sorted by subject and value.  `place` is the index after the
  * last event (see sim->event).  The kind is EV_LATER or a later kind in the enum. */
-static void handle_laters(ibn_sim *sim, int kind, int32_t place)
+static void handle_laters(ibn_sim *sim, int kind, uint32_t place)
 {
     int32_t count = ibn_simulate_gather(sim, place);
     sim->handled += count;
@@ -176,7 +176,7 @@ static void handle_laters(ibn_sim *sim, int kind, int32_t place)
  *
  * places[]: for each kind, the index after its last event (see sim->event).  `adaptive` is whether switches are
  * adaptive. */
-IBN_SPECIALIZED void handle_soon(ibn_sim *sim, const int32_t *places, int adaptive)
+IBN_SPECIALIZED void handle_soon(ibn_sim *sim, const uint32_t *places, int adaptive)
 {
     handle_batches(sim, EV_CREDIT, places[EV_CREDIT], adaptive);
     handle_batches(sim, EV_ARRIVE, places[EV_ARRIVE], adaptive);
@@ -193,7 +193,8 @@ IBN_SPECIALIZED void handle_soon(ibn_sim *sim, const int32_t *places, int adapti
 /* Handle all events of one tick, and afterwards arbitrate the channels that the events concern. */
 static void tick(ibn_sim *sim, int64_t time)
 {
-    int32_t at = (int32_t)(time & (sim->slots - 1)), places[EV_KINDS];
+    uint32_t places[EV_KINDS];
+    int64_t at = time & (sim->slots - 1);
     sim->now = time;
     while (sim->heap_size && sim->heap[0].time == time) {
         ibn_distant distant = sim->heap[0];

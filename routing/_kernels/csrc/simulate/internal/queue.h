@@ -14,7 +14,7 @@ IBN_SPECIALIZED void ibn_simulate_give_back(ibn_sim *sim, int32_t c, int32_t vc,
 {
     sim->vc[vc].returning += blocks;
     if (plain || !sim->freed_first) {
-        ibn_simulate_at(sim, when + sim->channel[c].wire, EV_CREDIT, vc, blocks);
+        ibn_simulate_at(sim, when + sim->far_end[c].wire, EV_CREDIT, vc, blocks);
         return;
     }
     ibn_simulate_at(sim, when > sim->now ? when : sim->now + 1, EV_FREED, vc, blocks);
@@ -67,8 +67,8 @@ IBN_SPECIALIZED void ibn_simulate_enqueue(ibn_sim *sim, int32_t p, int32_t c, in
      * no branch, because the branch would often be mispredicted. */
     int64_t since = channel->vls ? INT64_MIN : now;
     channel->busy = channel->busy > since ? channel->busy : since;
+    channel->vls |= (uint16_t)(1u << vl);
     if (!vc->waiting++) {
-        channel->vls |= (uint16_t)(1u << vl);
         if (!plain && sim->aging) {
             sim->watch[l].since = now;
             if (channel->ages)

@@ -152,7 +152,7 @@ typedef struct {
     /* present size of the buffer in blocks; it is the sum of the credits, `held`, `flying` and `returning` */
     int32_t buffer;
     int32_t waiting;    /* number of packets that are queued at the sender for this VC */
-    int32_t next_input; /* input with which round robin begins the next time */
+    int32_t next_input; /* input with which round robin begins the next time; the number of inputs means input 0 */
     /* bit n is set if input n has packets queued for this VC; used only if one 64-bit word has enough bits for all
      * inputs */
     uint64_t mask;
@@ -211,7 +211,7 @@ typedef struct {
         hop;
     uint16_t vls;        /* VLs, as bits, that have packets queued at this channel */
     uint8_t called,      /* 1: an EV_FREE event is pending, else 0 */
-        next_vl;         /* VL with which round robin begins the next time */
+        next_vl;         /* VL with which round robin begins the next time; the number of VLs means VL 0 */
     int32_t src,         /* device that sends */
         dst,             /* device that receives */
         reverse,         /* channel of the same link in the opposite direction */
@@ -232,13 +232,17 @@ typedef struct {
     uint8_t spare[16]; /* bytes that are not used, so that the struct fills its second cache line */
 } ibn_channel;
 
-/* The part of a channel's state that the receiving device needs to forward a packet.  A copy of this part is in a
- * smaller array. */
+/* The part of a channel's state that the receiving device needs to forward a packet and to return its credits.  A copy
+ * of this part is in a smaller array. */
 typedef struct {
     int32_t device, /* device at which the channel ends */
         reverse,    /* channel of the same link in the opposite direction */
         in_index,   /* number of the channel among the inputs of `device` */
-        port;       /* port by which the channel enters `device` */
+        wire,       /* delay of the cable in ticks, from one end to the other */
+        /* number of elements of sim->sl2vl from the row of an out-port of `device` to the row of the next out-port; 0:
+         * all out-ports have the same row */
+        sl2vl_step;
+    int64_t sl2vl_row; /* index in sim->sl2vl of the row for packets that arrive by the channel and leave by port 0 */
 } ibn_far_end;
 
 /* Counters of rare events of a channel, such as dropped packets. */
@@ -411,7 +415,7 @@ struct ibn_sim {
         batch_free;       /* number (first index of `event`) of the first unused batch; 0: all batches are in use */
     /* [slots][IBN_SLOT] by tick and kind of event: index in `event` at which the next event is stored. 0: there is no
      * batch.  Another multiple of IBN_BATCH: the last batch is full */
-    int32_t *slot;
+    uint32_t *slot;
     int32_t *touched,      /* [channels] channels that have to be arbitrated in this tick */
         *to_check; /* [vcs] VCs whose buffer occupancy has changed in this tick, so that a pause may begin or end */
     /* [heap_room] events that are due too late for the timing wheel, as a binary heap ordered by tick */
@@ -431,8 +435,8 @@ struct ibn_sim {
     int32_t plain;
     int32_t aging;       /* 1: some channel has a lifetime limit, or some port has a breaker; else 0 */
     uint16_t *marked;    /* [channels] 1: the channel is listed in `touched`, else 0 */
-    int32_t slots,       /* number of slots of the timing wheel, one for each tick */
-        heap_size,       /* number of events in `heap` */
+    int64_t slots;       /* number of slots of the timing wheel, one for each tick */
+    int32_t heap_size,   /* number of events in `heap` */
         heap_room,       /* number of events that fit into `heap` */
         later_room,      /* number of events that fit into `later` */
         touches,         /* number of channels in `touched` */
@@ -511,7 +515,7 @@ static inline int32_t ibn_simulate_credits(const ibn_vc *vc)
 int ibn_simulate_more_batches(ibn_sim *sim);
 void ibn_simulate_heap_push(ibn_sim *sim, int64_t time, int kind, ibn_event event);
 void ibn_simulate_heap_pop(ibn_sim *sim);
-int32_t ibn_simulate_gather(ibn_sim *sim, int32_t place);
+int32_t ibn_simulate_gather(ibn_sim *sim, uint32_t place);
 void ibn_simulate_note(ibn_sim *sim, int kind, int64_t a, int64_t b, int64_t c, int64_t d);
 int32_t ibn_simulate_new_clcm(ibn_sim *sim);
 void ibn_simulate_drop_clcm(ibn_sim *sim, int32_t message);
@@ -524,16 +528,16 @@ static inline int ibn_simulate_moves(int kind)
 }
 
 /* Add an event to the timing wheel.  `at` is the element of sim->slot for the event's tick and kind. */
-static inline void ibn_simulate_put(ibn_sim *sim, int32_t at, int kind, int32_t subject, int32_t value)
+static inline void ibn_simulate_put(ibn_sim *sim, int64_t at, int kind, int32_t subject, int32_t value)
 {
-    int32_t *slot = &sim->slot[at * IBN_SLOT + kind], place = *slot;
+    uint32_t *slot = &sim->slot[at * IBN_SLOT + kind], place = *slot;
     if (!(place & (IBN_BATCH - 1))) {
         if (!sim->batch_free && ibn_simulate_more_batches(sim))
             return;
-        int32_t full = place / IBN_BATCH - 1, b = sim->batch_free;
-        place = b * IBN_BATCH;
+        int32_t full = place ? (int32_t)(place / IBN_BATCH) - 1 : 0;
+        place = (uint32_t)sim->batch_free * IBN_BATCH;
         sim->batch_free = sim->event[place].subject;
-        sim->event[place++].subject = full > 0 ? full : 0;
+        sim->event[place++].subject = full;
         sim->busy_slots[at >> 6] |= 1ull << (at & 63);
     }
     sim->event[place] = (ibn_event){subject, value};
@@ -542,7 +546,7 @@ static inline void ibn_simulate_put(ibn_sim *sim, int32_t at, int kind, int32_t 
 
 /* Return the index in sim->event of the first event in a batch.  `place` is the index after the last event of the
  * batch. */
-static inline int32_t ibn_simulate_first_event(int32_t place)
+static inline uint32_t ibn_simulate_first_event(uint32_t place)
 {
     return (place - 1) / IBN_BATCH * IBN_BATCH + 1;
 }
@@ -551,11 +555,11 @@ static inline int32_t ibn_simulate_first_event(int32_t place)
  *
  * `place` is the index after the last event of the batch.  Return the index after the last event of the previous batch,
  * or 0 if there is no previous batch. */
-static inline int32_t ibn_simulate_batch_before(ibn_sim *sim, int32_t place)
+static inline uint32_t ibn_simulate_batch_before(ibn_sim *sim, uint32_t place)
 {
-    int32_t b = (place - 1) / IBN_BATCH, before = sim->event[b * IBN_BATCH].subject;
+    uint32_t b = (place - 1) / IBN_BATCH, before = (uint32_t)sim->event[b * IBN_BATCH].subject;
     sim->event[b * IBN_BATCH].subject = sim->batch_free;
-    sim->batch_free = b;
+    sim->batch_free = (int32_t)b;
     return before ? (before + 1) * IBN_BATCH : 0;
 }
 
@@ -565,7 +569,7 @@ static inline void ibn_simulate_at(ibn_sim *sim, int64_t time, int kind, int32_t
     sim->moving += ibn_simulate_moves(kind);
     sim->crediting += kind == EV_CREDIT;
     if (time - sim->now < sim->slots)
-        ibn_simulate_put(sim, (int32_t)(time & (sim->slots - 1)), kind, subject, value);
+        ibn_simulate_put(sim, time & (sim->slots - 1), kind, subject, value);
     else
         ibn_simulate_heap_push(sim, time, kind, (ibn_event){subject, value});
 }
@@ -615,8 +619,8 @@ static inline int ibn_simulate_append(ibn_sim *sim, ibn_fifo *queue, int32_t p)
 }
 
 /* Functions of switch.c, which handle packets that arrive at a switch or a CA. */
-void ibn_simulate_arrive(ibn_sim *sim, int32_t from, int32_t to);
-void ibn_simulate_deliver(ibn_sim *sim, int32_t from, int32_t to);
+void ibn_simulate_arrive(ibn_sim *sim, uint32_t from, uint32_t to);
+void ibn_simulate_deliver(ibn_sim *sim, uint32_t from, uint32_t to);
 void ibn_simulate_expose(ibn_sim *sim, int32_t vc);
 void ibn_simulate_got(ibn_sim *sim, int32_t p);
 /* Functions of lose.c, which count lost packets. */
