@@ -105,7 +105,8 @@ def run_adaptive(scenario: Scenario, case: Case) -> CaseOutput:
     - ``accepted``: throughput by scheme at the last load.
     - ``curves``: throughput by scheme and load.
     - ``peak``: largest throughput by scheme.
-    - ``deadlocked``: schemes that end in a permanent deadlock.
+    - ``deadlocked``: schemes that end in a permanent deadlock, which neither the scheme nor a lifetime limit of packets
+      resolves.
     - ``relayed``: how often CAs have relayed a packet, for each delivered packet (scheme ``relay``, last load)
     - ``diverted``: packets that have moved through spare buffers, for each delivered packet (scheme ``concurrent``)
     - ``deflected``: how often a packet was deflected, for each delivered packet (scheme ``deflect``)
@@ -143,7 +144,7 @@ def run_adaptive(scenario: Scenario, case: Case) -> CaseOutput:
             if scheme in RECOVERED:
                 totals, figure = simulation.totals(), RECOVERED[scheme]
                 recovered[figure] = round(totals[figure] / max(1, totals["delivered"]), 4)
-            if simulation.deadlocks():
+            if simulation.deadlocks() and not simulation.remedies.end_every_knot:
                 deadlocked.add(name)
     accepted = {name: list(curve.values())[-1] for name, curve in curves.items()}
     found: dict[str, Any] = {

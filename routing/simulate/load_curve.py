@@ -60,7 +60,8 @@ class Measurement:
     settled
         Whether latency became stationary and the network accepted the offered load.
     deadlock
-        Whether virtual channels wait for one another forever at the end of the run.
+        Whether virtual channels wait for one another forever at the end of the run.  False if all switches drop packets
+        that cannot move.
     """
 
     accepted: float
@@ -119,7 +120,7 @@ def measure(simulation: Simulation, traffic: Traffic, load: float) -> Measuremen
         warm_up=cut,
         length=length,
         settled=stationary and accepted >= SETTLED * load,
-        deadlock=bool(simulation.deadlocks()),
+        deadlock=bool(simulation.deadlocks()) and not simulation.remedies.end_every_knot,
     )
 
 

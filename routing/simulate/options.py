@@ -197,6 +197,16 @@ class Remedies:
     move_others: bool = False
     rounds: int = 0
 
+    @property
+    def end_every_knot(self) -> bool:
+        """Whether all switches drop packets that cannot move, so that no knot of buffers is permanent.
+
+        A switch drops such packets if it limits the lifetime of packets, or if all of its ports have a head-of-queue
+        lifetime.
+        """
+        ports = (self.port, *self.ports.values(), *(() if self.leaf is None else (self.leaf,)))
+        return self.lifetime > 0 or all(port.hoq > 0 for port in ports)
+
 
 @dataclass(frozen=True)
 class Pauses:

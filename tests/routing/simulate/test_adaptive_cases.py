@@ -89,6 +89,16 @@ def test_a_knot_that_the_scheme_resolves_is_not_a_deadlock(tmp_path, scheme, out
     assert result.found["outcome"] == outcome
 
 
+@pytest.mark.parametrize(
+    ("remedy", "deadlocked"), [("", ["none"]), ("remedy = { hoq = 900 }", []), ("remedy = { lifetime = 900 }", [])]
+)
+def test_a_knot_that_a_lifetime_limit_ends_is_not_a_deadlock(tmp_path, remedy, deadlocked):
+    """The limit is longer than the run, so that the queues still wait for one another at the last tick."""
+    text = RING.replace("load = 1.0\n", "").replace("SCHEME", '"none"]')
+    text = text.replace("adaptive =", f'what = "adaptive"\nloads = [1.0]\n{remedy}\nadaptive =')
+    assert played(tmp_path, text).found["deadlocked"] == deadlocked
+
+
 def test_a_workload_is_simulated_with_adaptive_switches(tmp_path):
     text = CASE.replace('what = "adaptive"\nloads = [0.2, 0.4]', 'what = "workload"').replace(
         '"tables", "escape", "bubble"', '"escape"'
