@@ -15,9 +15,12 @@ class Age:
         c, vl = divmod(vc, self.vls)
         heads = [self.queues[c, vl, i][0] for i in range(self.inputs[c]) if self.queues[c, vl, i]]
         times = [head.headed + hoq for head in heads if hoq] + [head.ready + lifetime for head in heads if lifetime]
-        if times and not self.timed[vc]:
-            self.timed[vc] = True
-            self.at(max(min(times), self.now + 1), HEAD, vc)
+        if not times:
+            return
+        at = max(min(times), self.now + 1)
+        if not self.check[vc] or at < self.check[vc]:
+            self.check[vc] = at
+            self.at(at, HEAD, vc)
 
     def drop(self, vc, i):
         c, vl = divmod(vc, self.vls)
@@ -33,7 +36,9 @@ class Age:
     def head(self, vc):
         hoq, lifetime = self.limits(vc)
         c, vl = divmod(vc, self.vls)
-        self.timed[vc] = False
+        if self.check[vc] != self.now:
+            return
+        self.check[vc] = 0
         for i in range(self.inputs[c]):
             queue = self.queues[c, vl, i]
             while lifetime and queue and queue[0].ready + lifetime <= self.now:

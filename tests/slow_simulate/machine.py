@@ -63,7 +63,7 @@ class Slow(Sources, Switches, Outputs, Age, Breakers, Pauses, Faults, Rows):
         self.buffer = [int(blocks) for blocks in self.net.buffer.reshape(-1)]
         self.fctbs, self.fccl = [0] * vcs, list(self.buffer)
         self.held, self.flying, self.returning, self.unsent = [0] * vcs, [0] * vcs, [0] * vcs, [0] * vcs
-        self.stalled, self.dropped_in_row, self.timed = [False] * vcs, [0] * vcs, [False] * vcs
+        self.stalled, self.dropped_in_row, self.check = [False] * vcs, [0] * vcs, [0] * vcs
         self.turn, self.vc_since, self.vc_sent = [0] * vcs, [0] * vcs, [-1] * vcs
         self.only, self.let_go, self.let_go_input = [None] * vcs, [0] * vcs, [0] * vcs
         self.hidden, self.shown = [deque() for _ in range(vcs)], [False] * vcs

@@ -22,15 +22,19 @@ static int64_t deadline(const ibn_sim *sim, int32_t c, int32_t l)
     return at;
 }
 
-/* Schedule a check of VC l for the tick at which one of its packets may become too old, unless a check is pending. */
+/* Schedule a check of VC l for the tick at which one of its packets may become too old, unless a check is pending that
+ * is not later. */
 void ibn_simulate_arm(ibn_sim *sim, int32_t l)
 {
-    int32_t c = l / sim->vls;
-    if (sim->watch[l].timed || !sim->vc[l].waiting)
+    ibn_watch *watch = &sim->watch[l];
+    if (!sim->vc[l].waiting || (watch->check && !sim->options.single_fifo))
         return;
-    int64_t at = deadline(sim, c, l);
-    sim->watch[l].timed = 1;
-    ibn_simulate_at(sim, at > sim->now ? at : sim->now + 1, EV_HEAD, l, 0);
+    int64_t at = deadline(sim, l / sim->vls, l);
+    at = at > sim->now ? at : sim->now + 1;
+    if (watch->check && watch->check <= at)
+        return;
+    watch->check = at;
+    ibn_simulate_at(sim, at, EV_HEAD, l, 0);
 }
 
 /* Drop the first packet in the queue of an input, and return the credits of its buffer space. */
@@ -117,7 +121,9 @@ void ibn_simulate_head(ibn_sim *sim, int32_t l)
     int32_t c = l / sim->vls;
     const ibn_channel *channel = &sim->channel[c];
     const ibn_fifo *queue = &sim->queue[channel->queues + (l - c * sim->vls) * channel->inputs];
-    sim->watch[l].timed = 0;
+    if (sim->watch[l].check != sim->now)
+        return;
+    sim->watch[l].check = 0;
     for (int32_t input = 0; input < channel->inputs; input++) {
         drop_aged(sim, c, l, input, &queue[input]);
         if (drop_head(sim, c, l, input, &queue[input])) {

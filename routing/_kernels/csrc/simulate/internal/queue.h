@@ -68,12 +68,13 @@ IBN_SPECIALIZED void ibn_simulate_enqueue(ibn_sim *sim, int32_t p, int32_t c, in
     int64_t since = channel->vls ? INT64_MIN : now;
     channel->busy = channel->busy > since ? channel->busy : since;
     channel->vls |= (uint16_t)(1u << vl);
-    if (!vc->waiting++) {
-        if (!plain && sim->aging) {
+    int first = !vc->waiting++;
+    if (!plain && sim->aging) {
+        if (first)
             sim->watch[l].since = now;
-            if (channel->ages)
-                ibn_simulate_arm(sim, l);
-        }
+        /* The lifetime of a packet that comes from a single FIFO may end before that of the packets already queued. */
+        if (channel->ages && (first || sim->options.single_fifo))
+            ibn_simulate_arm(sim, l);
     }
     if (channel->busy <= now) {
         ibn_simulate_touch(sim, c);

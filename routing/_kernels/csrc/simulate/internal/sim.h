@@ -177,6 +177,7 @@ typedef struct {
         spuid;
     /* tick since which packets have been queued for the VC without a break; valid only if sim->aging is set */
     int64_t since;
+    int64_t check; /* tick of the next EV_HEAD event that counts; later ones are out of date; 0: none is pending */
     int32_t
         /* for deadlock breakers: how often the VC has been suspected; an event with a lower number is out of date */
         episode,
@@ -186,7 +187,6 @@ typedef struct {
         round,         /* for Loop Breaker: number of the present election round */
         sends; /* for Loop Breaker: number of control messages that the VC has sent in the present election round */
     uint8_t suspected, /* 1: the last search has found that the VC makes no progress, else 0 */
-        timed,         /* 1: an EV_HEAD event is pending, else 0 */
         busy_input; /* with single FIFOs: 1 if a packet of this buffer is in an output queue or is being sent, else 0 */
     uint8_t to_check;  /* 1: the VC is listed in sim->to_check, else 0 */
     int32_t last_message, /* with pauses: number of the last pause message that the receiver has sent */
