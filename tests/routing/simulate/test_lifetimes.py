@@ -18,7 +18,7 @@ READY, HEADED = 5, 6
 @pytest.mark.parametrize("inputs", list(Inputs))
 @pytest.mark.parametrize("hoq", [0, 25])
 def test_heads_of_queues_are_dropped_at_the_end_of_their_lifetime(inputs, hoq):
-    """A packet in a single FIFO becomes the head of a queue late, so that its lifetime can end before that of others."""
+    """A packet of a single FIFO becomes the head of a queue late, so its lifetime can end before that of others."""
     lifetime = 30
     fabric = from_words("torus", ["3x3", "cas=2"])
     routing = ENGINES["updn"].route(fabric, EngineOptions(threads=1, vls=1, effort=0.01))
