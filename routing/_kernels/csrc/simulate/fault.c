@@ -4,6 +4,8 @@
  * channel whose link is down has no entry in sim->at_port, and counts as busy until tick IBN_NEVER. */
 #include "simulate/internal/sim.h"
 
+#include <stdlib.h>
+
 /* Return the entry of sim->at_port for the port by which channel c leaves its device. */
 static int32_t *port_of(const ibn_sim *sim, int32_t c)
 {
@@ -61,18 +63,22 @@ static void clear_slot(ibn_sim *sim, int32_t s, int kind, int32_t c)
     }
 }
 
-/* Remove from the heap the events that are cancelled because channel c goes down.  The heap is rebuilt in place. */
+/* Remove from the heap the events that are cancelled because channel c goes down.  The heap is rebuilt in a new array,
+ * because the loss of a packet may add several events to the heap. */
 static void clear_heap(ibn_sim *sim, int32_t c)
 {
+    ibn_distant *before = sim->heap;
     int32_t count = sim->heap_size;
-    sim->heap_size = 0;
+    sim->heap = NULL;
+    sim->heap_size = sim->heap_room = 0;
     for (int32_t h = 0; h < count; h++) {
-        ibn_distant distant = sim->heap[h];
+        ibn_distant distant = before[h];
         if (lose_on_wire(sim, distant.kind, distant.event.subject, c))
             sim->moving--;
         else
             ibn_simulate_heap_push(sim, distant.time, distant.kind, distant.event);
     }
+    free(before);
 }
 
 /* Remove all packets that are on channel c, and count them as lost. */
