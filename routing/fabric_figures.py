@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import igraph
 import numpy as np
 import numpy.typing as npt
 
@@ -192,6 +191,8 @@ def _tree_cuts(fabric: Fabric, level: npt.NDArray[np.int32]) -> Iterator[tuple[n
 
 def _groups(fabric: Fabric, kept: npt.NDArray[np.bool_]) -> Iterator[npt.NDArray[np.bool_]]:
     """Yield each group of two or more switches, but not of all, that the channels in ``kept`` (bool[C]) connect."""
+    import igraph  # noqa: PLC0415 - the start of a command without graphs would take a tenth more time
+
     edges = np.column_stack([fabric.channels.src, fabric.channels.dst])[kept]
     number = np.asarray(igraph.Graph(n=fabric.switches, edges=edges).connected_components().membership)
     sizes = np.bincount(number)

@@ -76,7 +76,7 @@ def check_delta(
         Whether to leave out switch-to-switch traffic.
     dependencies, hops
         Dependencies of the old tables (uint16[edges], VLs as bits), and hops by the old tables (uint8[S, L]).
-        The hops are overwritten.
+        Both arrays are overwritten.
     increasing
         Whether the caller knows that all of ``dependencies`` follow the order.
     pages
@@ -111,7 +111,7 @@ def check_delta(
     c.known_increasing = int(increasing)
     point(c, **arrays, pages=pages)
     c.page = PAGE
-    dependencies, counts = dependencies.copy(), np.zeros(3, np.int64)
+    counts = np.zeros(3, np.int64)
     check(lib.ibn_cdg_check_delta(c, pointer(dependencies), pointer(hops), pointer(counts)))
     return DeltaCheck(dependencies, hops, *counts.tolist())
 

@@ -189,7 +189,7 @@ def repair(
         for a in (traffic.sl_of_vl, traffic.vl_bit, repair_fabric.sources, repair_fabric.weight, preferred)
     ]
     kept.append(np.ascontiguousarray(repair_fabric.inverse_capacity))
-    masks, order = np.array(masks, order="C"), np.array(order, np.int32, order="C")
+    masks, order = writable_copy(masks), np.array(order, np.int32, order="C")
     fabric = _fabric(repair_fabric, masks, order, forbidden, kept)
     fabric.sl_by_switch, fabric.replies = int(traffic.sl.by_switch), int(traffic.replies)
     fabric.monotone_first, fabric.withdraw = int(up_first), int(withdraw)
@@ -215,6 +215,7 @@ def repair(
         )
     )
     forbid_writes(lft)
+    forbid_writes(masks)
     return Repaired(lft, sl, masks, order, load, done, *counts.tolist())
 
 
@@ -323,7 +324,7 @@ def rebalance(
         for a in (traffic.sl_of_vl, traffic.vl_bit, repair_fabric.sources, repair_fabric.weight, before)
     ]
     kept.append(np.ascontiguousarray(repair_fabric.inverse_capacity))
-    masks, order = np.array(masks, order="C"), np.array(order, np.int32, order="C")
+    masks, order = writable_copy(masks), np.array(order, np.int32, order="C")
     fabric = _fabric(repair_fabric, masks, order, forbidden, kept)
     fabric.sl_by_switch, fabric.replies = int(traffic.sl.by_switch), int(traffic.replies)
     fabric.monotone_first, fabric.endports_only = int(up_first), int(traffic.endports_only)
@@ -351,6 +352,7 @@ def rebalance(
         )
     )
     forbid_writes(lft)
+    forbid_writes(masks)
     spent, done, moves = counts.tolist()
     return Rebalanced(lft, masks, order, load, spent, done, moves, sl)
 

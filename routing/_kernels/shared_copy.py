@@ -1,27 +1,30 @@
-"""Copies of large LFTs that share memory with the original until they are written (copy on write).
+"""Copies of large arrays that share memory with the original until they are written (copy on write).
 
 The operating system copies a page of memory when it is written, and reports which pages it has copied.
 
-A re-route of a large fabric changes a few of more than 100 million entries.  A copy of all entries would take longer
-than the search for the new entries.
+A re-route of a large fabric changes a few of more than 100 million LFT entries.  A copy of all entries would take
+longer than the search for the new ones.
 """
 
 from __future__ import annotations
 
 import mmap
 import os
-from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+Number = TypeVar("Number", bound=np.unsignedinteger)
+
 PAGE = mmap.PAGESIZE
-"""Number of entries in a page of memory."""
+"""Number of bytes in a page of memory, and so of LFT entries."""
 MOST_ENTRIES = 1 << 22
 """Number of entries that are compared at once."""
-LARGE = 1 << 25
-"""Number of bytes from which an array is worth a snapshot.  A copy of a smaller array takes a few milliseconds."""
+LARGE = 1 << 24
+"""Number of bytes from which an array is worth a snapshot.  For smaller arrays, a copy takes less time than the first
+access to each page of a snapshot.
+"""
 
 
 class Snapshot:
@@ -33,7 +36,7 @@ class Snapshot:
         The array that was copied.  It must not change afterwards.
     """
 
-    def __init__(self, original: npt.NDArray[np.uint8], file: int) -> None:
+    def __init__(self, original: npt.NDArray[np.unsignedinteger], file: int) -> None:
         self.original = original
         self._file = file
 
@@ -41,7 +44,7 @@ class Snapshot:
         os.close(self._file)
 
     @classmethod
-    def of(cls, original: npt.NDArray[np.uint8]) -> Snapshot | None:
+    def of(cls, original: npt.NDArray[np.unsignedinteger]) -> Snapshot | None:
         """Copy an array to a memory file.
 
         Return None if the array is small, or if the system has no memory files or does not report which pages of an
@@ -57,7 +60,7 @@ class Snapshot:
         try:
             os.ftruncate(file, original.nbytes)
             with mmap.mmap(file, original.nbytes) as memory:
-                np.frombuffer(memory, np.uint8).reshape(original.shape)[...] = original
+                np.frombuffer(memory, original.dtype).reshape(original.shape)[...] = original
             reports = snapshot.reports_writes()
         except (OSError, BufferError):
             return None
@@ -72,19 +75,19 @@ class Snapshot:
         OSError
             The system reports nothing.
         """
-        memory = self.copy().reshape(-1)[: 2 * PAGE]
+        memory = self.copy().reshape(-1).view(np.uint8)[: 2 * PAGE]
         memory[0] ^= 1
         _ = int(memory[-1])  # Read the second page, so that it is in memory as a page of the file.
         return bool(_written_pages(memory).tolist() == [1, 0][: -(-memory.size // PAGE)])
 
-    def copy(self) -> npt.NDArray[np.uint8]:
+    def copy(self) -> npt.NDArray[Any]:
         """Return a copy of the original that may be written."""
         memory = mmap.mmap(self._file, self.original.nbytes, access=mmap.ACCESS_COPY)
-        return np.frombuffer(memory, np.uint8).reshape(self.original.shape)
+        return np.frombuffer(memory, self.original.dtype).reshape(self.original.shape)
 
 
-class SharedCopy(np.ndarray[Any, np.dtype[np.uint8]]):
-    """LFT that shares memory with a copy (:class:`Snapshot`) of an LFT, except for the pages that were written.
+class SharedCopy(np.ndarray[Any, np.dtype[Any]]):
+    """Array that shares memory with a :class:`Snapshot`, except for the pages that were written.
 
     The operating system knows these pages.  So no kernel has to record them, and a proof can rely on them.
 
@@ -118,23 +121,25 @@ def shared_copy(snapshot: Snapshot) -> SharedCopy:
     return copy
 
 
-def writable_copy(lft: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-    """Return a copy of an LFT that may be written.  The copy of a :class:`SharedCopy` is a :class:`SharedCopy` too."""
-    written = lft.written() if isinstance(lft, SharedCopy) and lft.snapshot is not None else None
+def writable_copy(array: npt.NDArray[Number]) -> npt.NDArray[Number]:
+    """Return a copy of an array that may be written, which is a :class:`SharedCopy` if ``array`` is one."""
+    written = array.written() if isinstance(array, SharedCopy) and array.snapshot is not None else None
     if written is None:
-        return np.array(lft, order="C")
-    assert isinstance(lft, SharedCopy) and lft.snapshot is not None
-    copy = shared_copy(lft.snapshot)
-    old, new = lft.reshape(-1), copy.reshape(-1)
-    for run in _runs(np.flatnonzero(written)):
-        new[run] = old[run]
+        return np.array(array, order="C")
+    assert isinstance(array, SharedCopy) and array.snapshot is not None
+    copy = shared_copy(array.snapshot)
+    pages = np.flatnonzero(written)
+    (old, old_rest), (new, new_rest) = _pages_of(array), _pages_of(copy)
+    new[pages[pages < len(new)]] = old[pages[pages < len(new)]]
+    if len(pages) and pages[-1] == len(new):
+        new_rest[:] = old_rest
     return copy
 
 
-def forbid_writes(lft: npt.NDArray[np.uint8]) -> None:
+def forbid_writes(array: npt.NDArray[np.unsignedinteger]) -> None:
     """Make a :class:`SharedCopy` read-only.  Nothing is done for an ordinary array."""
-    if isinstance(lft, SharedCopy) and lft.snapshot is not None:
-        lft.flags.writeable = False
+    if isinstance(array, SharedCopy) and array.snapshot is not None:
+        array.flags.writeable = False
 
 
 def pages_that_may_differ(one: npt.NDArray[np.uint8], other: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8] | None:
@@ -147,16 +152,6 @@ def pages_that_may_differ(one: npt.NDArray[np.uint8], other: npt.NDArray[np.uint
         return None
     none = np.zeros(-(-one.size // PAGE), np.uint8)
     return (none if written is None else written) | (none if other_written is None else other_written)
-
-
-def runs_that_may_differ(one: npt.NDArray[np.uint8], other: npt.NDArray[np.uint8]) -> Iterator[slice]:
-    """Yield the ranges of entries, numbered row by row, in which two LFTs of equal shape may differ."""
-    pages = pages_that_may_differ(one, other)
-    if pages is not None:
-        yield from _runs(np.flatnonzero(pages))
-        return
-    for start in range(0, one.size, MOST_ENTRIES):
-        yield slice(start, min(start + MOST_ENTRIES, one.size))
 
 
 def _origin(
@@ -176,15 +171,14 @@ def _origin(
     return (lft, None) if written is None else (lft.snapshot.original, written)
 
 
-def _runs(pages: npt.NDArray[np.intp]) -> Iterator[slice]:
-    """Yield the ranges of entries of some pages, which are in ascending order.  Adjoining pages are one range."""
-    ends = np.flatnonzero(np.diff(pages) > 1)
-    first, last = np.append(0, ends + 1), np.append(ends, len(pages) - 1)
-    for start, end in zip(pages[first].tolist(), pages[last].tolist(), strict=True) if len(pages) else ():
-        yield slice(start * PAGE, (end + 1) * PAGE)
+def _pages_of(array: npt.NDArray[Any]) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]:
+    """Return the bytes of the N whole pages of an array's memory, uint8[N, PAGE], and the bytes after these pages."""
+    data = np.asarray(array).reshape(-1).view(np.uint8)
+    whole = len(data) // PAGE
+    return data[: whole * PAGE].reshape(whole, PAGE), data[whole * PAGE :]
 
 
-def _written_pages(array: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+def _written_pages(array: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
     """Return uint8[N], whether each page of a private mapping of a file was written since it was mapped.
 
     A written page belongs to the process, and no longer to the file.
@@ -194,7 +188,7 @@ def _written_pages(array: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
     OSError
         The system has no /proc/self/pagemap.
     """
-    first, count = array.ctypes.data // PAGE, -(-array.size // PAGE)
+    first, count = array.ctypes.data // PAGE, -(-array.nbytes // PAGE)
     file = os.open("/proc/self/pagemap", os.O_RDONLY)
     try:
         found = np.frombuffer(os.pread(file, 8 * count, 8 * first), np.uint64)

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import igraph
 import numpy as np
 import numpy.typing as npt
 
@@ -16,6 +15,7 @@ from routing._kernels import digraph
 from routing.fabric import Channels, Fabric
 
 if TYPE_CHECKING:
+    import igraph
     import networkx
 
 
@@ -145,6 +145,8 @@ class DependencyGraph:
 
     def to_igraph(self) -> igraph.Graph:
         """Return the graph as a directed igraph graph, with V*C vertices."""
+        import igraph  # noqa: PLC0415 - the start of a command without graphs would take a tenth more time
+
         return igraph.Graph(n=len(self.first) - 1, edges=np.column_stack([self.source, self.to]), directed=True)
 
     def to_networkx(self) -> networkx.DiGraph:

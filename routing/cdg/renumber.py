@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from routing.counterparts import channel_numbers
 from routing.fabric import Channels, Fabric
+from routing.rows import without_rows
 
 
 def renumber(masks: npt.NDArray[np.uint16], fabric: Fabric, base: Fabric) -> npt.NDArray[np.uint16]:
@@ -19,7 +20,7 @@ def renumber(masks: npt.NDArray[np.uint16], fabric: Fabric, base: Fabric) -> npt
         number = channel_numbers(fewer, more)
         if (number >= 0).all():
             there = edges_without(more.channels, number)
-            return np.delete(masks, there) if fewer is base else _spread(masks, there)
+            return without_rows(masks, np.unique(there)) if fewer is base else _spread(masks, there)
     return _renumber_each(masks, fabric, base)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import igraph
 import numpy as np
 import numpy.typing as npt
 
@@ -40,6 +39,8 @@ def groups_of(fabric: Fabric) -> npt.NDArray[np.int64]:
     -----
     Cost: O(C degree), and O(C) for each threshold.
     """
+    import igraph  # noqa: PLC0415 - the start of a command without graphs would take a tenth more time
+
     channels, switches = fabric.channels, fabric.switches
     ahead = channels.src < channels.dst
     links = np.unique(np.stack([channels.src[ahead], channels.dst[ahead]], axis=1), axis=0)

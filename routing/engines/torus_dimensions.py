@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import igraph
 import numpy as np
 import numpy.typing as npt
 
@@ -129,6 +128,8 @@ def _joined(count: int, pairs: Rows) -> Rows:
     """Return int64[count], the number of the connected component of each item in the graph whose edges are
     ``pairs``.
     """
+    import igraph  # noqa: PLC0415 - the start of a command without graphs would take a tenth more time
+
     # Pairs are encoded as single numbers, because these sort far faster than rows of two.
     once = np.unique(pairs @ [count, 1])
     graph = igraph.Graph(n=count, edges=np.column_stack([once // count, once % count]))

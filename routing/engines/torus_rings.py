@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import igraph
 import numpy as np
 import numpy.typing as npt
 
@@ -56,6 +55,8 @@ class Rings:
         are connected without the channels of a direction have the same position in this direction.  So missing links
         change nothing as long as other links connect these switches.  Cost: O(C) for each direction.
         """
+        import igraph  # noqa: PLC0415 - the start of a command without graphs would take a tenth more time
+
         channels, found, length = fabric.channels, [], []
         for one in range(int(rank.max()) + 1):
             others = np.column_stack([channels.src, channels.dst])[rank != one]

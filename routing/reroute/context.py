@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +16,7 @@ from routing.engines.base import Engine, EngineOptions, Promise
 from routing.fabric import Fabric
 from routing.reroute.base_fabric import BaseNumbering
 from routing.reroute.baseline import restore_baseline_entries
+from routing.reroute.cut_bounds import lost_link_bound
 from routing.reroute.outcome import Refusal
 from routing.reroute.precomputed import Precomputed, allowed_dependencies
 from routing.reroute.translate import TranslatedTables, same_devices, set_delivery_entries
@@ -123,6 +125,11 @@ class RerouteContext:
         start = request.translated.routing
         return cls(request, precomputed, numbering, certificate, vl_bit, dependencies, with_baseline, start)
 
+    @cached_property
+    def lost_link_bound(self) -> float:
+        """Return a lower bound of the highest utilisation of any tables, from the cuts that lost links crossed."""
+        return lost_link_bound(self.numbering)
+
     def prepared(self) -> RerouteContext:
         """Return the data of the re-route after two preparations.
 
@@ -144,7 +151,11 @@ class RerouteContext:
         A column is restored if it is valid and if the dependencies of the baseline tables are allowed.
         """
         request, baseline = self.request, self.request.baseline
-        start = set_delivery_entries(request.translated.routing, request.fabric)
+        start = request.translated.routing
+        # Complete tables that keep their rows and columns deliver every LID by the right port already.  To look at the
+        # entries takes long in large tables, because they are spread over all pages of memory.
+        if not (request.translated.in_place and request.before.proof.complete):
+            start = set_delivery_entries(start, request.fabric)
         if baseline is None or baseline is request.before or not self.with_baseline:
             return replace(self, start=start, restored=None)
         in_place = request.translated.in_place and same_devices(baseline.fabric, request.fabric)

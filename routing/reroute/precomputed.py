@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
-from routing._kernels.shared_copy import MOST_ENTRIES, PAGE, Snapshot
+from routing._kernels.shared_copy import MOST_ENTRIES, PAGE, Snapshot, forbid_writes, shared_copy
 from routing.cdg.acyclic import AcyclicCdg
 from routing.cdg.trace import uniform_sl2vl, vl_bits
 from routing.deadlock.proof import Proof
@@ -32,7 +32,7 @@ class Precomputed:
         any, otherwise the fabric of ``before``.
     dependencies
         The CDG edges that any mixture of ``before`` and ``baseline`` may use; None if packets change their VL along a
-        path.
+        path.  Copies of a large array of edges share its memory, see :mod:`routing._kernels.shared_copy`.
     with_baseline
         Whether ``dependencies`` include the dependencies of the baseline tables.
     ordered
@@ -81,8 +81,8 @@ def precompute(
     threads
         Number of threads.
     snapshots
-        Whether to make snapshots of large LFTs.  A snapshot pays if more than one re-route starts from these tables, or
-        if the precomputation runs before the fault.
+        Whether to make snapshots of large arrays.  A snapshot pays if more than one re-route starts from these tables,
+        or if the precomputation runs before the fault.
 
     Notes
     -----
@@ -91,6 +91,10 @@ def precompute(
     """
     base = before.fabric if baseline is None else baseline.fabric
     dependencies, with_baseline = allowed_dependencies(base, before, baseline, threads=threads)
+    masks = Snapshot.of(dependencies.masks) if snapshots and dependencies is not None else None
+    if dependencies is not None and masks is not None:
+        dependencies = replace(dependencies, masks=shared_copy(masks))
+        forbid_writes(dependencies.masks)
     for tables in (before, baseline):
         if tables is not None:
             _ = tables.load  # Compute and cache the load now, because every re-route from these tables reads it.

@@ -71,7 +71,8 @@ def prove_changes(
         order=order,
         replies=replies,
         endports_only=certificate.scope == "endports",
-        dependencies=cdg.onto(fabric).masks,
+        # The kernel overwrites the array.  The method `onto` returns a new array only for another fabric.
+        dependencies=cdg.masks.copy() if cdg.fabric is fabric else cdg.onto(fabric).masks,
         hops=_hops(fabric, before, translated) if hops is None or not translated.in_place else hops,
         increasing=increasing,
         pages=_pages(fabric, routing, translated, missing_pages),

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from routing._kernels.shared_copy import Snapshot, forbid_writes, shared_copy
-from routing.counterparts import old_rows
+from routing.counterparts import channel_numbers, old_rows
 from routing.fabric import NO_PORT, Fabric
 from routing.formats.lid_map import lid_owner, old_columns
 from routing.tables import Routing
@@ -210,17 +210,11 @@ def lost_ports(
 
     ``row`` (int32[S]) is the row of each present switch in the earlier fabric, -1 for a new switch.
     """
-    old, now = old_fabric.channels, fabric.channels
-    to_now = np.full(old_fabric.switches, -1, np.int32)
+    old, to_now = old_fabric.channels, np.full(old_fabric.switches, -1, np.int32)
     to_now[row[row >= 0]] = np.flatnonzero(row >= 0)
-    src = to_now[old.src]
-    mine = np.flatnonzero(src >= 0)
-    channel = now.at_port[src[mine], old.port[mine]]
-    same = channel >= 0
-    seen, before = channel[same], mine[same]
-    same[same] = (now.dst[seen] == to_now[old.dst[before]]) & (now.dst_port[seen] == old.dst_port[before])
-    gone = mine[~same]
-    return src[gone], old.port[gone]
+    gone = np.flatnonzero(channel_numbers(old_fabric, fabric) < 0)
+    gone = gone[to_now[old.src[gone]] >= 0]
+    return to_now[old.src[gone]], old.port[gone]
 
 
 def _drop_moved_lids(

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import random
 
-import igraph
-
 from routing.errors import OptionError
 from routing.fabric import Fabric
 from routing.numerals import count_noun
@@ -63,6 +61,8 @@ def _ring(switches: int, rng: random.Random) -> list[tuple[int, int]]:
 
 
 def _mixed(switches: int, degree: int, rng: random.Random) -> list[tuple[int, int]]:
+    import igraph  # noqa: PLC0415 - the start of a command without graphs would take a tenth more time
+
     pairs = [(row, (row + step) % switches) for row in range(switches) for step in range(1, degree // 2 + 1)]
     if degree % 2:
         pairs += [(row, row + switches // 2) for row in range(switches // 2)]

@@ -1,10 +1,11 @@
 """A fabric without some links equals the same fabric computed anew, although it shares data with the fabric before."""
 
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
 
+from routing import rows
 from routing.fabric import OF_ENDPORTS
 from routing.topologies import generate
 
@@ -14,7 +15,7 @@ from routing.topologies import generate
 def test_shared_data_equal_computed_data(ends, lids_added):
     fabric = generate("torus", ["3x3"], cas=2)
     fabric = fabric.with_lids(len(fabric.lids) + lids_added)
-    for name in ("digest", *OF_ENDPORTS):
+    for name in ("digest", "channels", *OF_ENDPORTS):
         getattr(fabric, name)
     rng = np.random.default_rng(7)
     for _ in range(20):
@@ -27,5 +28,20 @@ def test_shared_data_equal_computed_data(ends, lids_added):
             for name in (*OF_ENDPORTS, "endport_link", "endport_switch", "endport_switch_port"):
                 expected, found = getattr(plain, name), getattr(shared, name)
                 assert np.array_equal(expected, found), name
+            for field in fields(plain.channels):
+                expected, found = getattr(plain.channels, field.name), getattr(shared.channels, field.name)
+                assert expected.dtype == found.dtype, field.name
+                assert np.array_equal(expected, found), field.name
             for name in ("switch", "port", "endport"):
                 assert np.array_equal(getattr(plain.lids, name), getattr(shared.lids, name))
+
+
+@pytest.mark.parametrize("few", [0, 3, 1000])
+def test_rows_are_removed_as_numpy_removes_them(few, monkeypatch):
+    monkeypatch.setattr(rows, "FEW", few)
+    rng = np.random.default_rng(few)
+    for shape in ((0,), (1,), (40,), (40, 2, 2)):
+        array = rng.integers(0, 99, shape)
+        for count in (0, 1, 3, 4, 40):
+            gone = np.sort(rng.permutation(len(array))[:count])
+            assert np.array_equal(rows.without_rows(array, gone), np.delete(array, gone, axis=0))

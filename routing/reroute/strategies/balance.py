@@ -11,7 +11,7 @@ from routing.reroute.base_fabric import BaseNumbering
 from routing.reroute.budget import Budget
 from routing.reroute.changed_entries import count_changed
 from routing.reroute.context import RerouteContext
-from routing.reroute.cut_bounds import cut_bound, lost_link_bound
+from routing.reroute.cut_bounds import cut_bound
 from routing.reroute.loads import load_after
 from routing.reroute.rebalance import (
     Repaired,
@@ -99,5 +99,5 @@ def goal_of(context: RerouteContext, numbering: BaseNumbering) -> int:
     """
     request = context.request
     best = request.before if request.baseline is None else request.baseline
-    least = max(fullest(best.fabric.channels, best.load), lost_link_bound(context.numbering))
+    least = max(fullest(best.fabric.channels, best.load), context.lost_link_bound)
     return max(peak_in(numbering, least), cut_bound(numbering.repair_fabric))

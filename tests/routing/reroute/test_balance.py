@@ -18,10 +18,10 @@ from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
 from routing.fabric import NO_PORT, NodeKind
 from routing.quality import all_to_all_share, channel_loads
-from routing.reroute import Published, Stability, rebalance, reroute, spread
+from routing.reroute import Published, Stability, context, rebalance, reroute, spread
 from routing.reroute.installed import installed
 from routing.reroute.statistics import RerouteStatistics
-from routing.reroute.strategies import balance, further_moves
+from routing.reroute.strategies import further_moves
 from routing.topologies import generate
 
 OPTIONS = EngineOptions(threads=1, effort=0.1)
@@ -228,7 +228,7 @@ def test_no_search_follows_where_the_loss_cannot_be_avoided(monkeypatch):
     found = reroute(engine, options, before, less, baseline=before)
     assert found.kept == pytest.approx(130 / 133)  # four CAs at each switch, so loads are multiples of 4
     assert found.fresh is None
-    monkeypatch.setattr(balance, "lost_link_bound", lambda _: 0.0)
+    monkeypatch.setattr(context, "lost_link_bound", lambda _: 0.0)
     assert reroute(engine, options, before, less, baseline=before).fresh is not None
 
 

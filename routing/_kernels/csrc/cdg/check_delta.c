@@ -99,7 +99,12 @@ static void walk(job_t *job, int32_t s, int32_t lid)
         job->checked[s] = (checked_route){job->stamp, first, hops, vl_mask};
     job->counts[WALKED]++;
     job->counts[LOST] += !good;
-    job->hops[(int64_t)s * t->lids + lid] = (uint8_t)(!good ? 255 : hops > MOST_HOPS ? MOST_HOPS : hops);
+    const uint8_t found = (uint8_t)(!good ? 255 : hops > MOST_HOPS ? MOST_HOPS : hops);
+    uint8_t *stored = &job->hops[(int64_t)s * t->lids + lid];
+    /* The array may share its memory with other arrays, so that the first write to a page copies the page.  Most hops
+     * have not changed. */
+    if (*stored != found)
+        *stored = found;
 }
 
 /* Append switch s to the queue, together with all switches whose routes to the LID lead through s.  Switches that are

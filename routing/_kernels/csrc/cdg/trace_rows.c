@@ -9,6 +9,9 @@
  * A row is visited again if some next switch had not been visited before.  The general kernel (trace.c) takes over if
  * such visits complete no row, or if a packet is not delivered.
  *
+ * Many switches deliver only their own LID.  The LIDs of up to 16 such switches form one block, because the LIDs lie
+ * side by side in every row.  The routes to each of these LIDs are followed one after the other.
+ *
  * A dependency is stored as one bit, by its first channel and the number of its second channel.  So the bits of a large
  * fabric fit into a cache.  Each thread has its own bits; the bits of all threads are combined by OR in the end. */
 #include "cdg/internal/trace_rows.h"
@@ -21,15 +24,17 @@
 #include <string.h>
 
 enum { OK, NO_MEMORY };
-enum { BLOCK = 64, MAX_THREADS = 64, AHEAD = 8, LINE = 64, LOST = 255, MOST_HOPS = 254, UNKNOWN = 0xFFFF };
+enum { BLOCK = 64, SINGLES = 16, MAX_THREADS = 64, AHEAD = 8, LINE = 64, LOST = 255, MOST_HOPS = 254, UNKNOWN = 0xFFFF };
 
 typedef struct {
     const cdg_tables *t;
     int32_t extended;  /* X, number of extended channels, which trace.h explains */
     int32_t words;     /* number of 64-bit words in which the dependencies of one channel are stored, one bit each */
-    int32_t blocks;    /* number of blocks */
-    int32_t *lid;      /* [L] LIDs, sorted by the switch that delivers them */
-    int32_t *block;    /* [blocks + 1] index in `lid` where each block begins */
+    /* blocks: number of blocks; singles: index of the first block of switches that deliver only one LID */
+    int32_t blocks, singles;
+    /* [L] LIDs, sorted by the switch that delivers them; LIDs of switches that deliver only one LID come last */
+    int32_t *lid;
+    int32_t *block; /* [blocks + 1] index in `lid` where each block begins */
     uint8_t *hops;     /* [S, L] hops from each switch to each LID */
     atomic_int next;   /* number of the next block that no thread has taken */
     atomic_int failed; /* whether some packet is not delivered, so that trace.c has to do the work */
@@ -42,6 +47,9 @@ typedef struct {
     /* [S] switches whose row must be visited again, because a next switch in the row had not been visited yet */
     int32_t *again;
     uint8_t *far; /* [S] hops from each switch to the first LID of the current block */
+    /* [SINGLES, S] by LID of a block of single LIDs and switch: number of the channel by which the switch sends, and
+     * hops from the switch */
+    uint8_t *number, *hops;
     /* [S, n] by switch and LID of the current block: (hops << 8) | (number of the next channel), or UNKNOWN if not yet
      * computed */
     uint16_t *state;
@@ -59,34 +67,44 @@ static int32_t degree(const cdg_tables *t, int32_t s)
     return t->xfirst[s + 1] - t->xfirst[s] - 2;
 }
 
+/* Compute the hops from each switch to switch `target` along the next switches in w->next.  The hops are written to
+ * `far` [S].  Returns whether all switches reach the target. */
+static bool count_hops(const worker_t *w, int32_t target, uint8_t *far)
+{
+    const int32_t S = w->j->t->switches;
+    int32_t stack[MOST_HOPS + 1];
+    memset(far, LOST, (size_t)(S > 0 ? S : 0));
+    far[target] = 0;
+    for (int32_t s = 0; s < S; s++) {
+        int32_t depth = 0, u = s;
+        while (u >= 0 && far[u] == LOST && depth < MOST_HOPS) {
+            stack[depth++] = u;
+            u = w->next[u];
+        }
+        if (u < 0 || far[u] == LOST)
+            return false;
+        for (int32_t h = far[u]; depth > 0;) {
+            h = h < MOST_HOPS ? h + 1 : h;
+            far[stack[--depth]] = (uint8_t)h;
+        }
+    }
+    return true;
+}
+
 /* Sort the switches by their hops to a LID, nearest first.  Returns whether all switches reach the LID. */
 static bool order_by_hops(worker_t *w, int32_t lid)
 {
     const cdg_tables *t = w->j->t;
-    const int32_t S = t->switches, target = t->lid_switch[lid];
-    const size_t size = (size_t)(S > 0 ? S : 0);
-    int32_t count[258] = {0}, stack[MOST_HOPS + 1];
+    const int32_t S = t->switches;
+    int32_t count[258] = {0};
     for (int32_t s = 0; s < S; s++) {
         if (s + AHEAD < S)
             __builtin_prefetch(t->lft + (size_t)(s + AHEAD) * t->lids + lid);
         const int32_t v = t->xdst[t->xfirst[s] + t->exit[(size_t)s * 256 + t->lft[(size_t)s * t->lids + lid]]];
         w->next[s] = v == S ? -1 : v;
     }
-    memset(w->far, LOST, size);
-    w->far[target] = 0;
-    for (int32_t s = 0; s < S; s++) {
-        int32_t depth = 0, u = s;
-        while (u >= 0 && w->far[u] == LOST && depth < MOST_HOPS) {
-            stack[depth++] = u;
-            u = w->next[u];
-        }
-        if (u < 0 || w->far[u] == LOST)
-            return false;
-        for (int32_t h = w->far[u]; depth > 0;) {
-            h = h < MOST_HOPS ? h + 1 : h;
-            w->far[stack[--depth]] = (uint8_t)h;
-        }
-    }
+    if (!count_hops(w, t->lid_switch[lid], w->far))
+        return false;
     for (int32_t s = 0; s < S; s++)
         count[w->far[s] + 1]++;
     for (int32_t h = 1; h < 258; h++)
@@ -193,6 +211,68 @@ static void store_hops(const worker_t *w, const int32_t *lid, int32_t n, const i
     }
 }
 
+/* Return whether the switch that delivers a LID sends packets to the LID's owner. */
+static bool is_delivered(const cdg_tables *t, int32_t lid)
+{
+    const int32_t target = t->lid_switch[lid];
+    const uint8_t port = t->lft[(size_t)target * t->lids + lid];
+    return port == t->lid_port[lid] && t->exit[(size_t)target * 256 + port] == degree(t, target);
+}
+
+/* Follow the routes from all switches to the i-th LID of a block of single LIDs, and add their dependencies.  The
+ * caller has filled w->number.  Returns whether all packets are delivered. */
+static bool follow_single(worker_t *w, int32_t lid, int32_t i)
+{
+    const cdg_tables *t = w->j->t;
+    const int32_t S = t->switches, target = t->lid_switch[lid], words = w->j->words;
+    const uint8_t *number = w->number + (size_t)i * S;
+    const size_t row = t->lid_port[lid] ? 0 : (size_t)w->j->extended;
+    for (int32_t s = 0; s < S; s++) {
+        const int32_t v = t->xdst[t->xfirst[s] + number[s]];
+        w->next[s] = v == S ? -1 : v;
+    }
+    if (!is_delivered(t, lid) || !count_hops(w, target, w->hops + (size_t)i * S))
+        return false;
+    for (int32_t s = 0; s < S; s++) {
+        const size_t channel = row + (size_t)(t->xfirst[s] + number[s]);
+        if (s == target)
+            continue;
+        const int32_t to = number[w->next[s]];
+        if (w->next[s] == target)
+            w->last[channel] = 1;
+        else
+            w->bits[channel * words + (to >> 6)] |= UINT64_C(1) << (to & 63);
+    }
+    return true;
+}
+
+/* Follow the routes from all switches to n single LIDs.  Returns whether all packets are delivered. */
+static bool run_singles(worker_t *w, const int32_t *lid, int32_t n)
+{
+    const cdg_tables *t = w->j->t;
+    const int32_t S = t->switches;
+    int32_t line[BLOCK];
+    const int32_t lines = choose_lines(lid, n, line);
+    for (int32_t s = 0; s < S; s++) {
+        const uint8_t *row = t->lft + (size_t)s * t->lids, *exit = t->exit + (size_t)s * 256;
+        for (int32_t k = 0; k < lines && s + AHEAD < S; k++)
+            __builtin_prefetch(row + (size_t)AHEAD * t->lids + line[k]);
+        for (int32_t i = 0; i < n; i++)
+            w->number[(size_t)i * S + s] = exit[row[lid[i]]];
+    }
+    for (int32_t i = 0; i < n; i++)
+        if (!follow_single(w, lid[i], i))
+            return false;
+    for (int32_t s = 0; s < S; s++) {
+        uint8_t *to = w->j->hops + (size_t)s * t->lids;
+        for (int32_t k = 0; k < lines && s + AHEAD < S; k++)
+            __builtin_prefetch(to + (size_t)AHEAD * t->lids + line[k], 1);
+        for (int32_t i = 0; i < n; i++)
+            to[lid[i]] = w->hops[(size_t)i * S + s];
+    }
+    return true;
+}
+
 /* Follow the routes from all switches to the n LIDs of a block.  Returns whether all packets are delivered. */
 static bool run_block(worker_t *w, const int32_t *lid, int32_t n)
 {
@@ -203,8 +283,7 @@ static bool run_block(worker_t *w, const int32_t *lid, int32_t n)
     const int32_t lines = choose_lines(lid, n, line);
     memset(w->state, 0xFF, (size_t)S * n * sizeof *w->state);
     for (int32_t i = 0; i < n; i++) {
-        const uint8_t port = t->lft[(size_t)target * t->lids + lid[i]];
-        if (port != t->lid_port[lid[i]] || t->exit[(size_t)target * 256 + port] != degree(t, target))
+        if (!is_delivered(t, lid[i]))
             return false;
         kind[i] = !t->lid_port[lid[i]];
         w->state[(size_t)target * n + i] = 0;
@@ -236,14 +315,18 @@ static void run(void *workers, int32_t me)
     w->next = ibn_core_arrays_add(&w->arrays, S, sizeof *w->next);
     w->again = ibn_core_arrays_add(&w->arrays, S, sizeof *w->again);
     w->far = ibn_core_arrays_add(&w->arrays, S, 1);
+    w->number = ibn_core_arrays_add(&w->arrays, S * SINGLES, 1);
+    w->hops = ibn_core_arrays_add(&w->arrays, S * SINGLES, 1);
     w->state = ibn_core_arrays_add(&w->arrays, S * BLOCK, sizeof *w->state);
     w->bits = ibn_core_arrays_add(&w->arrays, 2 * (size_t)j->extended * j->words + 1, sizeof *w->bits);
     w->last = ibn_core_arrays_add(&w->arrays, 2 * (size_t)j->extended + 1, 1);
     w->code = w->arrays.failed ? NO_MEMORY : OK;
     int32_t b;
-    while (w->code == OK && (b = ibn_core_next_item(&j->next)) < j->blocks && !atomic_load(&j->failed))
-        if (!run_block(w, j->lid + j->block[b], j->block[b + 1] - j->block[b]))
+    while (w->code == OK && (b = ibn_core_next_item(&j->next)) < j->blocks && !atomic_load(&j->failed)) {
+        const int32_t *lid = j->lid + j->block[b], n = j->block[b + 1] - j->block[b];
+        if (!(b < j->singles ? run_block(w, lid, n) : run_singles(w, lid, n)))
             atomic_store(&j->failed, 1);
+    }
 }
 
 /* Write the dependencies that one thread has found to `dep`, in the format of ibn_cdg_trace.  `kind` 0: routes to CAs
@@ -262,12 +345,12 @@ static void expand(const job_t *j, const worker_t *w, int32_t kind, uint32_t vls
         }
 }
 
-/* Sort the LIDs by the switch that delivers them, and divide them into blocks of at most 64.  Returns false if memory
- * is exhausted. */
+/* Sort the LIDs by the switch that delivers them, and divide them into blocks of at most 64.  LIDs of switches that
+ * deliver only one LID come last, and are divided into blocks of at most 16.  Returns false if memory is exhausted. */
 static bool make_blocks(job_t *j)
 {
     const cdg_tables *t = j->t;
-    int32_t *first = calloc((size_t)t->switches + 2, sizeof *first);
+    int32_t *first = calloc((size_t)t->switches + 2, sizeof *first), singles = 0, count = 0;
     j->lid = malloc(((size_t)t->lids + 1) * sizeof *j->lid);
     j->block = malloc(((size_t)t->lids + 2) * sizeof *j->block);
     if (!first || !j->lid || !j->block) {
@@ -276,16 +359,23 @@ static bool make_blocks(job_t *j)
     }
     for (int32_t lid = 0; lid < t->lids; lid++)
         first[t->lid_switch[lid] + 1] += t->lid_switch[lid] >= 0;
-    first[0] = 0;
+    /* From here on, first[s] is the index in `lid` of the next LID of switch s, or -1 if the switch delivers only one
+     * LID. */
     for (int32_t s = 0; s < t->switches; s++) {
-        for (int32_t from = 0; from < first[s + 1]; from += BLOCK)
-            j->block[j->blocks++] = first[s] + from;
-        first[s + 1] += first[s];
+        const int32_t own = first[s + 1];
+        singles += own == 1;
+        for (int32_t from = 0; own > 1 && from < own; from += BLOCK)
+            j->block[j->blocks++] = count + from;
+        first[s] = own == 1 ? -1 : count;
+        count += own == 1 ? 0 : own;
     }
-    j->block[j->blocks] = first[t->switches];
+    j->singles = j->blocks;
+    for (int32_t from = 0; from < singles; from += SINGLES)
+        j->block[j->blocks++] = count + from;
+    j->block[j->blocks] = count + singles;
     for (int32_t lid = 0; lid < t->lids; lid++)
         if (t->lid_switch[lid] >= 0)
-            j->lid[first[t->lid_switch[lid]]++] = lid;
+            j->lid[first[t->lid_switch[lid]] < 0 ? count++ : first[t->lid_switch[lid]]++] = lid;
     free(first);
     return true;
 }
