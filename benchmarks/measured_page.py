@@ -179,7 +179,7 @@ def page(benchmarks: Mapping[str, Place], stored: Mapping[str, Record], drawn: l
 def _benchmarks(benchmarks: Mapping[str, Place], stored: Mapping[str, Record]) -> Iterator[str]:
     yield "## Benchmarks"
     yield ""
-    yield "A benchmark with a commit has a record in `benchmarks/figures.json`."
+    yield "If the table names a commit for a benchmark, `benchmarks/figures.json` has the record of the run."
     yield ""
     yield "| benchmark | page | command | beside OpenSM | date | commit |"
     yield "|---|---|---|---|---|---|"
