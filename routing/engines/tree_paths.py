@@ -26,7 +26,7 @@ from routing.trees.descent import (
     tree_slots,
     tree_tables,
 )
-from routing.trees.levels import TreeOrder, tree_order
+from routing.trees.levels import MOST_FAR, TreeOrder, tree_order
 
 OBJECTIVE_REFUSAL = (
     "balances trees for all-to-all traffic and bisections at once",
@@ -123,7 +123,7 @@ def tree_paths(fabric: Fabric, destinations: Destinations, options: EngineOption
         ):
             return _as_paths(fabric, closed, inverse_rate)
     order = tree_order(fabric)
-    if order is None or order.is_long:
+    if order is None or order.far > MOST_FAR:
         return None
     sweeps = _sweeps(fabric, destinations, order.level, options)
     if sweeps == 0:

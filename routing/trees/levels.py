@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+import igraph
 import numpy as np
 import numpy.typing as npt
 
@@ -61,11 +62,6 @@ class TreeOrder:
     longer: int
     far: float = 0.0
     cost: float = 0.0
-
-    @property
-    def is_long(self) -> bool:
-        """Whether too much flow has paths that exceed the shortest path by more than :data:`MOST_LONGER` hops."""
-        return self.far > MOST_FAR
 
 
 def tree_order(fabric: Fabric, senders: npt.NDArray[np.float64] | None = None) -> TreeOrder | None:
@@ -240,10 +236,24 @@ def tree_levels(fabric: Fabric, senders: npt.NDArray[np.float64]) -> npt.NDArray
     across, level = best
     level = _lower_high_leaves(fabric, level, senders)
     above = float(senders[_has_below(fabric, np.maximum(level, 0))].sum())
+    between = (level[src] == 0) & (level[dst] == 0)
+    if between.any() and not _is_joined_without(fabric, between):
+        return None
     if across > MOST_ACROSS * len(src) or above > MOST_ABOVE * float(senders.sum()) or not level.any():
         return None
     lowest: np.int32 = level.min()
     return np.subtract(level, lowest, dtype=np.int32)
+
+
+def _is_joined_without(fabric: Fabric, channels: npt.NDArray[np.bool_]) -> bool:
+    """Return whether the channels that are not marked (bool[C]) connect all switches that all channels connect.
+
+    If only links between leaves join two trees, the fabric is not a tree: an order of the switches could use few of
+    these links.
+    """
+    edges = np.column_stack([fabric.channels.src, fabric.channels.dst])[~channels]
+    parts = len(igraph.Graph(n=fabric.switches, edges=edges).connected_components())
+    return parts == int(fabric.component.max()) + 1
 
 
 def _below_leaves(
@@ -267,8 +277,8 @@ def _below_leaves(
     """
     src, dst = fabric.channels.src, fabric.channels.dst
     has_spine = np.bincount(src[~given[dst]], minlength=fabric.switches) > 0
-    neighbours = np.bincount(np.unique(src.astype(np.int64) * fabric.switches + dst) // fabric.switches)
-    neighbours = np.concatenate([neighbours, np.zeros(fabric.switches - len(neighbours), np.int64)])
+    pairs = np.unique(src.astype(np.int64) * fabric.switches + dst)
+    neighbours = np.bincount(pairs // fabric.switches, minlength=fabric.switches)
     few = 2 * neighbours <= neighbours[~given].max(initial=0)
     below: npt.NDArray[np.bool_] = given & ~has_spine & few
     below &= np.isin(fabric.component, fabric.component[given & has_spine])
@@ -363,8 +373,8 @@ def _lower_high_leaves(
     np.minimum.at(lowest, channels.src, level[channels.dst])
     high = (senders > 0) & (lowest < level) & ~_has_above(fabric, level) & (lowest > 0)
     # A top switch with CAs of its own has links to several switches of the level below.
-    several = np.bincount(np.unique(channels.src.astype(np.int64) * fabric.switches + channels.dst) // fabric.switches)
-    several = np.concatenate([several, np.zeros(fabric.switches - len(several), np.int64)])
+    pairs = np.unique(channels.src.astype(np.int64) * fabric.switches + channels.dst)
+    several = np.bincount(pairs // fabric.switches, minlength=fabric.switches)
     leaves = np.bincount(channels.src[level[channels.dst] == 0], minlength=fabric.switches) > 0
     low = high & (several <= 2) & ~leaves
     # A leaf that is linked to top switches only can have many links. All links up from its neighbours lead to such

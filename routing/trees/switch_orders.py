@@ -26,10 +26,8 @@ def torn_leaves(fabric: Fabric, level: npt.NDArray[np.int32], position: npt.NDAr
     """
     src, dst = fabric.channels.src, fabric.channels.dst
     up = level[dst] > level[src]
-    before, after = (
-        np.bincount(src[up & (side > 0)], minlength=fabric.switches) > 0
-        for side in (position[src] - position[dst], position[dst] - position[src])
-    )
+    before = np.bincount(src[up & (position[dst] < position[src])], minlength=fabric.switches) > 0
+    after = np.bincount(src[up & (position[dst] > position[src])], minlength=fabric.switches) > 0
     turned: npt.NDArray[np.bool_] = np.zeros(fabric.switches, np.bool_)
     turned[src[up & (position[dst] > position[src])]] = True
     inner = up & _has_above_of(fabric, level)[dst]

@@ -252,3 +252,16 @@ def test_storage_leaves_at_all_top_switches_are_leaves(engine):
     inside = [fabric.switch_name[switch].startswith("storage") for switch in fabric.channels.src]
     # Storage leaves carry their own traffic only: 4 CAs send to 52 others.
     assert load[inside].sum() == 2 * 4 * 52
+
+
+def test_trees_that_only_links_between_leaves_join_are_not_a_tree():
+    islands = [two_level_tree(name, 6, 4, 4) for name in ("a", "b")]
+    fabric = literal_fabric(
+        "islands",
+        [switch for switches, _, _ in islands for switch in switches],
+        [cable for _, cables, _ in islands for cable in cables] + [(f"a-leaf{n}", f"b-leaf{n}") for n in range(3)],
+        {ca: leaf for _, _, cas in islands for ca, leaf in cas.items()},
+    )
+    assert tree_order(fabric) is None
+    load = channel_loads(fabric, ENGINES["nue"].route(fabric, EngineOptions(threads=1)))
+    assert load.max() < 1.2 * 24 * 24 / 3
