@@ -34,10 +34,12 @@
 
 #define SAY(plugin, level, ...) ibnue_say(plugin, level, __VA_ARGS__)
 
-/* Memory that is shared with a worker process.  Each new worker gets new memory and a new generation number. */
+/* Memory that the plugin shares with a worker process.  Each new worker gets new memory and a new generation number. */
 struct ibnue_memory {
     int fd;              /* descriptor of the shared file, -1: no file */
-    uint64_t generation; /* number of the worker to which this memory belongs */
+    /* number of the worker that uses the shared file; the host counts all workers that it has started, and counts the
+     * shadow engine's workers separately */
+    uint64_t generation;
     uint8_t *bytes;      /* [size], mapping of the file, NULL: the file is not mapped */
     size_t size;         /* size of the mapping in bytes */
 };
@@ -69,8 +71,9 @@ struct ibnue_copies {
     struct osm_routing_engine *served;
 };
 
-/* Addresses of the nodes in the last walk over all nodes, in the order of the walk.  The addresses are only used for
- * prefetching, and must never be dereferenced. */
+/* Addresses of the nodes that ibnue_walk_open found when it last listed the subnet's nodes, in the order of OpenSM's
+ * table of nodes.  The next call prefetches the memory at these addresses into the CPU's cache.  The addresses must
+ * never be dereferenced, because OpenSM may have freed the nodes. */
 struct ibnue_seen {
     const osm_node_t **node; /* [room], the addresses; the first `count` of them are valid */
     size_t count, room;      /* number of valid addresses, and size of the array */
@@ -249,7 +252,7 @@ struct ibnue_plugin {
     struct ibnue_memory memory;       /* memory shared with the worker */
     struct ibnue_rows rows;           /* the subnet's switches by row */
     struct ibnue_copies copies;       /* knowledge about the LFTs in the switches */
-    struct ibnue_seen seen;           /* prefetch hints for the next walk */
+    struct ibnue_seen seen;           /* addresses that the next call of ibnue_walk_open prefetches */
     uint64_t sequence;                /* number of the last request */
     struct ibnue_asked asked;         /* the last request to the worker */
     struct ibnue_tables taken;        /* the worker's last answer, which is checked before it is published */

@@ -62,7 +62,8 @@ static void ask_for_sweep(struct ibnue_plugin *plugin)
     osm_sm_signal(&plugin->osm->sm, OSM_SIGNAL_SWEEP);
 }
 
-/* Wait for the worker and request sweeps, until the plugin ends.  This is the main function of the thread. */
+/* Main function of the watch thread: wait until another thread sets `wanted`, then poll the host until the worker is
+ * ready, and then ask OpenSM for a sweep.  Repeat this until the plugin ends. */
 static void *run(void *argument)
 {
     struct ibnue_plugin *plugin = argument;

@@ -85,8 +85,8 @@ class DescentCosts:
     least_peak
         Lower bound, for any tables, of the highest utilisation of the channels with the common ceiling.
     discount
-        float64[sweeps], for each pass: the part (0 to 1) of the weight of two flows that counts only once if the flows
-        share two channels in a row.
+        float64[sweeps], for each pass: the part (0 to 1) of the weight of a pair of flows that does not count again at
+        the second channel if the flows share two channels in a row.
     price
         float64[sweeps], for each pass: cost of a unit of utilisation above a ceiling.
     """

@@ -195,9 +195,18 @@ def _rounds_with_drain(
 def _combine_rounds(changes: Changes, lids: npt.NDArray[np.int64], rounds: Bytes, first: int) -> UpdateSchedule:
     """Combine the rounds of all LIDs into one update schedule.
 
-    LIDs in ``lids`` keep their rounds.  LIDs with one changed entry, and entries that are only removed, are in the
-    first round.  All other LIDs are drained after round ``first``: their old entries are removed before the new entries
-    are written.
+    LIDs with one changed entry, and entries that are only removed, are written in round 1.  All LIDs that are neither
+    such LIDs nor in ``lids`` are drained: their old entries are removed in round ``first``, and their new entries are
+    written in round ``first`` + 1.
+
+    Parameters
+    ----------
+    changes
+        All entries that change.
+    lids, rounds
+        int64[K] and uint8[K, S]: LIDs for which rounds were found, ascending, and the round of each of their entries.
+    first
+        Last round that begins without waiting until packets have left the fabric.
     """
     row = np.searchsorted(lids, changes.lid) if len(lids) else np.zeros(len(changes.lid), np.int64)
     position = np.minimum(row, max(0, len(lids) - 1))

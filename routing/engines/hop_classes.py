@@ -3,9 +3,10 @@
 A packet begins in the first class.  Some links are *advancing*: after such a link, a packet is in the second class.
 SL2VL distinguishes the classes by the in-port.
 
-A path is regular if it has at most three links, in this order: at most one link that is not advancing, at most one
-advancing link, and at most one link of any kind.  Dependencies of regular paths lead from links that are not advancing
-to advancing links, and from the first class to the second.  So they close no cycle.
+A path is regular if it has only one link, or if it has these links in this order: at most one link that is not
+advancing, one advancing link, and at most one link of any kind.  Each dependency of a regular path leads either from a
+link that is not advancing to an advancing link, both in the first class, or from the first class to the second class.
+So these dependencies close no cycle.
 """
 
 from __future__ import annotations
@@ -69,8 +70,8 @@ class HopClasses:
         """Pairs of switches with an irregular path in either direction, bool[S, S].
 
         A link is advancing if ``advancing`` is true for it: after this link, packets are in the second class.  A path
-        is regular if it has at most one link that is not advancing, then at most one advancing link, then at most one
-        link of any kind.
+        is regular if it has only one link, or if it has at most one link that is not advancing, then one advancing
+        link, then at most one link of any kind.
 
         Cost: O(D S) for D destination switches.
         """

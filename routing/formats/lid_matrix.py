@@ -54,7 +54,9 @@ def of_routing(fabric: Fabric, lft: npt.NDArray[np.uint8], hops: npt.NDArray[np.
     """Return a matrix with the hops of the paths in the tables.
 
     OpenSM stores only hops to switches.  For the LID of an end port, OpenSM uses the hops to the switch that delivers
-    the LID.  So the matrix has an entry for each port that the tables use towards any LID of the destination switch.
+    the LID.  So the matrix has the hops from a switch to a destination switch by a port if the tables use this port
+    towards any LID that the destination switch delivers.  If several of these LIDs use the port, the matrix has the
+    smallest number of hops.
 
     Parameters
     ----------

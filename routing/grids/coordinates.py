@@ -107,7 +107,8 @@ class Coordinates:
     grids
         A grid for each connected component; the grid with the most switches comes first.
     miscabled
-        int64[M], the links (rows of the fabric's cables) between switches that fit no coordinates.
+        int64[M], rows of the fabric's cables: the links between switches that the coordinates of no grid make
+        neighbours.
     """
 
     grids: tuple[Grid, ...]
@@ -249,6 +250,9 @@ def _ring(column: Columns, length: int) -> Columns:
 def links_axis(grid: Grid, a: Columns, b: Columns) -> tuple[Columns, Columns]:
     """Return the dimension and the step of links between positions.
 
+    A link fits a dimension if its ends differ only in the coordinate of this dimension, and if the dimension links the
+    two coordinates: they are adjacent on a line, adjacent around a ring, or different in a clique.
+
     Parameters
     ----------
     grid
@@ -259,7 +263,7 @@ def links_axis(grid: Grid, a: Columns, b: Columns) -> tuple[Columns, Columns]:
     Returns
     -------
     axis : int64[N]
-        The dimension, -1 for a link that fits no dimension.
+        The dimension that each link fits, or -1.
     step : int64[N]
         The step along the dimension: 1 or -1 on lines and rings, the difference on cliques.
     """
@@ -275,7 +279,11 @@ def links_axis(grid: Grid, a: Columns, b: Columns) -> tuple[Columns, Columns]:
 
 
 def misfitting_links(fabric: Fabric, grids: Sequence[Grid]) -> npt.NDArray[np.int64]:
-    """Return the links (int64[M], rows of the fabric's cables) between switches that fit no coordinates."""
+    """Return the links between switches that fit the coordinates of no grid, int64[M], rows of the fabric's cables.
+
+    A link fits a grid if both of its switches have coordinates in the grid, and are neighbours by these coordinates
+    (:func:`links_axis`).
+    """
     channels = fabric.channels
     fits = np.zeros(len(channels), bool)
     for grid in grids:

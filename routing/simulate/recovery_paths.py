@@ -31,8 +31,11 @@ def switch_ranks(network: Network) -> npt.NDArray[np.int32]:
 
 
 def recovery_channels(network: Network) -> npt.NDArray[np.int32]:
-    """Return the next channel of each recovery path: int32[2, S, S], by spare buffer, switch and last switch of the
-    path.
+    """Return the next channel of each recovery path, int32[2, S, S].
+
+    The indexes are the spare buffer that holds the packet (0 or 1), the switch of this buffer, and the last switch of
+    the path.  A packet in spare buffer 0 may continue to any neighbour, and a packet in spare buffer 1 only to later
+    switches.
 
     Paths have as few hops as the order of the switches allows.  If several channels begin a shortest path, the channel
     with the lowest number is returned.  An entry is -1 if no path exists.

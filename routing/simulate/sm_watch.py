@@ -58,7 +58,12 @@ class SmWatch:
         simulation.set_lft(found.routing.lft)
 
     def figures(self, packet: int) -> dict[str, Any]:
-        """Return the figures of the subnet manager: number and time of its writes, and their entries."""
+        """Return the figures of the subnet manager.
+
+        The figures are the number of writes, the number of entries in all writes together, the time of the first write
+        in packet times (None: no write), and whether the tables of the last write have no credit loop.  ``packet`` is
+        the packet time in ticks.
+        """
         return {
             "sm_writes": len(self.writes),
             "sm_entries": sum(entries for _, entries in self.writes),

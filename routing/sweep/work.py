@@ -178,7 +178,7 @@ def run_task(fabric: Fabric, task: Task) -> Result:
 
 
 def with_kept(result: Result, kept: CapacityKept) -> Result:
-    """Return a result to which the shares of the rates before the fault are added."""
+    """Return a copy of a result with the share of each rate that is kept, relative to the rate before the fault."""
     return replace(
         result,
         kept=kept.all_to_all,

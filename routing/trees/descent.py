@@ -15,13 +15,13 @@ from routing.trees.closed_form import channel_indices
 from routing.trees.levels import TreeOrder
 
 FIRST_PRICE, LAST_PRICE = 0.03, 1.0
-"""Cost of a unit of utilisation above a ceiling, in the second and in the last pass.  The unit is the whole flow of a
-source.
+"""Cost of utilisation above a ceiling, divided by the total weight of the destinations: in the second and in the last
+pass.
 """
 DISCOUNT = 0.5
-"""Discount for pairs of flows that share two channels in a row, in every second pass.  In the other passes the
-discount is 1, so such pairs count once.  With a discount of 1 in all passes, more pairs of flows share channels in the
-final tables.
+"""Discount for pairs of flows that share two channels in a row, in every second pass: the part of the weight of the
+pair that does not count again at the second channel.  In the other passes the discount is 1, so such pairs count once.
+With a discount of 1 in all passes, more pairs of flows share channels in the final tables.
 """
 THIN, MOST_THIN = 0.01, 0.06
 """Two shares of all senders.  Cuts with a smaller share of senders than the first value always have a separate ceiling.
@@ -120,9 +120,10 @@ def tree_tables(
 def _schedule(sweeps: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
     """Return two costs for each pass over the destinations, float64[sweeps] each: the discount and the relative price.
 
-    The discount is the part (0 to 1) of the weight of two flows that counts only once if the flows share two channels
-    in a row.  The relative price is the cost of a unit of utilisation above a ceiling.  The unit is the whole flow of a
-    source.
+    The descent lowers a sum over all channels: the weights of the pairs of flows that share the channel.  If two flows
+    share two channels in a row, their pair is in the sum twice.  The discount is the part (0 to 1) of the weight that
+    is subtracted for this.  The relative price is the cost of utilisation above a ceiling, divided by the total weight
+    of the destinations.
     """
     price = np.zeros(sweeps)
     price[1:] = np.round(np.geomspace(FIRST_PRICE, LAST_PRICE, sweeps - 1), 6)

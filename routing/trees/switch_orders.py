@@ -14,15 +14,19 @@ MOST_HUBS = 6
 
 
 def torn_leaves(fabric: Fabric, level: npt.NDArray[np.int32], position: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
-    """Return bool[S], the torn switches.  A switch is torn in two cases: some of its upper neighbours, but not all,
-    come before the switch in the order; or some of its upper neighbours, but not all, are turned over.  A switch is
-    turned over if it comes before a switch above it in the order, on account of the hub.
+    """Return bool[S], whether the order of the switches leaves only a part of a switch's links up to some traffic.
 
-    In the first case, traffic between the torn switch and another leaf uses only the upper neighbours that come first:
-    a path over any other upper neighbour would lead down and then up.  In the second case, the channel from a top
-    switch to a turned-over switch leads up in the order, and the channel to any other lower switch leads down.  A
-    switch prefers paths down.  So traffic from the top to a torn leaf uses only those upper neighbours of the leaf that
-    are not turned over.
+    The array has all switches, not only leaves.  A switch is torn in two cases:
+
+    1. Some of its upper neighbours, but not all, come before the switch in the order.  Traffic between the torn switch
+       and other leaves uses only these upper neighbours: a path over any other upper neighbour would lead down and then
+       up in the order.
+    2. Some of its upper neighbours, but not all, are turned over.  A switch is turned over if it comes before one of
+       its own upper neighbours in the order.  The order begins with the hub and the switches above the hub, from the
+       bottom up, so these switches are turned over.  The channel from a top switch to a turned-over switch leads up in
+       the order, and the channel to any other lower switch leads down.  A switch prefers paths down.  So traffic from
+       the top to the torn switch uses only those upper neighbours that are not turned over.  Upper neighbours that are
+       top switches do not count in this case.
     """
     src, dst = fabric.channels.src, fabric.channels.dst
     up = level[dst] > level[src]
@@ -47,7 +51,7 @@ def hub_orders(
 ) -> Iterator[npt.NDArray[np.int32]]:
     """Yield orders of the switches, int32[S].  Each order begins with another leaf, its hub.
 
-    Hubs with the most top switches above them come first.  Leaves that are torn in the first order
+    Hubs with the most top switches above them come first.  Switches with senders that are torn in the first order
     (:func:`torn_leaves`) are the hubs of further orders.  ``senders`` (float64[S]) is the weight of the senders at each
     switch.
     """

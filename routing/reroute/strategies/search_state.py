@@ -43,7 +43,7 @@ class State:
 
     @property
     def now(self) -> Utilisation:
-        """Return the load, and the utilisation to reach."""
+        """Return the flow on each channel with the present tables, and the goal of the searches."""
         return Utilisation(self.load, self.goal)
 
     def gains(self, load: npt.NDArray[np.int64]) -> bool:

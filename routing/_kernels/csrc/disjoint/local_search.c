@@ -35,15 +35,17 @@ typedef struct {
     uint8_t *changed;
     /* [candidates]: cost of each candidate next hop of the moved switch; negative: the next hop is not possible */
     double *cost;
-    /* [2] load by which other loads are divided before costs are computed; index 0: for loads of the first trees, index
-     * 1: for loads of all trees together */
+    /* [2] load by which other loads are divided before costs are computed; index 0: for the load by the first trees of
+     * all destinations, index 1: for the load by all trees */
     double typical[2];
     double scale; /* factor by which the cost of load is multiplied before the other costs of a next hop are added */
     /* highest load of a channel while the first trees are balanced; 0 in the local search over all trees */
     double highest;
     /* whether loads below the highest load have a cost too; used only while the first trees are balanced */
     bool smooth;
-    double cap; /* highest load of the first trees that a move may cause on any channel; 0: no limit */
+    /* limit for moves of next hops in the first tree of a destination: after a move, no channel of the new path may
+     * have a higher load by the first trees of all destinations together; 0: no limit */
+    double cap;
 } search_job;
 
 static void link_children(search_job *search, int32_t d, const uint8_t *next)

@@ -1,7 +1,7 @@
 /* Complete CDG of one layer (VL): which dependencies are used, and which are allowed.
  *
  * A topological order of the used dependencies is kept up to date (D. J. Pearce, P. H. J. Kelly, ACM J. Exp.
- * Algorithmics 11, 2006).  A dependency is allowed if its first channel comes before its second channel in this order.
+ * Algorithmics 11, 2007).  A dependency is allowed if its first channel comes before its second channel in this order.
  * Otherwise, the channels at positions between the positions of both channels are searched for a cycle. */
 #include <stdlib.h>
 #include <string.h>

@@ -23,7 +23,9 @@ typedef struct {
         base,          /* first set-aside VL */
         used,          /* number of set-aside VLs that are assigned at present, at all channels */
         most;          /* largest value of `used` so far */
-    int32_t *root;     /* [channels][count] root of the tree to which each VL is assigned, or IBN_NONE */
+    /* [channels][count] root of the congestion tree to which each set-aside VL of each channel is assigned: the congested
+     * channel of the tree; IBN_NONE: the VL is not assigned */
+    int32_t *root;
     int64_t assigned,  /* number of times that a VL was assigned */
         refused,       /* number of notifications for which no VL was left */
         packets;       /* number of times that a packet was queued for a set-aside VL */

@@ -26,8 +26,8 @@ typedef struct {
     const double *ceiling;
     int32_t sweeps; /* number of passes; each pass computes the trees of all destinations once */
     const double
-        /* [sweeps], for two flows that share two channels in a row: the part (0 to 1) of their weight that counts only
-         * once */
+        /* [sweeps], for two flows that share two channels in a row: the part (0 to 1) of the weight of the pair that
+         * does not count again at the second channel */
         *discount;
     const double *price; /* [sweeps], cost of a unit of utilisation above a ceiling in each pass */
     /* lower bound, for any tables, of the highest utilisation of the channels with the common ceiling */

@@ -112,15 +112,15 @@ static inline int ibn_layering_by_peak(const void *a, const void *b)
 void ibn_layering_measure_hops(layering_job *job);
 int ibn_layering_collect_edges(layering_job *job, int32_t target, int32_t from);
 int32_t ibn_layering_place(layering_job *job, int32_t vls, int avoid, int32_t start);
-/* Function of paths.c, which assigns layers to single paths. */
+/* Assign layers to single paths: see paths.c. */
 int64_t ibn_layering_place_paths(layering_job *job, int32_t vls, int avoid, int counted);
 /* Functions of symmetric.c, which assign layers to pairs of switches. */
 int32_t ibn_layering_path_between(layering_job *job, int32_t a, int32_t b, double *flow);
 void ibn_layering_measure_lengths(layering_job *job);
 int64_t ibn_layering_place_pairs(layering_job *job, int32_t vls, int avoid, int counted);
-/* Function of unload.c, which moves next hops off the channels with the peak utilisation. */
+/* Move next hops off the channels with the peak utilisation: see unload.c. */
 void ibn_layering_unload(layering_job *job, int32_t rounds, int32_t *queue, int32_t *behind);
-/* Function of rebalance.c, which balances the load of the layers. */
+/* Balance the load of the layers: see rebalance.c. */
 int ibn_layering_rebalance(layering_job *job);
 
 #endif

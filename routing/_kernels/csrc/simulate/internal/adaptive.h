@@ -97,11 +97,13 @@ struct ibn_adaptive {
         adaptive_vls,
         ca_vls,       /* number of VLs on which CAs send, which are the first VLs */
         stay,         /* 1: a packet on an escape VL stays on escape VLs, 0: it may leave them */
-        detect,       /* number of ticks at the head of a queue after which a packet is suspected to be blocked */
+        detect,       /* number of ticks at the head of a queue after which a packet may be in a deadlock */
         repeat,       /* smallest number of ticks between two pings from one queue */
         lasts,        /* number of ticks after which a mark expires */
         hold,         /* number of ticks after which a locked mark (of a cycle that was found) expires */
-        sample,       /* ticks between two searches for suspected packets (scheme BUBBLE, and schemes from RELAY on) */
+        /* ticks between two searches for packets that have waited `detect` ticks at the head of a queue; schemes
+         * BUBBLE, RELAY, CONCURRENT and DEFLECT only */
+        sample,
         step,         /* ticks that the token takes from one switch to the next */
         columns;      /* number of destinations for which `choice` differs: one for each switch, or one for each LID */
     uint8_t *enter_sl; /* [switches][lids] SL of a packet that enters the escape VLs, or the fabric, at each switch */
@@ -174,7 +176,7 @@ void ibn_simulate_adaptive_sample(ibn_sim *sim);
 int ibn_simulate_adaptive_spare_after(const ibn_sim *sim, int32_t c);
 int32_t ibn_simulate_adaptive_recovery_ahead(const ibn_sim *sim, int32_t p, int32_t s, int32_t k);
 int ibn_simulate_adaptive_send_on_recovery(ibn_sim *sim, int32_t s, int32_t p, int32_t from);
-/* Function of adaptive_deflect.c, which sends packets away from their destination. */
+/* Choose the VC on which packet p leaves its switch away from its destination: see adaptive_deflect.c. */
 int32_t ibn_simulate_adaptive_deflect(ibn_sim *sim, int32_t p, int32_t from, int32_t s);
 #pragma GCC visibility pop
 

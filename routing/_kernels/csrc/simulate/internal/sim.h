@@ -161,7 +161,8 @@ typedef struct {
     int32_t only;
     int16_t pass,   /* number of further packets that may be sent without credits (Loop Breaker) */
         pass_input; /* the input whose packets may be sent without credits, as long as `pass` is above 0 */
-    /* number of blocks by which the buffer may be overfilled; negative in simulations with pauses, see pause.c */
+    /* number of blocks by which the buffer may be overfilled; in simulations with pause messages (pause.c): minus the
+     * number of additional credits */
     int32_t reserve;
     uint16_t stalled,   /* 1: the VL is stalled, so that every packet for this VC is dropped; else 0 */
         /* number of packets dropped in a row at the heads of the queues, since the last packet was sent */
@@ -626,7 +627,7 @@ void ibn_simulate_got(ibn_sim *sim, int32_t p);
 /* Functions of lose.c, which count lost packets. */
 void ibn_simulate_lose(ibn_sim *sim, int32_t p);
 void ibn_simulate_gone(ibn_sim *sim, int32_t p);
-/* Function of arbiter.c, which arbitrates channels. */
+/* Arbitrate all channels that events of this tick concern: see arbiter.c. */
 void ibn_simulate_arbitrate(ibn_sim *sim);
 /* Functions of source.c, which create the traffic. */
 void ibn_simulate_prepare(ibn_sim *sim, int32_t f);
@@ -643,9 +644,10 @@ void ibn_simulate_look_full(ibn_sim *sim);
 void ibn_simulate_look_empty(ibn_sim *sim);
 void ibn_simulate_pause(ibn_sim *sim, int32_t vc, int32_t word);
 int ibn_simulate_may_resume(const ibn_sim *sim, int32_t vc);
-/* Function of fault.c, which finds links that are down. */
+/* Return the channel that leaves a device by a port, if the link of this channel is down, else IBN_NONE: see fault.c.
+ */
 int32_t ibn_simulate_down_at(const ibn_sim *sim, int32_t device, int port);
-/* Function of drop.c, which drops packets that are too old. */
+/* Drop the first packet in the queue of an input: see drop.c. */
 void ibn_simulate_drop(ibn_sim *sim, int32_t c, int32_t vc, int32_t input);
 /* Functions of adaptive_move.c and adaptive_recover.c, which the main loop calls for adaptive switches. */
 void ibn_simulate_adaptive_handle(ibn_sim *sim, int kind, int32_t subject, int32_t value);
