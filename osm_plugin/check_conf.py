@@ -212,7 +212,7 @@ def _ignored_by_opensm(text: str, answer: dict[str, str], conf_path: Path) -> It
 
 
 def _first_error(option: str, check: Callable[[Path], None], path: Path) -> Iterator[Finding]:
-    """Report the first error that a check finds in the file that an option of opensm.conf names."""
+    """Report the first error that ``check`` finds in the file ``path``, which an option of opensm.conf names."""
     try:
         check(path)
     except IbnueError as problem:
@@ -220,7 +220,7 @@ def _first_error(option: str, check: Callable[[Path], None], path: Path) -> Iter
 
 
 def _qos_policy(policy: Path, conf_path: Path) -> Iterator[Finding]:
-    """Report the first error of the file of ``qos_policy_file``, whose path is ``policy``."""
+    """Report that the QoS policy file ``policy`` is missing, or report the first error in this file."""
     if not policy.exists():
         if not policy.as_posix().endswith(USUAL_POLICY):
             remedy = "create it, or leave qos_policy_file out"

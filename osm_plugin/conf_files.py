@@ -35,7 +35,7 @@ class ConfFiles:
         self._unsaved: dict[str, bytes] = {}  # content that the folder does not have yet, by the name of the file
 
     def save(self) -> None:
-        """Store the usable versions of files that the folder does not have yet.
+        """Store in the folder the usable versions of files that the folder does not have yet.
 
         Raises
         ------
@@ -55,7 +55,10 @@ class ConfFiles:
             self._stored_files()[name] = content
 
     def _stored_files(self) -> dict[str, bytes]:
-        """Return the content of each file in the folder.  Without options that name files, the folder is never read."""
+        """Return the content of each file in the folder, by the name of the file.
+
+        The folder is read in the first call.  If no option of opensm.conf names a file, there is no call.
+        """
         if self._stored is None:
             self._stored = {}
             if self._folder is not None:
@@ -103,7 +106,7 @@ class ConfFiles:
         return key in self._copies
 
     def _put(self, key: tuple[str, str], content: bytes) -> None:
-        """Keep the content of a usable file in memory."""
+        """Keep the content of a usable file in memory, in place of an older version of the file."""
         if key not in self._copies:
             self._copies[key] = os.memfd_create("ibnue-opensm-conf", os.MFD_CLOEXEC)
         os.ftruncate(self._copies[key], 0)
@@ -111,6 +114,9 @@ class ConfFiles:
 
 
 def _stored_name(key: tuple[str, str]) -> str:
-    """Return the name in the folder of the file of an option.  ``key`` has the name of the option and the path."""
+    """Return the name under which the folder has the stored version of a file.
+
+    ``key`` has the name of the option of opensm.conf that names the file, and the path of the file.
+    """
     option, path = key
     return f"{option}-{hashlib.sha256(path.encode()).hexdigest()[:12]}"

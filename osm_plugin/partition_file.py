@@ -29,7 +29,7 @@ def check_partitions(path: Path) -> None:
     lines = read_text(path).split("\n")
     if b"\r\n" in path.read_bytes():  # OpenSM takes the carriage return as a part of the last word.
         raise ParseError("its lines end with a carriage return", path=path, line=1, remedy="use Unix line ends")
-    inside = False  # whether the head of a definition has been read, and its end has not
+    inside = False  # whether a definition continues: its head has been read, and the ";" at its end has not
     for number, raw in enumerate(lines, 1):
         rest = raw.partition("#")[0]
         while rest.strip(_WHITE):
@@ -54,7 +54,7 @@ def _check_head(path: Path, line: int, head: str) -> None:
 
 
 def _check_ports(path: Path, line: int, text: str) -> None:
-    """Check the ports of a partition that a line names."""
+    """Check the ports of a partition in ``text``, which is the part of a line after the colon of the definition."""
     for word in text.split(","):
         name = word.partition("=")[0].strip(_WHITE)
         if name == "mgid":

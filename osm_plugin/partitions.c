@@ -15,8 +15,8 @@
 
 #define LONGEST_HEAD 256 /* number of bytes of the head of a definition that are read */
 
-/* Return whether the head of a definition, such as "Default=0x7fff, sl=1", is for another partition than the default
- * one, or is not valid.  A head without text does not count. */
+/* Return whether the head of a definition, such as "Default=0x7fff, sl=1", is not valid, or defines another partition
+ * than the default partition.  For an empty head, return 0.  The function overwrites `head`. */
 static int is_other(char *head)
 {
     char *name = strtok(head, ","), *key, *end;
@@ -36,7 +36,8 @@ static int is_other(char *head)
     return *end != 0;
 }
 
-/* Return whether a partition file cannot be read, or has a definition that is not of the default partition. */
+/* Return whether a partition file cannot be read, or has a definition of another partition than the default
+ * partition. */
 static int has_other_partitions(const char *path)
 {
     FILE *file = fopen(path, "re");

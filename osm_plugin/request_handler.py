@@ -45,7 +45,7 @@ from routing.tables import Routing
 
 PREFIX = "ibnue-"
 _CONF_FILES = "ibnue-last-good-opensm-conf"
-"""Folder beside OpenSM's cache for the last usable versions of the files that opensm.conf names."""
+"""Folder, in OpenSM's cache folder, with the last usable versions of the files that opensm.conf names."""
 REMEMBERED = 4
 """Number of recent fabrics that are recognised when they occur again.  An example is the fabric without faults after a
 repair.

@@ -47,8 +47,9 @@ switches.
 """
 FEW_VLS = 2
 ON_FEW_VLS = {"mud": MODERATE, "smart": MODERATE}
-"""Engines on allowed turns that often carry the most with at most :data:`FEW_VLS` VLs, with the longest times that
-apply then.
+"""Engines of :data:`ON_TURNS` whose tables often carry the most traffic if there are at most :data:`FEW_VLS` VLs.
+
+The value of each engine replaces its longest time in :data:`CANDIDATES` if there are so few VLs.
 """
 GRIDS_ONLY = ("torus-2qos", "dor", "hyperx")
 """Engines that are tried on small fabrics, and on fabrics that resemble a mesh, torus or HyperX.

@@ -54,7 +54,7 @@ def _texts(values: Iterable[object]) -> tuple[str, ...]:
 
 
 def _are_weights(values: object) -> bool:
-    """Return whether ``values`` has the form of the option ``link_weights``."""
+    """Return whether ``values`` has triples of which the last element is a positive factor, as ``link_weights`` has."""
     try:
         return all(factor > 0 for _, _, factor in values)  # type: ignore[attr-defined]
     except (TypeError, ValueError):

@@ -114,10 +114,11 @@ class GridRoutes:
         return found
 
     def is_mutual(self, of_paths: npt.NDArray[np.uint8]) -> bool:
-        """Return whether a value of paths (uint8[2, S, S] by set, destination and source) is equal in both directions.
+        """Return whether a value of each path equals the value of the reply path.
 
-        The function compares each path with its reply path, if LIDs of both switches use the sets of these paths.  If
-        the value is the SL, replies on the SL of the request close no cycle that requests do not close.
+        ``of_paths`` (uint8[2, S, S]) has the value of each path, by set of paths, destination and source.  Paths of
+        sets that no LID of their destination uses are left out.  If the value is the SL and the result is True, replies
+        on the SL of the request close no cycle that requests do not close.
         """
         return not any(
             ((of_paths[one] != of_paths[other].T) & self.used[one][:, None] & self.used[other]).any()

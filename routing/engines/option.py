@@ -110,7 +110,8 @@ class Option:
     def _has_type(self, value: Any) -> bool:
         """Return whether a value has the type that the option has in TOML or in :class:`EngineOptions`.
 
-        An option with words for values accepts every type, because :meth:`fits` lists its values in the error.
+        If the values of an option are words or numbers in a range, the result is True for every type, because
+        :meth:`check` then lists the possible values in its error.
         """
         if not self.types or (self.words and self.range is not None) or value is self.default is None:
             return True

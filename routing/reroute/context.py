@@ -127,7 +127,10 @@ class RerouteContext:
 
     @cached_property
     def lost_link_bound(self) -> float:
-        """Return a lower bound of the highest utilisation of any tables, from the cuts that lost links crossed."""
+        """Return a lower bound of the highest utilisation that any tables can have, because links have been lost.
+
+        See :func:`routing.reroute.cut_bounds.lost_link_bound`.
+        """
         return lost_link_bound(self.numbering)
 
     def prepared(self) -> RerouteContext:
@@ -152,8 +155,8 @@ class RerouteContext:
         """
         request, baseline = self.request, self.request.baseline
         start = request.translated.routing
-        # Complete tables that keep their rows and columns deliver every LID by the right port already.  To look at the
-        # entries takes long in large tables, because they are spread over all pages of memory.
+        # Complete tables that keep their rows and columns deliver every LID by the right port already.  Reading all
+        # entries takes long in large tables, because the entries are spread over all pages of memory.
         if not (request.translated.in_place and request.before.proof.complete):
             start = set_delivery_entries(start, request.fabric)
         if baseline is None or baseline is request.before or not self.with_baseline:

@@ -239,7 +239,8 @@ def move_entries(
     work
         Work limit in hops that the search follows.
     overshoot
-        Percentage by which moves of a first pass may raise other channels above the channel that a move relieves.
+        If not 0, a first pass may make moves that raise other channels above the relieved channel, by at most this
+        percentage of its utilisation.  The passes after it may not.
     prepares_sls
         Whether SLs may change.  If a move closes a cycle on a VL, its packets may take a VL that admits both their
         present and their new paths.

@@ -29,9 +29,9 @@ MOST_VISITS = 200_000_000
 MOST_LONGER = 2
 """Largest number of hops by which a path between end ports may exceed the shortest path."""
 MOST_FAR, FAR_COST = 0.001, 0.6
-"""Exception to :data:`MOST_LONGER`: the largest share of the flow whose paths may be longer, and the cost of an order
-with such paths.  The cost is so high that an order with such paths is taken only if most leaves are torn in all other
-orders.
+"""Exception to :data:`MOST_LONGER`: the largest share of the flow on paths that exceed the shortest path by more hops,
+and the cost of an order with such paths.  The cost is so high that an order with such paths is taken only if most
+leaves are torn in all other orders.
 """
 
 
@@ -177,7 +177,7 @@ class _Comparison:
         return TreeOrder(self.level, position, int(longer.max(initial=0.0)), far, cost)
 
     def _share(self, marked: npt.NDArray[np.bool_]) -> float:
-        """Return the share of all flow that the marked pairs of ends have (bool[E, E])."""
+        """Return the share of the flow between all ends that is between the marked pairs of ends (bool[E, E])."""
         return float((self.weight * marked).sum()) / max(float(self.weight.sum()), 1e-9)
 
 
@@ -246,7 +246,7 @@ def tree_levels(fabric: Fabric, senders: npt.NDArray[np.float64]) -> npt.NDArray
 
 
 def _is_joined_without(fabric: Fabric, channels: npt.NDArray[np.bool_]) -> bool:
-    """Return whether the channels that are not marked (bool[C]) connect all switches that all channels connect.
+    """Return whether the components of the fabric stay connected without the marked channels (bool[C]).
 
     If only links between leaves join two trees, the fabric is not a tree: an order of the switches could use few of
     these links.
@@ -261,10 +261,11 @@ def _below_leaves(
 ) -> npt.NDArray[np.bool_]:
     """Return bool[S], the switches below leaves.  An example is a management switch that is cabled to two leaves.
 
-    A switch with senders is below a leaf if all of its links lead to switches with senders, and if it has at most half
-    of the neighbours of a spine.  The switches below a leaf may form a chain.  If a share of more than
-    :data:`MOST_ABOVE` of all senders would be below leaves, the result has no switches: the fabric is another kind of
-    tree, or is not a tree.
+    A spine is a switch that is not in ``given``.  A switch in ``given`` is below a leaf if it has no spine as a
+    neighbour, and if some spine has at least twice as many neighbours.  The switches below a leaf may form a chain.
+
+    If a share of more than :data:`MOST_ABOVE` of all senders would be below leaves, the result has no switches: the
+    fabric is another kind of tree, or is not a tree.
 
     Parameters
     ----------
@@ -377,8 +378,8 @@ def _lower_high_leaves(
     several = np.bincount(pairs // fabric.switches, minlength=fabric.switches)
     leaves = np.bincount(channels.src[level[channels.dst] == 0], minlength=fabric.switches) > 0
     low = high & (several <= 2) & ~leaves
-    # A leaf that is linked to top switches only can have many links. All links up from its neighbours lead to such
-    # leaves, and other leaves do not need it to reach each other.
+    # A leaf that is linked to top switches only can have many links.  It is recognised in this way: all links up from
+    # its neighbours lead to such leaves, and other leaves reach each other without such leaves.
     many = high & ~low & (senders > MOST_ABOVE * senders.max(initial=0.0))
     up = level[channels.dst] > level[channels.src]
     has_other = np.bincount(channels.src[up & ~many[channels.dst]], minlength=fabric.switches) > 0
@@ -389,9 +390,11 @@ def _lower_high_leaves(
 
 
 def _share_tops(fabric: Fabric, level: npt.NDArray[np.int32], kept: npt.NDArray[np.bool_]) -> bool:
-    """Return whether every two kept leaves of a component have a common switch above them among the kept switches.
+    """Return whether every two leaves of a component reach a common switch by paths that only lead up.
 
-    ``level`` is int32[S], and ``kept`` is bool[S].  Cost: O(C leaves), and a product of matrices.
+    Leaves and paths count only if all of their switches are in ``kept`` (bool[S]).  ``level`` is int32[S].
+
+    Cost: O(C leaves), and a product of matrices.
     """
     src, dst = fabric.channels.src, fabric.channels.dst
     leaves = np.flatnonzero(kept & ~_has_below(fabric, level))

@@ -247,8 +247,8 @@ def _searched(
     """Move entries in several searches, each of which respects only the dependencies of the tables before it.
 
     Returns the state ``state``, and the state after each search.  The search after which ``until`` returns True is the
-    last one.  If a search gains nothing, another search with ``overshoot`` follows: the percentage by which its moves
-    may raise other channels above the relieved channel.
+    last one.  If a search gains nothing and ``overshoot`` is not 0, another search follows that uses ``overshoot`` as
+    an argument of :meth:`State.moved`.
     """
     size = state.progress.tables.lft.size
     states, trials, hops = [state], ENTRIES_FOR_TRIALS // size, 2 * SEARCHES * LEAST_WORK
@@ -284,7 +284,7 @@ def _searched(
 def _moved(context: RerouteContext, state: State, work: int, overshoot: int = 0) -> tuple[State, int]:
     """Search for moves, and follow at most ``work`` hops.  Return the state after the moves, and the number of hops.
 
-    ``overshoot`` is the percentage by which moves may raise other channels above the relieved channel.
+    ``overshoot`` is the argument of :meth:`State.moved`.
     """
     tables, found = state.moved(context, budget=state.most, tolerance=FURTHER_TOLERANCE, work=work, overshoot=overshoot)
     return state.after(tables, found.load), found.work

@@ -32,8 +32,8 @@ from routing.reroute.verify import verify
 LARGEST_LOSS = 0.02
 """Fraction of the all-to-all rate that a step may cost, if the next step gains more than the step costs."""
 LEAST_SHORTENING = 0.001
-"""Fraction by which the load of all channels together must fall, so that entries move to shorter paths.  Shorter paths
-leave room for moves of the next steps.
+"""A rebalance step that does not lower the highest utilisation must lower the sum of the loads of all channels by at
+least this fraction.  Entries then lead to shorter paths, which leave room for the moves of the next steps.
 """
 TRIALS = ((96, 2_000_000), (24, 8_000_000))
 """Pairs of two limits: largest number of sets of dependencies that are vacated on trial, and largest product of sets
@@ -97,8 +97,9 @@ def _shortened(context: RerouteContext, in_use: Progress, most: int) -> Candidat
     """Move at most ``most`` entries to shorter paths and off the most loaded channels.
 
     Moves may raise other channels above the channel that they relieve, until later moves of the search lower these
-    channels again.  A step does not raise the highest utilisation.  A step lowers the load of all channels together by
-    :data:`LEAST_SHORTENING`, or the highest utilisation by :data:`routing.reroute.rebalance.FURTHER_GAIN`.
+    channels again.  A step does not raise the highest utilisation.  A step lowers the sum of the
+    loads of all channels by at least :data:`LEAST_SHORTENING`, or the highest utilisation by at least
+    :data:`routing.reroute.rebalance.FURTHER_GAIN`.
     """
     load, before = load_in_force(context, in_use), context.request.before
     tables, found = searched(context, in_use, load, most, overshoot=OVERSHOOT)

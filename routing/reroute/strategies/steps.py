@@ -130,9 +130,10 @@ def next_tables(
 ) -> Routing | None:
     """Return the tables of the step that follows ``progress``; None if that step would not improve the tables in force.
 
-    The tables of ``progress`` are the result of the present step, and are not yet in force.  A next step without limit
-    must raise the all-to-all rate by :data:`LEAST_GAIN`.  A next step of ``most`` entries must lower the highest
-    utilisation, or make the load more even.  Otherwise two steps could undo each other without end.
+    The tables of ``progress`` are the result of the present step, and are not yet in force.  Two conditions apply.
+    Without a limit for the moved entries, the next step must raise the all-to-all rate by :data:`LEAST_GAIN`.  With at
+    most ``most`` moved entries, the next step must lower the highest utilisation, or make the load more even.
+    Otherwise two steps could undo each other without end.
     """
     after = released(context, progress)
     if after is None:

@@ -23,8 +23,8 @@ typedef struct {
         base,          /* first set-aside VL */
         used,          /* number of set-aside VLs that are assigned at present, at all channels */
         most;          /* largest value of `used` so far */
-    /* [channels][count] root of the congestion tree to which each set-aside VL of each channel is assigned: the congested
-     * channel of the tree; IBN_NONE: the VL is not assigned */
+    /* [channels][count] root of the congestion tree to which each set-aside VL of each channel is assigned: the
+     * congested channel of the tree; IBN_NONE: the VL is not assigned */
     int32_t *root;
     int64_t assigned,  /* number of times that a VL was assigned */
         refused,       /* number of notifications for which no VL was left */

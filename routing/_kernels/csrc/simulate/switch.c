@@ -18,7 +18,8 @@ static __attribute__((noinline)) void discard(ibn_sim *sim, int32_t p)
     ibn_simulate_lose(sim, p);
 }
 
-/* Discard packet p at a switch whose out-port has no link that is up, or has the link by which the packet came. */
+/* Discard packet p at a switch, because its out-port `port` has no link that is up (`out` is IBN_NONE), or because
+ * channel `out` leads back along the link by which the packet came. */
 static __attribute__((noinline)) void discard_without_link(ibn_sim *sim, int32_t p, int32_t out, int port)
 {
     int32_t channel = sim->packet[p].channel, device = sim->far_end[channel].device;
@@ -32,7 +33,8 @@ static __attribute__((noinline)) void discard_without_link(ibn_sim *sim, int32_t
     discard(sim, p);
 }
 
-/* Discard packet p at a switch, because the tables name no VL for channel `out`, or because this VL is stalled. */
+/* Discard packet p at a switch, because the tables name no VL for channel `out` (`stalled` is 0), or because this VL is
+ * stalled (`stalled` is 1). */
 static __attribute__((noinline)) void discard_for_vl(ibn_sim *sim, int32_t p, int32_t out, int stalled)
 {
     sim->counters[out].discards++;

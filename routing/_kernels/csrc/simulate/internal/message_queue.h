@@ -19,7 +19,7 @@ typedef struct {
         first,       /* index in `at` of the first message */
         count,       /* number of messages in the queue */
         offered;     /* number of further messages that wait at the CA's port, and still need room in the queue */
-    int64_t since;   /* tick from which on the present first message has been the first one */
+    int64_t since;   /* tick at which the present first message became the first message of the queue */
 } ibn_message_queue;
 
 /* Make an empty queue.  Return 1 if memory runs out, else 0. */

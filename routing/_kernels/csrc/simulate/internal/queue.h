@@ -72,7 +72,8 @@ IBN_SPECIALIZED void ibn_simulate_enqueue(ibn_sim *sim, int32_t p, int32_t c, in
     if (!plain && sim->aging) {
         if (first)
             sim->watch[l].since = now;
-        /* The lifetime of a packet that comes from a single FIFO may end before that of the packets already queued. */
+        /* A packet from a single FIFO may be older than the packets that are already queued, so its lifetime may end
+         * first. */
         if (channel->ages && (first || sim->options.single_fifo))
             ibn_simulate_arm(sim, l);
     }
