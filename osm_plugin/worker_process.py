@@ -24,7 +24,7 @@ SILENT = 2.0
 """Number of seconds after which a worker with a request counts as stalled if it uses no CPU time."""
 
 _TAIL = 2000
-"""Number of bytes at the end of the worker's log in which the last line is searched."""
+"""Maximum number of bytes at the end of the worker's log that are read to find its last line."""
 
 _F_ADD_SEALS, _F_SEAL_SHRINK = 1033, 2
 PRELUDE = "import gc, sys; gc.disable(); sys.modules['matplotlib'] = None"

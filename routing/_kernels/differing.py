@@ -12,13 +12,16 @@ from routing._kernels.shared_copy import PAGE, pages_that_may_differ
 def count_differing(one: npt.NDArray[np.uint8], other: npt.NDArray[np.uint8]) -> int:
     """Return the number of entries in which two LFTs of equal shape differ.
 
-    Cost: O(S L), or O(1) for each entry of a page of memory that the LFTs do not share.
+    Cost: O(S L).  If the LFTs share pages of memory, only the entries on the other pages are compared.
     """
     return _differing(one, other, None)
 
 
 def differing_entries(one: npt.NDArray[np.uint8], other: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
-    """Return the entries, numbered row by row, in which two LFTs of equal shape differ."""
+    """Return the numbers of the entries in which two LFTs of equal shape differ, int64[N], ascending.
+
+    The entries are numbered row by row, from 0 on.
+    """
     found = np.empty(_differing(one, other, None), np.int64)
     _differing(one, other, found)
     return found

@@ -4,7 +4,7 @@
 
 /* Find the elements in which two arrays of `size` bytes differ.
  *
- * pages: whether the arrays may differ in each page of `page` bytes; NULL: they may differ anywhere.
+ * pages: for each part of `page` bytes, whether the arrays may differ in this part; NULL: they may differ anywhere.
  * found: [room], receives the indices of the first `room` differing elements in ascending order.
  *
  * Returns the number of all differing elements, which may be larger than `room`. */

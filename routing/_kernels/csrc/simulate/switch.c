@@ -8,8 +8,8 @@
 
 #define NO_VL 15
 
-/* The next functions handle packets that are lost.  They are not inlined, because the code for packets that are forwarded
- * is faster in a smaller function. */
+/* The next functions handle packets that are lost.  These functions are not inlined, because the code for packets that
+ * are forwarded is faster in a smaller function. */
 
 /* Discard packet p at a switch, and count the packet as lost. */
 static __attribute__((noinline)) void discard(ibn_sim *sim, int32_t p)
