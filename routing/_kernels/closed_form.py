@@ -170,6 +170,7 @@ def closed_form(
     size, rank = _bundles(graph)
     tree, targets = ffi.new("ibn_tree *"), ffi.new("ibn_tree_lids *")
     tree.switches, tree.levels = switches, int(graph.level.max(initial=0)) + 1
+    tree.leaf_level = leaf_level(graph.level, sources)
     point(tree, first=graph.first, dst=graph.dst, reverse=graph.reverse, port=graph.port, kind=graph.kind)
     point(tree, bundle_size=size, bundle_rank=rank, level=graph.level, position=graph.position)
     point(tree, component=component, inverse_capacity=graph.inverse_capacity, sources=sources)
@@ -193,3 +194,8 @@ def _bundles(graph: TreeGraph) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.ui
     sizes = np.diff(begin, append=len(src))
     rank = np.arange(len(src)) - np.repeat(begin, sizes)
     return np.repeat(sizes, sizes).astype(np.uint8), rank.astype(np.uint8)
+
+
+def leaf_level(level: npt.NDArray[np.int32], sources: npt.NDArray[np.float64] | npt.NDArray[np.int64]) -> int:
+    """Return the level of most switches with senders: 0, or more if switches are below leaves."""
+    return int(np.bincount(level[sources > 0], minlength=1).argmax())

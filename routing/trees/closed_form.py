@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from routing._kernels.closed_form import TreeGraph, TreeLids, TreeTables, closed_form
+from routing._kernels.closed_form import TreeGraph, TreeLids, TreeTables, closed_form, leaf_level
 from routing._kernels.descent import NO_CHANNEL
 from routing.errors import RoutingError
 from routing.fabric import Fabric
@@ -108,7 +108,7 @@ def route_tree(
             threads=threads,
             loads=loads,
         )
-        leaf = (level == 0) & (fabric.senders_at > 0)
+        leaf = (level == leaf_level(level, fabric.senders_at)) & (fabric.senders_at > 0)
         delivers = np.repeat(leaf[lids.at], np.diff(lids.first))
         pairs = int(np.count_nonzero(leaf)) * int(np.count_nonzero(lids.share[delivers]))
         longer = tables.filled_between_leaves / max(pairs, 1)

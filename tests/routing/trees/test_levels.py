@@ -11,6 +11,7 @@ from strategies import Sketch, fabrics, pull_links, random_fabric
 from routing._kernels.descent import updown_hops
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
+from routing.errors import RoutingError
 from routing.fabric import NodeKind
 from routing.quality import channel_loads
 from routing.simulate.handmade import literal_fabric
@@ -205,6 +206,30 @@ def test_a_management_switch_below_two_leaves_uses_both_of_its_cables(engine):
     own = fabric.channels.dst == fabric.switch_name.index("management")
     # 48 CAs send to 6 management nodes over two cables.
     assert load[own].max() < 1.2 * 48 * 6 / 2
+
+
+@pytest.mark.parametrize("below", [False, True])
+def test_ftree_refuses_pods_of_which_only_one_reaches_the_tops_of_all_groups(below):
+    """The leaves of different groups have no switch above both, whether or not a switch is below leaves."""
+    pods = [two_level_tree(f"p{n}", 4, 2, 4) for n in range(8)]
+    tops = [(group, n) for group in range(4) for n in range(4)]
+    switches = [switch for part, _, _ in pods for switch in part] + [f"top{group}.{n}" for group, n in tops]
+    cables = [cable for _, part, _ in pods for cable in part]
+    cables += [
+        (f"p{pod}-spine{n % 2}", f"top{group}.{n}")
+        for group, n in tops
+        for pod in range(8)
+        if pod // 2 == group or not pod
+    ]
+    cas = {ca: leaf for _, _, part in pods for ca, leaf in part.items()}
+    if below:
+        switches.append("management")
+        cables += [("management", "p1-leaf0"), ("management", "p1-leaf1")]
+        cas |= {f"management-ca{n}": "management" for n in range(2)}
+    fabric = literal_fabric("groups", switches, cables, cas)
+    assert levels_by_name(fabric)["p0-leaf0"] == int(below)
+    with pytest.raises(RoutingError, match="not a tree"):
+        ENGINES["ftree"].route(fabric, EngineOptions(threads=1))
 
 
 def test_a_chain_of_switches_below_a_leaf_does_not_change_other_levels():

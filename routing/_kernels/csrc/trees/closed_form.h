@@ -6,6 +6,7 @@
 typedef struct {
     int32_t switches;       /* S, number of switches */
     int32_t levels;         /* number of levels: highest level of a switch + 1 */
+    int32_t leaf_level;     /* level of most switches with end ports */
     const int32_t *first;   /* [S + 1], the channels of switch s are first[s] to first[s + 1] - 1 */
     const int32_t *dst;     /* [C], switch where each channel ends */
     const int32_t *reverse; /* [C], channel of the same link in the opposite direction */

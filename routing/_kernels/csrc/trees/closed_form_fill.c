@@ -153,7 +153,7 @@ static void fill_lid(const fill_t *fill, int32_t part, int32_t t, int32_t k, col
 {
     const cf_state *x = fill->x;
     const ibn_tree *tree = x->tree;
-    const int between_leaves = x->lids->share[k] > 0.0 && tree->level[t] == 0;
+    const int between_leaves = x->lids->share[k] > 0.0 && tree->level[t] == tree->leaf_level;
     if (tree->levels > 3 || x->lids->share[k] <= 0.0) {
         prune(x, t, column);
         rows = fill->by_position, count = tree->switches;
@@ -164,7 +164,7 @@ static void fill_lid(const fill_t *fill, int32_t part, int32_t t, int32_t k, col
             continue;
         fill_entry(fill, part, v, t, column);
         fill->counts[2 * part]++;
-        fill->counts[2 * part + 1] += between_leaves && tree->sources[v] > 0.0 && tree->level[v] == 0;
+        fill->counts[2 * part + 1] += between_leaves && tree->sources[v] > 0.0 && tree->level[v] == tree->leaf_level;
     }
 }
 
