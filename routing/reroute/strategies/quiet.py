@@ -87,6 +87,8 @@ def _local(context: RerouteContext, progress: Progress, most: int, work: int = L
             return NOTHING
         if found.spent <= most:
             break
+    if found.moves and count_changed(tables.lft, start.lft) == 0:  # The search took all of its moves back.
+        return NOTHING
     statistics = replace(progress.statistics, missing=0, balance_moves=found.moves, moved_for_balance=found.spent)
     dependencies = progress.dependencies.grown(found.masks, found.order)
     done = replace(progress, tables=tables, dependencies=dependencies, statistics=statistics)

@@ -12,7 +12,7 @@ from routing.deadlock.proof import prove
 from routing.deadlock.schedule_search import find_schedule
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
-from routing.faults import apply_faults, every_switch
+from routing.faults import apply_faults, every_switch, parse_fault
 from routing.quality import all_to_all_share, channel_loads
 from routing.reroute import Published, Stability, precompute, reroute, spread
 from routing.reroute.base_fabric import BaseNumbering
@@ -84,6 +84,14 @@ def test_steps_pass_what_the_dependencies_of_the_tables_allow(repaired):
     assert found[-1][1].left_baseline
     assert share(tables) < 0.8 * share(fresh)
     assert share(found[-1][1]) > 0.97 * share(fresh)
+
+
+def test_no_step_takes_all_of_its_moves_back():
+    """A search with a limit of eight entries returned to the tables that it had started from."""
+    fabric, engine = generate("kautz", ["3", "2"]), ENGINES["updn"]
+    baseline, less = published(fabric, "updn"), apply_faults(fabric, [parse_fault("sw0.3/6 - sw2.0/6", fabric)])
+    found = reroute(engine, OPTIONS, baseline, less, baseline=baseline)
+    assert list(steps(engine, Published(less, found.routing, found.proof), baseline, 8, 12))
 
 
 def test_steps_shorten_paths_after_several_faults(monkeypatch):
