@@ -16,6 +16,7 @@ import igraph
 import numpy as np
 import numpy.typing as npt
 
+from routing._kernels.closed_form import leaf_level
 from routing.class_settings import PortClass
 from routing.errors import FabricError, InputWarning
 from routing.fabric import Fabric, NodeKind
@@ -83,6 +84,8 @@ def slurm_planes(fabric: Fabric) -> list[Plane]:
     several = len({name for name, _ in leaf_of}) < len(leaf_of)
     labels = _switch_names(fabric)
     level = tree_levels(fabric, fabric.senders_at.astype(np.float64))
+    if level is not None:  # Switches below leaves count as leaves: they do not join leaves to a pod.
+        level = np.maximum(level - leaf_level(level, fabric.senders_at), 0)
     trees = [
         _tree(fabric, leaves, level, labels, prefix=f"part{number}-" if len(parts) > 1 else "")
         for number, leaves in enumerate(parts.values(), 1)

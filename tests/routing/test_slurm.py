@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from ibsim_fixtures.catalogue import FIXTURES
 from routing.errors import FabricError, InputWarning
 from routing.formats.fabric_files import read_fabric
+from routing.simulate.handmade import literal_fabric
 from routing.slurm import hostlist, slurm_planes
 from routing.topologies import generate
 
@@ -65,6 +66,17 @@ def test_switches_of_a_pod_count_as_one():
     pods = [switch for switch in plane.switches if switch.name.startswith("pods")]
     assert [len(pod.switches) for pod in pods] == [3, 3, 3]
     assert plane.switches[-1].switches == tuple(pod.name for pod in pods)
+
+
+def test_a_management_switch_below_two_leaves_does_not_join_them_to_a_pod():
+    leaves = [f"leaf{n}" for n in range(6)]
+    cables = [(leaf, f"spine{n}") for leaf in leaves for n in range(4)]
+    cables += [("management", "leaf0"), ("management", "leaf5")]
+    cas = {f"{switch}-ca{n}": switch for switch in [*leaves, "management"] for n in range(4)}
+    fabric = literal_fabric("below", [*leaves, *(f"spine{n}" for n in range(4)), "management"], cables, cas)
+    (plane,) = slurm_planes(fabric)
+    assert [switch.name for switch in plane.switches if switch.switches] == ["root"]
+    assert sorted(plane.switches[-1].switches) == sorted([*leaves, "management"])
 
 
 def test_each_part_has_a_root_of_its_own():
