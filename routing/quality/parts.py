@@ -164,7 +164,8 @@ def thin_leaf(fabric: Fabric, loads: npt.NDArray[np.float64], endports: npt.NDAr
     channels = fabric.channels
     if not (loads > 0).any():
         return None
-    busiest = int(np.argmax(loads / channels.capacity))
+    others = np.maximum(others_in_part(fabric, endports), 1)[fabric.component[channels.src]]
+    busiest = int(np.argmax(loads / channels.capacity / others))
     ends = np.array([channels.src[busiest], channels.dst[busiest]])
     leaves = ends[fabric.senders_at[ends] > 0]
     if len(leaves) != 1:

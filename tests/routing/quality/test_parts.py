@@ -14,6 +14,7 @@ from routing.engines.base import EngineOptions
 from routing.formats.guid_files import apply_port_classes
 from routing.port_classes import port_classes_of
 from routing.quality import all_to_all_share, channel_loads, measure
+from routing.simulate.handmade import literal_fabric
 from routing.topologies import generate
 
 STORAGE = ("names", "storage", "storage*"), ("names", "management", "management*")
@@ -117,6 +118,19 @@ def test_a_leaf_that_lost_uplinks_is_thin():
     assert found.thin_leaf.all_to_all_without == pytest.approx(15 / loads[~at_leaf].max())
     assert found.thin_leaf.all_to_all_without > found.all_to_all
     assert all_to_all_share(less, loads) == found.all_to_all
+
+
+def test_a_thin_leaf_of_the_smaller_part_is_found():
+    """The channels of the larger part carry more than the only link of the thin leaf, but to more end ports."""
+    cables, cas = [], {}
+    for part, size in (("large", 16), ("small", 4)):
+        leaves = [f"{part}-leaf{n}" for n in range(size)]
+        cables += [(leaf, f"{part}-spine{n}") for leaf in leaves for n in range(4)]
+        cas |= {f"{leaf}-ca{n}": leaf for leaf in leaves for n in range(4)}
+    cables = [(leaf, spine) for leaf, spine in cables if leaf != "small-leaf0" or spine == "small-spine0"]
+    fabric = literal_fabric("parts", sorted({name for cable in cables for name in cable}), cables, cas)
+    found = measure(fabric, routed(fabric), shifts=0, permutations=0, bisections=0).thin_leaf
+    assert found.switch == "small-leaf0" and found.endports == 4
 
 
 def test_the_command_reports_classes_stretch_and_the_thin_leaf(tmp_path):
