@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-import igraph
 import numpy as np
 import numpy.typing as npt
 
@@ -251,6 +250,8 @@ def _is_joined_without(fabric: Fabric, channels: npt.NDArray[np.bool_]) -> bool:
     If only links between leaves join two trees, the fabric is not a tree: an order of the switches could use few of
     these links.
     """
+    import igraph  # noqa: PLC0415 - the start of a command without graphs would take a tenth more time
+
     edges = np.column_stack([fabric.channels.src, fabric.channels.dst])[~channels]
     parts = len(igraph.Graph(n=fabric.switches, edges=edges).connected_components())
     return parts == int(fabric.component.max()) + 1
@@ -398,14 +399,18 @@ def _share_tops(fabric: Fabric, level: npt.NDArray[np.int32], kept: npt.NDArray[
     """
     src, dst = fabric.channels.src, fabric.channels.dst
     leaves = np.flatnonzero(kept & ~_has_below(fabric, level))
-    reached = np.zeros((fabric.switches, len(leaves)), np.float32)
-    reached[leaves, np.arange(len(leaves))] = 1.0
     upwards = kept[src] & kept[dst] & (level[dst] > level[src])
-    for height in range(int(level.min(initial=0)), int(level.max(initial=0))):
-        step = upwards & (level[src] == height)
-        np.maximum.at(reached, dst[step], reached[src[step]])
-    component = fabric.component[leaves]
-    return bool((reached.T @ reached > 0)[component[:, None] == component].all())
+    # If two leaves have a common switch above them, they also have a common one without a kept switch above it.
+    tops = np.flatnonzero(kept & (np.bincount(src[upwards], minlength=fabric.switches) == 0))
+    reached = np.zeros((fabric.switches, len(tops)), bool)
+    reached[tops, np.arange(len(tops))] = True
+    for height in range(int(level.max(initial=0)), int(level.min(initial=0)) - 1, -1):
+        step = np.flatnonzero(upwards & (level[src] == height))  # sorted by source, like all channels
+        if len(step):
+            rows, first = np.unique(src[step], return_index=True)
+            reached[rows] |= np.logical_or.reduceat(reached[dst[step]], first, axis=0)
+    above, component = reached[leaves].astype(np.float32), fabric.component[leaves]
+    return bool((above @ above.T > 0)[component[:, None] == component].all())
 
 
 def _has_above(fabric: Fabric, level: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
