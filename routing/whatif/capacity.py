@@ -21,6 +21,8 @@ class Capacity:
     ----------
     a2a
         All-to-all rate of an end port as a share of its link; infinite if no channel carries traffic.
+    pair_rate
+        Rate in Gb/s of each pair of end ports in all-to-all traffic; infinite if no channel carries traffic.
     bisection
         Mean throughput of :data:`BISECTIONS` random bisections (traffic between two random halves of the end ports), as
         a share of the reference rate; NaN with fewer than two end ports.
@@ -31,6 +33,7 @@ class Capacity:
     """
 
     a2a: float
+    pair_rate: float
     bisection: float
     reference_rate: float
     endports: int
@@ -39,8 +42,11 @@ class Capacity:
     @classmethod
     def of(cls, fabric: Fabric, routing: Routing, apart: ConnectivityLoss, *, threads: int) -> Capacity:
         """Measure the throughput that tables allow.  ``apart`` describes the connected components of the fabric."""
+        loads = channel_loads(fabric, routing, threads=threads)
+        used = loads > 0
         return cls(
-            a2a=all_to_all_share(fabric, channel_loads(fabric, routing, threads=threads)),
+            a2a=all_to_all_share(fabric, loads),
+            pair_rate=float((fabric.channels.capacity[used] / loads[used]).min(initial=math.inf)),
             bisection=bisection_share(fabric, routing, bisections=BISECTIONS, threads=threads),
             reference_rate=reference_rate(fabric),
             endports=apart.endports,
@@ -51,14 +57,11 @@ class Capacity:
 def loss(before: Capacity, now: Capacity) -> float:
     """Return the share of the earlier all-to-all traffic that a fault has cost.
 
-    Traffic is lost if pairs of end ports are disconnected, or if the rate of an end port is lower than before.
+    Traffic is lost if pairs of end ports are disconnected, or if the rate of a pair is lower than before.
     """
     if not before.pairs or not now.pairs:
         return 1.0 if before.pairs else 0.0
-    # An all-to-all rate is the traffic of one end port to all others together, so it is divided by their number, which
-    # may have changed.
-    had, has = before.a2a / (before.endports - 1), now.a2a / (now.endports - 1)
-    rate = has / had if has < had else 1.0
+    rate = now.pair_rate / before.pair_rate if now.pair_rate < before.pair_rate else 1.0
     return 1.0 - rate * min(now.pairs, before.pairs) / before.pairs
 
 

@@ -24,6 +24,7 @@ from routing.pools import AHEAD
 from routing.quality import measure
 from routing.reroute import Stability
 from routing.topologies import generate
+from routing.topologies.trees import xgft
 from routing.whatif import (
     Baseline,
     Limits,
@@ -36,7 +37,7 @@ from routing.whatif import (
     severity,
     single_faults,
 )
-from routing.whatif.capacity import BISECTIONS
+from routing.whatif.capacity import BISECTIONS, loss
 from routing.whatif.connectivity import connectivity_loss
 
 ONE_THREAD = EngineOptions(threads=1)
@@ -110,6 +111,20 @@ def test_what_comes_apart(fabric, seed, together):
         after = apply_faults(fabric, scenario.faults)
         found = connectivity_loss(fabric, after)
         assert (found.connected, found.parts, found.cut_off, found.pairs) == apart(fabric, after), scenario.name
+
+
+def test_the_loss_compares_the_rates_of_pairs_if_a_leaf_is_cut_off():
+    """One leaf of six loses all links, and another leaf half of its links.  20 end ports are still connected."""
+    fabric = xgft([4, 6], [1, 4])
+    leaves = np.flatnonzero(fabric.senders_at)
+    links = [np.unique(fabric.channels.link[fabric.channels.src == leaf]) for leaf in leaves[:2]]
+    before, kept, half = (
+        baseline(fabric.without_links(gone)).capacity for gone in ([], [*links[0]], [*links[0], *links[1][:2]])
+    )
+    # Among 24 end ports, 4 send to 20 others over 4 links.  Among 20, 4 send to 16 others over 4 or 2 links.
+    connected = (20 * 19 + 4 * 3) / (24 * 23)
+    assert loss(before, kept) == pytest.approx(1 - connected)
+    assert loss(before, half) == pytest.approx(1 - connected * (2 / 16) / (4 / 20))
 
 
 @examples(60)
