@@ -14,6 +14,8 @@ from routing.formats.text import c_number, read_text
 _GROUPS = ("NONE", "ALL", "ALL_CAS", "ALL_SWITCHES", "ALL_ROUTERS", "SELF")
 """Words for groups of ports.  OpenSM also accepts the first letters of such a word."""
 _WHITE = " \t"
+_LONGEST_LINE = 4094
+"""Length in bytes of the longest line that OpenSM reads whole."""
 
 
 def check_partitions(path: Path) -> None:
@@ -22,7 +24,7 @@ def check_partitions(path: Path) -> None:
     Raises
     ------
     ParseError
-        OpenSM would drop all partitions.  The error names the first line that is wrong.
+        OpenSM would drop all partitions, or misread a line.  The error names the first line that is wrong.
     InputError, EnvironmentProblem
         The file cannot be read.
     """
@@ -32,6 +34,12 @@ def check_partitions(path: Path) -> None:
     inside = False  # whether a definition continues: its head has been read, and the ";" at its end has not
     for number, raw in enumerate(lines, 1):
         rest = raw.partition("#")[0]
+        if len(raw.encode()) > _LONGEST_LINE:
+            remedy = "write the definition in several lines"
+            raise ParseError(f"the line is longer than {_LONGEST_LINE} bytes", path=path, line=number, remedy=remedy)
+        if inside and rest.lstrip(_WHITE).startswith(";"):
+            remedy = "write the semicolon at the end of the line before"
+            raise ParseError("a line that continues a partition begins with ';'", path=path, line=number, remedy=remedy)
         while rest.strip(_WHITE):
             part, end, rest = rest.partition(";")
             if not inside:

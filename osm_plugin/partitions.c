@@ -19,7 +19,7 @@
  * than the default partition.  For an empty head, return 0.  The function overwrites `head`. */
 static int is_other(char *head)
 {
-    char *name = strtok(head, ","), *key, *end;
+    char *rest, *name = strtok_r(head, ",", &rest), *key, *end;
 
     while (name && isspace((unsigned char)*name))
         name++;
@@ -103,8 +103,9 @@ void ibnue_partitions_refresh(struct ibnue_plugin *plugin)
         plugin->partition_sls = sls_now(subn);
     else if (!dropped && plugin->partition_sls)
         SAY(plugin, OSM_LOG_INFO,
-            "ibnue: QoS: OpenSM does not use the partitions of %s, probably because of an error (PARSE ERROR above); the"
-            " tables stay those for the last partitions\n",
+            "ibnue: QoS: OpenSM has only the default partition, although %s defines others: the file has an error (PARSE"
+            " ERROR above), or the ports of its partitions are not in the subnet; the SLs of the last partitions stay in"
+            " use\n",
             file);
 }
 

@@ -198,23 +198,31 @@ static int publish_late(struct ibnue_engine *engine, const char *note)
     struct ibnue_tables *taken = &plugin->taken;
     char why[IBNUE_WHY];
     uint8_t *now;
-    int fits;
+    int fits, replaces; /* whether the tables in use come from another engine */
 
     if (ibnue_answer_take(plugin, why))
         return refuse(engine, why);
     now = ibnue_subnet_now(plugin);
+    replaces = plugin->copies.served && plugin->copies.served->context != engine;
     fits = now && taken->engine == engine && ibnue_same_subnet(now, taken->bytes);
     free(now);
     if (!fits && !plugin->last.bytes)
         ibnue_last_keep(plugin);
     if (!fits)
         return 1;
-    /* The rounds are safe only if the switches still have the tables from which the worker started. */
-    if (plugin->copies.served && plugin->copies.served->context != engine)
+    /* The worker has judged the change from the tables that were in use when the worker read them.  If another engine has
+     * routed since, neither the rounds nor the verdict apply. */
+    if (replaces)
         taken->answer.deferred = 0;
     if (publish(engine, why))
         return refuse(engine, why);
-    SAY(plugin, OSM_LOG_INFO, "%s: %s (a late answer, for the unchanged subnet)\n", engine->name, note);
+    if (replaces)
+        SAY(plugin, OSM_LOG_INFO,
+            "%s: tables of a late answer replace the tables of another engine, which has routed meanwhile: all entries are "
+            "written at once, and the transition is not judged (verdicts above compare with earlier tables)\n",
+            engine->name);
+    else
+        SAY(plugin, OSM_LOG_INFO, "%s: %s (a late answer, for the unchanged subnet)\n", engine->name, note);
     return 0;
 }
 
@@ -270,6 +278,7 @@ static int route(void *context)
     ibnue_settle_taken(plugin);
     ibnue_qos_refresh(plugin);
     ibnue_partitions_refresh(plugin);
+    ibnue_watch_spare_no_more(plugin);
     if (leaves_worker_to_another(engine, &done))
         return done;
     late = take_late(engine, note);

@@ -223,6 +223,7 @@ struct ibnue_watch {
     int ending;            /* whether the thread has to end; protected by `lock` */
     unsigned orders;       /* number of times that a sweep has set `wanted`; protected by `lock` */
     int fruitless;         /* number of consecutive failures of engines; protected by `lock` */
+    int lost;              /* number of consecutive failures whose cause is the worker; protected by `lock` */
     /* whether the next sweep is needed even if the worker does not start, because the last sweep did not try engines
      * that might have routed; protected by `lock` */
     int spared;
@@ -413,6 +414,7 @@ IBNUE_HIDDEN void ibnue_watch_begin(struct ibnue_plugin *plugin);
 IBNUE_HIDDEN int ibnue_watch_first(struct ibnue_plugin *plugin);
 IBNUE_HIDDEN void ibnue_watch_prepare(struct ibnue_plugin *plugin);
 IBNUE_HIDDEN void ibnue_watch_spare(struct ibnue_plugin *plugin, int longest_pause);
+IBNUE_HIDDEN void ibnue_watch_spare_no_more(struct ibnue_plugin *plugin);
 IBNUE_HIDDEN void ibnue_watch_calm(struct ibnue_plugin *plugin);
 IBNUE_HIDDEN void ibnue_watch_end(struct ibnue_plugin *plugin);
 

@@ -126,7 +126,18 @@ void ibnue_watch_begin(struct ibnue_plugin *plugin)
 {
     pthread_mutex_lock(&plugin->watch.lock);
     plugin->watch.fruitless++;
+    plugin->watch.lost += plugin->asked.late || plugin->asked.replaced;
     begin(plugin);
+    pthread_mutex_unlock(&plugin->watch.lock);
+}
+
+/* Withdraw the request of ibnue_watch_spare, because a sweep asks the engines again now. */
+void ibnue_watch_spare_no_more(struct ibnue_plugin *plugin)
+{
+    pthread_mutex_lock(&plugin->watch.lock);
+    plugin->watch.spared = 0;
+    plugin->watch.orders++;
+    pthread_cond_signal(&plugin->watch.change);
     pthread_mutex_unlock(&plugin->watch.lock);
 }
 
@@ -137,7 +148,7 @@ int ibnue_watch_first(struct ibnue_plugin *plugin)
     int first;
 
     pthread_mutex_lock(&plugin->watch.lock);
-    first = plugin->watch.fruitless == 1;
+    first = plugin->watch.lost == 1;
     pthread_mutex_unlock(&plugin->watch.lock);
     return first;
 }
@@ -161,7 +172,7 @@ void ibnue_watch_calm(struct ibnue_plugin *plugin)
     int pause = ibnue_host_awaited(note, IBNUE_WHY) == IBNUE_PENDING;
 
     pthread_mutex_lock(&plugin->watch.lock);
-    plugin->watch.wanted = plugin->watch.fruitless = plugin->watch.spared = 0;
+    plugin->watch.wanted = plugin->watch.lost = plugin->watch.fruitless = plugin->watch.spared = 0;
     plugin->watch.orders++;
     pthread_cond_signal(&plugin->watch.change);
     if (pause)

@@ -21,15 +21,15 @@ STILL = r"no answer within \S+ s; the worker still computes, and its tables will
 
 @pytest.fixture
 def slow(bad_plugin, nets, tmp_path):
-    """A lab whose worker computes for three seconds, with a deadline of so many."""
+    """A lab with a deadline, whose worker computes tables for three seconds, except tables of the engine ``fast``."""
     config = tmp_path / "ibnue.toml"
 
-    def start(deadline, stability="full", seconds=3, engines="ibnue-updn,no_fallback", more=""):
+    def start(deadline, stability="full", seconds=3, engines="ibnue-updn,no_fallback", more="", fast=""):
         text = f"deadline = {deadline}\nstart_deadline = {AMPLE}\nstate_file = false\nstability = '{stability}'\n"
         config.write_text(text + more)
         real = str(Path(osm_plugin.__file__).parent)
         environment = {"IBNUE_TEST_REAL": real, "IBNUE_TEST_FAULT": "slow", "IBNUE_TEST_SECONDS": str(seconds)}
-        environment["IBNUE_TEST_ENDLESS"] = str(start.endless)
+        environment |= {"IBNUE_TEST_ENDLESS": str(start.endless), "IBNUE_TEST_FAST": fast}
         plugin = Plugin("ibnue", options=f"--config {config}", folder=bad_plugin, environment=environment)
         return Lab(nets("torus", "3x3", cas=1), routing_engine=engines, plugin=plugin)
 
@@ -110,6 +110,39 @@ def test_an_engine_of_opensm_routes_if_the_worker_stays_late(slow):
         # Another sweep follows without a request.
         until(lambda: logged(lab, "minhop tables configured"))
         assert logged(lab, KEEPS) and logged(lab, f"ibnue-updn routed nothing: {STILL}")
+        slow.endless.unlink()
+        # The verdict in the worker's answer does not hold for the tables of minhop.
+        until(lambda: logged(lab, "ibnue-updn: tables of a late answer replace .* the transition is not judged"))
+        assert not logged(lab, LATE)
+
+
+def test_the_last_tables_stay_also_if_an_engine_before_the_late_one_refuses_to_route(slow):
+    refused, more = "ibnue-nue routed nothing: vls = 12", "[engine.nue]\nvls = 12\n"
+    with slow(2, engines="ibnue-nue,ibnue-updn,minhop", seconds=0, more=more, fast="nue") as lab:
+        assert lab.sweep.engine == "ibnue-updn" and logged(lab, refused)
+        slow.endless.touch()
+        position = lab.opensm.mark()
+        lab.ibsim.unlink("sw1.1", 2)
+        lab.opensm.signal(signal.SIGHUP)
+        sweep = lab.opensm.wait_for_subnet_up(after=position)
+        slow.endless.unlink()
+        assert sweep.engine == "ibnue-updn" and logged(lab, KEEPS)
+
+
+def test_a_sweep_during_the_pause_for_a_late_worker_replaces_the_sweep_after_the_pause(slow):
+    with slow(2, engines="ibnue-updn,minhop", seconds=0) as lab:
+        slow.endless.touch()
+        position = lab.opensm.mark()
+        lab.ibsim.unlink("sw1.1", 2)
+        lab.opensm.signal(signal.SIGHUP)
+        assert lab.opensm.wait_for_subnet_up(after=position).engine == "ibnue-updn"
+        position = lab.opensm.mark()
+        lab.opensm.signal(signal.SIGHUP)
+        sweep = lab.opensm.wait_for_subnet_up(after=position)
+        assert sweep.engine == "minhop"
+        slow.endless.unlink()
+        until(lambda: logged(lab, "tables of a late answer replace"))
+        assert len(logged(lab, f"ibnue-updn routed nothing: {STILL}")) == 1
 
 
 def test_a_worker_that_falls_silent_after_the_deadline_is_replaced(slow):

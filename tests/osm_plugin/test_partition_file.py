@@ -23,10 +23,16 @@ BAD = {
     "a word as PKey": (FULL.replace("storage=0x0002", "storage=two"), 3, "'two' is not a PKey (write a number"),
     "a PKey with a tail": (FULL.replace("0x0003 :", "0x0003x :"), 6, "'0x0003x' is not a PKey"),
     "a word as port": (FULL.replace("0x100001=", "node1="), 4, "'node1' is not a port (use a port GUID or NONE, ALL"),
+    "a semicolon first": (FULL.replace("SW;", "SW\n;"), 6, "a line that continues a partition begins with ';'"),
     "GUID 0": (FULL.replace("0x100003", "0x0"), 7, "'0x0' is not a port"),
     "no semicolon": (FULL.replace("=full;", "=full", 1), 3, "'storage' is not a port"),
     "carriage returns": (FULL.replace("\n", "\r\n"), 1, "its lines end with a carriage return (use Unix line ends)"),
 }  # fmt: skip
+
+# OpenSM reads the end of a long line as another line.  Whether this is an error depends on the place of the cut.
+MISREAD = {
+    "a long line": (f"{FULL}more=0x0004 : {', '.join(['0x100004=full'] * 300)};\n", 8, "the line is longer than 4094"),
+}
 
 
 @pytest.mark.parametrize("name", GOOD)
@@ -36,9 +42,9 @@ def test_partitions_without_an_error_pass(tmp_path, name):
     check_partitions(path)
 
 
-@pytest.mark.parametrize("name", BAD)
+@pytest.mark.parametrize("name", [*BAD, *MISREAD])
 def test_an_error_is_reported_with_its_line(tmp_path, name):
-    text, line, problem = BAD[name]
+    text, line, problem = {**BAD, **MISREAD}[name]
     path = tmp_path / "partitions"
     path.write_text(text, newline="")
     with pytest.raises(ParseError) as caught:
