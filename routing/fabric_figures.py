@@ -53,7 +53,8 @@ class FabricFigures:
     cables
         Number of cables of each kind, such as "switch to switch 4xEDR", the most frequent kind first.
     levels
-        Number of switches of each level of a tree, leaves first; empty for other fabrics.
+        Number of switches of each level of a tree, the lowest level first; empty for other fabrics.  The lowest level
+        has the leaves or, if switches are below leaves, these switches.
     oversubscription
         Ratio of the capacity of the links down to the capacity of the links up, for each level of a tree except the
         top.
@@ -144,7 +145,7 @@ def _cables(fabric: Fabric) -> list[tuple[str, int]]:
 
 def _oversubscription(fabric: Fabric, level: npt.NDArray[np.int32]) -> Iterator[float]:
     """Yield for each level except the top the ratio of its capacity down to its capacity up, beginning with the
-    leaves.
+    lowest level.
     """
     channels, top = fabric.channels, int(level.max())
     cabled = fabric.endport_switch >= 0

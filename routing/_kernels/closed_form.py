@@ -117,7 +117,7 @@ class TreeTables:
         Number of entries towards end ports that the closed form left open.
     filled, filled_between_leaves
         Number of entries that got a longer path, because no path leads up and then down.  Number of these entries that
-        lead from leaf to leaf (switches of level 0 with end ports).
+        lead from leaf to leaf (switches with end ports on the level of :func:`leaf_level`).
     free
         Number of LIDs to which the closed form has assigned no top switch, because links are missing.  Towards such a
         LID, every source chooses a path separately.

@@ -181,8 +181,8 @@ def facts(fabric: Fabric, described: dict[str, Any]) -> Iterator[tuple[str, str]
         yield "diameter", str(described["diameter"])
     if described["switches_by_level"]:
         levels, ratios = described["switches_by_level"], described["oversubscription"]
-        yield "switches by level", f"{', '.join(map(str, levels))}, from the leaves up"
-        yield "oversubscription", f"{', '.join(f'{ratio:.2f}' for ratio in ratios)}, from the leaves up"
+        yield "switches by level", f"{', '.join(map(str, levels))}, from the lowest level up"
+        yield "oversubscription", f"{', '.join(f'{ratio:.2f}' for ratio in ratios)}, from the lowest level up"
     if described["all_to_all_bound"] is not None:
         bound = f"{described['all_to_all_bound']:.3f} of the CAs' rate for any tables"
         yield "all-to-all bound", f"{bound}: {described['bound_reason']}"

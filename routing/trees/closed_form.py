@@ -82,7 +82,7 @@ def route_tree(
     tables
         The tables.
     level : int32[S]
-        Level of each switch; leaves have 0.
+        Level of each switch; leaves have 0, or a higher level if switches are below leaves.
 
     Raises
     ------

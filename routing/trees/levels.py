@@ -41,7 +41,7 @@ class TreeOrder:
     Attributes
     ----------
     level
-        int32[S], level of each switch: 0 for leaves.
+        int32[S], level of each switch: 0 for leaves or, if switches are below leaves, for the lowest of these switches.
     position
         int32[S], position of each switch in the order.  A path up leads to lower positions, a path down to higher
         positions.
@@ -203,13 +203,15 @@ def reaches_all(fabric: Fabric, position: npt.NDArray[np.int32]) -> bool:
 
 
 def tree_levels(fabric: Fabric, senders: npt.NDArray[np.float64]) -> npt.NDArray[np.int32] | None:
-    """Return int32[S], the distance of each switch from the nearest leaf; None if the fabric is not a tree.
+    """Return int32[S], the level of each switch of a tree; None if the fabric is not a tree.
 
     Leaves are switches with senders (float64[S]).  If two switches with senders are linked, the switch with more links
     to leaves is a spine.  Management leaves at the top of the tree are left out at first, because they would give the
     top level 1.  These leaves count as leaves once the other leaves have determined the levels.
 
-    If switches are below a leaf (:func:`_below_leaves`), they have the lowest levels, and most leaves have level 1.
+    The level of a switch is its distance from the nearest leaf, so leaves have level 0.  If switches are below a leaf
+    (:func:`_below_leaves`), they have the lowest levels, and the levels of all other switches are higher by the number
+    of levels below leaves.
     """
     src, dst = fabric.channels.src, fabric.channels.dst
     if len(src) == 0:

@@ -16,7 +16,7 @@ typedef struct {
     /* [C], number of channels in the bundle of each channel; a bundle is all parallel channels */
     const uint8_t *bundle_size;
     const uint8_t *bundle_rank; /* [C], index of each channel within its bundle */
-    const int32_t *level; /* [S], level of each switch: the number of tiers below the switch; leaves have level 0 */
+    const int32_t *level; /* [S], level of each switch: the number of tiers below the switch */
     /* [S], position of each switch in a switch order; paths that lead up and then down in the levels also lead up and
      * then down in this order */
     const int32_t *position;
