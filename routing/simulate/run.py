@@ -121,8 +121,8 @@ class Simulation:
         ------
         RoutingError
             The traffic is not delivered by tick ``limit`` or within ``events`` events, or no packet can move any more.
-            The message contains the numbers of packets that were sent, delivered and dropped so far, and of packets on
-            their way.
+            The message contains the numbers of packets that were sent, delivered and dropped so far, and of packets in
+            the fabric.
         """
         stop = self.run(limit, events=events)
         if stop.reason is not StopReason.FINISHED:
