@@ -57,7 +57,7 @@ class ConfFiles:
     def _stored_files(self) -> dict[str, bytes]:
         """Return the content of each file in the folder, by the name of the file.
 
-        The folder is read in the first call.  If no option of opensm.conf names a file, there is no call.
+        The folder is read in the first call.  If no option of opensm.conf names a file, this method is not called.
         """
         if self._stored is None:
             self._stored = {}

@@ -361,7 +361,7 @@ class FabricBuilder:
         self,
     ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8], npt.NDArray[np.uint8], npt.NDArray[np.float64]]:
         """Return the devices (int32[K, 2]), ports (uint8[K, 2]), width (uint8[K]) and speed (float64[K]) of the K
-        cables, in ascending order.
+        cables, sorted by devices and ports.
 
         The end with the lower device and port is the first end.
         """

@@ -20,8 +20,10 @@ FEWEST_OPPOSITE, MOST_OPPOSITE = 3, 0.5
 have.
 """
 SQUARED = 0.6
-"""Least share of all links that must be in large sets of opposite links, so that a fabric resembles a grid.  A set of
-two links counts too if links of one large set join the two links to squares.
+"""Least share of all links that must be in large sets of opposite links, if a fabric is to resemble a grid.
+
+Opposite links are opposite sides of squares of four switches.  A set of two links counts too if the other sides of its
+squares belong to one large set.
 """
 
 

@@ -45,8 +45,8 @@ class Tasks(Mechanism):
         self.workload = workload
 
     def numbers(self, network: Network, traffic: Traffic) -> Sequence[int]:
-        """Return three things in a row: the number of messages; flow, LID, bytes, time and delay of each message; and
-        for each dependency its two messages and its delay.
+        """Return one list: the number of messages; flow, LID, bytes, time and delay of each message; and two messages
+        and a delay for each dependency.
 
         Raises
         ------

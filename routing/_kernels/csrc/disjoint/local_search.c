@@ -35,8 +35,8 @@ typedef struct {
     uint8_t *changed;
     /* [candidates]: cost of each candidate next hop of the moved switch; negative: the next hop is not possible */
     double *cost;
-    /* [2] load by which other loads are divided before costs are computed; index 0: for the load by the first trees of
-     * all destinations, index 1: for the load by all trees */
+    /* [2] divisor of loads before costs are computed; index 0: divisor of the load that the first tree of each
+     * destination causes, index 1: divisor of the load that all trees cause */
     double typical[2];
     double scale; /* factor by which the cost of load is multiplied before the other costs of a next hop are added */
     /* highest load of a channel while the first trees are balanced; 0 in the local search over all trees */
