@@ -68,6 +68,22 @@ def logged(lab, pattern):
     return re.findall(pattern, lab.opensm.log_path.read_text())
 
 
+def opensm_agrees(lab, file, good, bad, refused):
+    """Check that OpenSM logs the pattern ``refused`` for each bad text of a file, and for no good text.
+
+    ``good`` has texts by name, and ``bad`` has tuples that begin with a text.
+    """
+    for name, text in good.items():
+        file.write_text(text)
+        lab.opensm.resweep()
+        assert not logged(lab, refused), name
+    for text, *_ in bad.values():
+        before = len(logged(lab, refused))
+        file.write_text(text, newline="")
+        lab.opensm.signal(signal.SIGHUP)
+        until(lambda before=before: len(logged(lab, refused)) > before)
+
+
 def ample_timeouts(toml):
     """Return a configuration of the plugin with deadlines that never expire and without rebalancing.
 

@@ -122,7 +122,7 @@ def shared_copy(snapshot: Snapshot) -> SharedCopy:
 
 
 def writable_copy(array: npt.NDArray[Number]) -> npt.NDArray[Number]:
-    """Return a copy of an array that may be written, which is a :class:`SharedCopy` if ``array`` is one."""
+    """Return a writable copy of an array.  The copy is a :class:`SharedCopy` if ``array`` is a :class:`SharedCopy`."""
     written = array.written() if isinstance(array, SharedCopy) and array.snapshot is not None else None
     if written is None:
         return np.array(array, order="C")

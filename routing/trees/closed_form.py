@@ -181,8 +181,8 @@ def lids_of(fabric: Fabric, leaves: Leaves) -> TreeLids:
 
 def _candidates(fabric: Fabric, leaves: Leaves) -> Iterator[tuple[npt.NDArray[np.int32], float]]:
     """Yield candidates for the levels of the switches (int32[S]): distances from the roots or, without roots, distances
-    from the leaves.  With each candidate, yield the share of longer paths between leaves up to which further candidates
-    are not tried.
+    from the leaves.  With each candidate, yield a limit: if at most this share of the paths between leaves is longer
+    than the shortest, no further candidates are tried.
 
     I/O nodes and managers can be on switches of any level.  So not every switch with end ports is a leaf.  The first
     candidate takes all of these switches as leaves.  The second candidate has the levels that other engines use

@@ -86,14 +86,19 @@ def test_the_first_engines_leave_a_late_answer_to_the_last_one(slow):
 KEEPS = rf"ibnue-updn keeps what is left of the last proven tables .*, and routed nothing: {STILL}"
 
 
+def sweep_with_late_worker(lab, endless):
+    """Pull a cable while the worker does not answer, and return the sweep that follows."""
+    endless.touch()
+    position = lab.opensm.mark()
+    lab.ibsim.unlink("sw1.1", 2)
+    lab.opensm.signal(signal.SIGHUP)
+    return lab.opensm.wait_for_subnet_up(after=position)
+
+
 def test_an_engine_of_opensm_does_not_route_in_the_sweep_in_which_the_worker_is_late_first(slow):
     with slow(2, engines="ibnue-updn,minhop", seconds=0) as lab:
         assert lab.sweep.engine == "ibnue-updn"
-        slow.endless.touch()
-        position = lab.opensm.mark()
-        lab.ibsim.unlink("sw1.1", 2)
-        lab.opensm.signal(signal.SIGHUP)
-        sweep = lab.opensm.wait_for_subnet_up(after=position)
+        sweep = sweep_with_late_worker(lab, slow.endless)
         slow.endless.unlink()
         assert sweep.engine == "ibnue-updn" and logged(lab, KEEPS)
         # Another sweep follows without a request.
@@ -120,22 +125,14 @@ def test_the_last_tables_stay_also_if_an_engine_before_the_late_one_refuses_to_r
     refused, more = "ibnue-nue routed nothing: vls = 12", "[engine.nue]\nvls = 12\n"
     with slow(2, engines="ibnue-nue,ibnue-updn,minhop", seconds=0, more=more, fast="nue") as lab:
         assert lab.sweep.engine == "ibnue-updn" and logged(lab, refused)
-        slow.endless.touch()
-        position = lab.opensm.mark()
-        lab.ibsim.unlink("sw1.1", 2)
-        lab.opensm.signal(signal.SIGHUP)
-        sweep = lab.opensm.wait_for_subnet_up(after=position)
+        sweep = sweep_with_late_worker(lab, slow.endless)
         slow.endless.unlink()
         assert sweep.engine == "ibnue-updn" and logged(lab, KEEPS)
 
 
 def test_a_sweep_during_the_pause_for_a_late_worker_replaces_the_sweep_after_the_pause(slow):
     with slow(2, engines="ibnue-updn,minhop", seconds=0) as lab:
-        slow.endless.touch()
-        position = lab.opensm.mark()
-        lab.ibsim.unlink("sw1.1", 2)
-        lab.opensm.signal(signal.SIGHUP)
-        assert lab.opensm.wait_for_subnet_up(after=position).engine == "ibnue-updn"
+        assert sweep_with_late_worker(lab, slow.endless).engine == "ibnue-updn"
         position = lab.opensm.mark()
         lab.opensm.signal(signal.SIGHUP)
         sweep = lab.opensm.wait_for_subnet_up(after=position)

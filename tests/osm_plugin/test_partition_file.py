@@ -1,10 +1,7 @@
 """``ibnue plugin check`` reads the partition file: errors have file and line, and OpenSM refuses such a file, too."""
 
-import signal
-
 import pytest
-from plugin_lab import logged
-from waiting import until
+from plugin_lab import opensm_agrees
 
 from osm_plugin.partition_file import check_partitions
 from routing.errors import ParseError
@@ -59,12 +56,4 @@ def test_opensm_refuses_what_the_check_refuses(live, nets, tmp_path):
     refused = "PARSE ERROR"
     config = {"qos": True, "partition_config_file": file}
     with live(nets("ring", "4", cas=1), "ibnue-updn,no_fallback", config=config) as lab:
-        for name, text in GOOD.items():
-            file.write_text(text)
-            lab.opensm.resweep()
-            assert not logged(lab, refused), name
-        for text, *_ in BAD.values():
-            before = len(logged(lab, refused))
-            file.write_text(text, newline="")
-            lab.opensm.signal(signal.SIGHUP)
-            until(lambda before=before: len(logged(lab, refused)) > before)
+        opensm_agrees(lab, file, GOOD, BAD, refused)

@@ -1,10 +1,7 @@
 """``ibnue plugin check`` reads the QoS policy file: errors have file and line, and OpenSM refuses such a file, too."""
 
-import signal
-
 import pytest
-from plugin_lab import logged
-from waiting import until
+from plugin_lab import opensm_agrees
 
 from osm_plugin.qos_policy_file import check_qos_policy
 from routing.errors import ParseError
@@ -95,12 +92,4 @@ def test_opensm_refuses_what_the_check_refuses(live, nets, tmp_path):
     config = {"qos": True, "qos_policy_file": policy}
     refused = r"ERR AC0[34]: "
     with live(nets("ring", "4", cas=1), "ibnue-updn,no_fallback", config=config) as lab:
-        for name, text in GOOD.items():
-            policy.write_text(text)
-            lab.opensm.resweep()
-            assert not logged(lab, refused), name
-        for text, *_ in BAD.values():
-            before = len(logged(lab, refused))
-            policy.write_text(text, newline="")
-            lab.opensm.signal(signal.SIGHUP)
-            until(lambda before=before: len(logged(lab, refused)) > before)
+        opensm_agrees(lab, policy, GOOD, BAD, refused)

@@ -161,8 +161,8 @@ def _better(
                 yield best, None
     if exceeds and len(ends := _searched(context, start)) > 1:
         yield from fewer(ends[-1], retrace=True)
-        # The proof and the search for safe rounds of large tables take long.  So only the tables of the last search are
-        # proven, and tables of earlier searches are not tried if this proof fails.
+        # The proof and the search for safe rounds of large tables take long.  So only the tables of the last
+        # search for moves are proven.  If this proof fails, tables of earlier searches for moves are not tried.
         is_large = start.progress.tables.lft.size > LARGEST_SMALL_TABLE
         yield from ((end, None) for end in ends[: -2 if is_large else 0 : -1])
     yield from fewer(start, retrace=False)
@@ -200,7 +200,10 @@ def _is_worth_a_search(context: RerouteContext, repaired: Candidate) -> bool:
 
 
 def _changes_too_many(repaired: Candidate) -> bool:
-    """Return whether repaired tables should change fewer entries, not counting entries restored from the baseline."""
+    """Return whether a repair changes so many entries that tables with fewer changes should be searched for.
+
+    Entries that are restored from the baseline do not count.
+    """
     found = repaired.found
     return changes_too_many(found.changed - repaired.restored, max(found.broken, repaired.missing))
 
