@@ -1,8 +1,9 @@
 """Check the file of ``qos_policy_file`` before OpenSM reads it.
 
 If the file has an error, OpenSM drops the whole QoS policy.  The check finds errors in sections, in names and in SLs.
-The check accepts some files that OpenSM refuses, because the check does not read lists of ports, ranges and arbitration
-tables.
+The check accepts some files that OpenSM refuses.  Examples are errors in lists of ports, in ranges and in arbitration
+tables, repeated keys, port groups that are not defined, and PKeys of ``ipoib`` without a partition.  The check refuses
+a few layouts that OpenSM accepts, for example a list in qos-ulps that continues on the next line.
 """
 
 from __future__ import annotations
