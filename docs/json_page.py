@@ -12,6 +12,8 @@ from typing import Any
 PAGE = Path(__file__).with_name("json.md")
 MARK = "<!-- What follows is written by docs/json_page.py from the schemas. -->\n"
 FOLDER = files("routing.cli") / "schemas"
+EVERYWHERE = {"schema", "warnings"}
+"""Keys that the first half of the page describes for all documents."""
 
 
 def kind(part: dict[str, Any]) -> str:
@@ -36,13 +38,20 @@ def kind(part: dict[str, Any]) -> str:
 def rows(part: dict[str, Any], above: str = "") -> Iterator[str]:
     """Yield a line for each key of an object, and of the objects inside it."""
     for key, value in part.get("properties", {}).items():
-        yield f"| `{above}{key}` | {kind(value)} | {value['description']} |"
+        if above or key not in EVERYWHERE:
+            yield f"| `{above}{key}` | {kind(value)} | {value['description']} |"
         yield from rows(value, f"{above}{key}.")
         yield from rows(value.get("items", {}), f"{above}{key}[].")
+        if isinstance(value.get("additionalProperties"), dict):
+            yield from rows(value["additionalProperties"], f"{above}{key}.NAME.")
 
 
-def section(name: str, schema: dict[str, Any], heading: str) -> Iterator[str]:
-    """Yield the lines about one schema or definition."""
+def section(name: str, schema: dict[str, Any], heading: str, shared: dict[str, Any]) -> Iterator[str]:
+    """Yield the lines about one schema or definition.
+
+    If the object of a schema has all keys of the definition in ``shared`` with the same name, a link to this definition
+    replaces these keys.
+    """
     yield from ("", heading, "")
     if schema.get("description"):
         yield from (schema["description"], "")
@@ -50,7 +59,13 @@ def section(name: str, schema: dict[str, Any], heading: str) -> Iterator[str]:
         if "$ref" in each:
             yield from (f"- {kind(each)}", "")
         elif "properties" in each:
-            yield from ("| key | type | meaning |", "|---|---|---|", *rows(each), "")
+            inherited = shared.get(name, {}).get("properties", {})
+            own = {key: value for key, value in each["properties"].items() if inherited.get(key) != value}
+            if inherited and len(each["properties"]) - len(own) == len(inherited):
+                yield from (f"The document has the keys of the object [{name}](#{name}), and these keys:", "")
+            else:
+                own = each["properties"]
+            yield from ("| key | type | meaning |", "|---|---|---|", *rows({"properties": own}), "")
         else:
             yield from (kind(each), "")
 
@@ -66,10 +81,10 @@ def generated() -> str:
             f"| [{name}](#{heading_of(name, schema).lower().replace(' ', '-').replace('/', '')}) | {schema['title']} |"
         )
     for name, schema in sorted(schemas.items()):
-        lines += section(name, schema, f"## {heading_of(name, schema)}")
+        lines += section(name, schema, f"## {heading_of(name, schema)}", common["$defs"])
     lines += ["", "## Shared objects"]
     for name, schema in sorted(common["$defs"].items()):
-        lines += section(name, schema, f"### {name}")
+        lines += section(name, schema, f"### {name}", {})
     text = "\n".join(lines).rstrip("\n") + "\n"
     while "\n\n\n" in text:
         text = text.replace("\n\n\n", "\n\n")
