@@ -53,12 +53,12 @@ def assign_vls(
     Parameters
     ----------
     channels, lid_switch, lft
-        The routes: channels of the fabric, int32[L] the switch that delivers each LID, uint8[S, L] the LFTs.
+        The channels of the fabric; int32[L], the switch that delivers each LID; uint8[S, L], the LFTs.
     groups
         The groups of paths, in the order in which they get their VLs.
     masks, order
-        uint16[edges], int32[V, C]: the VLs, as bits, on which each CDG edge is in use; the position of each channel in
-        a topological order of these edges on each VL.
+        uint16[edges], the VLs, as bits, on which each CDG edge is in use; int32[V, C], position of each channel in a
+        topological order of these edges on each VL.
     allowed_vls
         bool[V], the VLs that may be assigned.
     budget

@@ -78,7 +78,7 @@ class DescentCosts:
     ----------
     meet_source, meet_target
         float64[S] and float64[D].  The weight of the flow from a switch to a destination is the product of both values.
-        It counts where the flow shares a channel with other flows.
+        The weight counts where the flow shares a channel with other flows.
     ceiling
         float64[C], highest utilisation (flow times inverse capacity) of each channel that has no extra cost.  The
         lowest value, which most channels have, is the common ceiling.

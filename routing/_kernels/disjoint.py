@@ -66,7 +66,7 @@ class TreeRequest:
         Number of trees of each destination (K, at most :data:`MOST_TREES`), and number of link-disjoint paths that each
         pair of switches should have.
     most_hops
-        Largest number of hops: the search makes no path longer.
+        Largest number of hops of a path that the search makes.
     balance_sweeps, sweeps
         Maximum number of passes that balance the first trees, and number of passes of the local search over all trees.
     shared

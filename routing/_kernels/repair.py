@@ -36,7 +36,7 @@ class RepairFabric:
     part
         int32[S], number of the connected part to which each switch belongs; -1: the switch is lost.
     lid_switch, lid_port
-        int32[L], uint8[L]: switch and port that deliver each LID; switch -1: no switch delivers it.
+        int32[L], uint8[L]: switch and port that deliver each LID; switch -1: no switch delivers the LID.
     has_endport
         uint8[S], whether the switch has CAs or routers.
     inverse_capacity

@@ -1,9 +1,9 @@
-"""Copies of large arrays that share memory with the original until they are written (copy on write).
+"""Copies of large arrays that share memory with the original until a copy is written (copy on write).
 
-The operating system copies a page of memory when it is written, and reports which pages it has copied.
+The operating system copies a page of memory at the first write to the page, and reports which pages were copied.
 
 A re-route of a large fabric changes a few of more than 100 million LFT entries.  A copy of all entries would take
-longer than the search for the new ones.
+longer than the search for the new entries.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ import numpy.typing as npt
 Number = TypeVar("Number", bound=np.unsignedinteger)
 
 PAGE = mmap.PAGESIZE
-"""Number of bytes in a page of memory, and so of LFT entries."""
+"""Number of bytes in a page of memory.  It is also the number of LFT entries in a page, because each entry is one byte.
+"""
 MOST_ENTRIES = 1 << 22
 """Number of entries that are compared at once."""
 LARGE = 1 << 24
-"""Number of bytes from which an array is worth a snapshot.  For smaller arrays, a copy takes less time than the first
-access to each page of a snapshot.
+"""Number of bytes from which an array is copied by a snapshot.  For smaller arrays, a copy takes less time than the
+first access to each page of a snapshot.
 """
 
 
@@ -89,7 +90,8 @@ class Snapshot:
 class SharedCopy(np.ndarray[Any, np.dtype[Any]]):
     """Array that shares memory with a :class:`Snapshot`, except for the pages that were written.
 
-    The operating system knows these pages.  So no kernel has to record them, and a proof can rely on them.
+    The operating system records which pages were written.  So no kernel has to record the pages, and a proof can rely
+    on this record.
 
     Attributes
     ----------

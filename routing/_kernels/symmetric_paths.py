@@ -54,7 +54,8 @@ class LinkBundles:
 def symmetric_paths(
     bundles: LinkBundles, sources: npt.NDArray[np.float64], *, passes: int, seed: int
 ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.float64], float]:
-    """Compute balanced shortest paths between switches.  Wherever possible, the reply path is the path in reverse.
+    """Compute balanced shortest paths between switches.  Wherever possible, the reply path is the path of the request
+    in reverse.
 
     Parameters
     ----------

@@ -53,10 +53,10 @@ class Findings:
     loop
         A shortest cycle of requests from or to CAs and routers; None if there is no cycle.
     reply_loop
-        A shortest cycle of these requests and their replies; None if there is none, or if it was not searched for.
+        A shortest cycle of these requests and their replies; None if there is no such cycle, or if no search was made.
     switch_loop
         A shortest cycle that forms only with switch-to-switch traffic, which the certificate leaves out.  None if there
-        is none, or if it was not searched for.
+        is no such cycle, or if no search was made.
     """
 
     hops: npt.NDArray[np.uint8]
@@ -157,7 +157,8 @@ def _analyse_changing_vls(fabric: Fabric, routing: Routing, threads: int, explai
 
 
 def judge(graphs: Graphs, explain: bool) -> tuple[Certificate | None, Cycle | None, Cycle | None, Cycle | None]:
-    """Return the strongest certificate that the tables allow, and the three cycles of :class:`Findings`.
+    """Return the strongest certificate that the tables allow, and the cycles ``loop``, ``reply_loop`` and
+    ``switch_loop`` of :class:`Findings`.
 
     A certificate for requests and replies is tried before a certificate for requests only.  Within each of these
     strengths, a certificate for all traffic is tried before a certificate without switch-to-switch traffic.

@@ -129,8 +129,8 @@ def faults(found: GroupProof) -> Iterator[tuple[str, int]]:
 
 
 def cycle_lines(groups: PortGroups, found: GroupProof) -> Iterator[str]:
-    """Yield lines on the first error in the port groups and on a cycle of dependencies, if the proof has found such
-    errors or cycles.
+    """Yield lines on the first error in the port groups, and lines on a cycle of dependencies, if the proof has found
+    any.
     """
     fabric, channels = groups.fabric, groups.fabric.channels
     if found.trace.first_fault is not None:

@@ -93,7 +93,7 @@ def execute(opened: Lab, action: str) -> Sweep:
 
 
 def last_sweep(opened: Lab) -> Sweep:
-    """Return OpenSM's latest sweep.  There is always a sweep, because the lab waits for one when it starts."""
+    """Return OpenSM's latest sweep.  There is always a sweep, because the lab waits for a sweep when it starts."""
     sweep = opened.sweep
     assert sweep is not None
     return sweep

@@ -57,7 +57,7 @@ def path_sls(
     Notes
     -----
     Cost: S + E queries, each of which is answered by up to L path records.  If the first answer is cut off, one query
-    for each path.  (ibsim cuts answers off after their first MAD.)
+    is sent for each path.  (ibsim cuts answers off after their first MAD.)
     """
     wanted = wanted_paths(fabric, lft)
     source_lid = np.concatenate([fabric.switch_lid, fabric.endport_lid]).astype(np.int64)

@@ -164,7 +164,9 @@ class Umad:
         return self._agents[kind]
 
     def _send(self, question: Query) -> int | None:
-        """Send one query; return the transaction number that its answer will have; None if the query cannot be sent."""
+        """Send one query.  Return the transaction number that the answer will have, or None if the query cannot be
+        sent.
+        """
         agent = self._agent(question.kind)
         self._transaction += 1
         ctypes.memset(self._buffer, 0, len(self._buffer))

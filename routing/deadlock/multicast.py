@@ -113,7 +113,8 @@ class MulticastVerdict:
     vl
         VL of the groups; None if the VL differs between ports, or if packets of the groups are dropped.
     loops
-        "none" or "yes"; "unknown" if the VL is unknown, or if unicast alone has no certificate.
+        Whether there is a credit loop: "none" (there is none), "yes", or "unknown" if the VL is unknown or if unicast
+        alone has no certificate.
     loop
         Lines that describe a shortest credit loop; empty if there is no credit loop, or if no credit loop was searched
         for.

@@ -214,7 +214,7 @@ def analyse_pauses(
     Raises
     ------
     RoutingError
-        None of these conditions is met after ``most`` iterations.
+        After ``most`` iterations, the rates neither fit nor converge, and no rate is too low.
 
     Notes
     -----

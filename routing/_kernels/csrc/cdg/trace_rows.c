@@ -47,15 +47,15 @@ typedef struct {
     /* [S] switches whose row must be visited again, because a next switch in the row had not been visited yet */
     int32_t *again;
     uint8_t *far; /* [S] hops from each switch to the first LID of the current block */
-    /* [SINGLES, S] by LID of a block of single LIDs and switch: number of the channel by which the switch sends, and
-     * hops from the switch */
+    /* [SINGLES, S], by LID (of a block of single LIDs) and switch. number: number of the channel by which the switch
+     * sends to the LID; hops: hops from the switch to the LID */
     uint8_t *number, *hops;
     /* [S, n] by switch and LID of the current block: (hops << 8) | (number of the next channel), or UNKNOWN if not yet
      * computed */
     uint16_t *state;
     /* [2, X, words] found dependencies as bits; row 0: of routes to CAs and routers, row 1: of routes to switches */
     uint64_t *bits;
-    /* [2, X] whether each channel is the last one of some route; row 0: of routes to CAs and routers, row 1: to
+    /* [2, X] whether each channel is the last channel of some route; row 0: of routes to CAs and routers, row 1: to
      * switches */
     uint8_t *last;
     int code;

@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-enum { PART = 1 << 16, BLOCK = 64 }; /* numbers of bytes that are compared at once, first in parts, then in blocks */
+/* bytes that are compared at once; PART: at first; BLOCK: within a part that differs */
+enum { PART = 1 << 16, BLOCK = 64 };
 
 static int64_t smaller(int64_t one, int64_t other)
 {

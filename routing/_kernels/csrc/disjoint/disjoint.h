@@ -34,8 +34,8 @@ typedef struct {
     /* [orders, S, S]: number of different first channels of the paths that a switch order allows between two switches,
      * see ibn_disjoint_reach.  Of the two directions between the switches, the smaller number counts. */
     const uint8_t *degree;
-    /* [S, S]: given first trees, with which the search begins, by destination and switch, as indices of next channels;
-     * NULL: no first trees are given */
+    /* [S, S]: first trees with which the search begins: index of the next channel, by destination and switch; NULL: the
+     * search computes its first trees */
     const uint8_t *initial;
     int32_t orders;         /* number of switch orders, 1 to 8 */
     int32_t balance_sweeps; /* largest number of passes over all destinations that balance the first trees */

@@ -55,8 +55,9 @@ static int32_t break_loops(const nue_t *nue, grower_t *grower, uint8_t *next, in
     return put;
 }
 
-/* Count all dependencies of the tree as used, if all these dependencies are allowed.  Otherwise count no dependency,
- * and move one switch of each forbidden dependency to the escape tree.  Returns the number of moved switches. */
+/* Count all dependencies of the tree `next` (towards `root`) as used, if all of them are allowed.  Otherwise count no
+ * dependency, and move one switch of each forbidden dependency to the escape tree.  Returns the number of moved
+ * switches. */
 static int32_t fit(const nue_t *nue, layer_t *layer, grower_t *grower, const uint8_t *next, int32_t root)
 {
     int32_t a, b, put = 0, counted = 0, *list = grower->account.children;

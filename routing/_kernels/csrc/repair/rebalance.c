@@ -173,8 +173,8 @@ static double excess(const rebalance_search *look, int32_t c, int64_t flow)
 }
 
 /* Return the hops of the path from switch s over channel c to the current LID, or -1 if the path is not allowed.  An
- * allowed path has at most `most` hops, does not return to s, and does not use channel `off`.  With the moved flow, its
- * channels that are not on the present path stay below `ceiling` percent of the utilisation of channel `off`. */
+ * allowed path has at most `most` hops, does not return to s, and does not use channel `off`.  With the moved flow, the
+ * channels that only the new path uses stay below `ceiling` percent of the utilisation of channel `off`. */
 static int32_t try_path(rebalance_search *look, int32_t s, int32_t c, int32_t off, int64_t flow, int32_t most)
 {
     repair_state *state = look->state;

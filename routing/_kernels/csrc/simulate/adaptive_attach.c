@@ -122,8 +122,8 @@ static void detach(ibn_sim *sim, ibn_attached *self)
         free(parts[i]);
 }
 
-/* Hook: write the totals of the adaptive switches, and the number of packets that each channel has sent without
- * credits. */
+/* Hook: write the counters of the adaptive switches (such as the number of pings), and the number of packets that each
+ * channel has sent without credits. */
 static int64_t read(const ibn_sim *sim, const ibn_attached *self, int64_t most, int64_t *numbers)
 {
     const ibn_adaptive *model = self->state;

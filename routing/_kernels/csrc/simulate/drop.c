@@ -22,8 +22,8 @@ static int64_t deadline(const ibn_sim *sim, int32_t c, int32_t l)
     return at;
 }
 
-/* Schedule a check of VC l for the tick at which one of its packets may become too old, unless a check is pending that
- * is not later. */
+/* Schedule a check of VC l for the tick at which one of its packets may become too old, unless a check at this tick or
+ * at an earlier tick is pending. */
 void ibn_simulate_arm(ibn_sim *sim, int32_t l)
 {
     ibn_watch *watch = &sim->watch[l];

@@ -26,7 +26,7 @@ typedef struct {
 
 typedef struct {
     const ibn_grid_trees *trees;
-    use_t *uses;     /* [T], trees over the bundle of the present step, the largest flows first */
+    use_t *uses;     /* [T], trees that use the bundle of the present step, sorted by flow, the largest flow first */
     uint8_t *inside; /* [S], whether each switch sends through a given switch: UNKNOWN, YES or NO */
     int32_t *walked; /* [S], scratch: switches on a path */
     int64_t visits;  /* number of switches that may still be visited */

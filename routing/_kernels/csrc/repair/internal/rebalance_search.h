@@ -28,7 +28,7 @@ typedef struct {
     /* amount by which the move lowers the objective; the objective is the sum, over all channels, of the squared excess
      * of the utilisation over the goal */
     double gain;
-    /* whether the move counts against the budget, because the switch's entry is still equal to the previous tables */
+    /* whether the move counts against the budget, because the switch still has its entry of the previous tables */
     bool costs;
 } entry_move;
 
@@ -36,7 +36,8 @@ typedef struct {
     repair_state *state; /* state of the repair kernel, which includes the LFTs and the CDG of each VL */
     int64_t goal;        /* utilisation (load times inverse capacity) up to which a channel is not relieved */
     int64_t budget;      /* number of further entries that may become different from the previous tables */
-    int64_t ceiling;     /* utilisation that a move may cause, in percent of that of the channel which it relieves */
+    /* utilisation that a move may cause on a channel, in percent of the utilisation of the relieved channel */
+    int64_t ceiling;
     /* remaining work limit: hops that may be followed along paths, plus channels that cycle searches may visit */
     int64_t work;
     /* [3]: further entries that differ from the previous tables; work done, in the unit of `work`; number of moves */

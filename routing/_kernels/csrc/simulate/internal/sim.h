@@ -178,7 +178,8 @@ typedef struct {
         spuid;
     /* tick since which packets have been queued for the VC without a break; valid only if sim->aging is set */
     int64_t since;
-    int64_t check; /* tick of the EV_HEAD event that checks the VC; other EV_HEAD events are ignored; 0: none */
+    /* tick of the EV_HEAD event that checks the VC; other EV_HEAD events are ignored; 0: no such event */
+    int64_t check;
     int32_t
         /* for deadlock breakers: how often the VC has been suspected; an event with a lower number is out of date */
         episode,
