@@ -99,7 +99,9 @@ class ConfFiles:
                 self._unsaved[_stored_name(key)] = content
 
     def _is_known(self, key: tuple[str, str]) -> bool:
-        """Return whether a usable version of a file is in memory.  If only the folder has one, copy it to memory."""
+        """Return whether a usable version of a file is in memory.  If only the folder has a usable version, copy that
+        version to memory.
+        """
         if key not in self._copies and _stored_name(key) in self._stored_files():
             with suppress(OSError):
                 self._put(key, self._stored_files()[_stored_name(key)])

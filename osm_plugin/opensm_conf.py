@@ -164,7 +164,7 @@ class Verdict:
 
 
 def take_over(conf: OpensmConf, engine: str, own: Mapping[str, Any]) -> tuple[AcceptedOptions, tuple[Verdict, ...]]:
-    """Apply the options that opensm.conf sets, and report how each of them is handled.
+    """Apply the options that opensm.conf sets, and report how each option is handled.
 
     Parameters
     ----------
@@ -224,7 +224,8 @@ def foreign_options(path: str | None) -> dict[str, str]:
 
 
 def _own_first(taken: AcceptedOptions, *keys: str) -> None:
-    """Raise NotAcceptedError if the plugin's own configuration sets one of ``keys``, because it overrides opensm.conf.
+    """Raise NotAcceptedError if the plugin's own configuration sets one of ``keys``, because the plugin's configuration
+    overrides opensm.conf.
 
     ``taken`` has the options of the plugin's own configuration.
     """

@@ -1,8 +1,8 @@
 /* Keep the SLs of the administrator's partitions while partition_config_file has an error.
  *
- * If the file has an error, OpenSM drops all its partitions and puts all ports into the default partition.  Without the
- * functions of this file, the engine would compute tables for fewer QoS classes, and tables for all QoS classes again
- * after the correction of the file. */
+ * If the file has an error, OpenSM drops all its partitions and puts all ports into the default partition.  Without
+ * these functions, the engine would compute tables for fewer QoS classes, and tables for all QoS classes again once the
+ * error is corrected. */
 #include "shim.h"
 
 #include <ctype.h>

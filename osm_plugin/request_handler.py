@@ -109,7 +109,7 @@ class RequestHandler:
             return
         try:
             self._precomputed = precompute(last, self._state.baseline_of(last))
-        except Exception:  # Without data in advance, the next re-route computes them itself.
+        except Exception:  # Without these data, the next re-route computes the data itself.
             traceback.print_exc()
 
     def finish_publication(self) -> Change | None:

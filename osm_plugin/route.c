@@ -198,7 +198,8 @@ static int publish_late(struct ibnue_engine *engine, const char *note)
     struct ibnue_tables *taken = &plugin->taken;
     char why[IBNUE_WHY];
     uint8_t *now;
-    int fits, replaces; /* whether the tables in use come from another engine */
+    /* fits: whether the answer is for the present subnet; replaces: whether the tables in use are of another engine */
+    int fits, replaces;
 
     if (ibnue_answer_take(plugin, why))
         return refuse(engine, why);

@@ -8,8 +8,8 @@
 #include <stdint.h>
 #include <time.h>
 
-/* This header must be included before all other headers of OpenSM.  It enables members of osm_subn_opt_t.  The OpenSM
- * headers that depend on this header do not include it themselves. */
+/* osm_config.h must come before all other headers of OpenSM: it enables members of osm_subn_opt_t, and the headers that
+ * depend on it do not include it. */
 #include <opensm/osm_config.h>
 
 #include <opensm/osm_event_plugin.h>

@@ -59,7 +59,8 @@ class FabricFigures:
         Ratio of the capacity of the links down to the capacity of the links up, for each level of a tree except the
         top.
     bound
-        Smallest bound that was found; None with fewer than two end ports, or if the fabric is split.
+        Smallest upper bound of the all-to-all share that was found; None with fewer than two end ports, or if the
+        fabric is split.
     """
 
     diameter: int | None
@@ -191,7 +192,9 @@ def _tree_cuts(fabric: Fabric, level: npt.NDArray[np.int32]) -> Iterator[tuple[n
 
 
 def _groups(fabric: Fabric, kept: npt.NDArray[np.bool_]) -> Iterator[npt.NDArray[np.bool_]]:
-    """Yield each group of two or more switches, but not of all, that the channels in ``kept`` (bool[C]) connect."""
+    """Yield each group of at least two, but not all, switches that the channels marked in ``kept`` (bool[C])
+    connect.
+    """
     import igraph  # noqa: PLC0415 - the start of a command without graphs would take a tenth more time
 
     edges = np.column_stack([fabric.channels.src, fabric.channels.dst])[kept]

@@ -10,7 +10,7 @@ import numpy.typing as npt
 Item = TypeVar("Item", bound=np.generic)
 
 FEW = 1000
-"""Number of removed rows up to which the rows between them are copied as blocks."""
+"""Maximum number of removed rows with which the remaining rows are copied block by block."""
 
 
 def without_rows(array: npt.NDArray[Item], gone: npt.NDArray[np.integer[Any]]) -> npt.NDArray[Item]:

@@ -316,7 +316,8 @@ class CommandGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command that the arguments name.  If no command has this name, the error suggests a similar name.
+        """Return the command that the arguments name.  If no command has this name, the error suggests a similar
+        name.
         """
         name = args[0] if args else ""
         near = difflib.get_close_matches(name, COMMANDS, 1, 0.6)

@@ -24,16 +24,18 @@ from routing.quality import all_to_all_share, bisection_share, channel_loads
 from routing.tables import Routing
 
 ALWAYS, MOST, MODERATE, TINY = math.inf, 20.0, 0.1, 0.0001
-"""Longest time of a refinement pass, in seconds, up to which a candidate is tried."""
+"""Limits, in seconds, of the time of one refinement pass on a fabric.  A candidate is tried if the pass takes no
+longer.
+"""
 CANDIDATES = {
     "ftree": ALWAYS, "updn": ALWAYS, "dfsssp": ALWAYS, "lash": MOST, "nue": MOST, "torus-2qos": MOST, "dor": MOST,
     "dragonfly": MOST, "slimfly": MOST, "hyperx": MOST, "lash-tor": MOST, "disjoint": MODERATE, "mud": TINY,
     "smart": TINY, "segment": TINY, "dnup": TINY, "lturn": TINY,
 }  # fmt: skip
-"""Names of the engines that are tried, with the longest time of a refinement pass up to which each engine is tried.
+"""Limit of the time of a refinement pass, in seconds, by the name of each engine that is tried.
 
-Of equally good engines, the first engine in this list is taken.  On a larger fabric an engine would take too long, or
-another engine of the list carries more.
+Of equally good engines, the first engine in this list is taken.  On fabrics beyond its limit, an engine would take too
+long, or the tables of another engine carry more.
 """
 MOST_SWITCHES = {"disjoint": 500, "lash-tor": 500}
 """Largest number of switches of a fabric for which an engine is tried, by the name of the engine.  The work of these
@@ -49,7 +51,7 @@ FEW_VLS = 2
 ON_FEW_VLS = {"mud": MODERATE, "smart": MODERATE}
 """Engines of :data:`ON_TURNS` whose tables often carry the most traffic if there are at most :data:`FEW_VLS` VLs.
 
-The value of each engine replaces its longest time in :data:`CANDIDATES` if there are so few VLs.
+With so few VLs, the limit here replaces the engine's limit in :data:`CANDIDATES`.
 """
 GRIDS_ONLY = ("torus-2qos", "dor", "hyperx")
 """Engines that are tried on small fabrics, and on fabrics that resemble a mesh, torus or HyperX.

@@ -245,7 +245,9 @@ class Engine(Protocol):
 
 
 def offers_of(engine: Engine | None) -> Offers:
-    """Return what an engine offers.  An unknown engine, and an engine that declares nothing, offers the defaults."""
+    """Return the :class:`Offers` of an engine.  An unknown engine, and an engine without a declaration, has the
+    defaults.
+    """
     found = getattr(engine, "offers", None)
     return found if isinstance(found, Offers) else Offers()
 

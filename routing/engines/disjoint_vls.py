@@ -195,7 +195,9 @@ def _assign(
 
 
 def _forwarding_rows(request: TreeRequest, next_channel: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-    """Return uint8[S, S * K], the out-port of each switch by destination and one of K trees; 255: there is no path."""
+    """Return uint8[S, S * K], the out-port of each switch for each destination and each of its K trees; 255: there is
+    no path.
+    """
     channels, switches = request.channels, len(request.weight)
     rows = np.full((switches, switches * request.trees), 255, np.uint8)
     for switch in range(switches):

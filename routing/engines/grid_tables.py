@@ -286,7 +286,8 @@ def place(
     detours_first: bool = False,
     mutual: bool = False,
 ) -> VlPlacement:
-    """Assign a VL to each path that a LID uses: the first VL, from the path's start VL on, on which it closes no cycle.
+    """Assign a VL to each path that a LID uses: the first VL, from the path's start VL on, on which the path closes no
+    cycle.
 
     If more than :data:`MOST_FAILED` groups fit on no VL, the search ends.
 

@@ -51,8 +51,8 @@ class HyperX:
     - PARX weighs destinations by a communication profile.  Here all end ports count by their weights.
     - Two VLs are enough for all these paths: SL2VL selects the second VL if in-port and out-port lie in one dimension.
 
-    Minimal paths use the dimensions in order, unless missing links make another path shorter.  Pairs of switches with
-    such paths use separate VLs on which dependencies close no cycle.
+    Minimal paths use the dimensions in order, unless missing links make a path in another order shorter.  Pairs of
+    switches with paths in another order use separate VLs, on which the dependencies close no cycle.
     """
 
     name = "hyperx"

@@ -134,7 +134,7 @@ def columns_of(job: Inner, targets: npt.NDArray[np.intp], own: Cdg) -> list[Colu
 def _lacks_path(job: Inner, column: Column) -> npt.NDArray[np.bool_]:
     """Return bool[S], the inner switches that need a path to the column's target but have no path.
 
-    A path must use channels in the order of the channels.
+    A path must use channels in topological order.
     """
     has_entry = job.routing.lft[:, job.fabric.switch_lid[column.target]] != NO_PORT
     needed = job.inner & (job.senders | job.senders[column.target]) & has_entry

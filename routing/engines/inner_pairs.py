@@ -45,8 +45,8 @@ def connect_inner_switches(
     senders
         bool[S], switches that have only end ports that do not count.
     reversible
-        Whether replies must stay free of credit loops, if they are so now.  With SLs by switch and LID, they always
-        stay so.
+        Whether replies must stay free of credit loops, if they are free of them now.  With SLs by switch and LID,
+        replies always stay free of credit loops.
 
     Returns
     -------

@@ -53,7 +53,7 @@ class Option:
     sources
         Places that can set the option.
     recorded, changes_tables
-        Whether the provenance of the tables records the value, and whether the tables depend on it.
+        Whether the provenance of the tables records the value, and whether the tables depend on the value.
     refusal
         Problem and remedy of the error of an engine that does not support the option; None: every engine supports it.
     harmless

@@ -105,7 +105,8 @@ def _path_to_first(parent: list[int], root: int, first: int) -> list[int]:
 def top_switches(fabric: Fabric) -> list[int]:
     """Return the top switches of a tree: the switches farthest from all switches with end ports.
 
-    The list is empty if two of them are neighbours, or if either all switches or none have end ports.
+    The list is empty if two of these switches are neighbours, if all switches have end ports, or if no switch has end
+    ports.
     """
     leaves = np.flatnonzero(fabric.senders_at)
     if len(leaves) in (0, fabric.switches):

@@ -39,7 +39,7 @@ class SegmentBased:
     routing algorithm for meshes and tori", IPDPS 2006.  A segment is a path over switches that no earlier segment has,
     between two switches of earlier segments.  It forbids the turn between two links at one of its switches, in both
     directions.  A segment of a single link forbids, at one end of the link, the turns between this link and earlier
-    links.  Each segment may choose the place of its turn without regard to the others.  Differences:
+    links.  Each segment may choose the place of its turn without regard to other segments.  Differences:
 
     - Segments are the shortest that a breadth-first search finds.  Several first switches are tried.  In most trials
       the next switch is the switch with the most links to switches in earlier segments.
@@ -48,7 +48,7 @@ class SegmentBased:
     - Forbidden turns that close no cycle are allowed again.
     - On a tree, each switch forbids the turns between its links up.  Segments that begin at the top switches allow
       this (:mod:`routing.engines.tree_paths`).
-    - Paths balance the load, with a small cost per hop, instead of being the shortest that are allowed.
+    - Paths balance the load, with a small cost per hop, instead of being the shortest allowed paths.
     """
 
     name = "segment"

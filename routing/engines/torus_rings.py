@@ -78,7 +78,7 @@ class Rings:
 
         The paths are shortest paths that use one direction after the other.  If the destination is half a ring away,
         both sides are equally long.  The side then depends on values that are the same for both ends of a path, so that
-        the reply path uses it too.  Neighbouring positions alternate between the sides, which balances the load.
+        the reply path uses the same side.  Neighbouring positions alternate between the sides, which balances the load.
 
         Cost: O(C S).
         """

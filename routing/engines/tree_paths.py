@@ -44,8 +44,8 @@ MOST_EXCESS = 0.05
 """Utilisation above a ceiling, relative to the ceiling, up to which the closed form replaces a descent of
 :data:`MOST_VISITS`.  The limit rises with the visits that the descent would need."""
 LOWER_PEAK = 1.02
-"""Factor by which the highest utilisation of the closed form has to be lower if it is to replace a descent.  The factor
-also applies to a descent that is to replace the closed form.
+"""Factor by which the closed form must have a lower highest utilisation than the descent in order to replace the
+descent, and the other way round.
 """
 ENOUGH_SWEEPS = 4
 """Number of passes of the descent if all leaves are equal, and every two consecutive levels have nearly as many links
@@ -198,11 +198,11 @@ def _least_visits(fabric: Fabric, destinations: Destinations) -> float:
 
 
 def _sweeps(fabric: Fabric, destinations: Destinations, level: npt.NDArray[np.int32], options: EngineOptions) -> int:
-    """Return the number of passes of the descent; 0 if it needs too much memory.
+    """Return the number of passes of the descent; 0 if the descent needs too much memory.
 
-    The options state the number, or it is what the effort allows.  Up to effort 1, trees that are too large for
-    ``MOST_SWEEPS`` passes get only :data:`ENOUGH_SWEEPS` if these are enough.  ``level`` is the level of each switch,
-    int32[S].
+    The number is an option, or else follows from the effort.  If an effort of at most 1 allows fewer than
+    ``MOST_SWEEPS`` passes, trees that need no more than :data:`ENOUGH_SWEEPS` passes get only these.  ``level`` is the
+    level of each switch, int32[S].
     """
     sweeps = affordable_sweeps(fabric, len(destinations.lid), options.effort)
     if sweeps and options.passes is not None:

@@ -37,7 +37,8 @@ class UpDown:
     - Paths are not the shortest legal paths, but paths that balance the load, with a small cost per hop.
     - A switch that has a path down may forward up as long as no traffic for the LID reaches it on a down link.
       OpenSM's ``updn`` decides this by hops alone, which is wrong on fabrics other than trees.
-    - On trees, unless roots or a partition are named, paths are the shortest legal ones, and balance all-to-all traffic
+    - On trees, unless roots or a partition are named, paths are the shortest legal paths, and balance all-to-all
+    traffic
       and bisections at once (:mod:`routing.trees.descent`).  All VLs then share one order.
 
     If several VLs are allowed, the destinations are spread over them, with one order.  Replies are then safe on any SL

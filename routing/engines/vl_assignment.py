@@ -31,7 +31,7 @@ def vls_allowed(options: EngineOptions) -> int:
     Raises
     ------
     OptionError
-        From the first VL on, there are fewer VLs than requested, or none for "auto".
+        From the first VL on, there are fewer VLs than requested.  With "auto": there are no VLs.
     """
     if options.vls == "min":
         return 1

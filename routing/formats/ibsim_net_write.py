@@ -30,8 +30,9 @@ def net_text(fabric: Fabric, *, port_guids: bool = True) -> str:
     GUID if ibsim, which counts GUIDs up, would assign another GUID.  The text states LIDs if the reader would not
     assign these LIDs by itself.
 
-    The text states a port GUID that is not node GUID + port number.  ibnue's reader uses this port GUID, and ibsim
-    ignores it.  If ``port_guids`` is False, no port GUIDs are stated, and the reader numbers all ports as ibsim does.
+    The text states each port GUID that differs from node GUID + port number.  ibnue's reader uses these port GUIDs, and
+    ibsim ignores them.  If ``port_guids`` is False, no port GUIDs are stated, and the reader numbers all ports as ibsim
+    does.
 
     Raises
     ------

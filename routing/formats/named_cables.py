@@ -40,8 +40,8 @@ def fabric_of_cables(
 ) -> Fabric:
     """Return the fabric of the cables.
 
-    GUIDs are counted up, in the order of the keys.  A device has as many ports as its highest port number, and a CA has
-    at least one port.  If no cable has a rate, all links are 4xSDR.
+    Devices get consecutive GUIDs, in the order of their keys.  A device has as many ports as its highest port number,
+    and a CA has at least one port.  If no cable has a rate, all links are 4xSDR.
 
     Parameters
     ----------

@@ -81,8 +81,8 @@ class Toml:
         return _lines(self.text.replace("\r\n", "\n"))
 
     def line(self, *where: str | int) -> int | None:
-        """Return the line of a value, or the line of the nearest table around it.  None if the file has neither the
-        value nor such a table.
+        """Return the line of a value, or the line of the nearest table around the value.  None if the file has
+        neither.
         """
         known = (where[:end] for end in range(len(where), 0, -1))
         return next((self.lines[part] for part in known if part in self.lines), None)

@@ -148,7 +148,9 @@ class Growth:
         return found if self.is_clique[found] or gap == 1 or gap + 1 == self.length[found] else -1
 
     def misfits(self) -> list[tuple[int, int]]:
-        """Return the pairs of linked switches whose positions do not fit, or where one switch has no position."""
+        """Return the pairs of linked switches whose positions no link of the grid joins, or of which one has no
+        position.
+        """
         if self._misfits is not None:
             return self._misfits
         place = self.position

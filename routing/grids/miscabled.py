@@ -53,8 +53,8 @@ def alternative_links(fabric: Fabric, coordinates: Coordinates) -> Ints:
     switches swap their third cables, the same fabric results as if they had swapped their fourth cables and exchanged
     their coordinates.
 
-    Therefore the coordinates of every two switches are exchanged.  The exchange counts if at least as many pairs of
-    switches as before then have a link that fits the coordinates.  The links that are miscabled after the exchange are
+    Therefore the coordinates of every two switches are exchanged.  An exchange counts if it leaves at least as many
+    pairs of switches with a link that fits the coordinates.  The links that are miscabled after the exchange are
     returned.
 
     Returns

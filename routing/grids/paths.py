@@ -224,8 +224,9 @@ def _whole_paths(
             # loads.
             parity = start + later[rows, columns]
             if same_side and size % 4 == 0:
-                # On such a ring, two opposite switches have equal parities, so that their paths in both directions
-                # would use opposite sides.  So the parity is changed in one of the two directions.
+                # On a ring whose length is a multiple of four, two opposite switches have equal parities, so that their
+                # paths in both directions would use opposite sides.  So the parity is changed in one of the two
+                # directions.
                 parity += start < end
             for side in (0, 1):
                 forward = (parity + side) % 2 == 0

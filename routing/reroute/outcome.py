@@ -1,4 +1,6 @@
-"""Outcomes of a re-route strategy: either proven tables (a candidate), or why it found no tables (a refusal)."""
+"""Outcomes of a re-route strategy: either proven tables (a candidate), or the reason why the strategy found no tables
+(a refusal).
+"""
 
 from __future__ import annotations
 

@@ -92,8 +92,8 @@ def prove_changes(
 def _pages(
     fabric: Fabric, routing: Routing, translated: TranslatedTables, missing: npt.NDArray[np.uint8] | None
 ) -> npt.NDArray[np.uint8] | None:
-    """Return uint8[N], whether the entries in each page of the LFTs have to be compared; None if all entries have to
-    be.
+    """Return uint8[N], whether the entries in each page of the LFTs have to be compared; None if all entries have to be
+    compared.
     """
     was = translated.routing
     if missing is None or not translated.in_place:

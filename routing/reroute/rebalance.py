@@ -149,9 +149,7 @@ def balance_repaired(
     Parameters
     ----------
     frame, traffic, translated, earlier, dependencies, now
-        The switch and channel numbers of the repair; SL and VL rules; tables without missing entries; the LFTs of the
-        previous tables in the same rows (uint8[S, L]); the CDG edges in use, with their order; and the load with the
-        utilisation to reach.
+        As in :func:`move_entries`.
     repaired
         Number of missing entries, and number of entries that the repair changed.
     changes
@@ -223,7 +221,7 @@ def move_entries(
     frame
         The switch and channel numbers of the repair.
     traffic
-        SL and VL rules: the CDG edges that a path adds.
+        Rules for SLs and VLs, which determine the CDG edges that a path adds.
     translated
         Tables without missing entries, in the rows of the present fabric.
     earlier
@@ -231,7 +229,7 @@ def move_entries(
     dependencies
         The CDG edges in use, with a topological order.
     now
-        The exact load of ``translated``, and the utilisation to reach.
+        The exact load of ``translated`` on each channel, and the goal.
     budget
         Maximum number of moved entries, not counting entries that differ from ``earlier`` already.
     tolerance
@@ -240,7 +238,7 @@ def move_entries(
         Work limit in hops that the search follows.
     overshoot
         If not 0, a first pass may make moves that raise other channels above the relieved channel, by at most this
-        percentage of its utilisation.  The passes after it may not.
+        percentage of the utilisation of the relieved channel.  Later passes make no such moves.
     prepares_sls
         Whether SLs may change.  If a move closes a cycle on a VL, its packets may take a VL that admits both their
         present and their new paths.

@@ -8,7 +8,8 @@ from typing import Any
 
 @dataclass(frozen=True)
 class RerouteStatistics:
-    """Statistics of a re-route.  A value is None if the step that counts it did not run.
+    """Statistics of a re-route: numbers of objects, and conditions.  A value is None if the step that determines the
+    value did not run.
 
     Attributes
     ----------

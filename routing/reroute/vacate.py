@@ -31,7 +31,7 @@ class TablesInUse:
     tables, dependencies
         The tables, and the CDG edges that they use.
     now
-        The load of the tables, and the utilisation to reach.
+        The load of the tables, and the goal of the moves for balance.
     """
 
     frame: BaseNumbering
@@ -92,7 +92,7 @@ def vacate(
     Parameters
     ----------
     in_use
-        The tables to change, their CDG, their load, and the utilisation to reach.
+        The tables to change, their CDG, their load, and the goal.
     vacated, forbidden
         uint16[edges] each: the VLs on which each edge is to be vacated, and the VLs on which no new path may use the
         edge.

@@ -79,9 +79,10 @@ class Rerouted:
     tables
         The tables for the present fabric, and their proof.
     broken
-        Entries of the old tables that are no longer valid: the link is gone or leads elsewhere, or the LID has moved.
+        Number of entries of the old tables that are no longer valid: the link is gone or leads elsewhere, or the LID
+        has moved.
     changed
-        Entries that differ from the old tables, including entries of new switches and LIDs.
+        Number of entries that differ from the old tables, including entries of new switches and LIDs.
     how
         Method by which the tables were found.
     reason

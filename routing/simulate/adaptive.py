@@ -313,7 +313,9 @@ class AdaptiveSimulation(Simulation):
         super().__init__(network, traffic, switching, remedies, (adaptive, *mechanisms))
 
     def totals(self) -> dict[str, int]:
-        """Return the totals of the simulation by name, with the totals of the adaptive switches (:data:`TOTALS`)."""
+        """Return the counters of the simulation by name, including the counters of the adaptive switches
+        (:data:`TOTALS`).
+        """
         results = self.results_of(self.adaptive)[: len(TOTALS)]
         return super().totals() | dict(zip(TOTALS, results.tolist(), strict=True))
 

@@ -138,8 +138,8 @@ def run_tables(scenario: Scenario, case: Case) -> CaseOutput:
 def _ring(waits: WaitFor, network: Network) -> str:
     """Return the switches along one cycle of the channel dependencies as text; "" if there is no cycle.
 
-    ``waits`` is the graph of the dependencies.  The cycle is found by following dependencies, beginning at the lowest
-    number of a virtual channel that is on a cycle.
+    ``waits`` is the graph of the dependencies.  The cycle is found by following dependencies, beginning at the virtual
+    channel with the lowest number that is on a cycle.
     """
     on = set(np.flatnonzero(waits.on_cycle).tolist())
     after = {a: b for a, b in zip(waits.waiter.tolist(), waits.awaited.tolist(), strict=True) if a in on and b in on

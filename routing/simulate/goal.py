@@ -181,7 +181,8 @@ def _operations(path: Path, most: int) -> list[_Operation]:
 def _match(path: Path, operations: list[_Operation]) -> list[int]:
     """Assign numbers to the messages of the operations, and return the sending operation of each message.
 
-    The n-th send from a rank to another with a tag belongs to the n-th receive of this kind.
+    The n-th send with some tag from one rank to another rank belongs to the n-th receive with this tag from that
+    sender.
     """
     waiting, sends = defaultdict[tuple[int, int, int], list[int]](list), list[int]()
     for number, one in enumerate(operations):

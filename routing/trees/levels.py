@@ -28,9 +28,9 @@ MOST_VISITS = 200_000_000
 MOST_LONGER = 2
 """Largest number of hops by which a path between end ports may exceed the shortest path."""
 MOST_FAR, FAR_COST = 0.001, 0.6
-"""Exception to :data:`MOST_LONGER`: the largest share of the flow on paths that exceed the shortest path by more hops,
-and the cost of an order with such paths.  The cost is so high that an order with such paths is taken only if most
-leaves are torn in all other orders.
+"""Exception to :data:`MOST_LONGER`: the largest share of the flow that may have paths which exceed the shortest path by
+more hops, and the cost of an order with such paths.  The cost is so high that an order with such paths is taken only if
+most leaves are torn in all other orders.
 """
 
 
@@ -382,7 +382,8 @@ def _lower_high_leaves(
     leaves = np.bincount(channels.src[level[channels.dst] == 0], minlength=fabric.switches) > 0
     low = high & (several <= 2) & ~leaves
     # A leaf that is linked to top switches only can have many links.  Such a leaf meets two
-    # conditions: all links up from its neighbours lead to such leaves, and other leaves reach each other without them.
+    # conditions: all links up from its neighbours lead to such leaves, and other leaves reach each other without such
+    # leaves.
     many = high & ~low & (senders > MOST_ABOVE * senders.max(initial=0.0))
     up = level[channels.dst] > level[channels.src]
     has_other = np.bincount(channels.src[up & ~many[channels.dst]], minlength=fabric.switches) > 0
@@ -402,7 +403,8 @@ def _share_tops(fabric: Fabric, level: npt.NDArray[np.int32], kept: npt.NDArray[
     src, dst = fabric.channels.src, fabric.channels.dst
     leaves = np.flatnonzero(kept & ~_has_below(fabric, level))
     upwards = kept[src] & kept[dst] & (level[dst] > level[src])
-    # If two leaves have a common switch above them, they also have a common one without a kept switch above it.
+    # If two leaves have a common switch above them, they also have a common switch above them that has no kept switch
+    # above itself.
     tops = np.flatnonzero(kept & (np.bincount(src[upwards], minlength=fabric.switches) == 0))
     reached = np.zeros((fabric.switches, len(tops)), bool)
     reached[tops, np.arange(len(tops))] = True

@@ -14,7 +14,8 @@ MOST_HUBS = 6
 
 
 def torn_leaves(fabric: Fabric, level: npt.NDArray[np.int32], position: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
-    """Return bool[S], whether the order of the switches leaves only a part of a switch's links up to some traffic.
+    """Return bool[S], whether some traffic of a switch can use only a part of the switch's links up, because of the
+    order of the switches.
 
     The array has all switches, not only leaves.  A switch is torn in two cases:
 
@@ -49,7 +50,7 @@ def _has_above_of(fabric: Fabric, level: npt.NDArray[np.int32]) -> npt.NDArray[n
 def hub_orders(
     fabric: Fabric, level: npt.NDArray[np.int32], senders: npt.NDArray[np.float64]
 ) -> Iterator[npt.NDArray[np.int32]]:
-    """Yield orders of the switches, int32[S].  Each order begins with another leaf, its hub.
+    """Yield orders of the switches, int32[S].  Each order begins with a different leaf, the hub of the order.
 
     Hubs with the most top switches above them come first.  Switches with senders that are torn in the first order
     (:func:`torn_leaves`) are the hubs of further orders.  ``senders`` (float64[S]) is the weight of the senders at each
@@ -122,8 +123,8 @@ def _order(
 
     Every switch needs a path up to one of these first switches.  Switches without such a path that are linked to one of
     the first switches follow the first switches.  If there are none, the highest switch is chosen that has such a path
-    and is linked to a switch without one.  The chosen switch and the switches above it follow, from the bottom up.
-    This is repeated until each switch has a path, if possible.  ``below`` is the result of :func:`_below`.
+    and is linked to a switch without such a path.  The chosen switch and the switches above it follow, from the bottom
+    up. This is repeated until each switch has a path, if possible.  ``below`` is the result of :func:`_below`.
     """
     channels, switches = fabric.channels, fabric.switches
     placed: npt.NDArray[np.bool_] = np.zeros(switches, np.bool_)

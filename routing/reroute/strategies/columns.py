@@ -30,7 +30,7 @@ class Progress:
     numbering
         The present fabric in the switch and channel numbers of ``dependencies``.
     dependencies
-        CDG edges that repaired tables may use, including those that the repaired columns added.
+        CDG edges that repaired tables may use, including the edges that the repaired columns added.
     certificate
         The certificate that the tables have to keep; None: credit loops are allowed.
     load

@@ -26,8 +26,8 @@ hardly find anything.
 """
 SERIES = ((0.02, 0.38, FEW_CHANGES), (0.005, 0.1, MOST_CHANGES))
 """Three values for each series of rounds: the least excess of a round, the span of the excesses, and the number of
-changed entries for each missing entry at which the series ends.  A round gives entries their previous value again.
-Meanwhile, the utilisation may exceed the utilisation to reach by a fraction, the excess of the round.
+changed entries for each missing entry at which the series ends.  A round gives changed entries their previous values
+again.  The excess of the round is the fraction by which the utilisation may exceed its limit in the meantime.
 """
 EXCESS_STEP = 0.618
 """Fraction of the span by which the excess changes from round to round, so that the excesses are spread evenly."""

@@ -250,8 +250,8 @@ def _searched(
     """Move entries in several searches, each of which respects only the dependencies of the tables before it.
 
     Returns the state ``state``, and the state after each search.  The search after which ``until`` returns True is the
-    last one.  If a search gains nothing and ``overshoot`` is not 0, another search follows that uses ``overshoot`` as
-    an argument of :meth:`State.moved`.
+    last search.  If a search gains nothing and ``overshoot`` is not 0, another search follows that uses ``overshoot``
+    as an argument of :meth:`State.moved`.
     """
     size = state.progress.tables.lft.size
     states, trials, hops = [state], ENTRIES_FOR_TRIALS // size, 2 * SEARCHES * LEAST_WORK

@@ -71,7 +71,7 @@ class State:
             Work limit in hops that the search follows.
         overshoot
             If not 0, a first pass may make moves that raise other channels above the relieved channel, by at most this
-            percentage of its utilisation.  The passes after it may not.
+            percentage of the utilisation of the relieved channel.  Later passes make no such moves.
 
         Returns
         -------

@@ -43,9 +43,9 @@ class AdapterCounts(NamedTuple):
     departed, departed_bytes
         Packets, and their bytes, that have departed from this adapter.
     delay, worst
-        Ticks from arrival to departure: sum over the departed packets, and largest.
+        Sum and maximum, over the departed packets, of the ticks from arrival to departure.
     held
-        Grants that the adapter holds for its virtual output queues.
+        Number of grants that the adapter holds for its virtual output queues.
     room, fabric_room
         Free segments of the reassembly buffer, and of the buffer in front of this adapter.
     """
@@ -63,7 +63,7 @@ class AdapterCounts(NamedTuple):
 
 @dataclass(frozen=True)
 class RequestGrant(Mechanism):
-    """Settings that are the same for all adapters, and the packets of the external lines.
+    """Settings of all adapters, and the packets of the external lines.
 
     The external lines carry one byte in each tick.
 
@@ -72,7 +72,7 @@ class RequestGrant(Mechanism):
     clos
         Network between the adapters.
     loads
-        float64[N, N]: load from adapter i to adapter o, as a fraction of a line.
+        float64[N, N]: load from adapter i to adapter o, as a fraction of the rate of a line.
     reserve
         Whether a grant reserves space in the buffer of the last switch.
     in_band
