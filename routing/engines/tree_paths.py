@@ -45,7 +45,7 @@ MOST_EXCESS = 0.05
 :data:`MOST_VISITS`.  The limit rises with the visits that the descent would need."""
 LOWER_PEAK = 1.02
 """Factor by which the closed form must have a lower highest utilisation than the descent in order to replace the
-descent, and the other way round.
+descent, and vice versa.
 """
 ENOUGH_SWEEPS = 4
 """Number of passes of the descent if all leaves are equal, and every two consecutive levels have nearly as many links
