@@ -28,6 +28,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ibsim_fixtures.processes import TIMEOUT_SECONDS, LabError, find_program
+from routing.formats.table_files import PSL, SLVL
 
 _CACHE = Path("/var/cache/ibutils")
 _CHANNEL = re.compile(r"(?:Found credit loop on|BT credit loop through): S([0-9a-f]{16})/U1/P(\d+) VL: (\d+)")
@@ -89,14 +90,15 @@ def check(
     switches: bool = False,
     timeout: float = TIMEOUT_SECONDS,
 ) -> Verdict:
-    """Run ibdmchk on OpenSM's dumps, and return its verdict.
+    """Run ibdmchk on OpenSM's dumps or on files of ``ibnue route``, and return its verdict.
 
     Parameters
     ----------
     folder
-        Folder with OpenSM's dumps.
+        Folder with OpenSM's dumps, or with the files of ``ibnue route`` and the fabric as ``opensm-subnet.lst``.
     sls
-        SL by (node GUID of the source, destination LID); None: all SLs are 0.
+        SL by (node GUID of the source, destination LID).  None: the files ``ibdmchk.psl`` and ``ibdmchk.slvl`` of
+        ``ibnue route`` are used; without these files, all SLs are 0.
     sl2vl
         16 VLs by (switch GUID, in-port, out-port).  None: the tables that OpenSM dumped are used, or VL = SL if OpenSM
         dumped no tables.
@@ -130,6 +132,8 @@ def check(
             multicast,
         ]
         arguments += ["-a"] if switches else []
+        if sls is None and (folder / PSL).exists():
+            arguments += ["-c", folder / PSL, "-d", folder / SLVL]
         if sls is not None:
             arguments += ["-c", own / "psl.txt"]
             (own / "psl.txt").write_text("".join(f"0x{g:016x} {lid} {sl}\n" for (g, lid), sl in sls.items()))

@@ -57,6 +57,15 @@ def lane_speed(text: str) -> float | None:
     return SPEED_OF[name] if name else 0.0 if text.upper() == "UNKNOWN" else None
 
 
+def printed_speed(speed: float) -> str:
+    """Return a signalling rate in Gb/s of a physical lane as OpenSM prints it: "2.5" to "200".
+
+    A rate that no speed of InfiniBand has is "UNKNOWN".
+    """
+    name = speed_name(speed)
+    return next((text for text, known in _LANE.items() if known == name), "UNKNOWN")
+
+
 def speed_name(speed: float) -> str | None:
     """Return the name of the speed within one percent of a signalling rate in Gb/s (``14`` is FDR), or None if there is
     no such speed.

@@ -29,6 +29,7 @@ from routing.formats.known_kinds import kind_of
 from routing.formats.ndt import is_ndt, parse_ndt
 from routing.formats.snapshot import NAMES, fabric_file, read_manifest
 from routing.formats.subnet_lst import is_subnet_lst, parse_subnet_lst
+from routing.formats.subnet_lst_write import lst_text
 from routing.formats.text import STANDARD_INPUT, read_text
 
 __all__ = ["read_fabric", "with_names_of_folder", "write_fabric", "write_net"]
@@ -56,7 +57,7 @@ _READERS: tuple[tuple[Callable[[str], object], Callable[..., Fabric]], ...] = (
 order.
 """
 
-_WRITERS = {".net": net_text, ".json": json_text, ".graphml": graphml_text, ".dot": dot_text}
+_WRITERS = {".net": net_text, ".json": json_text, ".graphml": graphml_text, ".dot": dot_text, ".lst": lst_text}
 
 
 def read_fabric(path: str | Path, *, lmc: int = 0, guid2lid: str | Path | None = None) -> Fabric:
@@ -143,7 +144,7 @@ def _parse(text: str, path: str | Path, lmc: int) -> Fabric:
 
 
 def write_fabric(fabric: Fabric, path: str | Path) -> None:
-    """Write a fabric in the format that the suffix names: ``.net``, ``.json``, ``.graphml`` or ``.dot``.  A
+    """Write a fabric in the format that the suffix names: ``.net``, ``.json``, ``.graphml``, ``.dot`` or ``.lst``.  A
     final ``.gz`` compresses the file.
 
     Raises

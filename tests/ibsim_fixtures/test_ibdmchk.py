@@ -1,12 +1,22 @@
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from lab_nets import ring, torus
 
 from ibsim_fixtures import ibdmchk
 from ibsim_fixtures.lab import Lab
 from ibsim_fixtures.processes import LabError
+from routing.deadlock.proof import prove
+from routing.engines import ENGINES, OWN
+from routing.engines.base import EngineOptions
+from routing.errors import RoutingError
+from routing.faults.choose import between_switches
+from routing.formats.fabric_files import write_fabric
+from routing.formats.table_files import write_tables
+from routing.topologies import generate
 
 lab_test = pytest.mark.lab
 
@@ -98,3 +108,46 @@ def test_the_loop_ends_where_it_began(monkeypatch, tmp_path):
         "0x0000000000000003 port 4 VL 0",
     ]
     assert (verdict.paths, verdict.sls) == (12, 1)
+
+
+
+def _verdict_on_files(folder, fabric, routing):
+    """The verdict on the files of `ibnue route` and `ibnue fabric -o`, and whether the tables have a certificate."""
+    proof = prove(fabric, routing)
+    write_tables(folder, fabric, routing, proof)
+    write_fabric(fabric, folder / "fabric.lst")
+    (folder / "fabric.lst").rename(folder / "opensm-subnet.lst")
+    verdict = ibdmchk.check(folder)
+    assert verdict.errors == () and verdict.paths == fabric.endports * (fabric.endports - 1)
+    return verdict, proof.certificate is not None
+
+
+FABRICS = [("torus", "5x4"), ("hyperx", "4x4"), ("dragonfly", "4,2,2"), ("kautz", "2,3"), ("kary-ntree", "3,3")]
+
+
+@lab_test
+@pytest.mark.filterwarnings("ignore:link .* may be miscabled")
+@pytest.mark.parametrize(("name", "size"), FABRICS, ids=lambda value: value)
+def test_certified_tables_of_each_engine_have_no_loop(tmp_path, name, size):
+    fabric = generate(name, size.split(","), cas=1)
+    fabric = fabric.without_links(between_switches(fabric)[::20].tolist())
+    routed = 0
+    for engine in sorted(set(OWN) - {"chain"}):
+        try:
+            routing = ENGINES[engine].route(fabric, EngineOptions(effort=0.1, threads=1))
+        except RoutingError:
+            continue  # the fabric is not a tree, grid or dragonfly
+        verdict, certified = _verdict_on_files(tmp_path / engine, fabric, routing)
+        assert not (certified and verdict.credit_loop), engine
+        routed += certified
+    assert routed >= 10
+
+
+@lab_test
+@pytest.mark.parametrize("engine", ["torus-2qos", "lash", "dfsssp", "lash-tor"])
+def test_the_same_paths_on_one_vl_have_a_loop(tmp_path, engine):
+    fabric = generate("torus", ["6x5"], cas=1)
+    routing = ENGINES[engine].route(fabric, EngineOptions(threads=1))
+    one_vl = replace(routing, sl2vl=np.zeros_like(routing.sl2vl))
+    verdict, certified = _verdict_on_files(tmp_path, fabric, one_vl)
+    assert verdict.credit_loop and not certified

@@ -1,12 +1,13 @@
 """OpenSM's list of links, as the real OpenSM wrote it."""
 
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from routing.errors import IbnueError
-from routing.formats.fabric_files import read_fabric
+from routing.errors import IbnueError, InputWarning
+from routing.formats.fabric_files import read_fabric, write_fabric
 from routing.formats.subnet_lst import parse_subnet_lst
 
 DATA = Path(__file__).parent / "data"
@@ -24,6 +25,22 @@ def test_same_fabric_as_ibnetdiscover_saw(sample, lmc):
     assert listed.digest == found.digest
     assert (listed.switch_name, listed.terminal_name) == (found.switch_name, found.terminal_name)
     assert np.array_equal(listed.terminal_ports, found.terminal_ports)
+
+
+@pytest.mark.parametrize("sample", ["mixed", "mixed_lmc2"])
+def test_the_written_file_is_the_file_of_opensm_except_for_ids_of_vendors(tmp_path, sample):
+    write_fabric(read_fabric(DATA / f"{sample}-subnet.lst"), tmp_path / "own.lst")
+    assert plain_lines(tmp_path / "own.lst") == plain_lines(DATA / f"{sample}-subnet.lst")
+
+
+def plain_lines(path):
+    return sorted(re.sub(r"-SM|(SystemGUID|VenID|DevID|Rev):\w+ ", "", path.read_text()).upper().splitlines())
+
+
+def test_devices_without_links_are_left_out_with_a_warning(tmp_path):
+    fabric = read_fabric(DATA / "mixed.net")
+    with pytest.warns(InputWarning, match="2 devices without links are not in"):
+        write_fabric(fabric.without_links([6, 10]), tmp_path / "own.lst")
 
 
 def test_without_lmc_the_base_lids_stay():
