@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 )
 @fabric_argument.fault_options
 @click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE",
-              help="Write the fabric; the suffix names the format: .net (ibsim), .json, .graphml, .dot or .lst.")  # fmt: skip
+              help="Write the fabric; the suffix names the format: .net, .json, .graphml, .dot or .lst.")  # fmt: skip
 @fabric_argument.name_map_option
 @fabric_argument.class_options
 @json_option

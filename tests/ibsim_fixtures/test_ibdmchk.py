@@ -110,7 +110,6 @@ def test_the_loop_ends_where_it_began(monkeypatch, tmp_path):
     assert (verdict.paths, verdict.sls) == (12, 1)
 
 
-
 def _verdict_on_files(folder, fabric, routing):
     """The verdict on the files of `ibnue route` and `ibnue fabric -o`, and whether the tables have a certificate."""
     proof = prove(fabric, routing)
