@@ -44,7 +44,7 @@ class Progress:
         of the previous tables.
     leaves_baseline
         Whether the tables leave the baseline while the fabric has faults: ``dependencies`` may close cycles with the
-    dependencies of the baseline tables.
+        dependencies of the baseline tables.
     statistics
         Statistics of all steps, including steps whose tables were rejected.
     """

@@ -84,7 +84,7 @@ int ibn_simulate_adaptive_is_relayed(const ibn_sim *sim, int32_t p)
 }
 
 /* Return a VC to a CA of switch s that can relay the head packet of VC `from` now, or IBN_NONE.  The packet must be a
- * suspect (ibn_simulate_adaptive_mark_suspects).  The first CA with a free channel is chosen. */
+ * suspect (see the function mark_suspects in adaptive_recover.c).  The first CA with a free channel is chosen. */
 static int32_t to_relay(const ibn_sim *sim, int32_t p, int32_t from, int32_t s)
 {
     if (!ibn_simulate_adaptive_is_suspect(sim, p, from))

@@ -66,8 +66,8 @@ static int find_tops(cf_state *x, int32_t v)
     return CF_OK;
 }
 
-/* Fill the row of table `down` for switch v: for each lower switch, the channel by which v sends down to it.  The
- * values follow from the rows of the switches directly below v. */
+/* Fill the row of table `down` for switch v: for each lower switch, the channel by which v sends down to the lower
+ * switch.  The values follow from the rows of the switches directly below v. */
 static void find_below(cf_state *x, int32_t v)
 {
     const ibn_tree *tree = x->tree;

@@ -8,7 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NOT_LOWER (1 - 1e-9) /* highest factor of a change of the utilisation that is not a rounding error */
+/* A utilisation is lower than another one only if it is below this multiple of the other one, because of rounding
+ * errors. */
+#define NOT_LOWER (1 - 1e-9)
 
 /* Limits of the trees over a bundle that a step examines, tried in this order.  A step examines the trees with the
  * largest flows.  If no move of these trees is useful, the next limit applies. */

@@ -14,7 +14,7 @@ typedef struct {
     const int32_t *root;            /* [T], destination of each tree */
     /* The arrays below change with each move. */
     uint8_t *hop;     /* [T, S], index of the bundle by which each switch sends, 255: none */
-    uint8_t *regular; /* [T, S], 0 for paths that a move has changed */
+    uint8_t *regular; /* [T, S], 1: the path is as given, 0: a move has changed the path */
     int32_t *hops;    /* [T, S], number of hops to the destination, -1: there is no path */
     double *flow;     /* [T, S], traffic that passes each switch */
     double *load;     /* [N], traffic on each bundle */

@@ -53,7 +53,7 @@ typedef struct {
 } passes_t;
 
 /* ibn_trees_account_prepare allocates the arrays that a load account has in every kernel, and returns 1 if memory is
- * exhausted. ibn_account_dispose frees all arrays of an account. */
+ * exhausted. ibn_trees_account_release frees all arrays of an account. */
 int ibn_trees_account_prepare(const ibn_network *net, load_account *account);
 void ibn_trees_account_release(load_account *account);
 void ibn_trees_account_move_tree(const job_t *job, load_account *account, const uint8_t *next, int32_t target,
