@@ -179,7 +179,7 @@ static int add(acyclic *graph, int32_t vl, acyclic_step step)
     return 1;
 }
 
-/* Return whether new edges close a cycle in the CDG of a VL together, although none of them closes a cycle alone.  Such
+/* Return whether new edges close a cycle in the CDG of a VL together, although no new edge closes a cycle alone.  Such
  * a cycle consists of new edges and of existing edges.  The existing edges lead from the channel where one new edge
  * ends to the channel where the next new edge begins.
  *

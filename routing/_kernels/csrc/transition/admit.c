@@ -41,7 +41,7 @@ static int32_t any_turns(const job *j, round_dependency *dependency)
 }
 
 /* List in `dependency` and `vls` the dependencies of the current LFT column and the VLs on which packets can have each
- * of them.  `round` has the round in which each entry is written; NULL: entries are written in any order. */
+ * dependency.  `round` has the round in which each entry is written; NULL: entries are written in any order. */
 static void list_turns(job *j, const uint32_t *enter, const uint8_t *round)
 {
     const transition_tables *t = j->t;
@@ -73,8 +73,8 @@ static int fits(job *j, int32_t vl, int32_t *undone)
     return 1;
 }
 
-/* Add the edges of the current LFT column to the CDGs of all VLs.  If they close a cycle on some VL, they are added to
- * none.  Returns whether they were added. */
+/* Add the edges of the current LFT column to the CDGs of all VLs.  If the edges close a cycle on some VL, no VL gets
+ * them.  Returns whether the edges were added. */
 static int admit(job *j)
 {
     int32_t added[33] = {0}, all = 0, vl = 0;
