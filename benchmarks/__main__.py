@@ -1,4 +1,4 @@
-"""Run every benchmark, or those that are named, and mark how the figures differ from the stored ones.
+"""Run every benchmark, or the named benchmarks, and mark how the figures differ from the stored figures.
 
 The benchmarks run one after the other, each in a separate process.  A figure that differs is marked as a time or as
 another figure, because times depend on the machine.  --list prints each benchmark with the page of docs/ that shows its

@@ -304,9 +304,7 @@ def rebalance(
     Parameters
     ----------
     repair_fabric, traffic, masks, order, up_first, forbidden
-        The fabric; the rules for VLs and traffic; the VLs, as bits, on which each CDG edge may be used (uint16[edges]);
-        a topological order of these edges (int32[V, C]); whether this is an Up*/Down* order, so that paths up and then
-        down need no cycle search; and the VLs, as bits, on which new paths must not use each CDG edge (uint16[edges]).
+        As in :func:`repair`.
     lft
         uint8[S, L], tables without missing entries.
     before

@@ -111,7 +111,7 @@ class Handle:
         return rows
 
     def totals(self) -> dict[str, int]:
-        """Return the totals of the simulation as a dictionary; ``TOTALS`` lists their names."""
+        """Return the counters of the whole simulation, such as packets delivered, by name (``TOTALS``)."""
         return dict(zip(TOTALS, self._rows("totals", 1, TOTALS)[0].tolist(), strict=True))
 
     def latencies(self) -> Ints:

@@ -206,7 +206,7 @@ def chain_of(verdict: Verdict, types: int) -> dict[str, Any]:
     Keys of the result are:
     - ``types``: number of message types.
     - ``vls_each``: data VLs of the tables; None if unknown.
-    - ``vls_needed``: data VLs of all copies together.
+    - ``vls_needed``: data VLs of all message types together.
     - ``port_vls``: the smallest number of data VLs that a port can have and that is at least ``vls_needed``; None if
       there is no such number, or if the tables have no certificate.
     - ``strict`` and ``wide``, for adaptive switches: the number of VLs from which a message can choose, for the message

@@ -209,7 +209,7 @@ def live(
 def with_ports(opened: Lab, state: LabState) -> LabState:
     """Add the plugin's report on port lifetimes to a state.
 
-    The plugin logs this report once for each sweep, after the line SUBNET UP, so this function waits for it.
+    The plugin logs this report once for each sweep, after the line SUBNET UP, so this function waits for the report.
     """
     from ibsim_fixtures.processes import poll
 

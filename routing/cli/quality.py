@@ -139,7 +139,7 @@ def facts(figures: Quality) -> list[tuple[str, str]]:
 
 
 def stretch_facts(figures: Quality) -> Iterator[tuple[str, str]]:
-    """Return a row on the stretch of the paths (their length relative to shortest paths); no row if the stretch was not
+    """Yield a row on the stretch of the paths (their length relative to shortest paths); no row if the stretch was not
     measured.
     """
     if (stretch := figures.stretch) is not None:

@@ -171,7 +171,8 @@ def sweep_loads(fabric: Fabric, given: dict[str, Any], plot: Path | None, *, sou
 
 
 def make_curves(fabric: Fabric, options: dict[str, Any]) -> list[Curve]:
-    """Route the fabric with each engine, and return a curve for each pair of tables or scheme and traffic pattern.
+    """Route the fabric with each engine, and return one curve for each traffic pattern with each engine's tables and
+    with each scheme.
 
     Raises
     ------

@@ -33,7 +33,7 @@ RUNNING = ("shard", "executor", "jobs", "timeout")
 """Parameters that control how cases are run.  These parameters have no effect if no cases are given."""
 
 LAB = "routing.cli.sweep_lab:run"
-"""Module and name of the function that runs cases with a real OpenSM.  Only worker processes import it."""
+"""Module and name of the function that runs cases with a real OpenSM.  Only worker processes import this module."""
 
 
 def all_or_number(text: str) -> int | str:

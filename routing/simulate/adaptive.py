@@ -42,9 +42,8 @@ from routing.simulate.run import Simulation, has_breaker
 from routing.simulate.traffic import Process, Traffic
 
 TOTALS = ("escapes", "seized", "pings", "loops", "bubbles", "sheltered", "relayed", "diverted", "deflected")
-"""Totals of adaptive switches, in the order of the kernel's results.
-
-The numbers of packets that each channel has sent without credits follow these totals.
+"""Names of the counters of adaptive switches, in the order of the kernel's results.  In these results, the number of
+packets that each channel has sent without credits comes after the counters.
 """
 
 

@@ -37,7 +37,7 @@ TABLES = "tables"
 """Name in scenario files for routing by fixed tables only, instead of a scheme of adaptive routing."""
 SCHEMES: Mapping[str, Scheme | None] = {TABLES: None, **{scheme.name.lower(): scheme for scheme in Scheme}}
 RECOVERED = {Scheme.RELAY: "relayed", Scheme.CONCURRENT: "diverted", Scheme.DEFLECT: "deflected"}
-"""Figure that counts recovered packets, by scheme."""
+"""Name of the figure that counts recovered packets, by scheme."""
 LOSSY = ("remedy", "fault", *(mechanism.table for mechanism in BESIDE_ADAPTIVE))
 """Tables of a case whose effects need figures about lost packets."""
 DETECT, REPEAT, LASTS, HOLD, SAMPLE = 1.0, 1.0, 20.0, 64.0, 0.5

@@ -99,7 +99,7 @@ class Simulation:
         return RunResult(StopReason(why), self._now, handled)
 
     def totals(self) -> dict[str, int]:
-        """Return the totals of the simulation, such as packets delivered, by name.
+        """Return the counters of the whole simulation, such as packets delivered, by name.
 
         The constant ``TOTALS`` of ``routing._kernels.simulate`` lists the names.
         """

@@ -203,8 +203,8 @@ class FlowCounts:
     dropped
         Packets dropped on their path.
     latency, network_latency
-        Sums over delivered packets, in ticks.  First, the time from the due time of the message to the arrival of the
-        packet's last byte.  Second, the time from the departure of the packet's first byte from the CA to that arrival.
+        Sums over delivered packets, in ticks.  ``latency``: time from the due time of the message to the arrival of the
+        packet's last byte.  ``network_latency``: time from the departure of the packet's first byte to this arrival.
     worst
         Largest latency of a packet since its message was due, in ticks.
     """

@@ -59,7 +59,7 @@ class TableChange:
     old, new
         Tables of equal shapes (see :func:`aligned`).
     every
-        Ticks between two switches (one by one), two rounds, or the steps of a drain.
+        Ticks between the writes of two switches or of two rounds, or between the steps of a drain.
     order
         Rows of the switches in the order in which they are written.
     """

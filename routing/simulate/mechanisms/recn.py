@@ -40,7 +40,7 @@ class Recn(CaseMechanism):
     threshold
         Number of packets queued for a channel that has credits, from which on the channel is congested.
     spread
-        Number of packets queued for a set-aside VL, from which on devices further away are notified.
+        Number of packets queued for a set-aside VL, from which on the devices that send these packets are notified.
     notice
         Ticks that a notification takes.
     release

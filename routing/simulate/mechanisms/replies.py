@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 MOST_MESSAGES = 1 << 20
 USUAL_TIMES = {"detect": 100.0, "step": 1.0}
-"""Times in packet times, if a case does not state them."""
+"""Default times of a case, in packet times."""
 _SL = Key(INTEGER, least=0, most=15)
 
 
@@ -121,7 +121,7 @@ class Replies(CaseMechanism):
 
     def numbers(self, network: Network, traffic: Traffic) -> Sequence[int]:
         """Return the settings in the order that the kernel expects, the LID of the sender of each flow of requests, and
-        queue, SL and LID of each flow of other messages.
+        for each flow of other messages its output queue, its SL, and the LID of its CA.
 
         Raises
         ------

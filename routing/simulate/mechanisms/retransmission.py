@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from routing.simulate.run import Simulation
 
 USUAL_TIMEOUT = 100.0
-"""Timeout in packet times, if a case does not state it."""
+"""Default timeout of a case, in packet times."""
 
 
 @dataclass(frozen=True)
