@@ -143,7 +143,7 @@ def route(
     previous
         Earlier tables.  As few of their entries as possible change.  Their fabric may differ from ``fabric``.
     stability
-        With ``previous``: entries that may change in addition to broken ones ("full", "balanced" or "fresh").
+        With ``previous``: entries that may change in addition to broken entries ("full", "balanced" or "fresh").
     rebalance
         With ``previous``: number of further entries that may move for better balance.
     **options
@@ -272,12 +272,12 @@ def whatif(
     tables
         Tables in force.  By default the engine computes them.
     links, switches, cas
-        Parts to break: ``"all"`` of a kind, or a number of random ones.  Without any choice, every link is broken in
+        Parts to break: ``"all"`` of a kind, or a number of random parts.  Without any choice, every link is broken in
         turn.
     faults
         Faults by name.
     stability
-        Entries that may change in addition to broken ones ("full", "balanced" or "fresh").
+        Entries that may change in addition to broken entries ("full", "balanced" or "fresh").
     jobs
         Number of processes.
     **options

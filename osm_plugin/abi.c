@@ -79,7 +79,7 @@ static int peek_text(struct probe *probe, const char *from, char *text, size_t r
 }
 
 /* If `as_expected` is 0, record the member `what` as the first difference.  Later differences are ignored, because they
- * may be consequences of the first one. */
+ * may be consequences of the first difference. */
 static void expect(struct probe *probe, int as_expected, const char *what)
 {
     if (!as_expected && !probe->differs)

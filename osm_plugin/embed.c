@@ -8,8 +8,8 @@
 
 #include "shim.h"
 
-/* Make the symbols of libpython global.  OpenSM loads plugins without RTLD_GLOBAL, but Python's extension modules
- * look for these symbols among the global ones. */
+/* Make the symbols of libpython global.  OpenSM loads plugins without RTLD_GLOBAL, but Python's extension modules look
+ * for these symbols among the global symbols. */
 static int show_python(char *why)
 {
     Dl_info python;

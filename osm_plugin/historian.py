@@ -1,6 +1,6 @@
 """Store proven tables in threads of the worker, and read which stored tables an administrator has pinned.
 
-Pinned tables are used again instead of newly computed ones.  Threads do this work, so no sweep waits for a file system.
+Pinned tables are used instead of newly computed tables.  Threads do this work, so no sweep waits for a file system.
 """
 
 from __future__ import annotations

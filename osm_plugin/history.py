@@ -161,7 +161,7 @@ def pin(folder: Path, number: int, *, threads: int = 2) -> Entry:
 
 
 def unpin(folder: Path) -> bool:
-    """Remove the pin, and return whether there was one.
+    """Remove the pin, and return whether there was a pin.
 
     Raises
     ------

@@ -292,7 +292,7 @@ class Host:
             self._end_shadow()
         if self._shadow is None:
             self._shadow = self._start("shadow")
-            self._shadow.hello = {}  # The shadow worker sends no first message, so do not wait for one.
+            self._shadow.hello = {}  # The shadow worker sends no first message, so do not wait for it.
             self._shadow_generation += 1
         return [(self._shadow.memory, self._shadow_generation)]
 
@@ -336,7 +336,7 @@ class Host:
         return self._worker
 
     def _replace(self) -> None:
-        """End the worker, if there is one, and start another worker."""
+        """End the worker, if a worker runs, and start another worker."""
         self._end_worker()
         self._asked_for = self._answer = None
         self._worker = self._start("worker")

@@ -80,7 +80,7 @@ class Reporter:
     """Sends reports to the host inside OpenSM, which writes them into the status file.
 
     Slow figures are computed in a thread.  If several answers are queued, the slow figures are computed only for the
-    last one.
+    last answer.
 
     Parameters
     ----------

@@ -175,7 +175,7 @@ class RequestHandler:
 
     def _perform(self, request: Mapping[str, Any]) -> tuple[str, str]:
         """Perform a request with the configuration in its message.  If this configuration is invalid, use the last good
-        one.
+        configuration.
         """
         config, engine = from_message(request.get("config")), str(request["engine"])
         if engine == POLICIES:

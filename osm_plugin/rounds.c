@@ -71,7 +71,7 @@ static uint32_t not_acknowledged(struct ibnue_plugin *plugin, char *name)
 {
     uint32_t count = 0;
 
-    /* OpenSM replaces the name of a switch when the switch reports a new one. */
+    /* OpenSM replaces the name of a switch when the switch reports a new name. */
     CL_PLOCK_ACQUIRE(&plugin->osm->lock);
     for (uint32_t row = 0; row < plugin->rows.switches; row++) {
         const osm_switch_t *sw = plugin->rows.row[row];

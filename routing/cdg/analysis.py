@@ -85,7 +85,7 @@ class Graphs(Protocol):
         ...
 
     def cycle(self, *, replies: bool, switch_pairs: bool) -> Cycle:
-        """Return a shortest cycle of the CDG; there must be one.
+        """Return a shortest cycle of the CDG, which must have a cycle.
 
         The arguments state whether the CDG includes replies, and switch-to-switch traffic.
         """

@@ -62,7 +62,7 @@ class SuspectTurns:
     Attributes
     ----------
     loops
-        The loops: first those of which all channels are suspected.
+        The loops.  The loops of which all channels are suspected come first.
     elsewhere
         Suspected channels that are not on any credit loop: congestion, or traffic blocked by a deadlock elsewhere.
     """

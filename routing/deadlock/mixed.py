@@ -280,7 +280,7 @@ class MixedGraphs:
         return self._topological_order(dependencies, max(1, used))
 
     def cycle(self, *, replies: bool, switch_pairs: bool) -> Cycle:
-        """Return a shortest cycle of the dependencies of the mixed tables; there must be one.
+        """Return a shortest cycle of the dependencies of the mixed tables, which must have a cycle.
 
         The arguments select the traffic: whether replies, and whether switch-to-switch traffic, are included.
         """

@@ -27,7 +27,7 @@ Floats = npt.NDArray[np.float64]
 def missing_links(fabric: Fabric, coordinates: Coordinates, bundles: LinkBundles) -> int:
     """Return the number of links and switches that grids lack.
 
-    All bundles of a dimension should have as many parallel links as the largest one.
+    All bundles of a dimension should have as many parallel links as the largest bundle.
     """
     src, size, missing = np.repeat(np.arange(fabric.switches), np.diff(bundles.first)), np.bincount(bundles.of), 0
     for grid in coordinates.grids:

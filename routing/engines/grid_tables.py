@@ -28,7 +28,8 @@ BALANCED = 4
 MOST_FAILED = 100
 """Number of groups without a VL above which no balanced version of the paths is tried.
 
-Balanced versions are tried because by chance they may close fewer cycles.  They hardly ever do so if many groups fail.
+Balanced versions are tried because by chance they may close fewer cycles.  If many groups fail, balanced versions
+hardly ever close fewer cycles.
 """
 
 

@@ -45,7 +45,8 @@ class HyperX:
     by message size.  This is the pattern of PARX by J. Domke et al., "HyperX topology: first at-scale implementation
     and comparison to the fat-tree", SC 2019.  Differences:
 
-    - PARX removes the links of one half of the HyperX for each LID, and routes the rest with DFSSSP.  So which LIDs are
+    - PARX removes the links of one half of the HyperX for each LID, and routes over the other links with DFSSSP.  So
+    which LIDs are
       minimal depends on the quadrants of source and destination.  Here the base LID is minimal for all sources.
     - PARX needs a HyperX of two dimensions with even sizes, and an LMC of 2.  Here any HyperX and LMC will do.
     - PARX weighs destinations by a communication profile.  Here all end ports count by their weights.

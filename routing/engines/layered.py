@@ -203,7 +203,7 @@ class LayerSearch:
         return best <= self.bound * (1 + 1e-9)
 
     def _candidates(self) -> Iterator[PathSet]:
-        """Yield candidate paths; those that probably need the fewest layers come first."""
+        """Yield candidate paths; the paths that probably need the fewest layers come first."""
         if self.options.objective is Objective.BISECTION or not self.maker.sources.any():
             yield self.maker.any_shortest
             return
@@ -370,7 +370,7 @@ class LayerSearch:
             return found
 
     def _fewest_of(self, tried: list[PathSet], have: int) -> LayeredPaths:
-        """Return the paths that need the fewest layers, among those that the search has tried.
+        """Return the paths that need the fewest layers, of all paths in ``tried``.
 
         Raises
         ------

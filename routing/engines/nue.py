@@ -268,11 +268,11 @@ class _Job:
         )
 
     def seeds(self) -> Iterator[Seeds]:
-        """Yield seeds; those that are probably the best come first.
+        """Yield initial states of the layers; the states that are probably the best come first.
 
-        On trees, the order from the top switches restricts no shortest path.  On other fabrics, seeds by region are the
-        best.  With few layers, or with faults in a tree, these seeds may balance badly; Up*/Down* in a searched order
-        is then often better.
+        On trees, the order from the top switches restricts no shortest path.  On other fabrics, states by region are
+        the best.  With few layers, or with faults in a tree, states by region may balance badly, and Up*/Down* in a
+        searched order is often better.
         """
         if self.fabric.switches == 0:
             yield Seeds("none", np.zeros((self.layers, 0), np.int32), np.zeros((self.layers, 0)))

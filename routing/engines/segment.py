@@ -138,7 +138,7 @@ class Segments:
         when[bundles] = when[graph.reverse[bundles]] = np.repeat(np.arange(len(first)), size)
         single = size == 1
         # `alone` and `its_place`: the link and the place of each segment of a single link.  `one` and `other`: the
-        # links before and after the place of each other segment.
+        # links before and after the place of each segment of several links.
         alone, its_place = bundles[first[single]], places[single]
         one = bundles[(first + places)[~single]]
         other = bundles[(first + places + 1)[~single]]

@@ -155,7 +155,7 @@ def _squares(middle: Rows, v: Rows, w: Rows, switches: int) -> Rows:
     """Return int64[N, 4], the corners of each square in cyclic order: (u, v, x, w).
 
     ``middle``, ``v`` and ``w`` are the result of :func:`_corners`.  A square has exactly two switches (u, x) that are
-    neighbours of both ``v`` and ``w``.
+    neighbours of ``v`` and of ``w``.
     """
     key = v * switches + w
     by_ends = np.argsort(key, kind="stable")

@@ -80,7 +80,8 @@ class PathReader:
         """
         whole, (all_lid, all_sl) = np.zeros(len(piece.start), bool), np.zeros((2, len(piece.start)), np.int64)
         length = piece.end - piece.start
-        # A path record has 24 characters with MTU and rate, and 10 or 11 characters without both.
+        # The line of a path record has 24 characters with MTU and rate.  Without MTU and rate, it has 10 or 11
+        # characters.
         lines = np.flatnonzero((length == 24) | (length == 10) | (length == 11))
         lines = lines[piece.has(lines, 6, b" : ")]
         short = length[lines] < 24

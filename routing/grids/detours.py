@@ -145,7 +145,7 @@ def _complete(
 
 def _reach(senders: dict[int, list[int]], hops: dict[int, int], start: int) -> list[int]:
     """Set the numbers of hops (``hops``) of all switches whose path to one destination leads through switch ``start``.
-    Return these switches, with ``start`` as the first one.
+    Return these switches, beginning with ``start``.
 
     ``senders`` lists, for each switch, the switches that send to this switch.  ``hops[start]`` is set already.
     """

@@ -102,7 +102,7 @@ def apply_rules(policy: Policy, fabric: Fabric, facts: PortFacts, *, strict: boo
     strict
         Whether it is an error if a pattern matches no switch, or if no selected switch has a port with a given number.
         On a running fabric such a mismatch should not be an error, because a switch may be down.  Without ``strict``,
-        the mismatch is only listed in ``unused``, and the rest of the rule applies.
+        the mismatch is only listed in ``unused``, and the rule applies to the ports that do match.
 
     Raises
     ------

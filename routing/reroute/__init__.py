@@ -1,4 +1,4 @@
-"""Stable re-routing after a fault: keep the valid LFT entries, repair the others, and prove the new tables."""
+"""Stable re-routing after a fault: keep the valid LFT entries, repair all other entries, and prove the new tables."""
 
 from routing.reroute.capacity_kept import CapacityKept, FreshRoute, capacity_kept, kept_by_reroute
 from routing.reroute.precomputed import Precomputed, precompute

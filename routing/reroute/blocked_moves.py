@@ -130,7 +130,8 @@ class BlockedMoves:
         """Yield sets of CDG edges to vacate.  At most ``trials`` sets are yielded, and at most ``most`` entries use the
         edges of a set.
 
-        The first sets make room for as many moves as possible, the others for the moves of a single cut.
+        The first sets make room for as many moves as possible.  Each further set makes room for the moves of a single
+        cut.
         """
         cuts = [cut for cut in self._cuts() if len(cut.edges) and self._entries([cut]) <= most]
         sets = [self._greedy(cuts, most // part) for part in (1, 2, 4)] + [[cut] for cut in cuts]

@@ -184,7 +184,7 @@ class _VlSearch:
         return PathGroups(np.append(0, end).astype(np.int32), source, to, start)
 
     def dependencies(self, sl: npt.NDArray[np.uint8], without: npt.NDArray[np.bool_]) -> AcyclicCdg | None:
-        """Return the CDG edges of all paths except those in ``without`` (bool[S, L]).
+        """Return the CDG edges of all paths except the paths in ``without`` (bool[S, L]).
 
         The excluded paths are marked by an SL that no path uses.  Returns None if all SLs are in use, so that no path
         can be marked.

@@ -81,7 +81,7 @@ def _attach_via_neighbour(
 def _attach_via_child(
     repair_fabric: RepairFabric, position: npt.NDArray[np.int32], kept: Cdg, tops: int
 ) -> npt.NDArray[np.int32] | None:
-    """Move all switches without an upward path right after a switch below them that has one.
+    """Move all switches without an upward path right after a switch below them that has an upward path.
 
     ``tops`` is the number of orphan roots, ``kept`` the dependencies that must stay allowed.  Returns the new position
     of each switch in the Up*/Down* order, or None if no such move is valid.
@@ -123,7 +123,7 @@ def cut_off(repair_fabric: RepairFabric, position: npt.NDArray[np.int32]) -> npt
 def _inverted(
     repair_fabric: RepairFabric, position: npt.NDArray[np.int32], is_cut_off: npt.NDArray[np.bool_], x: int
 ) -> npt.NDArray[np.intp]:
-    """Return the cut-off switches (those without an upward path to the root) in their new Up*/Down* order.
+    """Return the cut-off switches (switches without an upward path to the root) in their new Up*/Down* order.
 
     Switch ``x`` comes first, then the cut-off switches on its upward path, then all other cut-off switches in their old
     order.  ``position`` (int32[S]) is the position of each switch in the old order, and ``is_cut_off`` marks the

@@ -182,9 +182,9 @@ class Remedies:
         Whether a port may become master even if its blocked flows have no other shortest path.  The master then moves
         the port's other flows.  If false, such a port is never elected.
     rounds
-        Number of control messages that a port sends with one identifier before it draws a new random identifier.  0: it
-        never draws one.  The published protocol never draws a new identifier.  There, a port that waits for the loop
-        without being on the loop may have the smallest identifier; in this case no master is elected.
+        Number of control messages that a port sends with one identifier before it draws a new random identifier.  0:
+        the port keeps its identifier.  The published protocol never draws a new identifier.  There, a port that waits
+        for the loop without being on the loop may have the smallest identifier; in this case no master is elected.
     """
 
     port: Remedy = Remedy()

@@ -181,7 +181,7 @@ class Simulation:
         return self._handle.log(start)
 
     def packets(self) -> npt.NDArray[np.int64]:
-        """Return the packets that are queued in switches, without those in spare buffers: int64[n, 7].
+        """Return the packets that are queued in switches, without packets in spare buffers: int64[n, 7].
 
         Columns: flow, LID, virtual channel whose buffer holds the packet, virtual channel for which it is queued,
         blocks, tick of arrival, tick at which the packet became the head of its queue (-1: it is not the head).

@@ -194,7 +194,7 @@ def hotspot_loads(adapters: int, hot: Sequence[int], over: float, load: float) -
 def unbalanced_loads(adapters: int, share: float, load: float = 1.0) -> npt.NDArray[np.float64]:
     """Return loads of unbalanced traffic, float64[N, N].
 
-    Each input sends the fraction ``share`` of its load ``load`` to the output with its own number, and the rest to all
-    outputs alike.
+    Each input sends the fraction ``share`` of its load ``load`` to the output with its own number, and the remaining
+    load to all outputs alike.
     """
     return load * (np.full((adapters, adapters), (1 - share) / adapters) + share * np.eye(adapters))

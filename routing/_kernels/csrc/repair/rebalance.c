@@ -20,8 +20,8 @@ enum {
     /* the search leaves a channel as soon as its excess over the goal has fallen to this percentage of the excess
      * before */
     KEEP = 70,
-    /* The first attempt to relieve a channel lists moves for at most FEW_USERS LIDs: those with the most flow on the
-     * channel. */
+    /* The first attempt to relieve a channel lists moves for at most FEW_USERS LIDs, which are the LIDs with the most
+     * flow on the channel. */
     FEW_USERS = 24,
     FEW_UPSTREAM = 6, /* The first attempt lists moves of at most this number of switches for each of the LIDs. */
     /* The second attempt, after a first attempt without a useful move, lists moves of up to MOST_USERS LIDs and

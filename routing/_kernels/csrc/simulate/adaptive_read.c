@@ -95,8 +95,8 @@ static int may_continue(const ibn_sim *sim, wait_edges *wait_edges, int32_t vert
 /* Write the wait-for graph, and return the number of its edges.
  *
  * A vertex stands for a packet.  The first vertices stand for the head packets of all VCs.  The other vertices stand
- * for the packets in spare buffers 0 of all switches, followed by those in spare buffers 1.  A vertex can move if its
- * VC or spare buffer has no packet.  It can also move if some VC that its packet may take will have room. */
+ * for the packets in spare buffers 0 of all switches, followed by the packets in spare buffers 1.  A vertex can move if
+ * its VC or spare buffer has no packet.  It can also move if some VC that its packet may take will have room. */
 int64_t ibn_simulate_adaptive_wait_edges(const ibn_sim *sim, int64_t most, int32_t *waiter, int32_t *awaited,
                                          uint8_t *can_move)
 {

@@ -25,8 +25,8 @@ typedef struct {
     int code;
 } worker;
 
-/* Add the dependencies of the channels into which switch s may send.  The channels of its old and its new entry depend
- * on the channels of the old and the new entry of the respective next switch. */
+/* Add the dependencies of the channels into which switch s may send.  The channel of an entry, old or new, depends on
+ * the channels of the old and the new entry of the switch where the channel ends. */
 static void collect(worker *w, int32_t s)
 {
     const transition_tables *t = w->j->t;

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A utilisation is lower than another one only if it is below this multiple of the other one, because of rounding
+/* Utilisation a counts as lower than utilisation b only if a is below this multiple of b, because of rounding
  * errors. */
 #define NOT_LOWER (1 - 1e-9)
 
