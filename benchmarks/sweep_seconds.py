@@ -4,7 +4,7 @@ FABRIC is a file or a generator with its arguments (torus:10x10x10,cas=4).  Seco
 "building routing with" to "tables configured".  For ibnue, the seconds include the request to the worker process, its
 answer, the proof, and sending the tables.  An engine of OpenSM and an engine of ibnue form a pair.  Both engines run
 alternately, and the medians of their seconds are compared.  With --vls above 1, QoS is on, and OpenSM may use this
-number of data VLs.
+number of data VLs.  OpenSM's engine torus-2QoS gets a file torus-2QoS.conf.
 """
 
 from __future__ import annotations
@@ -15,21 +15,25 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from benchmarks.torus_conf import torus_conf
 from benchmarks.usage import parser_of
 from ibsim_fixtures.ibsim import Ibsim
-from ibsim_fixtures.opensm import OpenSM, Plugin
+from ibsim_fixtures.opensm import OpenSM, Plugin, Setting
 from osm_plugin.install import install
 from routing.cli import fabric_argument
 from routing.formats.fabric_files import write_net
 
 FABRICS = ("kary-ntree:16,3", "torus:10x10x10,cas=4")
 PAIRS = "minhop:ibnue-minhop,updn:ibnue-updn,sssp:ibnue-updn"
+TORUS_CONF = "torus-2QoS.conf"
 TOML = "allow_credit_loops = true\ndeadline = 300\n[engine]\nvls = {vls}\n"
 
 
-def settings(vls: int) -> dict[str, bool | int]:
-    """Return OpenSM's settings for a number of data VLs."""
-    return {"qos": True, "qos_max_vls": vls, "nue_max_num_vls": vls} if vls > 1 else {"qos": False}
+def settings(vls: int, net: Path) -> dict[str, Setting]:
+    """Return OpenSM's settings for a number of data VLs and a fabric file, next to which torus-2QoS.conf may lie."""
+    qos: dict[str, Setting] = {"qos": True, "qos_max_vls": vls, "nue_max_num_vls": vls} if vls > 1 else {"qos": False}
+    conf = net.with_name(TORUS_CONF)
+    return qos | ({"torus_config": conf} if conf.exists() else {})
 
 
 def built_plugin(folder: Path, vls: int) -> Plugin:
@@ -61,7 +65,7 @@ def routing_seconds(net: Path, engine: str, plugin: Plugin | None, vls: int) -> 
     """
     with (
         Ibsim(net, timeout=300.0) as ibsim,
-        OpenSM(ibsim, routing_engine=engine, config=settings(vls), plugin=plugin, timeout=300.0) as opensm,
+        OpenSM(ibsim, routing_engine=engine, config=settings(vls, net), plugin=plugin, timeout=300.0) as opensm,
     ):
         sweep = opensm.last_sweep
         assert sweep is not None and sweep.routing_seconds is not None
@@ -109,7 +113,12 @@ def main(words: Sequence[str] | None = None) -> None:
         print("| fabric | OpenSM's | s | ours | s | ratio |\n|---|---|---|---|---|---|", flush=True)
         for name in arguments.fabrics:
             net = folder / "fabric.net"
-            write_net(fabric_argument.read(name), net)
+            fabric = fabric_argument.read(name)
+            write_net(fabric, net)
+            conf = torus_conf(fabric, fabric)
+            net.with_name(TORUS_CONF).unlink(missing_ok=True)
+            if conf is not None:
+                net.with_name(TORUS_CONF).write_text(conf)
             for pair in arguments.pairs.split(","):
                 theirs, _, ours = pair.partition(":")
                 print(compare(name, net, (theirs, ours), plugin, arguments), flush=True)
