@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
+from routing._kernels.balance import Balanced
 from routing._kernels.closed_form import TreeGraph, TreeTables
 from routing.engines.base import Engine, EngineOptions
 from routing.engines.destinations import Destinations, forwarding_tables, inverse_capacity
+from routing.engines.effort import is_moderate
+from routing.engines.order_balance import balanced_in_orders, searched_orders
 from routing.engines.provenance import provenance
 from routing.engines.vl_assignment import round_robin_sls, vl_tables, vls_allowed
 from routing.fabric import Fabric
-from routing.quality import channel_loads
+from routing.quality import all_to_all_share, bisection_share, channel_loads
+from routing.quality.flows import Flows
+from routing.quality.parts import stretch
 from routing.tables import Routing
 from routing.trees.closed_form import Leaves, NotATree, route_tree
 from routing.trees.descent import (
@@ -26,7 +31,7 @@ from routing.trees.descent import (
     tree_slots,
     tree_tables,
 )
-from routing.trees.levels import MOST_FAR, TreeOrder, tree_order
+from routing.trees.levels import MOST_FAR, MOST_LONGER, TreeOrder, tree_order
 
 OBJECTIVE_REFUSAL = (
     "balances trees for all-to-all traffic and bisections at once",
@@ -55,6 +60,14 @@ FULL = 0.8
 """Least number of links between two consecutive levels, as a share of the number of end ports, for which
 :data:`ENOUGH_SWEEPS` passes are enough.
 """
+MOST_COST = 0.05
+"""Cost of the order of a tree (:attr:`routing.trees.levels.TreeOrder.cost`) above which tables in an order that a
+search finds are also computed.
+"""
+SEARCH = 0.5
+"""Part of the effort that this search may use."""
+NOTABLY = 1.05
+"""Factor by which tables in an order that a search finds must carry more than other tables."""
 CLOSED_FORM_PASSES = 2
 """Number of passes of the closed form over entries that it leaves open."""
 
@@ -109,6 +122,9 @@ def tree_paths(fabric: Fabric, destinations: Destinations, options: EngineOption
     paths are shortest paths and perfectly even.  It is also taken if the descent would take too long, or has a much
     higher peak utilisation.  On a tree with 27,648 CAs the descent takes a minute, and the closed form a few seconds.
 
+    If the order of the tree leaves many uplinks unused (:data:`MOST_COST`), the tables by descent are compared with
+    tables in an order that a search finds.  The tables that carry more are returned.
+
     Cost: see :func:`routing.trees.closed_form.route_tree` and :func:`routing.trees.descent.tree_tables`.
     """
     inverse_rate = inverse_capacity(fabric, options.link_weights)
@@ -130,25 +146,73 @@ def tree_paths(fabric: Fabric, destinations: Destinations, options: EngineOption
         return None
     if closed is None and not is_whole(fabric, tree_slots(fabric, order)):
         closed = _closed_form(fabric, destinations, inverse_rate, options.threads)
-    trees = tree_tables(
+    trees = _descended(fabric, destinations, options, order, sweeps=sweeps, closed=closed)
+    excess = excess_utilisation(fabric, destinations, trees.load, order.level, options).max(initial=0.0)
+    if may_replace:
+        if closed is None and excess > TOLERANCE:
+            closed = _closed_form(fabric, destinations, inverse_rate, options.threads)
+        peak = float((trees.load * inverse_rate).max(initial=0.0))
+        if closed is not None and closed.is_shortest and closed.peak(inverse_rate) * LOWER_PEAK < peak:
+            return _as_paths(fabric, closed, inverse_rate)
+    paths = TreePaths(order, forwarding_tables(fabric, destinations, trees), trees.load)
+    if may_replace and order.cost > MOST_COST and excess > TOLERANCE and is_moderate(fabric):
+        return _or_in_searched_order(fabric, destinations, options, paths, sweeps)
+    return paths
+
+
+def _descended(
+    fabric: Fabric,
+    destinations: Destinations,
+    options: EngineOptions,
+    order: TreeOrder,
+    *,
+    sweeps: int,
+    closed: _ClosedForm | None = None,
+) -> Balanced:
+    """Compute trees by descent in an order of the switches, with ``sweeps`` passes.  A descent of few passes begins
+    with the tables ``closed``.
+    """
+    return tree_tables(
         fabric,
         order,
         destinations.targets(),
         lid=destinations.lid,
-        inverse_capacity=inverse_rate,
+        inverse_capacity=inverse_capacity(fabric, options.link_weights),
         sources=fabric.source_weight_at.astype(np.float64),
         sweeps=sweeps,
         seed=options.seed,
         start=None if closed is None else closed.lft,
     )
-    if may_replace:
-        excess = excess_utilisation(fabric, destinations, trees.load, order.level, options)
-        if closed is None and excess.max(initial=0.0) > TOLERANCE:
-            closed = _closed_form(fabric, destinations, inverse_rate, options.threads)
-        peak = float((trees.load * inverse_rate).max(initial=0.0))
-        if closed is not None and closed.is_shortest and closed.peak(inverse_rate) * LOWER_PEAK < peak:
-            return _as_paths(fabric, closed, inverse_rate)
-    return TreePaths(order, forwarding_tables(fabric, destinations, trees), trees.load)
+
+
+def _or_in_searched_order(
+    fabric: Fabric, destinations: Destinations, options: EngineOptions, paths: TreePaths, sweeps: int
+) -> TreePaths:
+    """Return the given tables of a tree, or tables in an order that a search finds, if these carry more.
+
+    Two kinds of tables in the order of the search are compared: balanced tables as on fabrics other than trees, and
+    tables by descent with ``sweeps`` passes.  Tables carry more if the product of all-to-all share (at most 1, because
+    the links of the CAs limit the rate) and bisection share is higher.  Tables with a path between end ports that
+    exceeds the shortest path by more than :data:`routing.trees.levels.MOST_LONGER` hops are left out.
+    """
+
+    def carried(tables: TreePaths) -> float:
+        bisection = bisection_share(fabric, tables.lft, seed=options.seed, threads=options.threads)
+        return min(all_to_all_share(fabric, tables.load), 1.0) * bisection
+
+    layer = np.zeros(len(destinations.lid), np.int32)
+    position = searched_orders(fabric, destinations, layer, replace(options, effort=SEARCH * options.effort))
+    order = replace(paths.order, position=position[0])
+    best = paths, carried(paths) * NOTABLY
+    for trees in (
+        balanced_in_orders(fabric, destinations, layer, position, options),
+        _descended(fabric, destinations, options, order, sweeps=sweeps),
+    ):
+        other = TreePaths(order, forwarding_tables(fabric, destinations, trees), trees.load)
+        longer = stretch(Flows.of(fabric, other.lft, options.threads))
+        if longer is not None and longer.more_most <= MOST_LONGER and (share := carried(other)) > best[1]:
+            best = other, share
+    return best[0]
 
 
 def routing_of_tree(engine: Engine, fabric: Fabric, options: EngineOptions, **found: object) -> Routing | None:

@@ -10,11 +10,10 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
-from routing._kernels.balance import Balanced, balance
 from routing.engines.base import LONGER_PATHS, Engine, EngineOptions, Offers, Promise, refuse_unsupported
-from routing.engines.destinations import Destinations, forwarding_tables, inverse_capacity
-from routing.engines.effort import refinement_passes
-from routing.engines.orders import HOP_COST, VISITS_PER_SECOND, OrderSearch, breadth_first
+from routing.engines.destinations import Destinations, forwarding_tables
+from routing.engines.order_balance import balanced_in_orders, searched_orders
+from routing.engines.orders import breadth_first
 from routing.engines.provenance import provenance
 from routing.engines.roots import named_roots
 from routing.engines.tree_paths import OBJECTIVE_REFUSAL, tree_paths
@@ -146,31 +145,6 @@ def _names_order(options: EngineOptions) -> bool:
     return bool(options.roots) or options.root_guid_file is not None or options.partition == "metis"
 
 
-def balanced_in_orders(
-    fabric: Fabric,
-    destinations: Destinations,
-    layer: npt.NDArray[np.int32],
-    position: npt.NDArray[np.int32],
-    options: EngineOptions,
-) -> Balanced:
-    """Compute balanced trees that follow an order of the switches in each layer.
-
-    ``layer`` (int32[D]) is the layer of each destination.  ``position`` (int32[layers, S]) is the position of each
-    switch in the order of each layer.
-    """
-    return balance(
-        fabric.channels,
-        inverse_capacity(fabric, options.link_weights),
-        fabric.source_weight_at.astype(np.float64),
-        destinations.targets(layer),
-        position=position,
-        passes=refinement_passes(fabric, options),
-        seed=options.seed,
-        threads=options.threads,
-        hop_cost=HOP_COST,
-    )
-
-
 def _wants_layers(options: EngineOptions) -> bool:
     if options.reversible:
         return False
@@ -192,5 +166,4 @@ def _orders(
         return np.zeros((layers, 0), np.int32)
     if roots:
         return np.tile(breadth_first(fabric, roots), (layers, 1))
-    search = OrderSearch(fabric, destinations, round(VISITS_PER_SECOND * options.effort), options.seed, options.threads)
-    return search.for_layers(layer, layers)
+    return searched_orders(fabric, destinations, layer, options)

@@ -130,14 +130,16 @@ def _order(
     placed: npt.NDArray[np.bool_] = np.zeros(switches, np.bool_)
     order: list[int] = []
 
-    def turn_over(start: int) -> None:
+    def turn_over(start: int, joined: npt.NDArray[np.bool_]) -> None:
         above = np.flatnonzero(below[:, start] & ~placed)
-        above = above[np.argsort(level[above], kind="stable")]
+        # A path up joins `start` to the placed switches.  Upper switches of this path come first, because each switch
+        # needs a neighbour before it in the order.
+        above = above[np.lexsort((level[above] * np.where(joined[above], -1, 1), ~joined[above]))]
         order.extend(above.tolist())
         placed[above] = True
 
     for hub in hubs:
-        turn_over(hub)
+        turn_over(hub, np.zeros(switches, np.bool_))
     while True:
         joined: npt.NDArray[np.bool_] = np.logical_or.reduce(
             below[placed]
@@ -156,7 +158,7 @@ def _order(
         if len(rows) == 0:
             break
         rows = rows[level[rows] == level[rows].max()]
-        turn_over(int(rows[below[np.ix_(apart, rows)].sum(axis=0).argmax()]))
+        turn_over(int(rows[below[np.ix_(apart, rows)].sum(axis=0).argmax()]), joined)
     rest = np.flatnonzero(~placed)
     order.extend(rest[np.argsort(-level[rest], kind="stable")].tolist())
     position = np.empty(switches, np.int32)

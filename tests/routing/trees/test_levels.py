@@ -13,7 +13,8 @@ from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
 from routing.errors import RoutingError
 from routing.fabric import NodeKind
-from routing.quality import channel_loads
+from routing.faults import apply_faults, parse_fault
+from routing.quality import all_to_all_share, channel_loads
 from routing.simulate.handmade import literal_fabric
 from routing.topologies import generate
 from routing.trees.levels import tree_levels, tree_order
@@ -168,6 +169,33 @@ def test_trees_that_are_joined_by_links_between_their_tops_use_all_of_their_tops
     assert tree_order(fabric).longer == 0
     load = channel_loads(fabric, ENGINES["updn"].route(fabric, EngineOptions(threads=1)))
     assert (load > 0).all()
+
+
+@pytest.mark.parametrize("edge", [None, *range(4)])
+def test_director_switches_without_a_link_of_a_line_card_keep_shortest_paths(edge):
+    fabric = generate("director", ["3", "4", "3", "4"])
+    if edge is not None:
+        fabric = fabric.without_links([director_link(fabric, f"sw0.0.{edge}")])
+    order = tree_order(fabric)
+    assert (order.longer, order.far) == (0, 0.0)
+    assert order.cost == pytest.approx(0.1)
+
+
+def director_link(fabric, name):
+    """Return the row of a link up from a switch of the first director switch."""
+    level, row = tree_levels(fabric, fabric.senders_at.astype(float)), fabric.switch_name.index(name)
+    channels = fabric.channels
+    return int(channels.link[(channels.src == row) & (level[channels.dst] > level[row])][0])
+
+
+@pytest.mark.parametrize("lost", range(4))
+def test_director_switches_without_an_inner_switch_use_an_order_that_a_search_finds(lost):
+    # Without this switch, two edge switches reach the other directors only over the edge switches beside them, and all
+    # orders of a tree send their traffic over one cable.
+    fabric = generate("director", ["3", "4", "3", "4"])
+    fabric = apply_faults(fabric, [parse_fault(f"sw0.0.{lost}", fabric)])
+    routing = ENGINES["updn"].route(fabric, EngineOptions(threads=1))
+    assert all_to_all_share(fabric, channel_loads(fabric, routing)) > 0.55
 
 
 def test_two_director_switches_with_storage_are_both_used():

@@ -1,0 +1,49 @@
+"""Balanced trees whose paths lead up and then down in an order of the switches."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from routing._kernels.balance import Balanced, balance
+from routing.engines.base import EngineOptions
+from routing.engines.destinations import Destinations, inverse_capacity
+from routing.engines.effort import refinement_passes
+from routing.engines.orders import HOP_COST, VISITS_PER_SECOND, OrderSearch
+from routing.fabric import Fabric
+
+
+def balanced_in_orders(
+    fabric: Fabric,
+    destinations: Destinations,
+    layer: npt.NDArray[np.int32],
+    position: npt.NDArray[np.int32],
+    options: EngineOptions,
+) -> Balanced:
+    """Compute balanced trees that follow an order of the switches in each layer.
+
+    ``layer`` (int32[D]) is the layer of each destination.  ``position`` (int32[layers, S]) is the position of each
+    switch in the order of each layer.
+    """
+    return balance(
+        fabric.channels,
+        inverse_capacity(fabric, options.link_weights),
+        fabric.source_weight_at.astype(np.float64),
+        destinations.targets(layer),
+        position=position,
+        passes=refinement_passes(fabric, options),
+        seed=options.seed,
+        threads=options.threads,
+        hop_cost=HOP_COST,
+    )
+
+
+def searched_orders(
+    fabric: Fabric, destinations: Destinations, layer: npt.NDArray[np.int32], options: EngineOptions
+) -> npt.NDArray[np.int32]:
+    """Search for an order of the switches for each layer, and return the positions, int32[layers, S].
+
+    ``layer`` (int32[D]) is the layer of each destination.
+    """
+    search = OrderSearch(fabric, destinations, round(VISITS_PER_SECOND * options.effort), options.seed, options.threads)
+    return search.for_layers(layer, int(layer.max(initial=0)) + 1)
