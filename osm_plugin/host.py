@@ -343,7 +343,7 @@ class Host:
         self._generation += 1
 
     def _replace_dead(self, worker: WorkerProcess) -> None:
-        """Start another worker, and record for the log how the previous one ended."""
+        """Start another worker, and record for the log how the previous worker ended."""
         self._remarks.append(f"the worker {worker.exit_description()}; another one is started")
         self._replace()
 

@@ -20,7 +20,7 @@ from routing.errors import EnvironmentProblem
 PLUGIN = "ibnue"
 LIBRARY = f"lib{PLUGIN}.so"
 SECOND = "updn"
-"""Engine that OpenSM tries if the first one fails."""
+"""Engine that OpenSM tries if the first engine fails."""
 FOR_ONE_RUN = ("-O1", "-g0")
 """Compiler options for a library that is used once, as in a lab.  These options halve the time of the build."""
 _REGISTERS = "osm_register_external_routing_engine"

@@ -114,7 +114,7 @@ struct ibnue_answer {
     uint64_t end;          /* offset at which the answer ends */
 };
 
-/* Traffic classes.  Each SL of the QoS policy is a class, which has an SL for each layer (VL) of the engine's
+/* QoS classes.  Each SL of the QoS policy is a class, which has an SL for each layer (VL) of the engine's
  * tables. */
 struct ibnue_classes {
     uint8_t sl_for[256]; /* [16 * hint + SL of the tables], SL of a path if OpenSM proposes the SL `hint` */

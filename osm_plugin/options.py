@@ -88,10 +88,10 @@ def roots_there(options: EngineOptions, fabric: Fabric) -> EngineOptions:
 
 
 def _leave_vls(found: dict[str, Any], policy: QosPolicy) -> None:
-    """Limit the number of VLs if there is a QoS policy, so that every traffic class gets SLs and VLs.
+    """Limit the number of VLs if there is a QoS policy, so that every QoS class gets SLs and VLs.
 
     ``found`` is changed in place.  Its "vls" of "auto" becomes "min", the fewest VLs that the engine needs.  A number
-    is limited to the layers (VLs of the tables) for which every traffic class can have an SL.
+    is limited to the layers (VLs of the tables) for which every QoS class can have an SL.
     """
     if not policy.sls:
         return

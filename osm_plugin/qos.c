@@ -184,8 +184,8 @@ static const char *chosen(const char *own, const char *all, const char *usual)
 
 /* Add entries for VLs that can carry data but have no entry in either table of the administrator, because a port never
  * serves a VL without an entry.  Each such VL gets the weight of another VL, which carries the first layer of the same
- * traffic class.  An entry is added only if `block` belongs to the table in which that other VL has its entry.  If
- * `high` is set, `block` belongs to the high-priority table, otherwise to the low-priority table. */
+ * QoS class.  An entry is added only if `block` belongs to the table in which that other VL has its entry.  If `high`
+ * is set, `block` belongs to the high-priority table, otherwise to the low-priority table. */
 static void complete(struct ibnue_engine *engine, const struct ibnue_service *service, osm_physp_t *port,
                      uint8_t number, ib_vl_arb_table_t *block, unsigned length, int high)
 {

@@ -24,7 +24,7 @@ from routing.numerals import count_noun, parse_decimal
 from routing.tables import Routing
 
 CLASSES = np.dtype([("sl_for", "u1", 256), ("vl_like", "u1", 16)])
-"""Record type of the SLs and VLs of the traffic classes (``ibnue_classes`` in layout.h)."""
+"""Record type of the SLs and VLs of the QoS classes (``ibnue_classes`` in layout.h)."""
 SLS = 16
 UNUSED_VL = 255
 _USUAL_SL2VL = (*range(15), 7)
@@ -77,7 +77,7 @@ def _numbers(text: str | None) -> tuple[int, ...]:
 
 @dataclass(frozen=True, eq=False)
 class Classes:
-    """Tables for OpenSM, in which every traffic class has its own SLs and VLs.
+    """Tables for OpenSM, in which every QoS class has its own SLs and VLs.
 
     Attributes
     ----------
@@ -108,7 +108,7 @@ class Classes:
 
 
 def classes_of(fabric: Fabric, routing: Routing, policy: QosPolicy, data_vls: int) -> Classes:
-    """Assign SLs and VLs to every traffic class of a QoS policy.
+    """Assign SLs and VLs to every QoS class of a QoS policy.
 
     Parameters
     ----------

@@ -113,7 +113,7 @@ struct ibnue_service {
     int32_t *switch_of; /* [lids], row of the switch to which the port with the LID is cabled, or -1 */
     uint8_t *sl;        /* SL of each path; the shape depends on sl_kind */
     uint8_t *sl2vl;     /* [16] or [switches][sl2vl_ports][sl2vl_ports][16], VL by switch, in port, out port and SL */
-    struct ibnue_classes classes;  /* SLs and VLs of the traffic classes */
+    struct ibnue_classes classes;  /* SLs and VLs of the QoS classes */
     int32_t *parent;               /* [switches], the multicast tree: next switch towards the root, or -1 */
     uint8_t *up_port;              /* [switches], port that leads to the switch's parent in the multicast tree */
     uint8_t *down_port;            /* [switches], port of the parent that leads to this switch, in the multicast tree */

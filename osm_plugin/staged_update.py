@@ -186,7 +186,7 @@ def checked_tables(base: Base) -> tuple[Routing, Routing, LostLids]:
 
 
 def _deferred_entries(schedule: UpdateSchedule, old: Routing) -> npt.NDArray[np.void]:
-    """Return the entries that rounds after the first one write or remove, as an array of
+    """Return the entries that rounds after the first round write or remove, as an array of
     :data:`~osm_plugin.answer.DEFERRED`.
 
     An entry that one round removes and a later round writes has two elements.  One has the old port and the round of

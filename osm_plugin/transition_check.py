@@ -33,7 +33,7 @@ class TransitionChecker:
         self._thread.start()
 
     def put(self, change: Change) -> None:
-        """Queue a change.  If several changes are queued, only the last one is examined."""
+        """Queue a change.  If several changes are queued, only the last change is examined."""
         self._changes.put(change)
 
     def _run(self) -> None:

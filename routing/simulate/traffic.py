@@ -82,8 +82,8 @@ class Flow:
         LIDs of the hotspot (destinations that get extra traffic), and the probability that a message goes to one of
         them.
     window
-        Largest number of packets in flight.  None: no limit.  After a packet was delivered or lost, the next one can be
-        sent one tick later.
+        Largest number of packets in flight.  None: no limit.  After a packet was delivered or lost, the next packet can
+        be sent one tick later.
     start, stop
         First tick of the flow, and the tick from which on the flow begins no further message.
     trace
