@@ -1,10 +1,10 @@
 """Measure the seconds that a sweep of OpenSM spends on routing, with engines of OpenSM and with engines of ibnue.
 
-FABRIC is a file or a generator with its arguments (torus:10x10x10,cas=4).  Seconds are from OpenSM's log, from
-"building routing with" to "tables configured".  For ibnue, the seconds include the request to the worker process, its
-answer, the proof, and sending the tables.  An engine of OpenSM and an engine of ibnue form a pair.  Both engines run
-alternately, and the medians of their seconds are compared.  With --vls above 1, QoS is on, and OpenSM may use this
-number of data VLs.  OpenSM's engine torus-2QoS gets a file torus-2QoS.conf.
+FABRIC is a file or a generator with its arguments (torus:10x10x10,cas=4).  The seconds are the time between two
+messages in OpenSM's log, "building routing with" and "tables configured".  For ibnue, the seconds include the request
+to the worker process, its answer, the proof, and sending the tables.  An engine of OpenSM and an engine of ibnue form a
+pair.  Both engines run alternately, and the medians of their seconds are compared.  With --vls above 1, QoS is on, and
+OpenSM may use this number of data VLs.  OpenSM's engine torus-2QoS gets a file torus-2QoS.conf.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ TOML = "allow_credit_loops = true\ndeadline = 300\n[engine]\nvls = {vls}\n"
 
 
 def settings(vls: int, net: Path) -> dict[str, Setting]:
-    """Return OpenSM's settings for a number of data VLs and a fabric file, next to which torus-2QoS.conf may lie."""
+    """Return OpenSM's settings for a number of data VLs and a fabric file.  If torus-2QoS.conf is in the same folder,
+    the settings name it.
+    """
     qos: dict[str, Setting] = {"qos": True, "qos_max_vls": vls, "nue_max_num_vls": vls} if vls > 1 else {"qos": False}
     conf = net.with_name(TORUS_CONF)
     return qos | ({"torus_config": conf} if conf.exists() else {})

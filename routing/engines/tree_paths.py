@@ -61,13 +61,13 @@ FULL = 0.8
 :data:`ENOUGH_SWEEPS` passes are enough.
 """
 MOST_COST = 0.05
-"""Cost of the order of a tree (:attr:`routing.trees.levels.TreeOrder.cost`) above which tables in an order that a
-search finds are also computed.
+"""Cost of a tree's switch order (:attr:`routing.trees.levels.TreeOrder.cost`) above which a search for another order
+begins.  Tables are then computed in both orders.
 """
 SEARCH = 0.5
-"""Part of the effort that this search may use."""
+"""Part of the run's effort that the search for a switch order may use."""
 NOTABLY = 1.05
-"""Factor by which tables in an order that a search finds must carry more than other tables."""
+"""Factor by which tables in the order that the search finds must carry more traffic than other tables."""
 CLOSED_FORM_PASSES = 2
 """Number of passes of the closed form over entries that it leaves open."""
 
@@ -122,8 +122,8 @@ def tree_paths(fabric: Fabric, destinations: Destinations, options: EngineOption
     paths are shortest paths and perfectly even.  It is also taken if the descent would take too long, or has a much
     higher peak utilisation.  On a tree with 27,648 CAs the descent takes a minute, and the closed form a few seconds.
 
-    If the order of the tree leaves many uplinks unused (:data:`MOST_COST`), the tables by descent are compared with
-    tables in an order that a search finds.  The tables that carry more are returned.
+    If the tree's switch order leaves many uplinks unused (:data:`MOST_COST`), a search finds another order.  The tables
+    by descent are compared with tables in this order, and the tables that carry more traffic are returned.
 
     Cost: see :func:`routing.trees.closed_form.route_tree` and :func:`routing.trees.descent.tree_tables`.
     """
@@ -188,12 +188,12 @@ def _descended(
 def _or_in_searched_order(
     fabric: Fabric, destinations: Destinations, options: EngineOptions, paths: TreePaths, sweeps: int
 ) -> TreePaths:
-    """Return the given tables of a tree, or tables in an order that a search finds, if these carry more.
+    """Return the given tables of a tree, or tables in a switch order that a search finds, if these carry more traffic.
 
-    Two kinds of tables in the order of the search are compared: balanced tables as on fabrics other than trees, and
-    tables by descent with ``sweeps`` passes.  Tables carry more if the product of all-to-all share (at most 1, because
-    the links of the CAs limit the rate) and bisection share is higher.  Tables with a path between end ports that
-    exceeds the shortest path by more than :data:`routing.trees.levels.MOST_LONGER` hops are left out.
+    Two kinds of tables in the order that the search finds are compared: balanced tables as on fabrics other than trees,
+    and tables by descent with ``sweeps`` passes.  Tables carry more traffic if the product of all-to-all share (at most
+    1, because the links of the CAs limit the rate) and bisection share is higher.  Tables with a path between end ports
+    that exceeds the shortest path by more than :data:`routing.trees.levels.MOST_LONGER` hops are left out.
     """
 
     def carried(tables: TreePaths) -> float:

@@ -433,7 +433,7 @@ static __attribute__((noinline)) void arbitrate_by_switch(ibn_sim *sim)
         arbitrate_switch(sim, sim->competing[i]);
 }
 
-/* Arbitrate all channels that events of this tick concern, or serve adaptive switches. */
+/* Arbitrate all channels that events of this tick concern.  On adaptive switches, packets are served instead. */
 void ibn_simulate_arbitrate(ibn_sim *sim)
 {
     if (sim->options.speedup)
