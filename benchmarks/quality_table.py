@@ -1,9 +1,9 @@
 """Measure how well ibnue's engines and OpenSM's engines balance traffic, as a Markdown table for each fabric.
 
-OpenSM runs on ibsim with QoS and 8 VLs.  OpenSM's seconds are from its own log ("building routing with" to "tables
-configured"), and include sending the tables to the simulated switches.  For ibnue, the seconds are the time of engine
-and proof in a process that has loaded all modules.  If an engine gives up, the table states the reason.  OpenSM's
-fallback engine is not measured.
+OpenSM runs on ibsim with QoS and 8 VLs.  OpenSM's seconds are the time between two messages in its log, "building
+routing with" and "tables configured".  They include sending the tables to the simulated switches.  For ibnue, the
+seconds are the time of engine and proof in a process that has loaded all modules.  If an engine gives up, the table
+states the reason.  OpenSM's fallback engine is not measured.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Measure OpenSM's routing time after a cable is pulled and after it is put back.
 
 An engine of OpenSM and an engine of ibnue that are compared are a pair.  FABRIC is a file or a generator with its
-arguments (torus:10x10x10,cas=4).  Seconds are from OpenSM's log, from "building routing with" to "tables configured".
-The columns are:
+arguments (torus:10x10x10,cas=4).  The seconds are the time between two messages in OpenSM's log, "building routing
+with" and "tables configured". The columns are:
 
 - first: seconds of the first sweep.
 - cable pulled, cable back: median seconds of the sweeps after a cable between two switches was pulled, and after it was

@@ -337,7 +337,7 @@ def transition(
     max_vls: int = 8,
     threads: int = 2,
 ) -> TransitionPlan:
-    """Return whether old tables can be replaced by new ones while traffic runs, and in which order.
+    """Return whether old tables can be replaced by new tables while traffic runs, and in which order.
 
     Parameters
     ----------
@@ -374,7 +374,7 @@ def transition(
 
 
 def simulate(scenario: str, *, cases: Sequence[str] = ()) -> Simulation:
-    """Simulate a scenario packet by packet: one that is included in ibnue, or a TOML file.
+    """Simulate a scenario packet by packet: a scenario that is included in ibnue, or a TOML file.
 
     Parameters
     ----------
@@ -400,7 +400,7 @@ def draw(fabric: FabricLike, tables: TablesLike | None = None, *, faults: Sequen
     fabric
         The fabric.
     tables
-        Tables, or None.  With ``faults``, these are tables of the fabric that is left.
+        Tables, or None.  With ``faults``, these are tables of the fabric that remains after the faults.
     faults
         Faults by name.  The parts that they break are drawn as lost.
 

@@ -13,8 +13,9 @@ from typing import Any
 class DeferredSignals:
     """Context manager that defers signal handlers until :meth:`delivered` is entered or the context exits.
 
-    If a handler raises while :mod:`concurrent.futures` holds a lock, the lock stays taken, and the pool's thread waits
-    for the lock for ever.  Only the main thread receives signals, so in other threads the context does nothing.
+    If a handler raises while :mod:`concurrent.futures` holds a lock, the lock stays taken, and the thread of the
+    process pool waits for the lock for ever.  Only the main thread receives signals, so in other threads the context
+    does nothing.
     """
 
     def __enter__(self) -> DeferredSignals:

@@ -13,7 +13,7 @@ EQUAL = 0.01
 FAST = 1.0
 """CPU seconds of an engine up to which the CPU time has no influence."""
 REPLIES = 0.05
-"""Fraction of throughput that a certificate for replies is worth."""
+"""Largest fraction of throughput that a recommendation gives up for a certificate that covers replies."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,7 +23,7 @@ THIN_FROM = 1500
 """Number of cables above which lines are thin, so that the cables of other classes remain visible."""
 MARGIN = 40
 LETTER = 5.8
-"""Mean width of a letter of a switch's name."""
+"""Mean width of a letter of a switch's name, in pixels."""
 MOST_LOADED = "most loaded channel"
 
 STYLE = """

@@ -73,7 +73,7 @@ class Baseline:
 
     @property
     def a2a(self) -> float:
-        """All-to-all rate of an end port with the current tables, as a share of its link."""
+        """All-to-all rate of an end port with the current tables, as a share of the data rate of its link."""
         return self.capacity.a2a
 
     @cached_property

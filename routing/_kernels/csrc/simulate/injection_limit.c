@@ -7,7 +7,8 @@
 #include "simulate/internal/mechanism.h"
 
 typedef struct {
-    int64_t most,    /* limit in blocks: if the buffers of a switch hold so many or more, its CAs make no packet */
+    /* limit in blocks: if the buffers of a switch hold this many blocks or more, its CAs make no packet */
+    int64_t most,
         period,      /* ticks after which a flow tries again */
         stops;       /* number of times that a flow was stopped */
     int32_t asking;  /* flow that may make a packet in this call, else IBN_NONE */
