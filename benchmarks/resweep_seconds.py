@@ -2,7 +2,7 @@
 
 An engine of OpenSM and an engine of ibnue that are compared are a pair.  FABRIC is a file or a generator with its
 arguments (torus:10x10x10,cas=4).  The seconds are the time between two messages in OpenSM's log, "building routing
-with" and "tables configured". The columns are:
+with" and "tables configured".  The columns are:
 
 - first: seconds of the first sweep.
 - cable pulled, cable back: median seconds of the sweeps after a cable between two switches was pulled, and after it was

@@ -150,7 +150,7 @@ class LayerSearch:
         for paths in self._candidates():
             tried.append(paths)
             self.lowest, self.bound = min(self.lowest, paths.max_utilisation), max(self.bound, paths.bound)
-            # Dimension-ordered paths are cheap to try.  If links are missing, they may be the only ones that fit.
+            # Dimension-ordered paths are cheap to try.  If links are missing, no other paths may fit.
             if paths.name not in (DIRECTED, RING_SYMMETRIC) and self._is_too_unbalanced(paths):
                 uneven.append(paths)
             elif minimal:

@@ -314,7 +314,7 @@ def take_sl2vl(routing: Routing, fabric: Fabric, row: npt.NDArray[np.int32]) -> 
 
 
 def set_delivery_entries(routing: Routing, fabric: Fabric) -> Routing:
-    """Set the entry of every LID at the switch that delivers it to the port of its owner."""
+    """Set the entry of every LID, at the switch that delivers the LID, to the port of its owner."""
     here = np.flatnonzero(fabric.lids.switch >= 0)
     switch, port = fabric.lids.switch[here], fabric.lids.port[here]
     if (routing.lft[switch, here] == port).all():

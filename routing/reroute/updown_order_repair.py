@@ -15,8 +15,9 @@ MOST_TRIALS = 16
 def reconnect_order(frame: BaseNumbering, dependencies: AcyclicCdg) -> AcyclicCdg | None:
     """Repair the Up*/Down* order of the switches, so that each connected part of the fabric has one root.
 
-    An orphan root is a switch that lost all its upward links.  It and the switches below it are cut off: they have no
-    upward path to the root of their part, so that paths to other switches would have to go down and up again.
+    An orphan root is a switch that lost all its upward links.  The orphan root and the switches below it are cut off:
+    they have no upward path to the root of their part, so that paths to other switches would have to go down and up
+    again.
 
     If the orphan root has a neighbour that is not cut off, the repair moves this neighbour above the orphan root.  No
     dependency in use is lost if hardly any path uses the neighbour.  If no such neighbour exists, the cut-off switches

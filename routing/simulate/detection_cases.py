@@ -137,7 +137,7 @@ class Readings:
         waiting = watched & (vcs.waiting.ravel() > 0)
         self.waiting_since = np.where(waiting, np.where(self.waiting_since < 0, now, self.waiting_since), -1)
         graph = simulation.wait_graph()
-        # A buffer that will never move may still have room, so that packets for it go on until it is full.
+        # A buffer that will never move may still have room, so that packets for this buffer move on until it is full.
         full = np.zeros(len(waiting), bool)
         full[graph.awaited] = True
         stuck = waiting & full & graph.stuck

@@ -141,9 +141,8 @@ def _order(
     for hub in hubs:
         turn_over(hub, np.zeros(switches, np.bool_))
     while True:
-        joined: npt.NDArray[np.bool_] = np.logical_or.reduce(
-            below[placed]
-        )  # A switch is joined if a path that only goes up leads from it to a switch that has its place in the order.
+        # A switch is joined if a path that only goes up leads from the switch to a switch with a place in the order.
+        joined: npt.NDArray[np.bool_] = np.logical_or.reduce(below[placed])
         apart = ~joined
         if not apart.any():
             break

@@ -95,8 +95,8 @@ static double utilisation_after(job_t *job, const move_t *move, double flow, int
     }
 }
 
-/* Find the best move of the switches that send over the bundle `hot` in a tree, and keep it in `best` if it is better
- * than `best`. */
+/* Find the best move of the switches that send over the bundle `hot` in a tree.  Store the move in `best` if it is
+ * better than the move in `best`. */
 static void examine(job_t *job, int32_t tree, int32_t hot, double limit, move_t *best)
 {
     const ibn_grid_trees *t = job->trees;
