@@ -1,9 +1,10 @@
 """Compute a lower bound of the all-to-all rate that is lost with stability ``full`` when a single link fails.
 
-With ``full``, only broken entries and few others change.  This program assumes that only the broken entries change.
-Each broken entry takes one of the next hops whose path to the LID is complete and avoids the lost link.  An integer
-program chooses the next hops, such that the highest utilisation of a channel is as low as possible.  A lower bound of
-this utilisation bounds the loss.  The columns with two values have the mean and the largest value over all links:
+With ``full``, only broken entries and few other entries change.  This program assumes that only the broken entries
+change.  Each broken entry takes one of the next hops whose path to the LID is complete and avoids the lost link.  An
+integer program chooses the next hops, such that the highest utilisation of a channel is as low as possible.  A lower
+bound of this utilisation bounds the loss.  The columns with two values have the mean and the largest value over all
+links:
 
 - full: loss after a re-route with ``full``, in percent of the all-to-all rate without faults.
 - bound: least loss with any next hops for the broken entries.

@@ -210,7 +210,7 @@ def _lft(fabric: Fabric, tables: SwitchTables | None, new: Routing) -> tuple[Byt
     changed = int(np.count_nonzero(certain & (forwarded != lft[row, lid])))
     delivers = (fabric.lids.switch[lid] == row) & (fabric.lids.port[lid] == port)
     leads = (fabric.channels.at_port[row, port] >= 0) | delivers
-    # A link may be up but left out of the fabric. Switches still forward over it, but the fabric does not show its
+    # A link may be up but left out of the fabric.  Switches still forward over it, but the fabric does not show its
     # other end.
     if tables.left_out is not None:
         beyond = ~leads & tables.left_out[row, port]

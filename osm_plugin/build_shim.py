@@ -151,7 +151,7 @@ def compile_shim(
             *definitions(build.executable, names),
             f"-I{HERE}", *(f"-I{folder}" for folder in (*include, *build.include)),
             str(glue), str(plugin), "-o", str(library),
-            # Python cannot be unloaded. So the library must not be unloaded either, since Python calls back into it.
+            # Python cannot be unloaded.  So the library must not be unloaded either, since Python calls back into it.
             "-Wl,-z,nodelete",
             # With immediate binding, a missing symbol prevents OpenSM from loading the plugin, instead of ending OpenSM
             # later.

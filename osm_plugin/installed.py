@@ -177,7 +177,7 @@ def _writer(path: Path) -> str | None:
         return None
     if about.st_uid != 0:
         return f"belongs to user {about.st_uid}"
-    # The permissions of a symbolic link do not count. In a sticky folder, other users cannot replace files of root.
+    # The permissions of a symbolic link do not count.  In a sticky folder, other users cannot replace files of root.
     if stat.S_ISLNK(about.st_mode) or (stat.S_ISDIR(about.st_mode) and about.st_mode & stat.S_ISVTX):
         return None
     by = about.st_mode & _BY_OTHERS

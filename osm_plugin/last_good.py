@@ -102,7 +102,7 @@ class ConfigFile:
             if self._wrong:
                 self.warnings.append(f"{self.path}: can be read again")
             self._wrong = ""
-        # The stamp of an invalid file is stored too. Otherwise every sweep would parse the file again.
+        # The stamp of an invalid file is stored too.  Otherwise every sweep would parse the file again.
         self._good, self._stamp = True, stamp
         return self.current
 

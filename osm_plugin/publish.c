@@ -146,7 +146,7 @@ static uint8_t look_up_sl(const struct ibnue_service *service, uint8_t hint, uin
     uint8_t own;
     int32_t row;
 
-    /* If all paths use one VL, the SL has no influence on credit loops. So the SL of the administrator's QoS policy
+    /* If all paths use one VL, the SL has no influence on credit loops.  So the SL of the administrator's QoS policy
      * is kept. */
     if (!service || service->vls == 1 || from >= service->lids || to >= service->lids)
         return hint;

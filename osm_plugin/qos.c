@@ -163,7 +163,7 @@ static void find_used(const struct ibnue_service *service, const char *sl2vl, un
         memcpy(like, service->classes.vl_like, sizeof(service->classes.vl_like));
         return;
     }
-    /* If all paths use one VL, the administrator's SL-to-VL table is kept. So a path can use any VL of that table. */
+    /* If all paths use one VL, the administrator's SL-to-VL table is kept.  So a path can use any VL of that table. */
     memset(like, UNUSED_VL, sizeof(service->classes.vl_like));
     for (unsigned sl = 0; sl < 16; sl++) {
         unsigned vl = (unsigned)strtoul(sl2vl, &end, 0) & 15;

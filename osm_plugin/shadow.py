@@ -121,7 +121,7 @@ class Shadow:
         self._before: SavedTables | None = None
 
     def inspect(self, tables: Tables, config: PluginConfig) -> tuple[Inspection, str]:
-        """Prove the tables in force, compute the shadow engine's tables, and compare the two.
+        """Prove the tables in force, compute the shadow engine's tables, and compare both tables.
 
         Returns
         -------

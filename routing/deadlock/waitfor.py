@@ -4,8 +4,8 @@ A credit loop shows that a deadlock is possible.  A *knot* in which no packet ca
 
 A resource is the buffer of a channel on a VL, or a queue of a CA.  The packets in a resource may wait for any of
 several other resources.  The resource is stuck only if none of the resources that it waits for, directly or through
-others, can move.  So a cycle that has an edge to a vertex outside need not be a deadlock.  A knot is a strongly
-connected set of vertices without an edge to a vertex outside.  A knot is a deadlock if no member can move.
+other resources, can move.  So a cycle that has an edge to a vertex outside need not be a deadlock.  A knot is a
+strongly connected set of vertices without an edge to a vertex outside.  A knot is a deadlock if no member can move.
 
 Source: Pinkston, "Deadlock characterization and resolution in interconnection networks", 13.2; Warnakulasuriya and
 Pinkston (1999).  There a knot is a property of the graph alone, and deadlock also requires that its resources are full.

@@ -24,7 +24,7 @@ TREE_FALLBACK = "paths up and then down a tree, of which some are longer than th
 """Description of the paths of a tree that are used if shortest paths do not fit into the VLs."""
 
 FALLBACK_PATHS = {"mirrored": "mirrored shortest paths", FIRST_FOUND: "shortest paths without balance, as in LASH"}
-"""Description, by the name of the path set, of the paths that are used if no others fit into the VLs."""
+"""Description, by the name of the path set, of the paths that are used if no other paths fit into the VLs."""
 
 
 def route_in_layers(engine: Engine, fabric: Fabric, options: EngineOptions, *, mutual: bool) -> Routing:

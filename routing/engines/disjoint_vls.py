@@ -49,7 +49,7 @@ class Placement:
 
     @property
     def used(self) -> int:
-        """Number of VLs up to the highest one in use."""
+        """Number of VLs up to the highest VL in use."""
         return 1 + int(self.vl.max(initial=0))
 
 

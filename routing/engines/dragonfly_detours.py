@@ -64,7 +64,7 @@ def detour_routing(
     hop = index[np.where(trees == NONE, len(channels), channels.first[:-1] + trees.astype(np.int64))].astype(np.uint8)
     longer = _over_middles(middles, bundles, roots[further], hop[further])
     regular = middles.are_regular(next_switches(bundles, longer, roots[further]), roots[further])
-    # Missing links can make the path of a switch over a middle irregular. Then all switches of the group keep their
+    # Missing links can make the path of a switch over a middle irregular.  Then all switches of the group keep their
     # paths without a middle to this LID.
     spoiled = np.zeros((len(further), int(group.max(initial=-1)) + 1), bool)
     np.logical_or.at(spoiled.T, group, ~regular.T)

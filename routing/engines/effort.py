@@ -24,7 +24,9 @@ def visits_per_pass(fabric: Fabric) -> int:
 
 
 def is_moderate(fabric: Fabric) -> bool:
-    """Return whether a pass takes so little time that an engine with many passes can be tried beside others."""
+    """Return whether a pass takes so little time that an engine with many passes can be tried in addition to other
+    engines.
+    """
     return visits_per_pass(fabric) <= MODERATE * VISITS_PER_SECOND
 
 

@@ -29,7 +29,9 @@ TOLERANCE = 1.03
 """Factor by which the highest utilisation may exceed the lowest known utilisation if that saves VLs."""
 
 TOO_UNBALANCED = 1.3
-"""Paths whose highest utilisation exceeds the lowest known one by this factor are tried only if no others fit."""
+"""Paths whose highest utilisation exceeds the lowest value found so far by this factor are tried only if no other paths
+fit.
+"""
 
 TIGHT = 1.05
 """The search for a better balance ends when the utilisation is within this factor of the lower bound."""
@@ -77,7 +79,7 @@ class LayeredPaths:
     max_utilisation
         Highest utilisation of a channel (load over capacity).
     fallback
-        Whether these paths were tried only because no others fitted.
+        Whether these paths were tried only because no other paths fitted.
     """
 
     paths: str

@@ -81,7 +81,7 @@ def directions(fabric: Fabric) -> npt.NDArray[np.int32] | None:
     slab = _opposite_links(bundles, squares, switches)
     link = _link_numbers(bundles, switches)
     u, v, _, w = squares.T
-    # At this point, the links along a ring have several directions. Two directions become one if their links meet at a
+    # At this point, the links along a ring have several directions.  Two directions become one if their links meet at a
     # switch but span no square, because such links follow each other along a ring.
     middle, v_, w_ = corners
     meeting = _pairs(slab[link(middle, v_)], slab[link(middle, w_)])

@@ -129,8 +129,8 @@ class TurnGraph:
             int32[S], the bundle of each switch to its parent in a spanning tree, -1 for its root.  The turns of the
             tree are allowed first.
         priority
-            float64[N], one value for each turn: turns of lower values are allowed before others, and ties in the order
-            of their numbers.
+            float64[N], one value for each turn: turns with lower values are allowed first.  Turns with equal values are
+            allowed in the order of their numbers.
         """
         before, after = self.turns
         in_tree = np.zeros(len(self.src), np.bool_)

@@ -45,7 +45,7 @@ def prove_changes(
     is given, entries are compared only in these pages, and in pages that the operating system reports as written.
 
     The fabric must be connected.  Its switches and LIDs must all have been in the previous fabric, with the same
-    numbers. Devices that are gone neither send nor receive.
+    numbers.  Devices that are gone neither send nor receive.
 
     Returns
     -------

@@ -90,7 +90,7 @@ def _attach_via_child(
     channels, is_cut_off = repair_fabric.channels, cut_off(repair_fabric, position)
     alive = repair_fabric.alive != 0
     into = np.flatnonzero(alive & is_cut_off[channels.src] & ~is_cut_off[channels.dst])
-    # A switch must stay after all switches above it in the Up*/Down* order. Its earliest position is therefore right
+    # A switch must stay after all switches above it in the Up*/Down* order.  Its earliest position is therefore right
     # after the last switch above it.
     above = np.full(len(position), -1, np.int32)
     up = alive & ~is_cut_off[channels.dst] & (position[channels.dst] < position[channels.src])

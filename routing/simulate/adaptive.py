@@ -331,7 +331,7 @@ class AdaptiveSimulation(Simulation):
         Vertex channel x V + VL is the input queue of that virtual channel.  Spare buffers 0 of all switches follow, and
         then their spare buffers 1.  A queue waits for all virtual channels and spare buffers that its first packet may
         take.  Under schemes TOKEN, BUBBLE and RELAY a knot (a set of queues that wait only for one another) is
-        temporary. Under the other schemes a knot is a permanent deadlock.
+        temporary.  Under the other schemes a knot is a permanent deadlock.
         """
         waiter, awaited, moves = self._handle.wait_graph()
         return WaitFor.of(waiter, awaited, len(moves), can_move=moves)

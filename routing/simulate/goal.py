@@ -1,10 +1,10 @@
 """Read schedules in GOAL, the format of the simulator LogGOPSim, as workloads.
 
-A schedule has one block for each rank, with the operations of the rank (``send``, ``recv``, ``calc``), and lines on
-which operation requires which.  Source: Hoefler, Siebert, Lumsdaine, "Group Operation Assembly Language", ICPP 2009.
-The grammar follows public descriptions, and was not tried on files of LogGOPSim.  Differences: a send is complete as
-soon as it is ready, since a CA sends its messages in the order in which they become ready.  The attributes ``cpu`` and
-``nic`` have no effect, and overheads of LogGOPS do not exist.
+A schedule has one block for each rank, with the operations of the rank (``send``, ``recv``, ``calc``).  Further lines
+each state that one operation requires another operation.  Source: Hoefler, Siebert, Lumsdaine, "Group Operation
+Assembly Language", ICPP 2009.  The grammar follows public descriptions, and was not tried on files of LogGOPSim.
+Differences: a send is complete as soon as it is ready, since a CA sends its messages in the order in which they become
+ready.  The attributes ``cpu`` and ``nic`` have no effect, and overheads of LogGOPS do not exist.
 """
 
 from __future__ import annotations

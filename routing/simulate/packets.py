@@ -116,7 +116,7 @@ def _waits_from(simulation: Simulation) -> float:
     """Return the time, in packet times, since which the first permanently blocked packet has waited.
 
     Only packets at the head of a queue count.  Such a packet is blocked permanently if its queue waits, directly or
-    through others, for a knot (a deadlocked set of channels).
+    through other queues, for a knot (a deadlocked set of channels).
     """
     waits, rows = simulation.wait_graph(), simulation.packets()
     heads = rows[rows[:, 6] >= 0]

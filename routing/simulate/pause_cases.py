@@ -1,5 +1,5 @@
-"""Run cases of a scenario file on lossless Ethernet: which links pause which others, and whether the rates of the flows
-converge.
+"""Run cases of a scenario file on lossless Ethernet: which links pause which other links, and whether the rates of the
+flows converge.
 
 The analysis treats flows as fluids, and does not simulate packets.
 """

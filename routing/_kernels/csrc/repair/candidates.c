@@ -30,7 +30,7 @@ static int32_t hindrances(const repair_state *job, int32_t c, int32_t *who)
 
 /* Mark in can_help the switches that could let the disconnected switch use channel c by taking another path.  `count`
  * is the result of the function hindrances.  If the packets of only one switch (`who`) cannot continue on channel c,
- * this switch is marked. Otherwise the switch at the end of c is marked.  If that switch is cut off from the LID, the
+ * this switch is marked.  Otherwise the switch at the end of c is marked.  If that switch is cut off from the LID, the
  * switches on its path are marked.  The function is used only while paths must follow the topological order. */
 static void note_helpers(repair_state *job, int32_t c, int32_t count, int32_t who)
 {

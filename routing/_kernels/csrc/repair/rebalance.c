@@ -359,7 +359,7 @@ static bool relieve(rebalance_search *look, int32_t c)
     return helped;
 }
 
-/* Return the channel with the highest utilisation, or -1 if no channel is above the goal. Channels that no move can
+/* Return the channel with the highest utilisation, or -1 if no channel is above the goal.  Channels that no move can
  * relieve are left out. */
 static int32_t highest(rebalance_search *look)
 {

@@ -242,7 +242,7 @@ void ibn_repair_renew_replies(repair_state *job, int32_t s);
 int32_t ibn_repair_common_suffix(repair_state *job, int32_t c, int32_t count);
 
 /* These functions test whether a subtree may take a channel without closing a CDG cycle, or remove CDG edges that were
- * added on trial. Each function is described at its definition. */
+ * added on trial.  Each function is described at its definition. */
 bool ibn_repair_fits(repair_state *job, int32_t count, int32_t vl);
 void ibn_repair_unblock(repair_state *job, int32_t had);
 bool ibn_repair_split_subtree(repair_state *job, int32_t c, int32_t vl);
