@@ -5,10 +5,10 @@ from __future__ import annotations
 import codecs
 import dataclasses
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from osm_plugin.bundle_engine import plugin_engines
 from osm_plugin.config import ENGINE_OPTIONS, PluginConfig, config_path, read_config
@@ -39,6 +39,7 @@ USUAL_POLICY = "/etc/opensm/qos-policy.conf"
 USUAL_PARTITIONS = "/etc/opensm/partitions.conf"
 """Name of OpenSM's default ``partition_config_file``, which need not exist."""
 BUILTIN = ("minhop", "updn", "dnup", "file", "ftree", "lash", "dor", "torus-2QoS", "nue", "dfsssp", "sssp")
+_Result = TypeVar("_Result")
 _VLS_OF_CODE: Mapping[int | None, int] = {1: 1, 2: 2, 3: 4, 4: 8}
 """Number of data VLs for each code of ``max_op_vls`` that limits this number."""
 _QOS_MAX_VLS = ("qos_ca_max_vls", "qos_sw0_max_vls", "qos_swe_max_vls", "qos_rtr_max_vls")
@@ -200,27 +201,34 @@ def _ignored_by_opensm(text: str, answer: dict[str, str], conf_path: Path) -> It
     lmc, policy = answer.get("lmc", "0"), answer.get("qos_policy_file", USUAL_POLICY)
     if c_number(lmc) not in range(8):
         yield Finding(True, f"{conf_path}: lmc is {lmc}, which OpenSM ignores (use 0 to 7)")
-    if answer.get("qos") == "TRUE":
-        yield from _qos_policy(Path(policy), conf_path)
     partitions = Path(answer.get("partition_config_file", USUAL_PARTITIONS))
+    pkeys: set[int] | None = set()
     if partitions.is_file():
-        yield from _first_error("partition_config_file", check_partitions, partitions)
-    elif not partitions.exists() and not partitions.as_posix().endswith(USUAL_PARTITIONS):
+        pkeys = yield from _first_error("partition_config_file", check_partitions, partitions)
+    if answer.get("qos") == "TRUE":
+        yield from _qos_policy(Path(policy), pkeys, conf_path)
+    if not partitions.exists() and not partitions.as_posix().endswith(USUAL_PARTITIONS):
         remedy = "create it, or leave partition_config_file out"
         text = f"there is no file {partitions}, so OpenSM has only the default partition ({remedy})"
         yield Finding(True, f"{conf_path}: partition_config_file: {text}")
 
 
-def _first_error(option: str, check: Callable[[Path], None], path: Path) -> Iterator[Finding]:
-    """Report the first error that ``check`` finds in the file ``path``, which an option of opensm.conf names."""
+def _first_error(option: str, check: Callable[[Path], _Result], path: Path) -> Generator[Finding, None, _Result | None]:
+    """Report the first error that ``check`` finds in the file ``path``, which an option of opensm.conf names.  Return
+    the result of ``check``; None if there is an error.
+    """
     try:
-        check(path)
+        return check(path)
     except IbnueError as problem:
         yield Finding(True, f"{option}: {problem}; OpenSM uses nothing of a file with an error")
+        return None
 
 
-def _qos_policy(policy: Path, conf_path: Path) -> Iterator[Finding]:
-    """Report that the QoS policy file ``policy`` is missing, or report the first error in this file."""
+def _qos_policy(policy: Path, pkeys: set[int] | None, conf_path: Path) -> Iterator[Finding]:
+    """Report that the QoS policy file ``policy`` is missing, or report the first error in this file.
+
+    ``pkeys`` are the PKeys of the partitions; None: unknown.
+    """
     if not policy.exists():
         if not policy.as_posix().endswith(USUAL_POLICY):
             remedy = "create it, or leave qos_policy_file out"
@@ -231,7 +239,7 @@ def _qos_policy(policy: Path, conf_path: Path) -> Iterator[Finding]:
         yield Finding(True, f"{conf_path}: qos_policy_file: {policy}: is a folder (name a file)")
     if not policy.is_file():
         return  # Some administrators name /dev/null, so that there is no policy.
-    yield from _first_error("qos_policy_file", check_qos_policy, policy)
+    yield from _first_error("qos_policy_file", lambda path: check_qos_policy(path, pkeys), policy)
 
 
 def _options_line(options: str, path: Path | None, conf_path: Path) -> Iterator[Finding]:

@@ -14,12 +14,19 @@ from routing.formats.text import c_number, read_text
 _GROUPS = ("NONE", "ALL", "ALL_CAS", "ALL_SWITCHES", "ALL_ROUTERS", "SELF")
 """Words for groups of ports.  OpenSM also accepts the first letters of such a word."""
 _WHITE = " \t"
+_PKEY = 0x7FFF
+"""Mask of the bits of a PKey without the bit for full membership."""
 _LONGEST_LINE = 4094
 """Length in bytes of the longest line that OpenSM reads whole."""
 
 
-def check_partitions(path: Path) -> None:
+def check_partitions(path: Path) -> set[int] | None:
     """Check a partition file.
+
+    Returns
+    -------
+    The PKeys of the partitions, without the bit for full membership.  None: a partition has no PKey in the file, so
+    OpenSM chooses the PKey.
 
     Raises
     ------
@@ -31,6 +38,7 @@ def check_partitions(path: Path) -> None:
     lines = read_text(path).split("\n")
     if b"\r\n" in path.read_bytes():  # OpenSM takes the carriage return as a part of the last word.
         raise ParseError("its lines end with a carriage return", path=path, line=1, remedy="use Unix line ends")
+    pkeys: set[int] = set()
     inside = False  # whether a definition continues: its head has been read, and the ";" at its end has not
     for number, raw in enumerate(lines, 1):
         rest = raw.partition("#")[0]
@@ -47,18 +55,21 @@ def check_partitions(path: Path) -> None:
                 if not colon:
                     remedy = "write 'NAME=PKEY, FLAG=VALUE : PORT=full;'"
                     raise ParseError("a partition has no colon before its ports", path=path, line=number, remedy=remedy)
-                _check_head(path, number, head)
+                pkeys.add(_check_head(path, number, head) & _PKEY)
             _check_ports(path, number, part)
             inside = not end
+    return None if 0 in pkeys else pkeys
 
 
-def _check_head(path: Path, line: int, head: str) -> None:
-    """Check the PKey of a partition, in the part of its definition before the colon."""
+def _check_head(path: Path, line: int, head: str) -> int:
+    """Check and return the PKey of a partition, in the part of its definition before the colon; 0: no PKey."""
     name, equals, key = (word.strip(_WHITE) for word in head.partition(",")[0].partition("="))
     if not equals and name[:1].isdigit():
         equals, key = "=", name
-    if equals and c_number(key) is None:
+    number = c_number(key) if equals else 0
+    if number is None:
         raise ParseError(f"{key!r} is not a PKey", path=path, line=line, remedy="write a number such as 0x8001")
+    return number
 
 
 def _check_ports(path: Path, line: int, text: str) -> None:

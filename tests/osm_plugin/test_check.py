@@ -44,8 +44,8 @@ def test_errors_in_policy_and_partitions_have_file_and_line(files, tmp_path):
     nothing = "OpenSM uses nothing of a file with an error"
     colon = "a partition has no colon before its ports (write 'NAME=PKEY, FLAG=VALUE : PORT=full;')"
     assert wrong(files) == [
-        f"qos_policy_file: {policy}:2: SL 99 does not exist (use 0 to 15); {nothing}",
         f"partition_config_file: {partitions}:1: {colon}; {nothing}",
+        f"qos_policy_file: {policy}:2: SL 99 does not exist (use 0 to 15); {nothing}",
     ]
     files[1].write_text(files[1].read_text().replace("qos TRUE", "qos FALSE"))
     assert not any("qos_policy_file" in text for text in wrong(files))
