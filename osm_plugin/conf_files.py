@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import threading
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -15,6 +16,8 @@ from routing.formats.atomic import atomic_write
 
 FILES = ("root_guid_file", "hop_weights_file", "port_prof_ignore_file", "cn_guid_file", "io_guid_file")
 """Options of opensm.conf that name a file which engines read."""
+READ_SECONDS = 1.0
+"""Number of seconds for which a sweep waits until the folder of saved versions is read."""
 
 
 class ConfFiles:
@@ -23,15 +26,24 @@ class ConfFiles:
     Parameters
     ----------
     folder
-        Folder in which :meth:`save` stores the usable versions for the worker of the next OpenSM.  None: no folder.
+        Value of the attribute ``folder``.
+    timeout
+        Number of seconds for which :meth:`take_over` waits until the folder is read.
+
+    Attributes
+    ----------
+    folder
+        Folder in which :meth:`save` stores the usable versions for the worker of the next OpenSM.  None: no version is
+        stored, and no stored version is used.
     """
 
-    def __init__(self, folder: Path | None = None) -> None:
+    def __init__(self, folder: Path | None = None, timeout: float = READ_SECONDS) -> None:
+        self.folder = folder
         # descriptor of a copy in memory of each file that was usable, by the name of the option and the path
         self._copies: dict[tuple[str, str], int] = {}
-        self._folder = folder
-        # content of each file in the folder, by the name of the file; None: the folder was not read yet
-        self._stored: dict[str, bytes] | None = None
+        self._timeout = timeout
+        self._reader: threading.Thread | None = None  # the thread that reads the folder, once
+        self._stored: dict[str, bytes] = {}  # content of each file in the folder, by the name of the file
         self._unsaved: dict[str, bytes] = {}  # content that the folder does not have yet, by the name of the file
 
     def save(self) -> None:
@@ -42,29 +54,35 @@ class ConfFiles:
         IbnueError
             The folder cannot be written.
         """
-        unsaved, self._unsaved = self._unsaved, {}
-        if self._folder is None or not unsaved:
+        unsaved, self._unsaved, folder = self._unsaved, {}, self.folder
+        if folder is None or not unsaved:
             return
         try:
-            self._folder.mkdir(mode=0o750, parents=True, exist_ok=True)
+            folder.mkdir(mode=0o750, parents=True, exist_ok=True)
         except OSError as problem:
-            raise EnvironmentProblem(f"{self._folder}: cannot be made: {problem.strerror or problem}") from None
+            raise EnvironmentProblem(f"{folder}: cannot be made: {problem.strerror or problem}") from None
         for name, content in list(unsaved.items()):
-            with atomic_write(self._folder / name) as file:
+            with atomic_write(folder / name) as file:
                 file.write(content)
-            self._stored_files()[name] = content
+            self._stored[name] = content
 
-    def _stored_files(self) -> dict[str, bytes]:
-        """Return the content of each file in the folder, by the name of the file.
+    def _stored_version(self, key: tuple[str, str]) -> bytes | None:
+        """Return the content of the stored version of a file; None if there is none, or if it is not read yet.
 
-        The folder is read in the first call.  If no option of opensm.conf names a file, this method is not called.
+        The first call reads the folder.  If no option of opensm.conf names a file, this method is not called.
         """
-        if self._stored is None:
-            self._stored = {}
-            if self._folder is not None:
-                with suppress(OSError):
-                    self._stored = {path.name: path.read_bytes() for path in self._folder.iterdir()}
-        return self._stored
+        if self.folder is None:
+            return None
+        if self._reader is None:
+            self._reader = threading.Thread(target=self._read, args=(self.folder,), daemon=True)
+            self._reader.start()
+            self._reader.join(self._timeout)  # If the file system does not answer, the thread may never end.
+        return self._stored.get(_stored_name(key))
+
+    def _read(self, folder: Path) -> None:
+        with suppress(OSError):
+            found = {path.name: path.read_bytes() for path in folder.iterdir()}
+            self._stored = {**found, **self._stored}
 
     def take_over(self, conf: OpensmConf, engine: str, own: Mapping[str, Any]) -> AcceptedOptions:
         """Apply the options of opensm.conf, as :func:`osm_plugin.opensm_conf.take_over` does.
@@ -79,6 +97,8 @@ class ConfFiles:
                 self._copy(key, Path(verdict.value))
             elif self._is_known(key):
                 copies[verdict.name] = f"/proc/self/fd/{self._copies[key]}"
+        if self.folder is not None and self._reader is not None and self._reader.is_alive():
+            taken.lines.append(f"saved versions of files not read yet: {self.folder} has not answered")
         if not copies:
             return taken
         taken, again = take_over(OpensmConf({**conf.values, **copies}), engine, own)
@@ -95,16 +115,16 @@ class ConfFiles:
         with suppress(OSError):
             content = path.read_bytes()
             self._put(key, content)
-            if self._stored_files().get(_stored_name(key)) != content:
+            if self._stored_version(key) != content:
                 self._unsaved[_stored_name(key)] = content
 
     def _is_known(self, key: tuple[str, str]) -> bool:
         """Return whether a usable version of a file is in memory.  If only the folder has a usable version, copy that
         version to memory.
         """
-        if key not in self._copies and _stored_name(key) in self._stored_files():
+        if key not in self._copies and (content := self._stored_version(key)) is not None:
             with suppress(OSError):
-                self._put(key, self._stored_files()[_stored_name(key)])
+                self._put(key, content)
         return key in self._copies
 
     def _put(self, key: tuple[str, str], content: bytes) -> None:

@@ -135,7 +135,7 @@ static int serve_remains(struct ibnue_engine *engine, const uint8_t *now, char *
 {
     struct ibnue_plugin *plugin = engine->plugin;
     const struct ibnue_remains *remains = &plugin->remains;
-    int length, spare;
+    int length, spare, pause;
 
     /* The next engine in OpenSM's list may be the engine that computed the last proven tables.  That engine may be able
      * to route the changed subnet.  So this engine fails, and OpenSM tries the next engine before OpenSM gets the
@@ -158,8 +158,9 @@ static int serve_remains(struct ibnue_engine *engine, const uint8_t *now, char *
     }
     if (publish_last(engine, &remains->answer, remains->bytes, IBNUE_FROM_REMAINS, what))
         return -1;
+    pause = longest_pause(engine);
     if (spare)
-        ibnue_watch_spare(plugin, longest_pause(engine));
+        ibnue_watch_spare(plugin, pause);
     length = snprintf(what, IBNUE_WHY, "keeps what is left of the last proven tables (%s): %" PRIu64 " of %" PRIu64
                       " pairs of end ports have a path, %u broken %s dropped",
                       plugin->last.engine->name, remains->served, remains->pairs, remains->dropped,
@@ -173,7 +174,10 @@ static int serve_remains(struct ibnue_engine *engine, const uint8_t *now, char *
         length += snprintf(what + length, (size_t)(IBNUE_WHY - length), "; multicast is cut off at %u %s",
                            remains->cut_off, ibnue_noun(remains->cut_off, "switch", "switches"));
     if (spare && length < IBNUE_WHY)
-        snprintf(what + length, (size_t)(IBNUE_WHY - length), "; another sweep follows as soon as a worker can route");
+        length += snprintf(what + length, (size_t)(IBNUE_WHY - length),
+                           "; another sweep follows as soon as a worker can route");
+    if (spare && pause && length < IBNUE_WHY)
+        snprintf(what + length, (size_t)(IBNUE_WHY - length), ", at the latest after %.1f s", pause / 1000.0);
     return 0;
 }
 

@@ -81,7 +81,7 @@ class RequestHandler:
         # list.
         self._historian = Historian(self._state.remark)
         self._policies = PolicyDesk()
-        self._conf_files: ConfFiles | None = None
+        self._conf_files = ConfFiles()
         self._earlier: deque[Snapshot] = deque(maxlen=REMEMBERED)
         self._unsettled: Unsettled | None = None
         self._lines: list[str] = []
@@ -138,8 +138,7 @@ class RequestHandler:
         problem = ""
         try:
             self._last_good.save()
-            if self._conf_files is not None:
-                self._conf_files.save()
+            self._conf_files.save()
         except IbnueError as error:
             problem = f"last good configuration not saved: {error}"
         if problem and problem != self._unsaved:
@@ -321,9 +320,8 @@ class RequestHandler:
     def _take_over(self, engine: Engine, config: PluginConfig, snapshot: Snapshot) -> AcceptedOptions:
         """Apply the options of opensm.conf, and log each option that is not applied, once."""
         conf = OpensmConf({**foreign_options(snapshot.conf.get("config_file")), **snapshot.conf.values})
-        if self._conf_files is None:
-            # Without a state file, the administrator wants no copies on the disk.
-            self._conf_files = ConfFiles(None if config.state_path is None else cache_folder() / _CONF_FILES)
+        # Without a state file, the administrator wants no copies on the disk.
+        self._conf_files.folder = None if config.state_path is None else cache_folder() / _CONF_FILES
         taken = self._conf_files.take_over(conf, engine.name, config.options_of(engine.name))
         lines = list(taken.lines)
         if snapshot.throttled:

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import plugin_request
 import pytest
+from waiting import until
 
 from osm_plugin.answer import ANSWER, SharedMemory
 from osm_plugin.conf_files import ConfFiles
@@ -149,6 +150,38 @@ def test_the_last_usable_version_is_known_after_a_restart(tmp_path):
         assert Path(again.options["root_guid_file"]).read_text() == f"{guid}\n"
         assert again.lines[0].endswith("; its last usable version stays in use")
     assert len(list(kept.iterdir())) == 1
+
+
+@pytest.mark.parametrize("first", ["false", "'state.npz'"])
+def test_no_version_is_saved_while_there_is_no_state_file(bench, tmp_path, monkeypatch, first):
+    monkeypatch.setenv("OSM_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr(bench.worker._saver, "put", lambda job: job())
+    (tmp_path / "cache").mkdir()
+    file, kept = tmp_path / "roots", tmp_path / "cache" / "ibnue-last-good-opensm-conf"
+    for number, state in enumerate([first, "false", "'state.npz'"]):
+        file.write_text(f"{GUIDS[number]}\n")
+        bench.config.write_text(f"state_file = {state}\n")
+        before = [path.read_bytes() for path in kept.iterdir()] if kept.exists() else []
+        bench.ask("updn", f"root_guid_file {file}\n")
+        bench.worker.finish_publication()
+        after = [path.read_bytes() for path in kept.iterdir()] if kept.exists() else []
+        assert after == (before if state == "false" else [file.read_bytes()])
+
+
+def test_a_folder_of_saved_versions_that_does_not_answer_stops_no_sweep(tmp_path):
+    file, kept = tmp_path / "roots", tmp_path / "kept"
+    conf = OpensmConf({"root_guid_file": str(file)})
+    file.write_text(f"{GUIDS[0]}\n")
+    files = ConfFiles(kept)
+    files.take_over(conf, "updn", {})
+    files.save()
+    file.write_text("garbage\n")
+    os.mkfifo(kept / "silent")  # A read of the pipe blocks until the pipe is opened for writing.
+    files = ConfFiles(kept, timeout=0.01)
+    assert f"saved versions of files not read yet: {kept} has not answered" in files.take_over(conf, "updn", {}).lines
+    (kept / "silent").write_text("")
+    until(lambda: files.take_over(conf, "updn", {}).options)
+    assert not any("not read yet" in line for line in files.take_over(conf, "updn", {}).lines)
 
 
 def test_options_of_an_engine_that_does_not_exist_are_reported_once(bench):
