@@ -114,7 +114,7 @@ BAD = {
     "port 0": (PORTS.replace("p02", "p0") + ULPS, 4, "'vs1HCA-1/p0' is not a port name"),
     "no rules": ("qos-ulps\nend-qos-ulps\n" + ULPS, 1, "qos-ulps is empty (remove it)"),
     "a comment at the end without a line end": (ULPS + "# end", 7, "'#' is not possible in this place"),
-    "a quotation mark": (FULL.replace('"a # sign"', "x").replace("SRP", '5" SRP').replace("fast", 'f"'), 16, "port-group has"),
+    "a quotation mark": (FULL.replace('"a # sign"', "x").replace("SRP", '5" SRP').replace("fast", 'f"'), 16, "port-gr"),
     "unknown PKey": (ULPS.replace("ipoib:", "ipoib, pkey 5:"), 5, "there is no partition with the PKey 0x0005 (define"),
     "text after a name and a value": (FULL.replace("sl: 0\n", "sl: 0 x\n"), 13, "'x' is not possible in qos-level"),
 }  # fmt: skip
