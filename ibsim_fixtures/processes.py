@@ -108,7 +108,8 @@ def _not_installed(name: str) -> EnvironmentProblem:
 
 
 def tail(path: Path, lines: int = 20, size: int = 16384) -> str:
-    """Return the last lines of a file as indented text, or a remark that the file is empty.
+    """Return the last lines of a file as indented text, or a remark that the file is empty.  A file that cannot be read
+    counts as empty.
 
     ``size`` is the number of bytes at the end of the file that are read.
     """

@@ -200,9 +200,10 @@ def _inspect(path: str, stamp: list[int] | None) -> tuple[dict[str, Any], int | 
     -------
     report
         The values of ``stamp`` and ``problem`` for the :class:`Reply` that the worker receives.  "stamp" has
-        modification time, size and inode of the file; None if the file does not exist.  "problem" is "".
+        modification time, size and inode of the file; None if there is no such file.  "problem" is "", or states that
+        the path is a device.
     content
-        Descriptor of the copy in memory; None if the file is unchanged or does not exist.
+        Descriptor of the copy in memory; None if the file is unchanged, or if there is no such file.
     """
     try:
         about = os.stat(path)  # noqa: PTH116

@@ -47,8 +47,8 @@ def read_saved(path: Path) -> PluginConfig | None:
 
 
 def stamp_of(path: Path) -> Stamp | None:
-    """Return the modification time (ns) and size of a file; None if the file does not exist.  A change of the pair
-    shows that the file has changed.
+    """Return the modification time (ns) and size of a file; None if the file does not exist, or if a folder of its path
+    cannot be searched.  A change of the pair shows that the file has changed.
     """
     try:
         about = path.stat()

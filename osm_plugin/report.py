@@ -125,7 +125,7 @@ class Reporter:
 
 def all_to_all(fabric: Fabric, routing: Routing) -> float | None:
     """Return the rate of every end port under all-to-all traffic, as a share of the reference rate; None if no channel
-    carries traffic.
+    carries traffic, or if the rate cannot be computed.
     """
     try:
         share = all_to_all_share(fabric, channel_loads(fabric, routing, threads=1))

@@ -368,7 +368,7 @@ class RequestHandler:
 
     def _pinned(self, fabric: Fabric, config: PluginConfig) -> Pinned | None:
         """Return the tables that the administrator has pinned; None if no tables are pinned, or if the pinned tables
-        belong to another subnet.
+        belong to another subnet or to an unknown engine.
         """
         found = self._historian.pinned(config, threads=threads_of(config))
         self._reporter.send({"pinned": None if found is None else found.name})

@@ -230,8 +230,8 @@ def _same(one: SavedTables, other: SavedTables) -> bool:
 def _is_extended(baseline: Fabric, fabric: Fabric) -> bool:
     """Return whether a fabric has grown since ``baseline``.
 
-    A fabric has grown if it has all switches, end ports and cables between switches of ``baseline``, and at least one
-    more switch, end port or cable.
+    A fabric counts as grown if it has all switches, end ports and cables between switches of ``baseline``, and differs
+    from ``baseline``, for example by one more switch.
     """
     if baseline.digest == fabric.digest:
         return False

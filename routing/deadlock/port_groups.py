@@ -107,9 +107,10 @@ def compute_port_groups(fabric: Fabric, routing: Routing, proof: Proof, rule: Ru
 
 
 def prove_port_groups(groups: PortGroups, proof: Proof, *, threads: int = 2) -> GroupProof:
-    """Check port groups.  The check uses only the groups and the tables.
+    """Check that packets which follow port groups always arrive, and cannot deadlock.
 
-    The check shares no code with :func:`compute_port_groups`, so groups from anywhere can be checked.
+    The check uses only the groups, the tables, and the scope and strength of the tables' certificate.  It shares no
+    code with :func:`compute_port_groups`, so groups from anywhere can be checked.
 
     Parameters
     ----------

@@ -197,7 +197,7 @@ class _ScheduleSearch:
 
     def with_drain(self, unchanged: Masks) -> UpdateSchedule | None:
         """Find rounds that wait until packets have left the fabric, for all LIDs together.  Returns None if a round is
-        unsafe.
+        unsafe, or if there are fewer than two or more than :data:`MOST_ROUNDS` rounds.
         """
         most = int(self._last.max(initial=1))
         if not 1 < most <= MOST_ROUNDS:

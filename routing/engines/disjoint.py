@@ -205,7 +205,7 @@ def _attempts(have: int, *, minimal: bool) -> Iterator[tuple[int, int]]:
 
 def _dimension_ordered(fabric: Fabric, options: EngineOptions) -> npt.NDArray[np.uint8] | None:
     """Return uint8[S, S], first trees for grids, tori and hypercubes.  They are dimension-ordered, which balances best
-    there.  None for other fabrics.
+    there.  None for other fabrics, for the objective bisection, and if a switch has no LID or there are no end ports.
     """
     destinations = Destinations.of(fabric)
     roots, first = np.unique(destinations.root, return_index=True)

@@ -151,7 +151,8 @@ class _Job:
         return best
 
     def search(self, vls: int, limit: float) -> tuple[PathSet, ChangingVls] | None:
-        """Return the first set of paths that fits into ``vls`` VLs, with its SLs; None if no set fits.
+        """Return the first set of paths that fits into ``vls`` VLs, with its SLs; None if no set fits, or if the search
+        reached its work limit.
 
         A set of paths that loads some channel to a utilisation above ``limit`` is not considered.
         """

@@ -116,7 +116,8 @@ class _ClosedForm:
 
 
 def tree_paths(fabric: Fabric, destinations: Destinations, options: EngineOptions) -> TreePaths | None:
-    """Return paths that suit both all-to-all traffic and bisections; None if the fabric is not a tree, or is too large.
+    """Return paths that suit both all-to-all traffic and bisections; None if the fabric is not a tree, if too much flow
+    would have paths much longer than the shortest paths, or if the fabric is too large.
 
     Two kinds of tables are possible: tables in closed form, and tables by descent.  The closed form is taken if its
     paths are shortest paths and perfectly even.  It is also taken if the descent would take too long, or has a much

@@ -42,7 +42,8 @@ class Uncounted:
 
     @classmethod
     def of(cls, fabric: Fabric) -> Uncounted | None:
-        """Return the LIDs of end ports that count in no traffic pattern; None if the fabric has no such end ports.
+        """Return the LIDs of end ports that count in no traffic pattern; None if no such end port can be left out of
+        the fabric.
 
         An uncounted end port stays in the fabric if its switch delivers no other LID.
         """

@@ -75,7 +75,9 @@ def _baseline_now(
 
 
 def is_same(one: Fabric, other: Fabric) -> bool:
-    """Return whether two fabrics have the same switches, cables and LIDs, and deliver each LID at the same port."""
+    """Return whether two fabrics have the same switches, cables between switches and LIDs, and deliver each LID at the
+    same port.
+    """
     if one is other:
         return True
     mine, theirs = one.channels, other.channels

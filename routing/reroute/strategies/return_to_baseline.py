@@ -113,7 +113,7 @@ def is_safe_change(fabric: Fabric, old: Routing, cdg: Proof, new: Routing, proof
 
 def columns_of_baseline(before: Published, baseline: Published, most: int, *, threads: int) -> VerifiedTables | None:
     """Return the tables in force, in which as many LFT columns of the baseline are restored as a safe change of at most
-    ``most`` entries allows.
+    ``most`` entries allows.  If every column differs in more entries, a single column is restored.
 
     The columns with the fewest differences come first.  A set of columns that cannot be changed safely is split, and
     its parts are tried.
@@ -121,8 +121,8 @@ def columns_of_baseline(before: Published, baseline: Published, most: int, *, th
     Returns
     -------
     VerifiedTables or None
-        None if no column can be changed safely, or if the SL tables of ``before`` and ``baseline`` have different
-        shapes.
+        None if no column can be changed safely, if the tables in force have no certificate, or if the SL tables of
+        ``before`` and ``baseline`` have different shapes.
     """
     now, target, certificate = before.routing, baseline.routing, before.proof.certificate
     if certificate is None or target.sl.ndim > now.sl.ndim or len(target.sl) not in (len(now.sl), now.sl.shape[-1]):
