@@ -48,7 +48,7 @@ _NAMES: Mapping[str, Mapping[str, str]] = {
 }  # fmt: skip
 """For each section with statements "name: value", the names of these statements and the forms of their values."""
 _ONCE = ("name", "use", "sl", "mtu-limit", "rate-limit", "packet-life", "qos-level-name", "sl2vl-table")
-"""Names that a section may have only once."""
+"""Names of statements that a section may have only once."""
 _NEEDED: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "port-group": (("name",),),
     "vlarb-scope": (("group", "across"),),
@@ -56,7 +56,7 @@ _NEEDED: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "qos-level": (("name",), ("sl",)),
     "qos-match-rule": (("qos-level-name",),),
 }
-"""For each section, sets of names.  The section must have one name of each set."""
+"""For each section, sets of names of statements.  The section must have a statement with a name of each set."""
 _LIMITS: Mapping[str, tuple[int, int]] = {
     "sl": (0, 15), "sl2vl-table": (0, 15), "mtu-limit": (1, 5), "rate-limit": (2, 22), "to": (0, 127), "from": (0, 127),
     "port-num": (0, 0xFFFF),
@@ -73,7 +73,9 @@ _Item = TypeVar("_Item")
 
 
 def _any_of(words: Iterable[str]) -> str:
-    """Return a pattern that matches the longest possible of some words."""
+    """Return a pattern that matches any of the given words.  If several words fit, the pattern matches the longest of
+    them.
+    """
     return "|".join(sorted(map(re.escape, words), key=len, reverse=True))
 
 
@@ -89,8 +91,8 @@ _WORD = re.compile(
     | (?P<type>(?i:router|ca|switch|self|all)) | (?P<text>.)""",
     re.VERBOSE,
 )
-"""Pattern that finds words as OpenSM's lexer does.  The groups ``rule`` and ``list`` are the beginning of a rule in
-``qos-ulps``, ``rule`` without and ``list`` with a list of numbers behind it.
+"""Pattern that finds words as OpenSM's lexer does.  The groups ``rule`` and ``list`` match the beginning of a rule in
+``qos-ulps``.  A list of numbers follows a word of the group ``list``, but not a word of the group ``rule``.
 """
 
 
@@ -100,9 +102,10 @@ class _Word(NamedTuple):
     Attributes
     ----------
     kind
-        Name of a group of :data:`_WORD`.  A mark has itself as its kind.  The kind "" is the end of the file.
+        Name of the group of :data:`_WORD` to which the word belongs.  The kind of a mark is the mark itself.  The kind
+        "" is the end of the file.
     text
-        The word.  A name has no colon.
+        The word.  The colon after a name is left out.
     line
         Line of the word, counted from 1.
     rest
@@ -118,9 +121,10 @@ class _Word(NamedTuple):
 def _words(text: str) -> Iterator[_Word]:
     """Yield the words of a policy, with a last word for the end of the file.
 
-    As in OpenSM, a name decides how the rest of its line is read.  After ``use``, everything is text.
+    As in OpenSM, a name decides how the rest of its line is read.  The rest of a line after ``use`` is text.
     """
-    line, forms = 1, set[str]()  # forms of the values that have begun in this line; "use" after the name "use"
+    # forms (see `_NAMES`) of the values in this line so far; also "use" if the line has the name "use"
+    line, forms = 1, set[str]()
     for match in _WORD.finditer(text):
         kind, word = str(match.lastgroup), match[0]
         if kind == "line":

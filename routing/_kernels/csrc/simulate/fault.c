@@ -113,10 +113,9 @@ static void take_down(ibn_sim *sim, int32_t c)
     lose_waiting(sim, c);
     *port_of(sim, c) = IBN_NONE;
     sim->channel[c].busy = IBN_NEVER;
-    sim->channel[c].called =
-        /* While the field `called` is 1, no EV_FREE event is scheduled for the channel.  The channel needs no such
-         * event while it is down. */
-        1;
+    /* While the field `called` is 1, no EV_FREE event is scheduled for the channel.  The channel needs no such event
+     * while it is down. */
+    sim->channel[c].called = 1;
     if (sim->adaptive)
         ibn_simulate_adaptive_link(sim, c, 1);
 }
