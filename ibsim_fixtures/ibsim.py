@@ -128,6 +128,11 @@ class Ibsim(Console):
 
         This is not a link fault: packets that are only forwarded are not dropped.  ``attribute`` limits the drops to
         queries of one attribute (16 NodeDescription, 17 NodeInfo, 18 SwitchInfo, 21 PortInfo).
+
+        Raises
+        ------
+        OptionError
+            ``percent`` is not within 0 to 100, or there is no such device.
         """
         if not 0 <= percent <= 100:
             raise OptionError(f"an error rate is 0 to 100 percent, not {percent}")
@@ -151,6 +156,11 @@ class Ibsim(Console):
 
         ibsim has room for ten programs, and does not notice when a program is killed.  So programs that have ended are
         disconnected first.
+
+        Raises
+        ------
+        OptionError
+            ibsim does not disconnect a program that has ended.
         """
         found = []
         for number, client in clients_of(self.command("attached")):

@@ -95,7 +95,13 @@ class Console:
 
     @property
     def folder(self) -> Path:
-        """Return the temporary folder in which connected programs run; :meth:`close` removes it."""
+        """Return the temporary folder in which connected programs run; :meth:`close` removes it.
+
+        Raises
+        ------
+        LabError
+            ibsim is not running.
+        """
         if self._folder is None:
             raise LabError("ibsim is not running: use it as a context manager")
         return self._folder

@@ -107,6 +107,11 @@ def records_of(path: Path, depth: int = 0) -> list[tuple[str, int, str, str]]:
     includes.
 
     ``depth`` is the number of nested ``include`` lines, which the function itself counts.
+
+    Raises
+    ------
+    InputError
+        A file cannot be read, or the files have no device.
     """
     try:
         text = path.read_text(errors="replace")

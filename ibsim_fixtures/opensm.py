@@ -155,7 +155,13 @@ class OpenSM:
 
     @property
     def folder(self) -> Path:
-        """Return the temporary folder with configuration, log, cache and dumps."""
+        """Return the temporary folder with configuration, log, cache and dumps.
+
+        Raises
+        ------
+        LabError
+            OpenSM is not running.
+        """
         if self._folder is None:
             raise LabError("OpenSM is not running: use it as a context manager")
         return self._folder

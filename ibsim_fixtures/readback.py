@@ -42,7 +42,13 @@ def parse_lfts(text: str) -> dict[int, dict[int, int]]:
 
 
 def dumped_lfts(folder: Path) -> dict[int, dict[int, int]]:
-    """Return the LFTs that OpenSM dumped after its last sweep: out-port by switch GUID and LID."""
+    """Return the LFTs that OpenSM dumped after its last sweep: out-port by switch GUID and LID.
+
+    Raises
+    ------
+    LabError
+        OpenSM has not dumped any LFTs.
+    """
     path = folder / "opensm-lfts.dump"
     if not path.exists():
         raise LabError(f"OpenSM has dumped no tables: {path.name} is not in {folder}")
@@ -74,7 +80,13 @@ def switch_lfts(ibsim: Ibsim, switches: Mapping[int, int] | None = None) -> dict
 
 
 def switch_lft(ibsim: Ibsim, switch_lid: int) -> dict[int, int]:
-    """Read the LFT of one switch with the program ibroute: out-port by LID."""
+    """Read the LFT of one switch with the program ibroute: out-port by LID.
+
+    Raises
+    ------
+    LabError
+        ibroute did not print exactly one table.
+    """
     tables = _whole_tables(ibsim, ibsim.run("ibroute", "-n", switch_lid))
     if len(tables) != 1:
         raise LabError(f"ibroute {switch_lid} gave the tables of {len(tables)} switches instead of one")

@@ -100,6 +100,11 @@ class Host:
         """Inform the worker that a request is in the shared memory.
 
         ``engine`` is the engine that shall compute tables, and ``sequence`` the number of the request.
+
+        Raises
+        ------
+        WorkerReplaced
+            The worker has ended, and another worker is started.
         """
         worker = self._require_worker()
         try:
@@ -301,6 +306,11 @@ class Host:
 
         ``in_force`` is the engine whose tables OpenSM uses, ``own_sls`` whether this engine assigns SLs, and
         ``sequence`` the number of the request in the memory.
+
+        Raises
+        ------
+        EnvironmentProblem, RoutingError
+            The shadow engine has no worker, or its worker accepts no message.
         """
         if self._shadow is None:
             raise EnvironmentProblem("the shadow engine has no worker")

@@ -106,7 +106,7 @@ def try_engine(
 
 def _worst_loss(engine: Engine, options: EngineOptions, fabric: Fabric, routing: Routing, links: int) -> float | None:
     """Return the largest loss of all-to-all traffic over a sample of links between switches, if one link at a time is
-    lost.  Links after whose loss the new tables are not proven are left out.  None if no link is left.
+    lost.  Links after whose loss the new tables are not proven are left out.  None if no such loss is known.
     """
     between = int(np.count_nonzero(fabric.channels.src >= 0)) // 2
     faults = random_faults(fabric, seed=options.seed, count=min(links, between), kinds=("link",)) if between else []

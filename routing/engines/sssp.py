@@ -41,7 +41,13 @@ class SSSP:
 
     @without_uncounted
     def route(self, fabric: Fabric, options: EngineOptions) -> Routing:
-        """Compute the tables (see :class:`routing.engines.base.Engine`)."""
+        """Compute the tables (see :class:`routing.engines.base.Engine`).
+
+        Raises
+        ------
+        OptionError
+            The engine does not support an option.
+        """
         refuse_unsupported(self, options)
         if not options.minimal and (options.objective is not Objective.ALLTOALL or options.passes is not None):
             raise OptionError("the published rule has neither objective nor passes", remedy="leave them out")

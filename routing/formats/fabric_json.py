@@ -199,8 +199,9 @@ def parse_json(text: str, path: str | Path, *, lmc: int = 0) -> Fabric:
 
     Raises
     ------
-    ParseError, FabricError
-        The text is invalid.  The message names the file and the position (``links[3]``), or the line of a syntax error.
+    ParseError, FabricError, InputError
+        The text is invalid, or a number is out of range.  The message names the file and the position (``links[3]``),
+        or the line of a syntax error.
     """
     try:
         value = json.loads(text)

@@ -22,6 +22,11 @@ def switch_positions(fabric: Fabric) -> tuple[list[tuple[int, ...]], tuple[int, 
         Coordinates of each switch.
     sizes
         Number of switches along each dimension.
+
+    Raises
+    ------
+    OptionError
+        The names of the switches are not coordinates of a torus, or the torus has too many dimensions.
     """
     names = [re.fullmatch(r"sw(\d+(?:\.\d+)*)", name) for name in fabric.switch_name]
     positions = [tuple(map(int, found[1].split("."))) for found in names if found]

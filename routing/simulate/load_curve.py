@@ -142,6 +142,11 @@ def mean_and_error(values: Sequence[float]) -> tuple[float, float | None]:
     """Return the mean of the results of several seeds, and half the width of its 95 % confidence interval.
 
     The half width is None for a single value.
+
+    Raises
+    ------
+    OptionError
+        There are no values.
     """
     if not values:
         raise OptionError("there is no value to average")

@@ -175,6 +175,11 @@ def run_request_grant(scenario: Scenario, case: Case) -> CaseOutput:
       output, at the points of the time series of the last load
     - ``phases``: delay and throughput before, during and after the time in which hotspots are blocked
     - ``slowdown``: with the key ``compare``, the largest ratio of a delay to the delay at this load without hotspots
+
+    Raises
+    ------
+    ParseError, OptionError
+        The case has no table ``request_grant``, or a value in the table is invalid.
     """
     if "request_grant" not in case.table:
         raise scenario.error(f"case {case.name!r} has no table request_grant", *case.where)

@@ -292,6 +292,11 @@ def all_to_all(fabric: Fabric, *, bytes: int = 2048, rounds: int = 1, mtu: int =
     CA n begins with CA n + 1, so that the CAs do not all send to one destination at first.
 
     ``bytes`` is the size of a message, and ``mtu`` the size of the largest packet in bytes.
+
+    Raises
+    ------
+    OptionError
+        There are fewer than two CAs, or ``rounds`` is out of range.
     """
     lids = tuple(base_lids(fabric).tolist())
     if len(lids) < 2 or not is_int_in(rounds, 1, FOREVER // len(lids)):
@@ -309,6 +314,11 @@ def message_interval(network: Network, source: int, load: float, size: int) -> f
     """Return the interval between messages that gives an end port's link the given load.
 
     ``load`` is a fraction of the link's rate, ``size`` the bytes of a message.  The result is in ticks.
+
+    Raises
+    ------
+    OptionError
+        The load or the size is out of range.
     """
     if not is_float_in(load, LEAST_LOAD, 1):
         raise OptionError(f"{load!r} is not a load", remedy=f"use a share from {LEAST_LOAD:g} to 1")
@@ -369,6 +379,11 @@ def permutation(fabric: Fabric, partner: Sequence[int], *, bytes: int = 2048, mt
     A sender that is its own partner sends nothing.
 
     ``bytes`` is the size of a message, and ``mtu`` the size of the largest packet in bytes.
+
+    Raises
+    ------
+    OptionError
+        ``partner`` is not a permutation of the senders.
     """
     rows, lids = senders(fabric), base_lids(fabric).tolist()
     if not all(is_int_in(position, 0, len(rows) - 1) for position in partner) or len(set(partner)) != len(rows):
