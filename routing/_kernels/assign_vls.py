@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from routing._kernels.native import check, ffi, lib, point, pointer
+from routing._kernels.native import call, ffi, lib, struct_of
 from routing.fabric import Channels
 
 NO_VL = 255
@@ -84,14 +84,12 @@ def assign_vls(
     """
     masks, order = np.array(masks, order="C"), np.array(order, np.int32, order="C")
     vl, slot = np.full(len(groups.start), NO_VL, np.uint8), channels.edges.first
-    request, left = ffi.new("vl_requests *"), ffi.new("int64_t *", budget)
-    (request.switches, request.lids), request.most_failed = lft.shape, most_failed
-    request.channels, request.vls, request.groups = len(channels), len(order), len(groups.start)
-    is_open = np.ascontiguousarray(allowed_vls).astype(np.uint8)
-    point(request, first=channels.first, src=channels.src, dst=channels.dst, into=channels.into)
-    point(request, into_first=channels.into_first, at_port=channels.at_port, slot=slot, lid_switch=lid_switch, lft=lft)
-    point(
-        request, open=is_open, path_first=groups.first, path_from=groups.source, path_to=groups.lid, start=groups.start
-    )
-    check(lib.ibn_layering_assign_vls(request, pointer(masks), pointer(order), left, pointer(vl)))
+    switches, lids = lft.shape
+    is_open, left = np.ascontiguousarray(allowed_vls).astype(np.uint8), ffi.new("int64_t *", budget)
+    request = struct_of(
+        "vl_requests", channels, switches=switches, lids=lids, channels=len(channels), vls=len(order),
+        groups=len(groups.start), most_failed=most_failed, slot=slot, lid_switch=lid_switch, lft=lft, open=is_open,
+        path_first=groups.first, path_from=groups.source, path_to=groups.lid, start=groups.start,
+    )  # fmt: skip
+    call(lib.ibn_layering_assign_vls, request, masks, order, left, vl)
     return vl, masks, order, left[0]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from routing._kernels.native import check, ffi, lib, point, pointer
+from routing._kernels.native import call, lib, struct_of
 from routing.fabric import Channels
 
 
@@ -75,25 +75,18 @@ class AllowedTurns:
 
 
 def network_of(channels: Channels, inverse_capacity: npt.NDArray[np.float64], sources: npt.NDArray[np.float64]) -> Any:
-    """Return the C struct of the channels and the sources.  The struct points into arrays that the caller must keep
-    alive.
+    """Return the C struct of the channels and the sources.
 
     ``inverse_capacity`` (float64[C]) is the inverse capacity of each channel, and ``sources`` (float64[S]) the flow
     that each switch sends to every LMC group.
     """
-    network = ffi.new("ibn_network *")
-    network.switches, network.channels = len(sources), len(channels)
-    point(network, first=channels.first, src=channels.src, dst=channels.dst, into=channels.into)
-    point(network, into_first=channels.into_first, inverse_capacity=inverse_capacity, sources=sources)
-    return network
+    sizes = {"switches": len(sources), "channels": len(channels)}
+    return struct_of("ibn_network", channels, **sizes, inverse_capacity=inverse_capacity, sources=sources)
 
 
 def targets_of(targets: Targets) -> Any:
-    """Return the C struct of the destinations.  The struct points into arrays that the caller must keep alive."""
-    aims = ffi.new("ibn_targets *")
-    aims.count, aims.lmc_groups = len(targets.root), len(targets.lmc_group_first) - 1
-    point(aims, lmc_group_first=targets.lmc_group_first, root=targets.root, layer=targets.layer, share=targets.share)
-    return aims
+    """Return the C struct of the destinations."""
+    return struct_of("ibn_targets", targets, count=len(targets.root), lmc_groups=len(targets.lmc_group_first) - 1)
 
 
 def balance(
@@ -154,20 +147,15 @@ def balance(
     """
     switches, count = len(sources), len(targets.root)
     network, aims = network_of(channels, inverse_capacity, sources), targets_of(targets)
-    options = ffi.new("ibn_balance_options *")
-    options.passes, options.threads, options.seed = passes, threads, seed
-    options.hop_cost, options.bisection, options.rank_from = hop_cost, int(bisection), rank_from
-    point(options, rank=rank, position=position)
-    if turns is not None:
-        point(options, allowed=turns.allowed, spanning=turns.spanning, reverse=channels.reverse)
+    options = struct_of(
+        "ibn_balance_options", channels, *([] if turns is None else [turns]), passes=passes, threads=threads, seed=seed,
+        hop_cost=hop_cost, bisection=bisection, rank=rank, rank_from=rank_from, position=position,
+    )  # fmt: skip
     result = Balanced(
         next_channel=np.full((count, switches), 255, np.uint8),
         load=np.zeros(len(channels)),
         max_utilisation=np.zeros(passes + 1),
     )
-    check(
-        lib.ibn_trees_balance(
-            network, aims, options, pointer(result.next_channel), pointer(result.load), pointer(result.max_utilisation)
-        )
-    )
+    arrays = result.next_channel, result.load, result.max_utilisation
+    call(lib.ibn_trees_balance, network, aims, options, *arrays)
     return result

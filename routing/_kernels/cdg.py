@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from routing._kernels.native import check, ffi, lib, point, pointer
+from routing._kernels.native import call, lib, struct_of
 from routing._kernels.slots import Slots
 from routing.fabric import Fabric
 from routing.tables import Routing
@@ -47,26 +47,30 @@ class Trace:
     sls: int
 
 
-class Tables:
-    """C struct of a fabric and its tables.  This object keeps the arrays alive to which the struct points."""
+def tables_of(
+    fabric: Fabric, routing: Routing, slots: Slots, *, threads: int, switch_pairs: bool, **further: Any
+) -> Any:
+    """Return the C struct of a fabric and its tables.
 
-    def __init__(self, fabric: Fabric, routing: Routing, slots: Slots, threads: int, switch_pairs: bool) -> None:
-        lids = fabric.lids
-        self.c = ffi.new("cdg_tables *")
-        self.c.switches, self.c.lids, self.c.slots = fabric.switches, len(lids), slots.count
-        self.c.sl_rows = routing.service_levels.rows
-        self.c.threads = threads if routing.lft.size > 100_000 else 1
-        self.kept: list[npt.NDArray[Any]] = []
-        self.point(self.c, lft=routing.lft, sl=routing.sl, lid_switch=lids.switch, lid_port=lids.port)
-        self.point(self.c, exit=slots.exit, xfirst=slots.xfirst, xdst=slots.xdst, dep_first=slots.dep_first)
-        self.point(self.c, part=fabric.component)
-        if not switch_pairs:
-            self.point(self.c, has_endport=_has_endport(fabric, routing))
-
-    def point(self, struct: Any, **arrays: npt.NDArray[Any]) -> None:
-        whole = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-        self.kept += whole.values()
-        point(struct, **whole)
+    Parameters
+    ----------
+    fabric, routing, slots
+        The fabric, its tables, and the numbers of its CDG edges.
+    threads
+        Worker threads.
+    switch_pairs
+        Whether traffic between switches is included.
+    further
+        Further fields of the struct, which override the fields of the fabric and its tables.
+    """
+    lids = fabric.lids
+    fields: dict[str, Any] = {
+        "switches": fabric.switches, "lids": len(lids), "slots": slots.count, "part": fabric.component,
+        "sl_rows": routing.service_levels.rows, "threads": threads if routing.lft.size > 100_000 else 1,
+        "lft": routing.lft, "sl": routing.sl, "lid_switch": lids.switch, "lid_port": lids.port,
+        "has_endport": None if switch_pairs else _has_endport(fabric, routing),
+    }  # fmt: skip
+    return struct_of("cdg_tables", slots, **(fields | further))
 
 
 def _has_endport(fabric: Fabric, routing: Routing) -> npt.NDArray[np.uint8]:
@@ -91,10 +95,10 @@ def trace(fabric: Fabric, routing: Routing, slots: Slots, vl_bit: npt.NDArray[np
     """
     hops = np.empty(routing.lft.shape, np.uint8)
     dep = np.zeros((2, slots.count), np.uint32)
-    tables = Tables(fabric, routing, slots, threads, switch_pairs=True)
-    undelivered, split, looping, sls = _run_trace(tables, fabric, routing, vl_bit, hops=hops, dep=dep)
-    np.bitwise_or(dep[0], dep[1], out=dep[1])
-    return Trace(hops, dep[1], dep[0], undelivered, split, looping, sls)
+    tables = tables_of(
+        fabric, routing, slots, threads=threads, switch_pairs=True, **_vl_fields(fabric, routing, vl_bit)
+    )
+    return _run_trace(tables, hops, dep)
 
 
 def trace_endports(
@@ -106,8 +110,10 @@ def trace_endports(
     routes to the LIDs of switches are followed again.  Cost: O(S L') for the L' LIDs of switches.
     """
     dep = np.zeros((2, slots.count), np.uint32)
-    tables = Tables(fabric, routing, slots, threads, switch_pairs=False)
-    _run_trace(tables, fabric, routing, vl_bit, hops=None, dep=dep)
+    tables = tables_of(
+        fabric, routing, slots, threads=threads, switch_pairs=False, **_vl_fields(fabric, routing, vl_bit)
+    )
+    call(lib.ibn_cdg_trace, tables, None, dep, np.zeros(4, np.int64))
     return np.asarray(found.to_endports | dep[1])
 
 
@@ -122,29 +128,23 @@ def trace_on_one_vl(
     lft = routing.lft[:, columns]
     hops = np.empty(lft.shape, np.uint8)
     dep = np.zeros((2, slots.count), np.uint32)
+    tables = tables_of(
+        fabric, routing, slots, threads=threads, switch_pairs=True, lids=lft.shape[1], sl_rows=0, lft=lft,
+        lid_switch=fabric.lids.switch[columns], lid_port=fabric.lids.port[columns],
+        sl=np.zeros(lft.shape[1], np.uint8), vl_bit=np.ones(16, np.uint16),
+    )  # fmt: skip
+    return _run_trace(tables, hops, dep)
+
+
+def _vl_fields(fabric: Fabric, routing: Routing, vl_bit: npt.NDArray[np.uint16]) -> dict[str, Any]:
+    """Return the fields of the C struct for the VL of each SL: the VLs as bits, and whether several VLs are in use."""
+    used = vl_bit[routing.sl[fabric.lids.switch >= 0]] if routing.service_levels.by_lid else vl_bit
+    return {"vl_bit": vl_bit, "spread": len(used) > 0 and bool((used != used[0]).any())}
+
+
+def _run_trace(tables: Any, hops: npt.NDArray[np.uint8], dep: npt.NDArray[np.uint32]) -> Trace:
+    """Run the kernel, which fills ``hops`` and ``dep``, and return the result."""
     counts = np.zeros(4, np.int64)
-    tables = Tables(fabric, routing, slots, threads, switch_pairs=True)
-    tables.c.lids, tables.c.sl_rows, tables.c.spread = lft.shape[1], 0, 0
-    owner, port = fabric.lids.switch[columns], fabric.lids.port[columns]
-    tables.point(tables.c, lft=lft, lid_switch=owner, lid_port=port)
-    tables.point(tables.c, sl=np.zeros(lft.shape[1], np.uint8), vl_bit=np.ones(16, np.uint16))
-    check(lib.ibn_cdg_trace(tables.c, pointer(hops), pointer(dep), pointer(counts)))
+    call(lib.ibn_cdg_trace, tables, hops, dep, counts)
     np.bitwise_or(dep[0], dep[1], out=dep[1])
     return Trace(hops, dep[1], dep[0], *counts.tolist())
-
-
-def _run_trace(
-    tables: Tables,
-    fabric: Fabric,
-    routing: Routing,
-    vl_bit: npt.NDArray[np.uint16],
-    *,
-    hops: npt.NDArray[np.uint8] | None,
-    dep: npt.NDArray[np.uint32],
-) -> list[int]:
-    used = vl_bit[routing.sl[fabric.lids.switch >= 0]] if routing.service_levels.by_lid else vl_bit
-    tables.c.spread = int(len(used) > 0 and bool((used != used[0]).any()))
-    tables.point(tables.c, vl_bit=vl_bit)
-    counts = np.zeros(4, np.int64)
-    check(lib.ibn_cdg_trace(tables.c, pointer(hops), pointer(dep), pointer(counts)))
-    return list(counts.tolist())

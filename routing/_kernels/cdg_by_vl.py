@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from routing._kernels.cdg import Tables
-from routing._kernels.native import check, ffi, lib, pointer
+from routing._kernels.cdg import tables_of
+from routing._kernels.native import call, lib, struct_of
 from routing._kernels.slots import Slots
 from routing.fabric import Fabric
 from routing.tables import DATA_VLS, Routing
@@ -58,7 +59,7 @@ def trace_vls(fabric: Fabric, routing: Routing, slots: Slots, *, replies: bool, 
     """
     hops = np.empty(routing.lft.shape, np.uint8)
     dep = np.zeros((2, slots.count, _vls_in_use(routing)), np.uint16)
-    tables = Tables(fabric, routing, slots, threads, switch_pairs=True)
+    tables = tables_of(fabric, routing, slots, threads=threads, switch_pairs=True)
     undelivered, split, looping, used, dropped = _run_vls(
         tables, fabric, routing, slots, replies=replies, hops=hops, dep=dep
     )
@@ -75,7 +76,7 @@ def trace_vls_endports(
     ``replies`` is whether replies are followed too.  Cost: the cost of :func:`trace_vls` for the LIDs of switches.
     """
     dep = np.zeros((2, *found.dep.shape), np.uint16)
-    tables = Tables(fabric, routing, slots, threads, switch_pairs=False)
+    tables = tables_of(fabric, routing, slots, threads=threads, switch_pairs=False)
     _run_vls(tables, fabric, routing, slots, replies=replies, hops=None, dep=dep)
     return np.asarray(found.to_endports | dep[1])
 
@@ -86,7 +87,7 @@ def _vls_in_use(routing: Routing) -> int:
 
 
 def _run_vls(
-    tables: Tables,
+    tables: Any,
     fabric: Fabric,
     routing: Routing,
     slots: Slots,
@@ -95,18 +96,18 @@ def _run_vls(
     hops: npt.NDArray[np.uint8] | None,
     dep: npt.NDArray[np.uint16],
 ) -> list[int]:
-    vls = ffi.new("cdg_vl_assignment *")
-    vls.ports, vls.vls = routing.sl2vl.shape[1], dep.shape[2]
     channels, x = fabric.channels, np.arange(len(fabric.channels)) + 2 * fabric.channels.src
     xport, xin = np.zeros(len(slots.xdst), np.uint8), np.zeros(len(slots.xdst), np.uint8)
     xport[x], xin[x] = channels.port, channels.dst_port
     switch, port, lid = _senders(fabric, routing)
     repliers = _repliers(fabric, routing)
-    vls.senders, vls.repliers = len(switch), len(repliers) if replies else 0
-    tables.point(vls, sl2vl=routing.sl2vl, xport=xport, xin=xin, replier=repliers)
-    tables.point(vls, sender_switch=switch, sender_port=port, sender_lid=lid)
+    vls = struct_of(
+        "cdg_vl_assignment", ports=routing.sl2vl.shape[1], vls=dep.shape[2], senders=len(switch), sl2vl=routing.sl2vl,
+        repliers=len(repliers) if replies else 0, xport=xport, xin=xin, replier=repliers, sender_switch=switch,
+        sender_port=port, sender_lid=lid,
+    )  # fmt: skip
     counts = np.zeros(5, np.int64)
-    check(lib.ibn_cdg_trace_vls(tables.c, vls, pointer(hops), pointer(dep), pointer(counts)))
+    call(lib.ibn_cdg_trace_vls, tables, vls, hops, dep, counts)
     return list(counts.tolist())
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from routing._kernels.native import check, ffi, lib, point, pointer
+from routing._kernels.native import call, lib, struct_of
 from routing.fabric import Channels, Fabric
 
 
@@ -45,15 +45,11 @@ def check_orders(
     Cost: O(hops) per packet.
     """
     channels = fabric.channels
-    lft, sl2vl, order = np.ascontiguousarray(lft), np.ascontiguousarray(sl2vl), np.ascontiguousarray(order)
     switch, port, sls = (np.ascontiguousarray(array) for array in entries)
     fault = np.empty((len(entries[0]), 4), np.int32)
-    tables = _tables(channels, lft, order, threads)
-    tables.ports = 0 if sl2vl.ndim == 1 else sl2vl.shape[1]
-    point(tables, sl2vl=sl2vl)
-    check(
-        lib.ibn_cdg_check_certificate(tables, len(fault), pointer(switch), pointer(port), pointer(sls), pointer(fault))
-    )
+    ports = 0 if sl2vl.ndim == 1 else sl2vl.shape[1]
+    tables = _tables(channels, lft, order, threads, ports=ports, sl2vl=sl2vl)
+    call(lib.ibn_cdg_check_certificate, tables, len(fault), switch, port, sls, fault)
     return fault
 
 
@@ -78,15 +74,14 @@ def next_hops_increase(
     -----
     Cost: O(S L V), without the hops of the packets.
     """
-    kept = np.ascontiguousarray(lft), np.ascontiguousarray(order)
     bad = np.zeros((len(lft), len(order)), np.uint8)
-    check(lib.ibn_cdg_check_next_hops(_tables(fabric.channels, *kept, threads), len(lft), pointer(bad)))
+    call(lib.ibn_cdg_check_next_hops, _tables(fabric.channels, lft, order, threads), len(lft), bad)
     return np.asarray(~bad.any(axis=0))
 
 
-def _tables(channels: Channels, lft: npt.NDArray[np.uint8], order: npt.NDArray[np.int32], threads: int) -> Any:
-    """Return the kernel's struct without SL2VL tables.  The caller keeps the arrays alive while the struct is used."""
-    tables = ffi.new("certificate_tables *")
-    tables.lids, tables.channels, tables.vls, tables.threads = lft.shape[1], len(channels), len(order), threads
-    point(tables, lft=lft, order=order, at_port=channels.at_port, dst=channels.dst, dst_port=channels.dst_port)
-    return tables
+def _tables(
+    channels: Channels, lft: npt.NDArray[np.uint8], order: npt.NDArray[np.int32], threads: int, **fields: Any
+) -> Any:
+    """Return the kernel's struct of LFTs and topological orders.  ``fields`` are further fields of the struct."""
+    sizes = {"lids": lft.shape[1], "channels": len(channels), "vls": len(order), "threads": threads}
+    return struct_of("certificate_tables", channels, **sizes, lft=lft, order=order, **fields)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from routing._kernels.native import check, ffi, grouped, lib, point, pointer
+from routing._kernels.native import call, grouped, lib, pointer, struct_of
 from routing._kernels.shared_copy import PAGE
 from routing.fabric import Channels, Fabric
 from routing.tables import ServiceLevels
@@ -90,29 +89,15 @@ def check_delta(
     """
     lids, channels = fabric.lids, fabric.channels
     starts, by_switch = grouped(lids.switch, fabric.switches)
-    arrays: dict[str, npt.NDArray[Any]] = {
-        **{name: getattr(channels, name) for name in ("first", "src", "dst", "port", "into", "into_first", "at_port")},
-        "slot": channels.edges.first,
-        "lid_switch": lids.switch,
-        "lid_port": lids.port,
-        "lids_at_first": starts,
-        "lids_at": by_switch,
-        "has_endport": (fabric.terminals_at > 0).astype(np.uint8),
-        "vl_bit": vl_bit,
-        "lft": np.ascontiguousarray(tables[0]),
-        "was": np.ascontiguousarray(tables[1]),
-        "sl": np.ascontiguousarray(sls[0].table),
-        "sl_was": np.ascontiguousarray(sls[1].table),
-        "order": np.ascontiguousarray(order),
-    }
-    c = ffi.new("delta_tables *")
-    c.switches, c.lids, c.channels, c.vls = fabric.switches, len(lids), len(channels), len(order)
-    c.sl_by_switch, c.replies, c.endports_only = int(sls[0].by_switch), int(replies), int(endports_only)
-    c.known_increasing = int(increasing)
-    point(c, **arrays, pages=pages)
-    c.page = PAGE
+    tables_of_both = struct_of(
+        "delta_tables", channels, switches=fabric.switches, lids=len(lids), channels=len(channels), vls=len(order),
+        sl_by_switch=sls[0].by_switch, replies=replies, endports_only=endports_only, known_increasing=increasing,
+        slot=channels.edges.first, lid_switch=lids.switch, lid_port=lids.port, lids_at_first=starts, lids_at=by_switch,
+        has_endport=(fabric.terminals_at > 0).astype(np.uint8), vl_bit=vl_bit, lft=tables[0], was=tables[1],
+        sl=sls[0].table, sl_was=sls[1].table, order=order, pages=pages, page=PAGE,
+    )  # fmt: skip
     counts = np.zeros(3, np.int64)
-    check(lib.ibn_cdg_check_delta(c, pointer(dependencies), pointer(hops), pointer(counts)))
+    call(lib.ibn_cdg_check_delta, tables_of_both, dependencies, hops, counts)
     return DeltaCheck(dependencies, hops, *counts.tolist())
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from routing._kernels.native import check, ffi, lib, point, pointer
+from routing._kernels.native import call, lib, struct_of
 from routing.fabric import NO_PORT, Channels
 
 UP, DOWN = 1, 2
@@ -66,8 +66,7 @@ class TreeGraph:
         dst = channels.dst[order]
         kind = np.where(level[dst] > level[channels.src[order]], UP, DOWN).astype(np.uint8)
         reverse, position = number[channels.reverse[order]], np.empty(len(level), np.int32)
-        tables = (pointer(table) for table in (channels.first, dst, reverse, level, kind, position))
-        check(lib.ibn_trees_level_order(len(level), *tables))
+        call(lib.ibn_trees_level_order, len(level), channels.first, dst, reverse, level, kind, position)
         inverse_capacity = inverse_capacity[order]
         return cls(channels.first, dst, reverse, channels.port[order], kind, level, position, inverse_capacity, order)
 
@@ -168,18 +167,15 @@ def closed_form(
     """
     switches = len(graph.level)
     size, rank = _bundles(graph)
-    tree, targets = ffi.new("ibn_tree *"), ffi.new("ibn_tree_lids *")
-    tree.switches, tree.levels = switches, int(graph.level.max(initial=0)) + 1
-    tree.leaf_level = leaf_level(graph.level, sources)
-    point(tree, first=graph.first, dst=graph.dst, reverse=graph.reverse, port=graph.port, kind=graph.kind)
-    point(tree, bundle_size=size, bundle_rank=rank, level=graph.level, position=graph.position)
-    point(tree, component=component, inverse_capacity=graph.inverse_capacity, sources=sources)
-    targets.lids, targets.groups = columns, len(lids.at)
-    point(targets, first=lids.first, at=lids.at, lid=lids.lid, owner=lids.owner, digit=lids.digit)
-    point(targets, port=lids.port, share=lids.share)
+    tree = struct_of(
+        "ibn_tree", graph, switches=switches, levels=int(graph.level.max(initial=0)) + 1,
+        leaf_level=leaf_level(graph.level, sources), bundle_size=size, bundle_rank=rank, component=component,
+        sources=sources,
+    )  # fmt: skip
+    targets = struct_of("ibn_tree_lids", lids, lids=columns, groups=len(lids.at))
     lft, counts = np.full((switches, columns), NO_PORT, np.uint8), np.zeros(4, np.int64)
     load = np.zeros(len(graph.dst)) if loads else None
-    check(lib.ibn_trees_closed_form(tree, targets, passes, threads, pointer(lft), pointer(counts), pointer(load)))
+    call(lib.ibn_trees_closed_form, tree, targets, passes, threads, lft, counts, load)
     if load is not None:
         load[graph.channel] = load.copy()
     return TreeTables(lft, load, *map(int, counts))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from routing._kernels.native import check, ffi, lib, point, pointer
+from routing._kernels.native import call, lib, struct_of
 from routing.fabric import Channels
 
 
@@ -29,8 +29,7 @@ def sort_channels(
     """
     order = np.empty((len(bits), len(channels)), np.int32)
     ordered = np.zeros(len(bits), np.int32)
-    graph = ffi.new("cdg_dependencies *")
-    graph.channels, graph.threads = len(channels), threads
-    point(graph, first=channels.first, dst=channels.dst, slot=channels.edges.first, dep=masks)
-    check(lib.ibn_cdg_order(graph, len(bits), pointer(bits), pointer(order), pointer(ordered)))
+    sizes = {"channels": len(channels), "threads": threads}
+    graph = struct_of("cdg_dependencies", channels, **sizes, slot=channels.edges.first, dep=masks)
+    call(lib.ibn_cdg_order, graph, len(bits), bits, order, ordered)
     return order

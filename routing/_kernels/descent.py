@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from routing._kernels.balance import Balanced, Targets, network_of, targets_of
-from routing._kernels.native import check, ffi, lib, point, pointer
+from routing._kernels.native import call, lib, struct_of
 from routing.fabric import Channels
 
 NO_CHANNEL = 255
@@ -40,7 +40,7 @@ def updown_hops(
     unused = np.zeros(max(len(channels), switches))
     network = network_of(channels, unused[: len(channels)], unused[:switches])
     hops = np.empty((len(roots), switches), np.int32)
-    check(lib.ibn_trees_updown_hops(network, pointer(position), len(roots), pointer(roots), pointer(hops)))
+    call(lib.ibn_trees_updown_hops, network, position, len(roots), roots, hops)
     return hops
 
 
@@ -148,15 +148,11 @@ def descend(
     """
     switches, count = len(sources), len(targets.root)
     network, aims = network_of(channels, inverse_capacity, sources), targets_of(targets)
-    options = ffi.new("ibn_descent_options *")
-    options.sweeps, options.seed, options.least_peak = len(costs.price), seed, costs.least_peak
-    point(options, position=tree.position, level=tree.level, slot=tree.slot, slots=tree.slots, stride=tree.stride)
-    point(options, order=order, meet_source=costs.meet_source, meet_target=costs.meet_target, ceiling=costs.ceiling)
-    point(options, discount=costs.discount, price=costs.price)
-    first = np.full((count, switches), NO_CHANNEL, np.uint8) if start is None else np.ascontiguousarray(start)
-    point(options, start=first)
+    first = np.full((count, switches), NO_CHANNEL, np.uint8) if start is None else start
+    sweeps = len(costs.price)
+    options = struct_of("ibn_descent_options", tree, costs, sweeps=sweeps, seed=seed, order=order, start=first)
     next_channel = np.empty((count, switches), np.uint8)
     load = np.zeros(len(channels))
-    check(lib.ibn_trees_descend(network, aims, options, pointer(next_channel), pointer(load)))
+    call(lib.ibn_trees_descend, network, aims, options, next_channel, load)
     peak = np.array([float((load * inverse_capacity).max(initial=0.0))])
     return Balanced(next_channel=next_channel, load=load, max_utilisation=peak)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from routing._kernels.native import check, ffi, lib, pointer
+from routing._kernels.native import call, ffi, lib
 
 
 def order(first: npt.NDArray[np.int32], to: npt.NDArray[np.int32]) -> tuple[npt.NDArray[np.int32], int]:
@@ -29,7 +29,7 @@ def order(first: npt.NDArray[np.int32], to: npt.NDArray[np.int32]) -> tuple[npt.
     """
     n = len(first) - 1
     position, placed = np.empty(n, np.int32), ffi.new("int32_t *")
-    check(lib.ibn_core_digraph_sort(n, pointer(first), pointer(to), pointer(position), placed))
+    call(lib.ibn_core_digraph_sort, n, first, to, position, placed)
     return position, int(placed[0])
 
 
@@ -43,5 +43,5 @@ def shortest_cycle(first: npt.NDArray[np.int32], to: npt.NDArray[np.int32], *, e
     """
     n = len(first) - 1
     cycle, length = np.empty(n, np.int32), ffi.new("int32_t *")
-    check(lib.ibn_core_digraph_find_cycle(n, pointer(first), pointer(to), enough, pointer(cycle), length))
+    call(lib.ibn_core_digraph_find_cycle, n, first, to, enough, cycle, length)
     return [int(v) for v in cycle[: length[0]]]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from routing._kernels.native import check, ffi, lib, point, pointer
+from routing._kernels.native import call, lib, struct_of
 from routing.fabric import Channels
 
 MOST_TREES = 8
@@ -138,11 +139,7 @@ def balance_order(channels: Channels, position: npt.NDArray[np.int32], *, steps:
     An attempt takes time in proportion to the degree of the switch.  A move also takes time in proportion to the number
     of positions by which the switch moves.
     """
-    check(
-        lib.ibn_disjoint_balance_order(
-            len(position), pointer(channels.first), pointer(channels.dst), steps, seed, pointer(position)
-        )
-    )
+    call(lib.ibn_disjoint_balance_order, len(position), channels.first, channels.dst, steps, seed, position)
 
 
 def reach(channels: Channels, position: npt.NDArray[np.int32], *, most_hops: int) -> Reach:
@@ -155,17 +152,8 @@ def reach(channels: Channels, position: npt.NDArray[np.int32], *, most_hops: int
     """
     switches = len(position)
     found = Reach(np.empty((switches, switches), np.uint16), np.empty((switches, switches), np.uint8))
-    check(
-        lib.ibn_disjoint_reach(
-            switches,
-            pointer(channels.first),
-            pointer(channels.dst),
-            pointer(position),
-            most_hops,
-            pointer(found.hops),
-            pointer(found.degree),
-        )
-    )
+    graph = switches, channels.first, channels.dst
+    call(lib.ibn_disjoint_reach, *graph, position, most_hops, found.hops, found.degree)
     return found
 
 
@@ -175,7 +163,7 @@ def distances(channels: Channels) -> npt.NDArray[np.uint16]:
     """
     switches = len(channels.first) - 1
     hops = np.empty((switches, switches), np.uint16)
-    check(lib.ibn_disjoint_distances(switches, pointer(channels.first), pointer(channels.dst), pointer(hops)))
+    call(lib.ibn_disjoint_distances, switches, channels.first, channels.dst, hops)
     return hops
 
 
@@ -186,18 +174,12 @@ def _link(channels: Channels) -> npt.NDArray[np.int32]:
     return np.minimum(np.arange(len(channels), dtype=np.int32), channels.reverse).astype(np.int32)
 
 
-def _struct(request: TreeRequest) -> tuple[object, tuple[npt.NDArray[np.int32], ...]]:
-    """Return the C struct of a request, and the arrays that must stay alive as long as the struct is used."""
-    channels, struct = request.channels, ffi.new("disjoint_request *")
-    link, slot = _link(channels), np.ascontiguousarray(channels.edges.first, np.int32)
-    struct.switches, struct.channels = len(request.weight), len(channels)
-    struct.trees, struct.wanted, struct.most_hops = request.trees, request.wanted, request.most_hops
-    struct.shared, struct.concentrate, struct.orders = request.shared, request.concentrate, len(request.degree)
-    struct.balance_sweeps, struct.sweeps, struct.seed = request.balance_sweeps, request.sweeps, request.seed
-    point(struct, first=channels.first, src=channels.src, dst=channels.dst, link=link, slot=slot)
-    point(struct, weight=request.weight, inverse_capacity=request.inverse_capacity, distance=request.distance)
-    point(struct, allowed=request.allowed, degree=request.degree, initial=request.initial)
-    return struct, (link, slot)
+def _struct(request: TreeRequest) -> Any:
+    """Return the C struct of a request."""
+    channels = request.channels
+    sizes = {"switches": len(request.weight), "channels": len(channels), "orders": len(request.degree)}
+    slot = channels.edges.first.astype(np.int32)
+    return struct_of("disjoint_request", request, channels, **sizes, link=_link(channels), slot=slot)
 
 
 def disjoint_trees(request: TreeRequest) -> DisjointTrees:
@@ -215,11 +197,8 @@ def disjoint_trees(request: TreeRequest) -> DisjointTrees:
         np.empty((switches, trees, switches), np.uint8),
         np.empty((2, len(request.channels))),
     )
-    struct, alive = _struct(request)
-    result = ffi.new("disjoint_trees *")
-    point(result, next=found.next_channel, order=found.order, load=found.load)
-    check(lib.ibn_disjoint_trees(struct, result))
-    del alive
+    result = struct_of("disjoint_trees", next=found.next_channel, order=found.order, load=found.load)
+    call(lib.ibn_disjoint_trees, _struct(request), result)
     return found
 
 
@@ -234,10 +213,8 @@ def follow_first(
     ``next_channel`` is uint8[S, K, S], the next channels by destination, tree (of K) and switch.  ``source`` and
     ``target`` (int32[pairs] each) hold the two switches of each pair.  The result is a new array of next channels.
     """
-    struct, alive = _struct(request)
     changed = next_channel.copy()
-    check(lib.ibn_disjoint_follow_first(struct, len(source), pointer(source), pointer(target), pointer(changed)))
-    del alive
+    call(lib.ibn_disjoint_follow_first, _struct(request), len(source), source, target, changed)
     return changed
 
 
@@ -280,24 +257,8 @@ def count_disjoint(
     and group.
     """
     found = np.zeros((len(group_first) - 1, len(lft)), np.uint8)
-    link = _link(channels)
     sends = np.ascontiguousarray(source).astype(np.uint8)
-    check(
-        lib.ibn_disjoint_count(
-            len(lft),
-            len(channels),
-            lft.shape[1],
-            pointer(channels.dst),
-            pointer(channels.at_port),
-            pointer(link),
-            pointer(np.ascontiguousarray(lft)),
-            pointer(lid_switch),
-            len(found),
-            pointer(group_first),
-            pointer(group_lid),
-            pointer(sends),
-            most,
-            pointer(found),
-        )
-    )
+    tables = channels.dst, channels.at_port, _link(channels), np.ascontiguousarray(lft), lid_switch
+    groups = len(found), group_first, group_lid
+    call(lib.ibn_disjoint_count, len(lft), len(channels), lft.shape[1], *tables, *groups, sends, most, found)
     return found

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from routing._kernels.native import check, ffi, lib, point
+from routing._kernels.native import call, ffi, lib, struct_of
 from routing._kernels.symmetric_paths import LinkBundles
 
 
@@ -61,12 +61,8 @@ def balance_trees(bundles: LinkBundles, trees: FlowTrees, *, longer: int, visits
     """
     switches = len(bundles.first) - 1
     src = np.repeat(np.arange(switches, dtype=np.int32), np.diff(bundles.first))
-    struct = ffi.new("ibn_grid_trees *")
-    struct.switches, struct.bundles, struct.trees, struct.longer = switches, len(bundles.dst), len(trees.roots), longer
-    point(
-        struct, first=bundles.first, dst=bundles.dst, src=src, inverse_capacity=bundles.inverse_capacity,
-        root=trees.roots, hop=trees.hop, regular=trees.regular, hops=trees.hops, flow=trees.flow, load=trees.load,
-    )  # fmt: skip
+    sizes = {"switches": switches, "bundles": len(bundles.dst), "trees": len(trees.roots)}
+    struct = struct_of("ibn_grid_trees", bundles, trees, **sizes, longer=longer, src=src, root=trees.roots)
     count = ffi.new("int64_t *", max(visits, 0))
-    check(lib.ibn_trees_balance_grid(struct, count))
+    call(lib.ibn_trees_balance_grid, struct, count)
     return int(count[0])

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from routing._kernels.native import check, ffi, grouped, lib, point, pointer
+from routing._kernels.native import call, ffi, grouped, lib, struct_of
 from routing.fabric import Channels
 
 MOST_LAYERS = 32
@@ -123,20 +123,16 @@ def layering(
     directed acyclic graphs", ACM J. Exp. Algorithmics 11, 2007.  Memory: 2 D S bytes, 8 bytes per CDG edge, 4 per
     channel and layer.
     """
-    request, kept = _path_set(channels, inverse_capacity, sources, root, share, counted, avoid, order, region)
-    request.most, request.have, request.mutual, request.rechoose = (
-        min(most, MOST_LAYERS),
-        have,
-        int(mutual),
-        int(rechoose),
-    )
-    request.unload_rounds, request.budget, request.spare = unload_rounds, budget, spare
+    request = _path_set(
+        channels, inverse_capacity, sources, root, share, counted, order, most=min(most, MOST_LAYERS), have=have,
+        mutual=mutual, rechoose=rechoose, region=region, unload_rounds=unload_rounds, budget=budget, spare=spare,
+        avoid=avoid,
+    )  # fmt: skip
     result = ffi.new("ibn_layers *")
     trees, loads = next_channel.copy(), load.copy()
     switches = len(sources)
     layer = np.empty((switches, switches) if mutual else (len(root), switches), np.uint8)
-    check(lib.ibn_layering_assign(request, pointer(trees), pointer(loads), pointer(layer), result))
-    del kept
+    call(lib.ibn_layering_assign, request, trees, loads, layer, result)
     return Layers(trees, loads, layer, **{name: getattr(result, name) for name in COUNTS})
 
 
@@ -196,18 +192,13 @@ def changing_vls(
     -----
     Cost: O(S^2 sls hops), and the searches for cycles.  Memory: 2 D S bytes, and ``sls`` bytes per CDG edge.
     """
-    request, kept = _path_set(channels, inverse_capacity, sources, root, share, counted, avoid, order, None)
-    request.most, request.have, request.mutual, request.budget, request.spare = vls, 1, 1, budget, spare
+    fields = {"most": vls, "have": 1, "mutual": True, "budget": budget, "spare": spare, "avoid": avoid}
+    request = _path_set(channels, inverse_capacity, sources, root, share, counted, order, **fields)
     switches, counts = len(sources), ffi.new("ibn_transition_counts *")
     sl = np.empty((switches, switches), np.uint8)
     turn_vl = np.empty((sls - vls, len(channels.edges)), np.uint8)
     trees, loads = next_channel.copy(), load.copy()
-    check(
-        lib.ibn_layering_assign_transitions(
-            request, sls, pointer(trees), pointer(loads), pointer(sl), pointer(turn_vl), counts
-        )
-    )
-    del kept
+    call(lib.ibn_layering_assign_transitions, request, sls, trees, loads, sl, turn_vl, counts)
     return ChangingVls(sl, turn_vl, counts.left, counts.left_uncounted, counts.changing, counts.visited)
 
 
@@ -218,19 +209,14 @@ def _path_set(  # noqa: PLR0917 - the two callers pass their own parameters on
     root: npt.NDArray[np.int32],
     share: npt.NDArray[np.float64],
     counted: npt.NDArray[np.bool_],
-    avoid: npt.NDArray[np.uint32] | None,
     order: npt.NDArray[np.int32] | None,
-    region: npt.NDArray[np.int32] | None,
-) -> tuple[Any, tuple[npt.NDArray[Any], ...]]:
-    """Return the C struct of the paths, and the arrays that the caller must keep alive while a kernel reads it."""
+    **fields: Any,
+) -> Any:
+    """Return the C struct of the paths.  ``fields`` are further fields of the struct."""
     switches = len(sources)
-    request = ffi.new("ibn_path_set *")
-    request.switches, request.channels, request.targets = switches, len(channels), len(root)
     at_first, at = grouped(root, switches)
-    marked = np.ascontiguousarray(counted).astype(np.uint8)
-    point(request, first=channels.first, src=channels.src, dst=channels.dst, into=channels.into)
-    point(request, into_first=channels.into_first, inverse_capacity=inverse_capacity, sources=sources)
-    point(request, root=root, share=share)
-    point(request, at_first=at_first, at=at, counted=marked, avoid=avoid, order=order, region=region)
-    request.orders = 0 if order is None else len(order)
-    return request, (at_first, at, marked)
+    return struct_of(
+        "ibn_path_set", channels, switches=switches, channels=len(channels), targets=len(root), root=root, share=share,
+        inverse_capacity=inverse_capacity, sources=sources, at_first=at_first, at=at, counted=counted.astype(np.uint8),
+        order=order, orders=0 if order is None else len(order), **fields,
+    )  # fmt: skip

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from routing._kernels.native import check, ffi, lib, point, pointer
+from routing._kernels.native import call, lib, pointer, struct_of
 from routing.fabric import Fabric
 
 WHOLE = 128
@@ -19,21 +19,17 @@ exact.
 
 @dataclass(frozen=True, eq=False)
 class Routes:
-    """Channels of a fabric and its LFTs, as a C struct for the kernels.  This object keeps the arrays of the struct
-    alive.
+    """Channels of a fabric and its LFTs, as a C struct for the kernels.
 
     Attributes
     ----------
     lft
         uint8[S, L], out-port of each switch towards each LID; C-contiguous.
-    arrays
-        The other arrays that the kernels read.
     pointer
         The C struct.
     """
 
     lft: npt.NDArray[np.uint8]
-    arrays: tuple[npt.NDArray[Any], ...]
     pointer: Any
 
 
@@ -48,11 +44,9 @@ def routes_of(fabric: Fabric, lft: npt.NDArray[np.uint8]) -> Routes:
     channels, lids = fabric.channels, fabric.lids
     if lft.shape != (fabric.switches, len(lids)):
         raise TypeError(f"kernel wants an LFT of shape {(fabric.switches, len(lids))}, got {lft.shape}")
-    struct = ffi.new("struct ibn_routes *")
-    struct.switches, struct.lids, struct.channels = fabric.switches, len(lids), len(channels)
-    point(struct, lft=lft, at_port=channels.at_port, channel_dst=channels.dst)
-    point(struct, lid_switch=lids.switch, lid_port=lids.port)
-    return Routes(lft, (channels.at_port, channels.dst, lids.switch, lids.port), struct)
+    sizes = {"switches": fabric.switches, "lids": len(lids), "channels": len(channels)}
+    delivery = {"lid_switch": lids.switch, "lid_port": lids.port}
+    return Routes(lft, struct_of("struct ibn_routes", channels, **sizes, **delivery, lft=lft, channel_dst=channels.dst))
 
 
 def all_to_all(
@@ -98,16 +92,8 @@ def all_to_all(
     if lid_weight.shape != (shape.lids,) or sources.shape != (shape.switches,):
         raise TypeError(f"kernel wants weights [{shape.lids}] and sources [{shape.switches}]")
     load, hop_count = np.zeros(shape.channels, np.int64), np.zeros(shape.switches, np.int64)
-    check(
-        lib.ibn_trees_load_all_to_all(
-            routes.pointer,
-            pointer(lid_weight),
-            pointer(sources),
-            threads,
-            pointer(load),
-            pointer(hop_count if hops else None),
-        )
-    )
+    counts = hop_count if hops else None
+    call(lib.ibn_trees_load_all_to_all, routes.pointer, lid_weight, sources, threads, load, counts)
     return load, hop_count
 
 
@@ -167,22 +153,9 @@ def flow_shares(
         raise TypeError(f"kernel wants two arrays [P, F], got {source.shape} and {target_lid.shape}")
     patterns, flows = source.shape
     mean, least = np.zeros(patterns), np.zeros(patterns)
-    check(
-        lib.ibn_trees_load_shares(
-            routes.pointer,
-            pointer(rates.channel),
-            pointer(rates.endport_switch),
-            pointer(rates.endport),
-            pointer(rates.lid_endport),
-            patterns,
-            flows,
-            pointer(source),
-            pointer(target_lid),
-            threads,
-            pointer(mean),
-            pointer(least),
-        )
-    )
+    links = rates.channel, rates.endport_switch, rates.endport, rates.lid_endport
+    traffic = patterns, flows, source, target_lid
+    call(lib.ibn_trees_load_shares, routes.pointer, *links, *traffic, threads, mean, least)
     return mean, least
 
 

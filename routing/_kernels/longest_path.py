@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from routing._kernels.native import check, ffi, lib, pointer
+from routing._kernels.native import call, ffi, lib
 from routing.fabric import Channels
 
 
@@ -17,9 +17,5 @@ def longest_path(channels: Channels, next_channel: npt.NDArray[np.uint8]) -> int
     """
     trees, switches = next_channel.shape
     longest = ffi.new("int32_t *")
-    check(
-        lib.ibn_core_digraph_longest_path(
-            switches, pointer(channels.first), pointer(channels.dst), trees, pointer(next_channel), longest
-        )
-    )
+    call(lib.ibn_core_digraph_longest_path, switches, channels.first, channels.dst, trees, next_channel, longest)
     return int(longest[0])

@@ -7,7 +7,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from routing._kernels.native import check, ffi, lib, pointer
+from routing._kernels.native import call, lib
 from routing.edges import Edges
 
 
@@ -52,19 +52,7 @@ def maximal_turns(
     directed acyclic graphs", ACM J. Exp. Algorithmics 11, 2007.
     """
     allowed = np.zeros(len(channels.edges), np.uint8)
-    check(
-        lib.ibn_cdg_maximal_turns(
-            len(channels.first) - 1,
-            len(channels.src),
-            pointer(channels.first),
-            pointer(channels.src),
-            pointer(channels.dst),
-            pointer(channels.into),
-            pointer(channels.into_first),
-            ffi.NULL if order is None else pointer(order),
-            pointer(sequence),
-            len(sequence),
-            pointer(allowed),
-        )
-    )
+    graph = channels.first, channels.src, channels.dst, channels.into, channels.into_first
+    sizes = len(channels.first) - 1, len(channels.src)
+    call(lib.ibn_cdg_maximal_turns, *sizes, *graph, order, sequence, len(sequence), allowed)
     return allowed

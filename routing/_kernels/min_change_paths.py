@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from routing._kernels.native import check, ffi, lib, point, pointer
+from routing._kernels.native import call, lib, struct_of
 from routing.fabric import Channels
 
 
@@ -40,12 +40,13 @@ def fill_missing_entries(
     the other missing entries.  If none of these switches has a neighbour with a path, there is a search (Dijkstra 1959)
     from each switch with a missing entry.
     """
-    filled, marked = np.array(entry, np.uint8, order="C"), np.ascontiguousarray(missing, np.uint8)
-    target = np.ascontiguousarray(target, np.int32)
-    given = ffi.new("missing_entries *")
-    given.columns, given.switches = filled.shape
-    given.channels = len(channels)
-    point(given, first=channels.first, src=channels.src, dst=channels.dst, port=channels.port, into=channels.into)
-    point(given, into_first=channels.into_first, at_port=channels.at_port, target=target, missing=marked)
-    check(lib.ibn_repair_min_change_paths(given, pointer(filled)))
+    filled = np.array(entry, np.uint8, order="C")
+    columns, switches = filled.shape
+    sizes = {"columns": columns, "switches": switches, "channels": len(channels)}
+    target = np.asarray(target, np.int32)
+    call(
+        lib.ibn_repair_min_change_paths,
+        struct_of("missing_entries", channels, **sizes, target=target, missing=missing.astype(np.uint8)),
+        filled,
+    )
     return filled

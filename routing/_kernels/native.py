@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -19,13 +21,15 @@ except ModuleNotFoundError as error:
         name=error.name,
     ) from None
 
-__all__ = ["check", "ffi", "grouped", "lib", "point", "pointer"]
+__all__ = ["call", "check", "ffi", "grouped", "lib", "pointer", "struct_of"]
 
 _INTEGERS = ("uint8", "uint16", "uint32", "uint64", "int32", "int64")
 _POINTERS = {np.dtype(name): ffi.typeof(f"{name}_t *") for name in _INTEGERS} | {
     np.dtype("float64"): ffi.typeof("double *")
 }
 _MEANING = {1: "out of memory", 2: "could not start a thread"}
+_ARRAYS: WeakKeyDictionary[Any, list[npt.NDArray[Any]]] = WeakKeyDictionary()
+"""The arrays to which each existing C struct points."""
 
 
 def check(code: int) -> None:
@@ -59,19 +63,53 @@ def pointer(array: npt.NDArray[Any] | None) -> Any:
     return ffi.from_buffer(_POINTERS[array.dtype], array)
 
 
-def point(struct: Any, **arrays: npt.NDArray[Any] | None) -> None:
-    """Set fields of a C struct to point to C-contiguous arrays.  The dtype of an array must be exactly the dtype of its
-    field.  None becomes NULL.
+def call(kernel: Callable[..., int], *arguments: Any) -> None:
+    """Call a kernel, and check its return code.  Arrays are passed as pointers, and None is passed as NULL.
 
-    The caller keeps the arrays alive while the kernel runs.
+    Raises
+    ------
+    KernelError
+        The return code is not 0.
+    TypeError
+        An array has another type than the kernel's parameter, or is not contiguous.
+    """
+    check(kernel(*map(_converted, arguments)))
+
+
+def struct_of(kind: str, *values: Any, **fields: Any) -> Any:
+    """Return a new C struct, which keeps the arrays to which its fields point alive.
+
+    Parameters
+    ----------
+    kind
+        C type of the struct.
+    values
+        Dataclasses.  A field of the struct that ``fields`` does not name gets the attribute of its name from the first
+        dataclass with such an attribute.  All other fields are 0.
+    fields
+        Values of fields by name: numbers, or arrays whose dtype is exactly the dtype of the field.  None becomes NULL.
+        If an array is not C-contiguous, the field points to a copy.
 
     Raises
     ------
     TypeError
-        An array has another type, or is not contiguous.
+        An array has another dtype than its field.
     """
-    for name, array in arrays.items():
-        setattr(struct, name, pointer(array))
+    struct = ffi.new(f"{kind} *")
+    for name, _ in ffi.typeof(kind).fields:
+        source = next((value for value in values if name in value.__dataclass_fields__), None)
+        if source is not None:
+            fields.setdefault(name, getattr(source, name))
+    arrays = {name: np.ascontiguousarray(value) for name, value in fields.items() if isinstance(value, np.ndarray)}
+    for name, value in (fields | arrays).items():
+        setattr(struct, name, _converted(value))
+    _ARRAYS[struct] = list(arrays.values())
+    return struct
+
+
+def _converted(value: Any) -> Any:
+    """Return a pointer to an array, NULL for None, and any other value unchanged."""
+    return pointer(value) if value is None or isinstance(value, np.ndarray) else value
 
 
 def grouped(key: npt.NDArray[np.integer[Any]], count: int) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:

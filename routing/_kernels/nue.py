@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from routing._kernels.balance import Targets, network_of, targets_of
-from routing._kernels.native import check, ffi, lib, point, pointer
+from routing._kernels.native import call, ffi, lib, struct_of
 from routing.fabric import Channels
 
 
@@ -88,11 +88,10 @@ def nue_trees(
     network, aims = network_of(channels, inverse_capacity, sources), targets_of(targets)
     # The kernel overwrites the layers.  So the layers are not passed with the targets, but as a copy in the results.
     aims.layer = ffi.NULL
-    options = ffi.new("ibn_nue_options *")
-    options.layers, options.passes, options.threads, options.seed = len(parent), passes, threads, seed
-    options.started, options.hop_cost = int(start is not None), hop_cost
-    options.full_passes = full_passes
-    point(options, parent=parent, rank=rank, reverse=channels.reverse)
+    work = {"passes": passes, "full_passes": full_passes, "threads": threads, "seed": seed, "hop_cost": hop_cost}
+    options = struct_of(
+        "ibn_nue_options", channels, **work, layers=len(parent), started=start is not None, parent=parent, rank=rank
+    )
     result = NueTrees(
         next_channel=np.full((count, switches), 255, np.uint8) if start is None else start.copy(),
         layer=targets.layer.copy(),
@@ -100,16 +99,6 @@ def nue_trees(
         load=np.zeros(len(channels)),
         max_utilisation=np.zeros(passes + 1),
     )
-    check(
-        lib.ibn_nue_route(
-            network,
-            aims,
-            options,
-            pointer(result.next_channel),
-            pointer(result.layer),
-            pointer(result.escaped),
-            pointer(result.load),
-            pointer(result.max_utilisation),
-        )
-    )
+    trees = result.next_channel, result.layer, result.escaped, result.load, result.max_utilisation
+    call(lib.ibn_nue_route, network, aims, options, *trees)
     return result

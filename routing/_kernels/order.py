@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from routing._kernels.native import check, lib, pointer
+from routing._kernels.native import call, lib
 from routing.fabric import Channels
 
 
@@ -20,11 +20,7 @@ def build_order(channels: Channels, key: npt.NDArray[np.float64], *, pull: float
     smallest key.  Cost: O(C log C).
     """
     position = np.empty(len(key), np.int32)
-    check(
-        lib.ibn_trees_grow_order(
-            len(key), pointer(channels.first), pointer(channels.dst), pointer(key), pull, pointer(position)
-        )
-    )
+    call(lib.ibn_trees_grow_order, len(key), channels.first, channels.dst, key, pull, position)
     return position
 
 
@@ -37,9 +33,6 @@ def mean_distance(channels: Channels, weight: npt.NDArray[np.int64], *, threads:
     """
     layers, switches = weight.shape
     mean = np.empty((layers, switches))
-    check(
-        lib.ibn_trees_mean_distance(
-            switches, pointer(channels.first), pointer(channels.dst), layers, pointer(weight), threads, pointer(mean)
-        )
-    )
+    graph = switches, channels.first, channels.dst
+    call(lib.ibn_trees_mean_distance, *graph, layers, weight, threads, mean)
     return mean

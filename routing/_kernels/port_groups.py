@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from routing._kernels.native import check, ffi, lib, point, pointer
+from routing._kernels.native import call, lib, struct_of
 from routing.fabric import Fabric
 
 
@@ -44,38 +44,19 @@ class GroupTrace:
     first_fault: tuple[int, int] | None
 
 
-class _Arguments:
-    """C struct of a fabric, its tables and some target LIDs; this object keeps the arrays of the struct alive."""
-
-    def __init__(
-        self,
-        fabric: Fabric,
-        lft: npt.NDArray[np.uint8],
-        lids: npt.NDArray[np.int32],
-        enter: npt.NDArray[np.uint16],
-        *,
-        commit: bool,
-    ) -> None:
-        channels = fabric.channels
-        self.c = ffi.new("ibn_port_groups *")
-        self.c.switches, self.c.channels, self.c.lids = fabric.switches, len(channels), len(fabric.lids)
-        self.c.targets, self.c.grown = len(lids), len(lids)
-        self.c.row, self.c.commit = (len(channels) + 7) // 8, int(commit)
-        arrays: dict[str, npt.NDArray[Any]] = {
-            "first": channels.first,
-            "src": channels.src,
-            "dst": channels.dst,
-            "into": channels.into,
-            "into_first": channels.into_first,
-            "at_port": channels.at_port,
-            "edge_first": channels.edges.first,
-            "lid_switch": fabric.lids.switch,
-            "lft": lft,
-            "target": lids,
-            "enter": enter,
-        }
-        self.kept = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-        point(self.c, **self.kept)
+def _tables(
+    fabric: Fabric,
+    lft: npt.NDArray[np.uint8],
+    lids: npt.NDArray[np.int32],
+    enter: npt.NDArray[np.uint16],
+    **fields: Any,
+) -> Any:
+    """Return the C struct of a fabric, its tables and some LIDs.  ``fields`` are further fields of the struct."""
+    channels = fabric.channels
+    sizes = {"switches": fabric.switches, "channels": len(channels), "lids": len(fabric.lids), "targets": len(lids)}
+    tables = {"lid_switch": fabric.lids.switch, "lft": lft, "target": lids, "enter": enter}
+    edges = {"row": (len(channels) + 7) // 8, "edge_first": channels.edges.first}
+    return struct_of("ibn_port_groups", channels, **(sizes | tables | edges | fields))
 
 
 def grow_port_groups(
@@ -116,10 +97,9 @@ def grow_port_groups(
     -----
     Cost: O(T C) channels are tried, each with a cycle search.
     """
-    arguments = _Arguments(fabric, lft, lids, enter, commit=commit)
-    arguments.c.vls, arguments.c.grown = len(order), grown
-    member = np.zeros((len(lids), arguments.c.row), np.uint8)
-    check(lib.ibn_cdg_grow_port_groups(arguments.c, pointer(np.ascontiguousarray(order)), pointer(member)))
+    tables = _tables(fabric, lft, lids, enter, commit=commit, vls=len(order), grown=grown)
+    member = np.zeros((len(lids), tables.row), np.uint8)
+    call(lib.ibn_cdg_grow_port_groups, tables, np.ascontiguousarray(order), member)
     return member
 
 
@@ -143,13 +123,10 @@ def trace_port_groups(
     bounds = np.linspace(0, len(lids), max(1, threads) + 1).astype(np.int64)
 
     def part(low: int, high: int) -> tuple[npt.NDArray[np.uint16], npt.NDArray[np.int64], tuple[int, int] | None]:
-        arguments = _Arguments(fabric, lft, lids[low:high], enter[low:high], commit=commit)
+        tables = _tables(fabric, lft, lids[low:high], enter[low:high], commit=commit, grown=high - low)
         masks, counts = np.zeros(fabric.channels.edges.count, np.uint16), np.zeros(6, np.int64)
         first = np.zeros(2, np.int32)
-        rows = np.ascontiguousarray(member[low:high])
-        check(
-            lib.ibn_cdg_trace_port_groups(arguments.c, pointer(rows), pointer(masks), pointer(counts), pointer(first))
-        )
+        call(lib.ibn_cdg_trace_port_groups, tables, np.ascontiguousarray(member[low:high]), masks, counts, first)
         return masks, counts, None if first[0] < 0 else (low + int(first[0]), int(first[1]))
 
     with ThreadPoolExecutor(max(1, threads)) as pool:

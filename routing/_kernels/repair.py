@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from routing._kernels.native import check, ffi, lib, point, pointer
+from routing._kernels.native import call, lib, struct_of
 from routing._kernels.shared_copy import PAGE, forbid_writes, pages_that_may_differ, writable_copy
 from routing.fabric import Channels
 from routing.tables import ServiceLevels
@@ -184,36 +184,17 @@ def repair(
     Cost: for every missing entry its subtree times the radix, the hops of the paths that are tried, and cycle searches;
     one pass over the LFT, and one pass over the CDG edges.
     """
-    kept = [
-        np.ascontiguousarray(a)
-        for a in (traffic.sl_of_vl, traffic.vl_bit, repair_fabric.sources, repair_fabric.weight, preferred)
-    ]
-    kept.append(np.ascontiguousarray(repair_fabric.inverse_capacity))
     masks, order = writable_copy(masks), np.array(order, np.int32, order="C")
-    fabric = _fabric(repair_fabric, masks, order, forbidden, kept)
-    fabric.sl_by_switch, fabric.replies = int(traffic.sl.by_switch), int(traffic.replies)
-    fabric.monotone_first, fabric.withdraw = int(up_first), int(withdraw)
-    fabric.endports_only, fabric.by_parts = int(traffic.endports_only), int(traffic.by_parts)
+    fabric = _fabric(
+        repair_fabric, traffic, masks, order, preferred=preferred, forbidden=forbidden, monotone_first=up_first,
+        withdraw=withdraw, by_parts=traffic.by_parts,
+    )  # fmt: skip
     pages = pages_that_may_differ(lft, preferred)
     pages = np.ones(-(-lft.size // PAGE), np.uint8) if pages is None or missing_pages is None else pages | missing_pages
     lft = writable_copy(lft)
     load, sl = np.array(load, order="C"), np.array(traffic.sl.table, order="C")
     done, counts = np.zeros(lft.shape[1], np.uint8), np.zeros(5, np.int64)
-    check(
-        lib.ibn_repair_columns(
-            fabric,
-            pointer(treatment),
-            pointer(lft),
-            pointer(pages),
-            PAGE,
-            pointer(sl),
-            pointer(masks),
-            pointer(order),
-            pointer(load),
-            pointer(done),
-            pointer(counts),
-        )
-    )
+    call(lib.ibn_repair_columns, fabric, treatment, lft, pages, PAGE, sl, masks, order, load, done, counts)
     forbid_writes(lft)
     forbid_writes(masks)
     return Repaired(lft, sl, masks, order, load, done, *counts.tolist())
@@ -317,38 +298,18 @@ def rebalance(
         Whether SLs by source switch may change.  If a move closes a cycle on a VL, the packets on this VL may take
         another VL that stays acyclic with their paths by ``before`` and their paths after the move.
     """
-    kept = [
-        np.ascontiguousarray(a)
-        for a in (traffic.sl_of_vl, traffic.vl_bit, repair_fabric.sources, repair_fabric.weight, before)
-    ]
-    kept.append(np.ascontiguousarray(repair_fabric.inverse_capacity))
     masks, order = writable_copy(masks), np.array(order, np.int32, order="C")
-    fabric = _fabric(repair_fabric, masks, order, forbidden, kept)
-    fabric.sl_by_switch, fabric.replies = int(traffic.sl.by_switch), int(traffic.replies)
-    fabric.monotone_first, fabric.endports_only = int(up_first), int(traffic.endports_only)
-    fabric.prepares_sls = int(prepares_sls)
+    fabric = _fabric(
+        repair_fabric, traffic, masks, order, preferred=before, forbidden=forbidden, monotone_first=up_first,
+        prepares_sls=prepares_sls,
+    )  # fmt: skip
     pages = pages_that_may_differ(lft, before)
     written = np.ones(-(-lft.size // PAGE), np.uint8) if pages is None else pages
     lft = writable_copy(lft)
     load, sl = np.array(load, order="C"), np.array(traffic.sl.table, order="C")
     counts = np.zeros(3, np.int64)
-    check(
-        lib.ibn_repair_rebalance(
-            fabric,
-            pointer(lft),
-            pointer(written),
-            pointer(sl),
-            pointer(masks),
-            pointer(order),
-            pointer(load),
-            limits.goal,
-            limits.budget,
-            limits.work,
-            limits.overshoot,
-            PAGE,
-            pointer(counts),
-        )
-    )
+    bounds = limits.goal, limits.budget, limits.work, limits.overshoot
+    call(lib.ibn_repair_rebalance, fabric, lft, written, sl, masks, order, load, *bounds, PAGE, counts)
     forbid_writes(lft)
     forbid_writes(masks)
     spent, done, moves = counts.tolist()
@@ -373,45 +334,17 @@ def _lids_by_switch(repair_fabric: RepairFabric) -> tuple[npt.NDArray[np.int32],
 
 def _fabric(
     repair_fabric: RepairFabric,
+    traffic: ServiceLevelRules,
     masks: npt.NDArray[np.uint16],
     order: npt.NDArray[np.int32],
-    forbidden: npt.NDArray[np.uint16] | None,
-    kept: list[npt.NDArray[Any]],
+    **fields: Any,
 ) -> Any:
+    """Return the C struct of a fabric and its traffic.  ``fields`` are further fields of the struct."""
     channels = repair_fabric.channels
-    fabric = ffi.new("repair_fabric *")
-    fabric.switches, fabric.lids = len(repair_fabric.part), len(repair_fabric.lid_switch)
-    fabric.channels, fabric.slots, fabric.vls = len(channels), len(masks), len(order)
-    sl_of_vl, vl_bit, sources, weight, preferred, inverse_capacity = kept
-    lids_at = _lids_by_switch(repair_fabric)
-    kept += lids_at
-    if forbidden is not None:
-        kept.append(np.ascontiguousarray(forbidden))
-        point(fabric, forbidden=kept[-1])
-    # The C struct has pointers to these arrays, so the caller keeps `kept` as long as the struct is used.
-    point(fabric, first=channels.first, src=channels.src, dst=channels.dst, into=channels.into, port=channels.port)
-    point(fabric, into_first=channels.into_first, at_port=channels.at_port)
-    point(
-        fabric,
-        slot=channels.edges.first,
-        alive=repair_fabric.alive,
-        has_endport=repair_fabric.has_endport,
-        part=repair_fabric.part,
-    )
-    point(
-        fabric,
-        lid_switch=repair_fabric.lid_switch,
-        lid_port=repair_fabric.lid_port,
-        lids_at_first=lids_at[0],
-        lids_at=lids_at[1],
-    )
-    point(
-        fabric,
-        level=sl_of_vl,
-        vl_bit=vl_bit,
-        sources=sources,
-        weight=weight,
-        preferred=preferred,
-        inverse_capacity=inverse_capacity,
-    )
-    return fabric
+    lids_at_first, lids_at = _lids_by_switch(repair_fabric)
+    return struct_of(
+        "repair_fabric", repair_fabric, channels, switches=len(repair_fabric.part), lids=len(repair_fabric.lid_switch),
+        channels=len(channels), slots=len(masks), vls=len(order), sl_by_switch=traffic.sl.by_switch,
+        replies=traffic.replies, endports_only=traffic.endports_only, vl_bit=traffic.vl_bit, level=traffic.sl_of_vl,
+        slot=channels.edges.first, lids_at_first=lids_at_first, lids_at=lids_at, **fields,
+    )  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from routing._kernels.native import check, ffi, lib, point, pointer
+from routing._kernels.native import call, lib, struct_of
 from routing.fabric import Channels
 
 
@@ -44,11 +44,7 @@ def grow_tree(
     Cost: one attempt for each link, with a cycle search in the CDG (Pearce and Kelly, 2007).
     """
     up, reached = np.full(switches, -1, np.int32), np.zeros(1, np.int32)
-    unicast = ffi.new("cdg_unicast *")
-    unicast.switches, unicast.channels = switches, len(channels)
-    point(
-        unicast, first=channels.first, src=channels.src, dst=channels.dst, reverse=channels.reverse, into=channels.into,
-        into_first=channels.into_first, slot=channels.edges.first, used=used, order=order,
-    )  # fmt: skip
-    check(lib.ibn_cdg_grow_tree(unicast, root, pointer(up), pointer(reached)))
+    sizes = {"switches": switches, "channels": len(channels)}
+    unicast = struct_of("cdg_unicast", channels, **sizes, slot=channels.edges.first, used=used, order=order)
+    call(lib.ibn_cdg_grow_tree, unicast, root, up, reached)
     return up, int(reached[0])

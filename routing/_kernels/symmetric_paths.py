@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from routing._kernels.native import check, ffi, grouped, lib, point, pointer
+from routing._kernels.native import call, ffi, grouped, lib, struct_of
 from routing.fabric import Channels
 
 
@@ -80,21 +80,9 @@ def symmetric_paths(
     switches = len(sources)
     following = np.empty((switches, switches), np.uint8)
     load, max_utilisation = np.zeros(len(bundles.dst)), ffi.new("double *")
-    check(
-        lib.ibn_trees_symmetric_paths(
-            switches,
-            pointer(bundles.first),
-            pointer(bundles.dst),
-            pointer(bundles.reverse),
-            pointer(bundles.inverse_capacity),
-            pointer(sources),
-            passes,
-            seed,
-            pointer(following),
-            pointer(load),
-            max_utilisation,
-        )
-    )
+    graph = bundles.first, bundles.dst, bundles.reverse, bundles.inverse_capacity
+    result = following, load, max_utilisation
+    call(lib.ibn_trees_symmetric_paths, switches, *graph, sources, passes, seed, *result)
     return following, load, float(max_utilisation[0])
 
 
@@ -133,11 +121,12 @@ def spread_over_parallel_links(
     Cost: O(S^2 log S + D S parallel channels); memory 8 S^2 bytes.
     """
     switches = len(sources)
-    fabric = ffi.new("ibn_link_bundles *")
-    fabric.switches, fabric.channels, fabric.targets = switches, len(channels), len(root)
     at_first, at = grouped(root, switches)
-    point(fabric, first=channels.first, dst=channels.dst, bundle=bundles.of, bundle_first=bundles.first)
-    point(fabric, root=root, at_first=at_first, at=at, inverse_capacity=inverse_capacity, sources=sources, share=share)
+    links = struct_of(
+        "ibn_link_bundles", channels, switches=switches, channels=len(channels), targets=len(root), root=root,
+        bundle=bundles.of, bundle_first=bundles.first, at_first=at_first, at=at, inverse_capacity=inverse_capacity,
+        sources=sources, share=share,
+    )  # fmt: skip
     following, load = np.empty((len(root), switches), np.uint8), np.empty(len(channels))
-    check(lib.ibn_trees_spread_parallel(fabric, pointer(hop), pointer(following), pointer(load)))
+    call(lib.ibn_trees_spread_parallel, links, hop, following, load)
     return following, load

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from routing._kernels.native import check, ffi, lib, point, pointer
+from routing._kernels.native import call, lib, struct_of
 from routing._kernels.slots import Slots
 from routing.fabric import Fabric
 
@@ -49,17 +49,10 @@ def trace_mixed(
     -----
     Cost: O(K S).
     """
-    tables, kept = _native(slots, next_channels, threads)
+    tables = _native(slots, next_channels, threads)
     loops = np.zeros(len(next_channels[0]), np.uint8)
-    check(
-        lib.ibn_transition_trace(
-            tables,
-            pointer(_of_shape(enter, next_channels[0].shape)),
-            pointer(_of_shape(dep, (slots.count,))),
-            pointer(loops),
-        )
-    )
-    del kept
+    enter, dep = _of_shape(enter, next_channels[0].shape), _of_shape(dep, (slots.count,))
+    call(lib.ibn_transition_trace, tables, enter, dep, loops)
     return loops.astype(bool)
 
 
@@ -103,25 +96,17 @@ def trace_mixed_vls(
     -----
     Cost: O(K (S + N) k) for k SLs.
     """
-    tables, kept = _native(slots, next_channels, threads)
-    vls, loops = ffi.new("transition_vls *"), np.zeros(len(next_channels[0]), np.uint8)
+    tables = _native(slots, next_channels, threads)
+    loops = np.zeros(len(next_channels[0]), np.uint8)
     channels, x = fabric.channels, np.arange(len(fabric.channels)) + 2 * fabric.channels.src
     xport, xin = np.zeros(len(slots.xdst), np.uint8), np.zeros(len(slots.xdst), np.uint8)
     xport[x], xin[x] = channels.port, channels.dst_port
-    whole = [np.ascontiguousarray(table) for table in sl2vl]
-    vls.ports, vls.vls, vls.entries = whole[0].shape[1], dep.shape[1], len(entries[0])
-    point(vls, sl2vl_before=whole[0], sl2vl_after=whole[1], xport=xport, xin=xin)
-    point(vls, entry_switch=entries[0], entry_port=entries[1])
-    check(
-        lib.ibn_transition_trace_vls(
-            tables,
-            vls,
-            pointer(_of_shape(enter, (len(next_channels[0]), len(entries[0])))),
-            pointer(_of_shape(dep, (slots.count, vls.vls))),
-            pointer(loops),
-        )
-    )
-    del kept
+    vls = struct_of(
+        "transition_vls", ports=sl2vl[0].shape[1], vls=dep.shape[1], entries=len(entries[0]), sl2vl_before=sl2vl[0],
+        sl2vl_after=sl2vl[1], xport=xport, xin=xin, entry_switch=entries[0], entry_port=entries[1],
+    )  # fmt: skip
+    enter = _of_shape(enter, (len(next_channels[0]), len(entries[0])))
+    call(lib.ibn_transition_trace_vls, tables, vls, enter, _of_shape(dep, (slots.count, vls.vls)), loops)
     return loops.astype(bool)
 
 
@@ -167,21 +152,13 @@ def admit_mixed(
     -----
     Cost: O(K S V), and the updates of the topological orders (Pearce and Kelly, 2007).
     """
-    tables, kept = _native(slots, next_channels, 1)
-    net, channels, taken = ffi.new("transition_net *"), fabric.channels, np.zeros(len(next_channels[0]), np.uint8)
-    net.vls, net.channels = _of_shape(order, (len(order), len(channels))).shape
-    point(net, first=channels.first, src=channels.src, dst=channels.dst, into=channels.into)
-    point(net, into_first=channels.into_first, order=order, dep=_of_shape(dependencies, (slots.count,)))
-    check(
-        lib.ibn_transition_admit(
-            tables,
-            net,
-            pointer(_of_shape(enter, next_channels[0].shape)),
-            pointer(None if rounds is None else _of_shape(rounds, next_channels[0].shape)),
-            pointer(taken),
-        )
-    )
-    del kept
+    tables = _native(slots, next_channels, 1)
+    channels, taken = fabric.channels, np.zeros(len(next_channels[0]), np.uint8)
+    order, dep = _of_shape(order, (len(order), len(channels))), _of_shape(dependencies, (slots.count,))
+    net = struct_of("transition_net", channels, vls=len(order), channels=len(channels), order=order, dep=dep)
+    shape = next_channels[0].shape
+    rounds = None if rounds is None else _of_shape(rounds, shape)
+    call(lib.ibn_transition_admit, tables, net, _of_shape(enter, shape), rounds, taken)
     return taken.astype(bool)
 
 
@@ -213,10 +190,9 @@ def write_rounds(slots: Slots, next_channels: tuple[Bytes, Bytes], *, outward: b
     -----
     Cost: O(K S), times the length of paths for LIDs with loops.
     """
-    tables, kept = _native(slots, next_channels, 1)
+    tables = _native(slots, next_channels, 1)
     rounds, last = np.zeros(next_channels[0].shape, np.uint8), np.zeros(len(next_channels[0]), np.uint8)
-    check(lib.ibn_transition_rounds(tables, int(outward), pointer(rounds), pointer(last)))
-    del kept
+    call(lib.ibn_transition_rounds, tables, int(outward), rounds, last)
     return rounds, last
 
 
@@ -226,15 +202,16 @@ def _of_shape(array: npt.NDArray[Any], shape: tuple[int, ...]) -> npt.NDArray[An
     return array
 
 
-def _native(slots: Slots, next_channels: tuple[Bytes, Bytes], threads: int) -> tuple[Any, list[npt.NDArray[Any]]]:
-    """Return the C struct of the old and new LFT columns, and the arrays that must stay alive while the struct is
-    used.
-    """
+def _native(slots: Slots, next_channels: tuple[Bytes, Bytes], threads: int) -> Any:
+    """Return the C struct of the old and new LFT columns."""
     before, after = next_channels
-    tables = ffi.new("transition_tables *")
-    tables.columns, tables.switches = before.shape
-    tables.slots, tables.threads = slots.count, threads if before.size > SMALL else 1
-    kept = [np.ascontiguousarray(before), np.ascontiguousarray(_of_shape(after, before.shape))]
-    point(tables, before=kept[0], after=kept[1])
-    point(tables, exit=slots.exit, xfirst=slots.xfirst, xdst=slots.xdst, dep_first=slots.dep_first)
-    return tables, kept
+    columns, switches = before.shape
+    sizes = {"columns": columns, "switches": switches, "slots": slots.count}
+    return struct_of(
+        "transition_tables",
+        slots,
+        **sizes,
+        threads=threads if before.size > SMALL else 1,
+        before=before,
+        after=_of_shape(after, before.shape),
+    )

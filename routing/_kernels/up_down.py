@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from routing._kernels.native import check, ffi, lib, pointer
+from routing._kernels.native import call, ffi, lib
 from routing.fabric import Channels
 
 
@@ -20,13 +20,8 @@ def up_down(channels: Channels, masks: npt.NDArray[np.uint16]) -> npt.NDArray[np
     """
     switches = len(channels.first) - 1
     position, placed = np.zeros(switches, np.int32), ffi.new("int32_t *")
-    tables = (getattr(channels, name) for name in ("first", "src", "dst", "into", "into_first"))
-    edges = pointer(channels.edges.first)
-    check(
-        lib.ibn_trees_updown_order(
-            switches, *(pointer(table) for table in tables), edges, pointer(masks), pointer(position), placed
-        )
-    )
+    graph = channels.first, channels.src, channels.dst, channels.into, channels.into_first
+    call(lib.ibn_trees_updown_order, switches, *graph, channels.edges.first, masks, position, placed)
     return position if placed[0] == switches else None
 
 

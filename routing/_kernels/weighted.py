@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from routing._kernels.balance import Balanced, Targets, network_of, targets_of
-from routing._kernels.native import check, lib, pointer
+from routing._kernels.native import call, lib
 from routing.fabric import Channels
 
 
@@ -39,13 +39,6 @@ def weighted(
     """
     trees = np.full((len(targets.root), len(sources)), 255, np.uint8)
     load = np.zeros(len(channels))
-    check(
-        lib.ibn_trees_weighted(
-            network_of(channels, inverse_capacity, sources),
-            targets_of(targets),
-            first_weight,
-            pointer(trees),
-            pointer(load),
-        )
-    )
+    network, aims = network_of(channels, inverse_capacity, sources), targets_of(targets)
+    call(lib.ibn_trees_weighted, network, aims, first_weight, trees, load)
     return Balanced(trees, load, np.array([(load * inverse_capacity).max(initial=0.0)]))
