@@ -144,7 +144,7 @@ class State:
     def before(self, engine: str, options: str, fabric: Fabric) -> SavedTables | None:
         """Return the tables that OpenSM received last, if they were computed for this subnet, engine and options.
 
-        Otherwise the result is None, and a line for the log gives the reason.
+        Otherwise the result is None.  If there are such tables, a line for the log gives the reason.
         """
         last = self.last
         if last is None:

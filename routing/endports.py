@@ -53,7 +53,7 @@ def find_endport(fabric: Fabric, word: str) -> tuple[int, int]:
     Raises
     ------
     OptionError
-        No end port or more than one end port matches `word`.
+        No end port or more than one end port matches ``word``.
     """
     rows = [row for row, name in enumerate(fabric.endport_name) if name == word]
     lid = parse_decimal(word)

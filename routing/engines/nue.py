@@ -188,7 +188,7 @@ def _mirrored(
     Returns
     -------
     LayeredPaths or None
-        Paths that fit into ``vls`` layers, all of them.
+        Paths that all fit into ``vls`` layers; None if no such paths were found.
     bool
         Whether no shortest paths can have a lower utilisation.
     """

@@ -15,8 +15,9 @@ def fill_with_fewest_changes(fabric: Fabric, valid: npt.NDArray[np.uint8]) -> np
     An entry is missing where ``valid`` (uint8[S, L]) is 255 although the switch can reach the LID.  A switch with a
     missing entry takes the path that changes the fewest entries, and among these paths one with the fewest hops.  This
     is the minimum if a column has one missing entry.  Several missing entries of a column are filled one after the
-    other, the switch nearest to the LID first.  A forwarding loop in ``valid`` stays unless a missing entry needs a
-    switch of the loop.
+    other, in each step the entry whose path changes the fewest other entries.  Among such entries, the entry with the
+    shortest path is filled first.  A forwarding loop in ``valid`` stays unless a missing entry needs a switch of the
+    loop.
 
     Notes
     -----
