@@ -73,7 +73,7 @@ def opensm(request: pytest.FixtureRequest) -> Iterator[StartOpenSM]:
     """Provide a function that starts OpenSM on an ibsim: ``opensm(ibsim, **options)``.
 
     The options are parameters of :class:`~ibsim_fixtures.opensm.OpenSM`.  By default the function returns after SUBNET
-    UP. If the test fails, its report contains the end of OpenSM's log.
+    UP.  If the test fails, its report contains the end of OpenSM's log.
     """
     require_programs(request.config)
     from ibsim_fixtures.opensm import OpenSM  # noqa: PLC0415

@@ -192,8 +192,9 @@ class _TreeSearch:
 def _attempts(have: int, *, minimal: bool) -> Iterator[tuple[int, int]]:
     """Yield the numbers of VLs and of switch orders to try.
 
-    ``have`` is the largest number of VLs.  If ``minimal``, the smallest numbers come first.  Where there are fewer
-    orders than VLs, the remaining VLs serve paths that no order allows.
+    ``have`` is the largest number of VLs.  If ``minimal``, the smallest numbers come first; otherwise the largest
+    number of switch orders comes first.  Where there are fewer orders than VLs, the remaining VLs serve paths that no
+    order allows.
     """
     if minimal:
         yield from ((vls, min(vls, MOST_ORDERS)) for vls in range(1, have + 1))

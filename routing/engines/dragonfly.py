@@ -110,8 +110,8 @@ SHORTEST = Dragonfly(detours=False)
 
 
 def _candidates(selector: PathSelector, group: npt.NDArray[np.int64], between: npt.NDArray[np.bool_]) -> list[PathSet]:
-    """Return candidate sets of paths.  If there are more VLs than needed, the most balanced set comes first, otherwise
-    the set with the most regular paths.
+    """Return candidate sets of paths, the most balanced set first.  With the option ``vls`` = "min", no set has paths
+    of any form, because such paths are often irregular and then need further VLs.
 
     ``group`` (int64[S]) is the group of each switch; ``between`` (bool[C]) marks the channels between groups.
     """

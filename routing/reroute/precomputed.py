@@ -125,7 +125,7 @@ def allowed_dependencies(
         The CDG edges of the tables in force, in the channel numbers of ``base``.  The CDG edges of the baseline tables
         are included if both sets together have no cycle.  None if packets change their VL along a path.
     with_baseline : bool
-        Whether the edges of the baseline tables are included.
+        Whether the edges of the baseline tables are included; also True if there are no other baseline tables.
     """
     proof = before.proof
     if proof.certificate is None:

@@ -99,7 +99,8 @@ class _VlSearch:
     threads: int
 
     def run(self, unchanged: npt.NDArray[np.bool_], budget: Budget) -> tuple[Routing, npt.NDArray[np.int32]] | None:
-        """Find a VL for every changed path.  Return the tables and the topological order; None if a path found no VL.
+        """Find a VL for every changed path.  Return the tables and the topological order; None if a path found no VL,
+        or if a work limit is reached.
 
         The first attempt keeps the VLs of all unchanged paths (``unchanged``: bool[S, L]).  Each further attempt also
         assigns new VLs to the unchanged paths on one more VL, the emptiest VLs first.
