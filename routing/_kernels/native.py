@@ -29,7 +29,7 @@ _POINTERS = {np.dtype(name): ffi.typeof(f"{name}_t *") for name in _INTEGERS} | 
 }
 _MEANING = {1: "out of memory", 2: "could not start a thread"}
 _ARRAYS: WeakKeyDictionary[Any, list[npt.NDArray[Any]]] = WeakKeyDictionary()
-"""The arrays to which each existing C struct points."""
+"""The arrays to which the fields of each existing C struct point.  The arrays stay alive as long as the struct."""
 
 
 def check(code: int) -> None:
@@ -77,15 +77,15 @@ def call(kernel: Callable[..., int], *arguments: Any) -> None:
 
 
 def struct_of(kind: str, *values: Any, **fields: Any) -> Any:
-    """Return a new C struct, which keeps the arrays to which its fields point alive.
+    """Return a new C struct.  The arrays to which its fields point stay alive as long as the struct.
 
     Parameters
     ----------
     kind
         C type of the struct.
     values
-        Dataclasses.  A field of the struct that ``fields`` does not name gets the attribute of its name from the first
-        dataclass with such an attribute.  All other fields are 0.
+        Instances of dataclasses.  A field that is not in ``fields`` gets its value from the first of these instances
+        that has an attribute with the name of the field.  All other fields are 0.
     fields
         Values of fields by name: numbers, or arrays whose dtype is exactly the dtype of the field.  None becomes NULL.
         If an array is not C-contiguous, the field points to a copy.

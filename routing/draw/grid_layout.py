@@ -115,7 +115,7 @@ def grid_points(cells: Cells, gap: float) -> npt.NDArray[np.float64]:
     """Return the coordinates in the picture for each switch of a grid: float64[S, 2].
 
     The first two dimensions of the grid lead right and down.  The third dimension leads to the upper right.  Each
-    further dimension puts copies of the picture side by side.
+    further dimension puts copies of the picture side by side, or one below the other.
 
     Parameters
     ----------

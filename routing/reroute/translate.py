@@ -282,7 +282,8 @@ def _with_siblings(fabric: Fabric, column: npt.NDArray[np.int64]) -> npt.NDArray
 
 
 def _with_neighbours(fabric: Fabric, row: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-    """Return ``row`` with a value for new switches: a new switch gets the value of its first neighbour that is not new.
+    """Return ``row`` with a value for new switches: a new switch gets the value of its first neighbour that has a value
+    already.
 
     ``row`` (int32[S]) is the row of each present switch in the earlier tables, -1 for a new switch.  A new switch
     without such a neighbour keeps -1.
