@@ -155,7 +155,8 @@ def _pods(fabric: Fabric, level: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]
 
 
 def _groups(fabric: Fabric) -> npt.NDArray[np.int64] | None:
-    """Return int64[S], the group of each switch, as in a dragonfly; None if the fabric has no groups.
+    """Return int64[S], the group of each switch, as in a dragonfly; None if the fabric has no groups, or more than 6000
+    switches.
 
     A link is inside a group if its switches have at least half of the largest number of common neighbours of any link.
     Groups are the connected components of these links.

@@ -124,7 +124,7 @@ def _roots(fabric: Fabric, named: list[int], count: int) -> list[int]:
 
 def _orders(fabric: Fabric, root: int, seed: int) -> Iterator[npt.NDArray[np.int32]]:
     """Yield orders of the switches for one virtual network, each beginning with its root: breadth-first, breadth-first
-    from all tops of a tree, and by maximum cardinality search with random ties.
+    from all tops of a tree (if the root is one of the tops), and by maximum cardinality search with random ties.
     """
     yield breadth_first(fabric, [root])
     tops = top_switches(fabric)

@@ -180,9 +180,10 @@ class OrderSearch:
         few switches forward or back, and is kept if the balance is not worse.  ``searches`` is the number of searches
         that share the work limit.
 
-        On trees, the result is compared with the candidates once more, with all LIDs of a port and with refinement.
-        The reason is that the steps also adapt an order to random choices of the first pass.  On a tree without faults
-        the steps have no other effect, and measurements showed that they worsen the balance by a fifth.
+        On trees, the result is compared once more with the breadth-first order and the best candidate, with all LIDs of
+        a port and with refinement. The reason is that the steps also adapt an order to random choices of the first
+        pass.  On a tree without faults the steps have no other effect, and measurements showed that they worsen the
+        balance by a fifth.
         """
         visits = self.visits // searches
         sample = self._sample(lmc_groups, visits // (CLUSTERED_CANDIDATES + 2))
