@@ -163,7 +163,7 @@ static uint8_t look_up_sl(const struct ibnue_service *service, uint8_t hint, uin
     default:
         own = service->sl[(size_t)from * service->lids + to];
     }
-    /* Return the SL of the hint's QoS class for the same layer. A hint that is safe on this path is returned
+    /* Return the SL of the hint's QoS class for the same layer.  A hint that is safe on this path is returned
      * unchanged. */
     return service->classes.sl_for[16 * (hint & 15) + (own & 15)];
 }

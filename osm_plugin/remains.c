@@ -107,7 +107,7 @@ static const struct peer *peer_stays(const struct cut *cut, uint32_t old_row, ui
     return is;
 }
 
-/* Return whether a switch's entry for a LID is still valid. `port` is the out-port of the entry. */
+/* Return whether a switch's entry for a LID is still valid.  `port` is the out-port of the entry. */
 static int entry_stays(const struct cut *cut, uint32_t old_row, uint32_t row, uint32_t lid, uint8_t port)
 {
     const struct peer *peer;

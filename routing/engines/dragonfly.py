@@ -115,7 +115,7 @@ def _candidates(selector: PathSelector, group: npt.NDArray[np.int64], between: n
 
     ``group`` (int64[S]) is the group of each switch; ``between`` (bool[C]) marks the channels between groups.
     """
-    # A path of three hops is regular if its first link is within the group. A shorter path is always regular.
+    # A path of three hops is regular if its first link is within the group.  A shorter path is always regular.
     found = [selector.by_rank("local first", between.astype(np.int32), rank_from=LONGEST)]
     if selector.options.objective is Objective.ALLTOALL:
         one = over_one_link(selector, group)

@@ -30,7 +30,7 @@ class LayerSeed:
 
     @classmethod
     def from_orders(cls, fabric: Fabric, positions: list[npt.NDArray[np.int32]], *, strict: bool = True) -> LayerSeed:
-        """Return a seed for layers that prefer paths up and then down. ``positions`` (int32[S] each) has the switch
+        """Return a seed for layers that prefer paths up and then down.  ``positions`` (int32[S] each) has the switch
         order of each of the first layers.
 
         If not ``strict``, dependencies that lead down and then up are not avoided.

@@ -258,7 +258,7 @@ class LayerSearch:
             return min(self.found, key=lambda found: (round(found.max_utilisation, 6), found.layers.needed))
         fair = [found for found in self.found if self._is_fair(found)]
         if not any(found.layers.needed <= AUTO_VLS for found in fair):
-            # Few ports have more than 8 VLs. Paths that fit into 8 layers are therefore preferred to paths with a
+            # Few ports have more than 8 VLs.  Paths that fit into 8 layers are therefore preferred to paths with a
             # better balance.
             fair = [found for found in self.found if found.layers.needed <= AUTO_VLS] or fair
         return min(fair or self.found, key=lambda found: (found.layers.needed, round(found.max_utilisation, 6)))

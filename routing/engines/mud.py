@@ -101,10 +101,12 @@ ENGINE = MultipleUpDown()
 
 
 def _roots(fabric: Fabric, named: list[int], count: int) -> list[int]:
-    """Return a root for each virtual network: the named roots, or central and distant switches.
+    """Return a root for each virtual network: the named roots, or top switches of a tree, or central and distant
+    switches.
 
-    If no root is named, the first root is the most central switch.  Each further root is a switch that is farthest from
-    all earlier roots.  There are fewer roots than ``count`` if fewer are named, or if the fabric has fewer switches.
+    If no root is named, the first root is the first top switch of a tree, or the most central switch of any other
+    fabric.  Each further root is farthest from all earlier roots; on a tree, it is a top switch too.  There are fewer
+    roots than ``count`` if fewer are named, or if the tree has fewer top switches, or the fabric fewer switches.
     """
     if named or fabric.switches == 0:
         return named[:count]

@@ -181,7 +181,7 @@ class OrderSearch:
         that share the work limit.
 
         On trees, the result is compared once more with the breadth-first order and the best candidate, with all LIDs of
-        a port and with refinement. The reason is that the steps also adapt an order to random choices of the first
+        a port and with refinement.  The reason is that the steps also adapt an order to random choices of the first
         pass.  On a tree without faults the steps have no other effect, and measurements showed that they worsen the
         balance by a fifth.
         """

@@ -41,7 +41,7 @@ def prove_changes(
     check.
 
     ``hops`` is a copy of the hops of the previous proof that this function may overwrite.  If it is None, the function
-    makes this copy. ``missing_pages`` (uint8[N]) are the pages of the previous LFTs that have missing entries.  If it
+    makes this copy.  ``missing_pages`` (uint8[N]) are the pages of the previous LFTs that have missing entries.  If it
     is given, entries are compared only in these pages, and in pages that the operating system reports as written.
 
     The fabric must be connected.  Its switches and LIDs must all have been in the previous fabric, with the same

@@ -169,7 +169,7 @@ def _is_identity(numbers: npt.NDArray[np.signedinteger], count: int) -> bool:
 def reindex(
     table: npt.NDArray[np.uint8], number: npt.NDArray[np.signedinteger], axis: int, missing: int
 ) -> npt.NDArray[np.uint8]:
-    """Return a table that consists of some rows or columns of a given table. ``number`` holds the number in the given
+    """Return a table that consists of some rows or columns of a given table.  ``number`` holds the number in the given
     table of each row (``axis`` 0) or column (``axis`` 1) of the result.
 
     Where the number is -1, the row or column is filled with ``missing``.

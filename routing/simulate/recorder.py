@@ -37,7 +37,7 @@ class Recorder:
     time
         Time of each recorded point, in packet times.
     buffers, taken
-        Blocks at each recorded point, by channel. ``buffers`` has the blocks in the input buffer, ``taken`` the blocks
+        Blocks at each recorded point, by channel.  ``buffers`` has the blocks in the input buffer, ``taken`` the blocks
         of the buffer for which the sender has no credit.
     got
         Bytes delivered so far at each point, by name of flows.

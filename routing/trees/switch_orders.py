@@ -124,7 +124,7 @@ def _order(
     Every switch needs a path up to one of these first switches.  Switches without such a path that are linked to one of
     the first switches follow the first switches.  If there are none, the highest switch is chosen that has such a path
     and is linked to a switch without such a path.  The chosen switch and the switches above it follow, from the bottom
-    up. This is repeated until each switch has a path, if possible.  ``below`` is the result of :func:`_below`.
+    up.  This is repeated until each switch has a path, if possible.  ``below`` is the result of :func:`_below`.
     """
     channels, switches = fabric.channels, fabric.switches
     placed: npt.NDArray[np.bool_] = np.zeros(switches, np.bool_)

@@ -8,7 +8,8 @@
  *
  * A switch order numbers the switches; paths lead first up and then down in this order.  A switch order allows a CDG
  * edge unless the edge leads from a channel down to a channel up.  It allows a path if it allows all CDG edges of the
- * path.  Each switch order has a VL. So each path needs a switch order that allows both the path and its reply path. */
+ * path.  Each switch order has a VL.  So each path needs a switch order that allows both the path and its reply
+ * path. */
 typedef struct {
     int32_t switches;  /* S, number of switches */
     int32_t channels;  /* C, number of channels */

@@ -88,7 +88,7 @@ static bool is_excluded_at_once(const repair_state *job, int32_t c, int32_t vl)
 }
 
 /* Find other VLs for the subtree's packets on VL `vl`, if the disconnected switch takes channel c.  The packets move
- * together to one other VL, or are split over several VLs.  Returns true if all packets found a VL. The result is also
+ * together to one other VL, or are split over several VLs.  Returns true if all packets found a VL.  The result is also
  * true if the switches whose packets found no VL may be detached, to be repaired later. */
 static bool changes_vl(repair_state *job, int32_t c, int32_t vl)
 {

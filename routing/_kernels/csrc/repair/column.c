@@ -1,4 +1,4 @@
-/* Repair the LFT entries towards one LID. Each disconnected switch searches for a path.  If no path is possible, other
+/* Repair the LFT entries towards one LID.  Each disconnected switch searches for a path.  If no path is possible, other
  * switches are moved to other paths to make room.  As the last means, packets of the disconnected switch's subtree move
  * to other VLs.  The terms are explained in internal/repair_state.h. */
 #include "repair/internal/repair_state.h"
@@ -33,7 +33,7 @@ static void end_parts(repair_state *job)
 }
 
 /* Find paths on other VLs for the `count` disconnected switches in job->roots.  In the first attempt, all packets of a
- * subtree on one VL move to one other VL. In the second attempt, the packets of a subtree may be split over several
+ * subtree on one VL move to one other VL.  In the second attempt, the packets of a subtree may be split over several
  * VLs.  Returns the number of switches that are still disconnected. */
 static int32_t attach_on_other_vls(repair_state *job, int32_t count)
 {

@@ -4,7 +4,7 @@
 
 enum { MORE_HOPS = 2 };
 
-/* Return the hops from a switch to the current LID, or -1 if the switch is cut off from the LID. The hops of all
+/* Return the hops from a switch to the current LID, or -1 if the switch is cut off from the LID.  The hops of all
  * switches on the path are stored in job->hops, for later calls. */
 int32_t ibn_repair_hops(repair_state *job, int32_t s)
 {
@@ -88,8 +88,8 @@ int32_t ibn_repair_candidates(repair_state *job, int32_t u, int32_t level, int32
     return count;
 }
 
-/* Add flow to the channels of the path from switch s to the current LID. If the path leads to a disconnected switch, it
- * ends there. */
+/* Add flow to the channels of the path from switch s to the current LID.  If the path leads to a disconnected switch,
+ * it ends there. */
 void ibn_repair_add_flow(repair_state *job, int32_t s, int64_t flow)
 {
     while (s != job->target) {

@@ -1,6 +1,6 @@
 /* Move entries of complete LFTs off the channels with the highest utilisation: see repair.h.
  *
- * A MOVE gives one switch another next hop towards one LID. The flow of all switches whose paths lead through this
+ * A MOVE gives one switch another next hop towards one LID.  The flow of all switches whose paths lead through this
  * switch moves with it.  A move is made only if the CDG of every VL stays acyclic with the CDG edges of the new path.
  * The CDG edges of replaced entries stay in the CDG. Therefore most mixtures of old and new entries are free of credit
  * loops too.

@@ -1,5 +1,5 @@
 /* Last means for LIDs that could not be repaired.  One means is to remove unused CDG edges, so that more paths close no
- * cycle.  The other means is to copy the LFT entries of another LID. The terms are explained in
+ * cycle.  The other means is to copy the LFT entries of another LID.  The terms are explained in
  * internal/repair_state.h. */
 #include "repair/internal/repair_state.h"
 
@@ -31,7 +31,7 @@ static uint32_t taken_on(const repair_state *job, int32_t c, int32_t next, const
     return taken & required_vls;
 }
 
-/* Fill `by_lid` with the VLs, as bits, of the packets to each LID. If replies count, all VLs are set, because a reply
+/* Fill `by_lid` with the VLs, as bits, of the packets to each LID.  If replies count, all VLs are set, because a reply
  * uses the SL of its request, which belongs to another LID. */
 static void vls_by_lid(const repair_state *job, uint16_t *by_lid)
 {
@@ -98,7 +98,7 @@ static int32_t differences(const repair_state *job, int32_t donor)
     return count;
 }
 
-/* Copy the LFT entries and SLs of LID `donor` to the current LID. Afterwards the entry of the switch that delivers the
+/* Copy the LFT entries and SLs of LID `donor` to the current LID.  Afterwards the entry of the switch that delivers the
  * donor is missing, unless this switch also delivers the current LID. */
 static void copy_paths(repair_state *job, int32_t donor)
 {
@@ -152,7 +152,7 @@ static bool is_as_free(const repair_state *job, int32_t donor)
     return true;
 }
 
-/* Return the channel from the switch that delivers LID `donor` to the switch that delivers the current LID. The result
+/* Return the channel from the switch that delivers LID `donor` to the switch that delivers the current LID.  The result
  * is -1 if one switch delivers both LIDs, and -2 if there is no such channel. */
 static int32_t last_channel(const repair_state *job, int32_t donor)
 {
@@ -192,7 +192,7 @@ static bool take_first(repair_state *job, const donor_column *donors, int32_t co
     return false;
 }
 
-/* Copy the LFT entries of another LID (the donor) to the current LID. One switch delivers both LIDs, or two neighbours
+/* Copy the LFT entries of another LID (the donor) to the current LID.  One switch delivers both LIDs, or two neighbours
  * do.  The copy adds few CDG edges, because the CDG has the edges of the donor's paths already.  Donors that change
  * fewer entries are tried earlier.  Returns whether entries were copied. */
 bool ibn_repair_copy_column(repair_state *job)

@@ -19,7 +19,7 @@ static void count_changes(repair_state *job)
     }
 }
 
-/* Fill the missing entries towards a LID. If this fails, restore all entries towards the LID. Returns REPAIRED or
+/* Fill the missing entries towards a LID.  If this fails, restore all entries towards the LID.  Returns REPAIRED or
  * FAILED. */
 static uint8_t treat(repair_state *job, const int32_t *missing, int32_t count)
 {
@@ -242,7 +242,7 @@ static uint8_t rebuild_column(repair_state *job, const int32_t *missing, int32_t
     return done;
 }
 
-/* Remove the entries towards a LID at all switches that can reach the LID. `missing` receives these switches.  Returns
+/* Remove the entries towards a LID at all switches that can reach the LID.  `missing` receives these switches.  Returns
  * the number of these switches. */
 static int32_t empty_column(repair_state *job, int32_t lid, int32_t *missing)
 {

@@ -65,8 +65,8 @@ typedef struct {
  * (treatment 2).
  * pages: uint8 [pages], whether an entry may be missing in each page of `page` entries of `lft`.
  * sl: uint8 [L] or [S, L], changed in place.  If a path would close a cycle on the VLs of its packets, the packets may
- * get another SL. This is done only if SLs depend on the source switch and replies do not count.  A copied column takes
- * the SLs of the other LID.
+ * get another SL.  This is done only if SLs depend on the source switch and replies do not count.  A copied column
+ * takes the SLs of the other LID.
  * dependencies: uint16 [slots], VLs, as bits, on which each CDG edge may be used; the edges of new paths are added.
  * order: int32 [V, C], position of each channel in a topological order of these CDG edges on each VL; updated.
  * load: int64 [C], flow on each channel; updated.  With `withdraw`, the flow of subtrees that lost their path is

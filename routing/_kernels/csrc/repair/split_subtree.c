@@ -78,7 +78,7 @@ static void fill(repair_state *job, int32_t c, int32_t vl)
 }
 
 /* Split the subtree's packets on VL `vl` over several VLs, if the disconnected switch takes channel c.  As many packets
- * as possible stay on VL `vl`.  Returns whether all packets found a VL. While the second and later VLs are tried,
+ * as possible stay on VL `vl`.  Returns whether all packets found a VL.  While the second and later VLs are tried,
  * job->on_trial is set, because CDG edges may be removed again. */
 bool ibn_repair_split_subtree(repair_state *job, int32_t c, int32_t vl)
 {

@@ -261,7 +261,7 @@ void ibn_repair_unblock(repair_state *job, int32_t had)
     }
 }
 
-/* Return whether a CDG edge alone closes a cycle on a VL. If so, record the edge as blocked.  The search proceeds from
+/* Return whether a CDG edge alone closes a cycle on a VL.  If so, record the edge as blocked.  The search proceeds from
  * both ends of the edge in turn, and so finds most cycles with little work. */
 static bool closes_cycle(repair_state *job, acyclic_step step, int32_t vl)
 {

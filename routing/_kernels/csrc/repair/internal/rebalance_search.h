@@ -77,8 +77,8 @@ void ibn_repair_rebalance_open_column(rebalance_search *look, int32_t lid);
  * lowered in proportion to the number of listed switches. */
 void ibn_repair_rebalance_collect(rebalance_search *look, int32_t s);
 
-/* Mark in old_path the channels of the present path from switch s to the current LID. Returns the number of hops, or -1
- * if the path does not reach the LID. */
+/* Mark in old_path the channels of the present path from switch s to the current LID.  Returns the number of hops, or
+ * -1 if the path does not reach the LID. */
 int32_t ibn_repair_rebalance_mark_path(rebalance_search *look, int32_t s);
 
 /* Replace the entry of switch s towards the current LID, and move the flow of the subtree of s to the new path.  The

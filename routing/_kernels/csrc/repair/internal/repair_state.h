@@ -1,9 +1,9 @@
-/* State of the repair kernel, shared by its source files.  Entries are repaired LID by LID. The LFT entries of all
+/* State of the repair kernel, shared by its source files.  Entries are repaired LID by LID.  The LFT entries of all
  * switches towards one LID are the LFT column of this LID.
  *
- * A switch without an LFT entry towards the current LID is DISCONNECTED. In names, a disconnected switch is called a
+ * A switch without an LFT entry towards the current LID is DISCONNECTED.  In names, a disconnected switch is called a
  * `root`.  Its SUBTREE consists of the switch itself and of all switches whose paths lead through it.  All switches of
- * the subtree are CUT OFF from the LID. They keep their entries, so their packets will use the path that the
+ * the subtree are CUT OFF from the LID.  They keep their entries, so their packets will use the path that the
  * disconnected switch gets.
  *
  * To DISPLACE a switch is to move it to another path, so that a disconnected switch finds a path.  To DEFER a switch is
@@ -209,7 +209,7 @@ static inline int32_t ibn_repair_next_channel(const repair_state *job, int32_t s
     return taken->channel;
 }
 
-/* Return whether a CDG edge is known to be impossible on a VL. `step` is the edge, and `next` is the channel to which
+/* Return whether a CDG edge is known to be impossible on a VL.  `step` is the edge, and `next` is the channel to which
  * it leads.  An edge is impossible if it closes a cycle.  While only_monotone is set, an edge against the topological
  * order is impossible too. */
 static inline bool ibn_repair_is_excluded(const repair_state *job, acyclic_step step, int32_t next, int32_t vl)
@@ -301,7 +301,7 @@ void ibn_repair_dispose(repair_state *job);
  * array in place.  `order` has the topological orders.  Returns false if memory ran out. */
 bool ibn_repair_open_graph(repair_state *job, uint16_t *dependencies, const int32_t *order);
 
-/* Copy the LFT entries of another LID to the current LID. The CDG has the edges of the copied paths already, so only
+/* Copy the LFT entries of another LID to the current LID.  The CDG has the edges of the copied paths already, so only
  * few edges are added.  Returns whether entries were copied. */
 bool ibn_repair_copy_column(repair_state *job);
 
