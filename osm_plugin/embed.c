@@ -26,9 +26,10 @@ static int show_python(char *why)
 }
 
 /* Start Python with the settings of the interpreter for which the plugin was built.  Environment variables PYTHON*
- * are ignored, and no signal handlers are installed. */
+ * are ignored, and no signal handlers are installed.  Names of files are UTF-8 in any locale. */
 int ibnue_python_start(char *why)
 {
+    PyPreConfig before;
     PyConfig config;
     PyStatus status;
 
@@ -36,10 +37,14 @@ int ibnue_python_start(char *why)
         return -1;
     if (Py_IsInitialized())
         return 0;
+    PyPreConfig_InitIsolatedConfig(&before);
+    before.utf8_mode = 1;
+    status = Py_PreInitialize(&before);
     PyConfig_InitIsolatedConfig(&config);
     config.install_signal_handlers = 0;
     config.pathconfig_warnings = 0;
-    status = PyConfig_SetBytesString(&config, &config.program_name, IBNUE_PYTHON);
+    if (!PyStatus_Exception(status))
+        status = PyConfig_SetBytesString(&config, &config.program_name, IBNUE_PYTHON);
     if (!PyStatus_Exception(status))
         status = PyConfig_SetBytesString(&config, &config.executable, IBNUE_PYTHON);
     if (!PyStatus_Exception(status))

@@ -114,8 +114,9 @@ class WorkerProcess:
             end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4 * LONGEST_MESSAGE)
         setup = {**setup, "socket": theirs.fileno(), "memory": self.memory, "parent": self.owner, "reports": reports}
         try:
+            switches = ("-I", "-X", "faulthandler", "-X", "utf8")
             self.process = subprocess.Popen(
-                [python, "-I", "-X", "faulthandler", "-c", _BOOT.format(module), *paths, json.dumps(setup)],
+                [python, *switches, "-c", _BOOT.format(module), *paths, json.dumps(setup)],
                 pass_fds=(theirs.fileno(), self.memory, reports),
                 stdin=subprocess.DEVNULL,
                 stdout=log or subprocess.DEVNULL,
