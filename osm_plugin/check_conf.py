@@ -220,7 +220,7 @@ def _first_error(option: str, check: Callable[[Path], _Result], path: Path) -> G
     try:
         return check(path)
     except IbnueError as problem:
-        yield Finding(True, f"{option}: {problem}; OpenSM uses nothing of a file with an error")
+        yield Finding(True, f"{option}: {problem}; OpenSM ignores or misreads a file with an error")
         return None
 
 

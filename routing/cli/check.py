@@ -83,9 +83,7 @@ def check(
         carried = carried_certificate(tables, subnet, routing, threads)
         groups = None if multicast is None else multicast_verdict(multicast, subnet, routing, verdict, multicast_sl)
     chain = None if types is None else chain_of(verdict, types)
-    status = status_of(verdict, require, carried, chain)
-    if groups is not None and not groups.good and status != FINDING:
-        status = UNDECIDED if groups.loops == "unknown" and not groups.looping else FINDING
+    status = status_of(verdict, require, carried, chain, groups)
     rows = summary(subnet, verdict, carried, chain, groups)
     if at_offset:
         rows.append(proof_report.REPLIES_AT_OFFSET)
@@ -151,19 +149,28 @@ def report_of(
     )
 
 
-def status_of(verdict: Verdict, require: str, carried: str | None, chain: Mapping[str, Any] | None) -> int:
+def status_of(
+    verdict: Verdict,
+    require: str,
+    carried: str | None,
+    chain: Mapping[str, Any] | None,
+    groups: MulticastVerdict | None,
+) -> int:
     """Return the exit status of ``ibnue check``.
 
     A finding gives status 1, even if another question is undecided.  Without a finding, an undecided question gives
-    status 3.  ``carried`` and ``chain`` are the results of :func:`carried_certificate` and :func:`chain_of`.
+    status 3.  ``carried``, ``chain`` and ``groups`` are the results of :func:`carried_certificate`, :func:`chain_of`
+    and :func:`multicast_verdict`.
     """
     wrong = not verdict.proof.complete or verdict.loops == "yes" or carried not in (None, STORED_CERTIFICATE)
     wrong |= verdict.loops == "none" and require == "reversible" and verdict.proof.strength != "reversible"
     known = verdict.vls is not None
     wrong |= known and chain is not None and chain["port_vls"] is None
-    if wrong:
-        return FINDING
-    return UNDECIDED if verdict.loops == "unknown" or (chain is not None and not known) else 0
+    undecided = verdict.loops == "unknown" or (chain is not None and not known)
+    if groups is not None and not groups.good:
+        groups_unknown = groups.loops == "unknown" and not groups.looping
+        wrong, undecided = wrong or not groups_unknown, undecided or groups_unknown
+    return FINDING if wrong else UNDECIDED if undecided else 0
 
 
 def multicast_verdict(path: Path, fabric: Fabric, routing: Routing, verdict: Verdict, sl: int) -> MulticastVerdict:

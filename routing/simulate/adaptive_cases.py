@@ -155,22 +155,32 @@ def run_adaptive(scenario: Scenario, case: Case) -> CaseOutput:
         **recovered,
         **(lost if lossy else {}),
     }
-    if "bubble" in accepted:
-        found |= {
-            f"bubble_over_{name}": round(accepted["bubble"] / share, 3) if share else None
-            for name, share in accepted.items()
-            if name != "bubble"
-        }
-    stated = {
+    return CaseOutput(found | _bubble_over_others(accepted), _stated(scenario, case, network) | lossy)
+
+
+def _bubble_over_others(accepted: Mapping[str, float]) -> dict[str, float | None]:
+    """Return the throughput of the scheme ``bubble`` divided by the throughput of each other scheme, by the name of the
+    figure.  None for a scheme without throughput.
+
+    ``accepted`` is the throughput by scheme.
+    """
+    return {
+        f"bubble_over_{name}": round(accepted["bubble"] / share, 3) if share else None
+        for name, share in accepted.items()
+        if name != "bubble" and "bubble" in accepted
+    }
+
+
+def _stated(scenario: Scenario, case: Case, network: Network) -> dict[str, Any]:
+    """Return the settings of a case that its report states, by name."""
+    return {
         "arbitration": case.table.get("arbitration", "round-robin"),
         "buffer": f"{network.timing.buffer} blocks",
         "vls": network.vls,
         "ca vls": case.table["adaptive"].get("ca_vls", 1),
         **tables_stated(network.routing),
         **window_stated(scenario, case),
-        **lossy,
     }
-    return CaseOutput(found, stated)
 
 
 def _simulation(

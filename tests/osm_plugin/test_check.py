@@ -41,7 +41,7 @@ def test_errors_in_policy_and_partitions_have_file_and_line(files, tmp_path):
     partitions.write_text("Default=0x7fff ALL=full;\n")
     with files[1].open("a") as conf:
         conf.write(f"qos_policy_file {policy}\npartition_config_file {partitions}\n")
-    nothing = "OpenSM uses nothing of a file with an error"
+    nothing = "OpenSM ignores or misreads a file with an error"
     colon = "a partition has no colon before its ports (write 'NAME=PKEY, FLAG=VALUE : PORT=full;')"
     assert wrong(files) == [
         f"partition_config_file: {partitions}:1: {colon}; {nothing}",
