@@ -213,7 +213,7 @@ static void walk_from(struct cut *cut, const struct ibnue_remains *remains, uint
     }
 }
 
-/* Clear the hop counts of all paths with an entry that is no longer valid.  Other paths keep their hop counts, so only
+/* Clear the hop counts of all paths with an entry that became invalid.  Other paths keep their hop counts, so only
  * LIDs with an invalid entry need to be followed.  New switches have neither entries nor hop counts.  Return 0, or -1
  * if memory allocation fails. */
 static int fill_hops_of_rows(struct cut *cut, const struct ibnue_remains *remains)

@@ -62,7 +62,7 @@ def check_delta(
     fabric
         The fabric.
     tables
-        New and old LFTs, uint8[S, L] each.  An old entry that is no longer valid is 255.
+        New and old LFTs, uint8[S, L] each.  An old entry that became invalid is 255.
     sls
         New and old SLs, both by LID or both by source switch and LID.
     vl_bit

@@ -238,7 +238,7 @@ def show(state: LabState, headline: str) -> None:
         rows.append(("ports", state.ports))
     if state.since is not None:
         entries = f"{state.since.entries_changed} of {count_noun(state.since.entries, 'entry')}"
-        changed = f"{entries}; {state.broken} no longer valid"
+        changed = f"{entries}; {state.broken} invalid"
         rows.append(("changed", f"{changed}; the tables are those of the start" if state.returned else changed))
         rows.extend(state.kept.rows())
     print_rows([*rows, *proof_report.facts(state.proof)])

@@ -259,7 +259,7 @@ def check_roots(routing: Routing, fabric: Fabric, options: EngineOptions, option
 
 def facts(found: Rerouted, kept: CapacityKept) -> Iterator[tuple[str, str]]:
     """Yield rows on the change of the earlier tables, and on the capacity that the new tables keep."""
-    yield "changed", f"{count_noun(found.changed, 'entry')}; {found.broken} no longer valid"
+    yield "changed", f"{count_noun(found.changed, 'entry')}; {found.broken} invalid"
     if kept.all_to_all is not None:
         of = {"all-to-all": "all-to-all rate"}
         yield "kept", ", ".join(f"{share} of the {of.get(name, name)}{beside}" for name, share, beside in kept.shares())

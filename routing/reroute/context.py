@@ -37,7 +37,7 @@ class Request:
     engine, options, before, fabric, stability, baseline
         The arguments of :func:`routing.reroute.run.reroute`.
     translated
-        The previous tables in present rows and columns, with 255 for entries that are no longer valid.
+        The previous tables in present rows and columns, with 255 for entries that became invalid.
     """
 
     engine: Engine

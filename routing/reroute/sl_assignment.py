@@ -46,7 +46,7 @@ def reassign_sls(
     fabric, routing
         Complete tables with one SL2VL row everywhere, and SLs by LID or by source switch and LID.
     earlier, certificate
-        The earlier tables in the same rows and columns, 255 where an entry is no longer valid; and their certificate.
+        The earlier tables in the same rows and columns, 255 where an entry became invalid; and their certificate.
     vl_bit
         uint16[16], 1 << VL of each SL.
     sl_of_vl
@@ -203,7 +203,7 @@ def changed_paths(fabric: Fabric, routing: Routing, earlier: Routing, *, replies
     """Return bool[S, L], whether a path from a switch to a LID has changed: an entry or its SL, or its reply path if
     ``replies``.
 
-    ``earlier`` has the earlier tables, with 255 where an entry is no longer valid.
+    ``earlier`` has the earlier tables, with 255 where an entry became invalid.
     """
     channels, lids = fabric.channels, fabric.lids
     changed: npt.NDArray[np.bool_] = (routing.lft != earlier.lft) | (routing.sl != earlier.sl)

@@ -29,7 +29,7 @@ class TranslatedTables:
     column
         int64[L], the earlier LID of each LID's owner, -1 for a new owner.
     broken
-        Number of earlier entries that are no longer valid.
+        Number of earlier entries that became invalid.
     in_place
         Whether switches, LIDs and the ports that deliver them are the same as before, so that rows and columns agree.
     nothing_new
@@ -138,7 +138,7 @@ def _in_place(routing: Routing, old_fabric: Fabric, fabric: Fabric, snapshot: Sn
 def invalidate_lost_entries(
     valid: npt.NDArray[np.uint8], old_fabric: Fabric, fabric: Fabric, lid: npt.NDArray[np.intp]
 ) -> int:
-    """Set entries (uint8[S, N], towards the LIDs ``lid``) that are no longer valid to 255.
+    """Set entries (uint8[S, N], towards the LIDs ``lid``) that became invalid to 255.
 
     Invalid are entries over lost channels, and entries into other connected parts of the fabric.  Both fabrics must
     have the same switches and LIDs.

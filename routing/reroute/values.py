@@ -36,7 +36,7 @@ class Stability(enum.Enum):
     """Limit of how much a re-route may change beyond what the fault broke."""
 
     FULL = "full"
-    """Change only entries that are no longer valid, and entries that must change to avoid a credit loop."""
+    """Change only entries that became invalid, and entries that must change to avoid a credit loop."""
     BALANCED = "balanced"
     """Change further entries, within limits, to keep the loss of capacity small (:mod:`routing.reroute.rebalance`)."""
     FRESH = "fresh"
@@ -79,7 +79,7 @@ class Rerouted:
     tables
         The tables for the present fabric, and their proof.
     broken
-        Number of entries of the old tables that are no longer valid: the link is gone or leads elsewhere, or the LID
+        Number of entries of the old tables that became invalid: the link is gone or leads elsewhere, or the LID
         has moved.
     changed
         Number of entries that differ from the old tables, including entries of new switches and LIDs.

@@ -47,7 +47,7 @@ class Result:
         disconnected.
     entries, changed, broken
         Three numbers of LFT entries, for switches and LIDs that exist before and after the fault: all entries, entries
-        that differ, and old entries that are no longer valid.
+        that differ, and old entries that became invalid.
     a2a
         All-to-all rate of an end port as a share of its link's rate.  None also if no channel carries traffic.
     kept

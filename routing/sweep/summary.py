@@ -36,7 +36,7 @@ class Line:
     vls_needed
         Largest number of VLs that any case needed.
     changed, broken
-        Sum over all cases of the changed LFT entries, and of the old entries that were no longer valid.  None if
+        Sum over all cases of the changed LFT entries, and of the old entries that became invalid.  None if
         unknown for all cases.
     a2a_least
         Smallest all-to-all rate of any case, as a share of a link's rate.

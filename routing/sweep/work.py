@@ -262,7 +262,7 @@ def changes(before: Published | None, after: Published) -> tuple[int | None, int
     -------
     entries, changed, broken
         Number of entries in the old or the new tables, number of entries that differ, and number of old entries that
-        are no longer valid.  None if there are no tables before the fault.
+        became invalid.  None if there are no tables before the fault.
     """
     if before is None:
         return None, None, None

@@ -116,7 +116,7 @@ class Effect:
         Number of data VLs that the new tables use, and number of data VLs that the new tables need.  None if there are
         no tables.
     changed, broken
-        Number of LFT entries that differ from the old tables, and of old entries that are no longer valid.
+        Number of LFT entries that differ from the old tables, and of old entries that became invalid.
     a2a
         All-to-all rate of an end port as a share of its link; None if no channel carries traffic, or without tables.
     loss

@@ -32,7 +32,7 @@ typedef struct {
     /* [16]: for each SL a set with one bit: the VL of the SL; 0: packets with this SL are dropped */
     const uint16_t *vl_bit;
     const uint8_t *lft; /* [S, L]: new out-port of each switch towards each LID */
-    /* [S, L]: previous out-port of each switch towards each LID, 255 if the previous entry is no longer valid */
+    /* [S, L]: previous out-port of each switch towards each LID, 255 if the previous entry became invalid */
     const uint8_t *was;
     /* [pages]: whether an entry in each page of `page` entries of `lft` may have changed or be missing.  NULL: all
      * entries are compared; this is necessary if an SL has changed */

@@ -61,7 +61,7 @@ void ibn_repair_begin_column(repair_state *job, int32_t lid)
 }
 
 /* Give a disconnected switch its entry of the previous tables (the preferred entry).  Packets of the subtree move to
- * another VL if necessary.  Returns false if the entry is no longer valid, or closes a CDG cycle on every possible
+ * another VL if necessary.  Returns false if the entry became invalid, or closes a CDG cycle on every possible
  * VL. */
 static bool keeps_entry(repair_state *job, int32_t root)
 {
