@@ -15,10 +15,12 @@ import numpy.typing as npt
 from osm_plugin.state import SavedTables
 from routing.counterparts import old_rows
 from routing.fabric import NO_PORT, Fabric
-from routing.tables import Routing
+from routing.tables import Routing, SlForm
 
 Bytes = npt.NDArray[np.uint8]
 Mask = npt.NDArray[np.bool_]
+MOST_PAIRS = 1 << 27
+"""Maximum number of pairs of LIDs for which a table of their SLs is affordable (one byte for each pair)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,12 +117,22 @@ def sls_after_return(
 
     Returns
     -------
-    The SL table.  None: the SL tables have different forms, the SL2VL tables differ, or two senders at one switch use
-    different SLs.
+    The SL table.  None: the SL2VL tables differ, or senders at one switch use different SLs in a fabric with too many
+    LIDs for a table of all pairs.
     """
-    form = old.service_levels.form
-    if any(e.service_levels.form is not form or not np.array_equal(e.sl2vl, old.sl2vl) for _, e in returned):
+    if any(not np.array_equal(before.sl2vl, old.sl2vl) for _, before in returned):
         return None
+    forms = {each.service_levels.form for each in (old, *(before for _, before in returned))}
+    found = None if len(forms) > 1 or SlForm.BY_SOURCE_LID in forms else _by_switch(old, old_fabric, returned, fabric)
+    return _by_source_lid(old, returned, fabric) if found is None else found
+
+
+def _by_switch(
+    old: Routing, old_fabric: Fabric, returned: Sequence[tuple[ReturnedGroup, Routing]], fabric: Fabric
+) -> Bytes | None:
+    """Return the table of :func:`sls_after_return` with a row for each switch, or with a single row if all rows are
+    equal.  Returns None if two senders at one switch use different SLs.
+    """
     by_lid = old.service_levels.by_lid
     # With one SL per destination, the end ports of a returned switch may use other SLs than all other end ports.
     sl = np.tile(old.sl, (fabric.switches, 1)) if by_lid else old.sl.copy()
@@ -129,10 +141,6 @@ def sls_after_return(
     # bool[L]: the LIDs of senders whose SLs are in the row of their switch already.
     settled = _owners(old_fabric, len(fabric.lids)) > 0
     for group, before in returned:
-        if old.service_levels.by_source_lid:
-            pairs = np.ix_(np.flatnonzero(group.lids), np.flatnonzero(group.known))
-            sl[pairs] = before.sl[pairs]
-            continue
         for row in np.unique(fabric.lids.switch[group.lids]).tolist():
             wanted = (before.sl if by_lid else before.sl[row])[group.known]
             if not (settled & (fabric.lids.switch == row)).any():
@@ -141,6 +149,25 @@ def sls_after_return(
                 return None
         settled |= group.lids
     return sl[0] if by_lid and (sl == sl[0]).all() else sl
+
+
+def _by_source_lid(old: Routing, returned: Sequence[tuple[ReturnedGroup, Routing]], fabric: Fabric) -> Bytes | None:
+    """Return the table of :func:`sls_after_return` with a row for the LID of each sender; None if the table would have
+    more than :data:`MOST_PAIRS` SLs.
+    """
+    count, at = len(fabric.lids), np.maximum(fabric.lids.switch, 0)
+    if count * count > MOST_PAIRS:
+        return None
+    row = old.service_levels.row_of(at, np.arange(count))
+    sl = old.service_levels.matrix[row]
+    for group, before in returned:
+        row = before.service_levels.row_of(at, np.arange(count))
+        sl[:, group.lids] = before.service_levels.matrix[np.ix_(row, np.flatnonzero(group.lids))]
+    for group, before in returned:
+        senders, known = np.flatnonzero(group.lids), np.flatnonzero(group.known)
+        row = before.service_levels.row_of(at[senders], senders)
+        sl[np.ix_(senders, known)] = before.service_levels.matrix[np.ix_(row, known)]
+    return sl
 
 
 def _owners(fabric: Fabric, count: int) -> npt.NDArray[np.uint64]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import networkx as nx
 import numpy as np
 from hypothesis import strategies as st
@@ -121,4 +123,11 @@ def transitions(draw, **options):
     if kind == "all":
         sl = rng.permutation(sl.ravel()).reshape(sl.shape)
         sl2vl = draw(st.sampled_from([sl2vl, np.roll(sl2vl, 1, axis=-1)]), label="new SL2VL")
-    return fabric, old, Routing(lft, sl, sl2vl, old.vls, old.vls, old.provenance)
+    new = Routing(lft, sl, sl2vl, old.vls, old.vls, old.provenance)
+    if draw(st.booleans(), label="old SLs of one sender"):
+        sls, at = old.service_levels, np.maximum(fabric.lids.switch, 0).tolist()
+        table = np.array([sls.from_sender(switch, lid) for lid, switch in enumerate(at)])
+        sender = draw(st.sampled_from(np.flatnonzero(fabric.lids.switch >= 0).tolist()))
+        table[sender] = rng.permutation(table[sender])
+        old = replace(old, sl=table)
+    return fabric, old, new

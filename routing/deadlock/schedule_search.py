@@ -126,12 +126,16 @@ def _with_other_sls(mixture: Mixture, *, replies: bool) -> npt.NDArray[np.int64]
     """Return the LIDs, int64, towards which packets change their SL; with ``replies``, replies are included."""
     if len(mixture.sl) == 1:
         return np.zeros(0, np.int64)
-    there, (one, other) = mixture.fabric.lids.switch >= 0, mixture.sl
-    if replies or {one.form, other.form} == {SlForm.BY_SWITCH, SlForm.BY_SOURCE_LID}:
+    switch, (one, other) = mixture.fabric.lids.switch, mixture.sl
+    lids = np.flatnonzero(switch >= 0)
+    if replies:
         # A reply has the SL of its request, which went to another LID.  So a change of one SL can affect packets to
         # any LID.
-        return np.flatnonzero(there)
-    return np.flatnonzero(there & (one.matrix != other.matrix).any(axis=0))
+        return lids
+    a, b = one.matrix, other.matrix
+    if SlForm.BY_SOURCE_LID in (one.form, other.form):
+        a, b = (each.matrix[each.row_of(switch[lids], lids)] for each in mixture.sl)
+    return np.intersect1d(lids, np.flatnonzero((a != b).any(axis=0)))
 
 
 def _searched(waiting: MixedDependencies, new: Routing, schedule: UpdateSchedule | None) -> UpdateSchedule | None:

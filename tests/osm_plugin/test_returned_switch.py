@@ -12,6 +12,7 @@ from osm_plugin.route_or_reroute import options_key
 from osm_plugin.state import SavedTables
 from osm_plugin.switch_changes import MOST_LEFT, SwitchChanges
 from osm_plugin.tables_in_force import State
+from osm_plugin.transition_check import check_transition
 from routing.deadlock.proof import prove
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
@@ -31,7 +32,10 @@ def first_tables(engine, options):
 
 
 def tables_without(full, rows, options):
-    fabric = apply_faults(full.fabric, [every_switch(full.fabric)[row] for row in rows])
+    return rerouted(full, options, apply_faults(full.fabric, [every_switch(full.fabric)[row] for row in rows]))
+
+
+def rerouted(full, options, fabric):
     made = reroute(ENGINES[full.engine], options, full, fabric, stability=Stability.FULL)
     return replace(full, fabric=fabric, routing=made.tables.routing, proof=made.tables.proof)
 
@@ -93,6 +97,35 @@ def test_switches_that_left_at_different_times_return_together():
         lids = np.flatnonzero(tables.fabric.lids.switch >= 0)
         assert np.array_equal(base.routing.sl[row, lids], tables.routing.sl[old_row, lids])
         assert tables.routing.service_levels.by_switch
+
+
+@pytest.mark.parametrize("engine", ["dfsssp", "nue"])
+def test_a_ca_that_returns_after_its_switch_has_other_sls_than_the_switch(engine):
+    """All SLs change while switch and CA are away, so only the CA uses its earlier SLs."""
+    options = EngineOptions(effort=0.1, vls=4)
+    full = first_tables(engine, options)
+    less = tables_without(full, [LOST], options)
+    back = rerouted(full, options, apply_faults(full.fabric, [every_ca(full.fabric)[LOST]]))
+    less, back = (replace(each, routing=replace(each.routing, sl=each.routing.sl ^ 1)) for each in (less, back))
+    changes, config = SwitchChanges(State()), PluginConfig()
+    before = None
+    for now in (full, less, back):
+        present = None if before is None else holding(before, now.fabric)
+        changes.change(SimpleNamespace(fabric=now.fabric, switch_tables=present), now, config)
+        before = now
+    present = holding(back, full.fabric)
+    _, base, change = changes.change(SimpleNamespace(fabric=full.fabric, switch_tables=present), full, config)
+    assert base.sls == "published" and not check_transition(change).startswith("transition not judged")
+    lids, sls = full.fabric.lids, base.routing.service_levels
+    had = np.flatnonzero(back.fabric.lids.switch >= 0)
+    (ca,) = np.setdiff1d(np.flatnonzero(lids.switch >= 0), had).tolist()
+    for sender in np.flatnonzero(lids.switch >= 0).tolist():
+        row = int(lids.switch[sender])
+        used = full if sender == ca else back
+        assert np.array_equal(
+            sls.from_sender(row, sender)[had], used.routing.service_levels.from_sender(row, sender)[had]
+        )
+        assert sls.from_sender(row, sender)[ca] == full.routing.service_levels.from_sender(row, sender)[ca]
 
 
 def test_the_tables_of_few_losses_are_kept():
