@@ -25,7 +25,7 @@ MOST_PAIRS = 1 << 27
 
 @dataclass(frozen=True, eq=False)
 class ReturnedGroup:
-    """The switches and LIDs that left the fabric while the same tables were in force, and that are back.
+    """The switches and LIDs that left the fabric while one set of tables was in force, and that have returned.
 
     Attributes
     ----------

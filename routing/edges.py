@@ -69,8 +69,9 @@ class Edges:
         return self.count - NO_EDGES - GAP * len(self.first)
 
     def channels(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Return the first and the second channel of every edge, int64[N] each for the N possible edges, in ascending
-        order.  Cost: O(N).
+        """Return the first and the second channel of each of the N possible CDG edges, as two arrays int64[N].
+
+        The edges are sorted by their first channel.  Cost: O(N).
         """
         before = np.repeat(np.arange(len(self.first)), self.degree)
         return before, np.arange(len(before)) + np.repeat(self.after - self._offset(), self.degree)

@@ -115,8 +115,8 @@ def trace_port_groups(
 ) -> GroupTrace:
     """Follow all packets by given port groups, and collect their dependencies.
 
-    The arguments have the same meaning as in :func:`grow_port_groups`.  ``member`` is the result of this function, or
-    the port groups of a file in this format.
+    The arguments have the same meaning as in :func:`grow_port_groups`.  ``member`` has port groups in the
+    format that :func:`grow_port_groups` returns: its result, or the port groups of a file.
 
     Cost: O(T C).
     """

@@ -257,8 +257,8 @@ def _rates(fabric: Fabric, keys: npt.NDArray[np.int64], rows: npt.NDArray[np.int
 def _with_load(cables: Cables, present: Fabric, rows: npt.NDArray[np.int64], loads: npt.NDArray[np.float64]) -> Cables:
     """Return a copy of the cables to which the load of both directions is added.  Lost cables have the load 0.
 
-    ``loads`` has the load of each channel of the fabric after the faults, ``present``.  ``rows`` has the row before the
-    faults of each switch of ``present``.
+    ``loads`` has the load of each channel of the fabric after the faults, ``present``.  ``rows`` has, for each
+    switch of ``present``, its row in the fabric before the faults.
     """
     load = np.zeros((len(cables), 2))
     here = np.flatnonzero(~cables.lost)

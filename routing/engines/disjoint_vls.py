@@ -108,8 +108,9 @@ class _Groups:
         return cls(high[some], low[some], number[some], exists[some], source[some], lid[some], counted[some])
 
     def paths(self, chosen: npt.NDArray[np.int64], start: npt.NDArray[np.uint8]) -> PathGroups:
-        """Return the groups with the given row numbers (``chosen``) as input of the kernel.  ``start`` is uint8[G], the
-        VL that is tried first.
+        """Return the groups of paths with the row numbers ``chosen``, as input of the kernel.
+
+        ``start`` (uint8[G]) is the VL that the kernel tries first for each group.
         """
         exists = self.exists[chosen]
         first = np.concatenate([[0], np.cumsum(exists.sum(axis=1))]).astype(np.int32)

@@ -95,7 +95,8 @@ class Segments:
     Attributes
     ----------
     segments
-        The bundles of each segment in order, in one direction.  A link on no cycle is in no segment.
+        For each segment, its bundles in their order along the segment.  A bundle is all parallel links between two
+        switches.  A link on no cycle is in no segment.
     """
 
     segments: tuple[tuple[int, ...], ...]

@@ -107,8 +107,8 @@ class Coordinates:
     grids
         A grid for each connected component; the grid with the most switches comes first.
     miscabled
-        int64[M], rows of the fabric's cables: the links between switches that the coordinates of no grid make
-        neighbours.
+        int64[M], rows of the fabric's cables: links between switches that are not neighbours by the coordinates of
+        any grid.
     """
 
     grids: tuple[Grid, ...]

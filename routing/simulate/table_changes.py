@@ -87,7 +87,7 @@ def _times(scenario: Scenario, case: Case) -> tuple[int, int]:
 
 
 def _along_paths(case: Case) -> bool:
-    """Return whether the new tables of a change contain the paths ``then`` of flows."""
+    """Return whether the new tables of a change contain, for each flow, the path under the key ``then`` of the flow."""
     return not any(key in case.table["change"] for key in NEW_TABLES)
 
 

@@ -205,8 +205,8 @@ static double missing_cost(const disjoint_request *net, int32_t s, const uint8_t
     return net->weight[s] > 0 ? MISSING_PATH * (net->wanted - ibn_disjoint_most(conflict, net->trees, net->wanted)) : 0;
 }
 
-/* Add the cost of missing link-disjoint paths to the cost of the present next hop (number `old`).  Exclude each other
- * next hop whose cost, still without the cost of missing paths, is higher than this sum.  Returns the number of next
+/* Add the cost of missing link-disjoint paths to the cost of the present next hop (number `old`).  Exclude every
+ * next hop whose cost is higher than this sum even without the cost of missing paths.  Returns the number of next
  * hops that remain possible, including the present next hop. */
 static int32_t rule_out(search_job *search, int32_t d, int32_t old)
 {

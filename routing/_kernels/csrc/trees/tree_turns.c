@@ -141,8 +141,8 @@ int ibn_trees_turns_allow_change(const job_t *job, const uint8_t *next, int32_t 
     return 1;
 }
 
-/* Number the turns, and find the root of each switch in the spanning tree.  Returns 1 if memory is exhausted, otherwise
- * 0. */
+/* Number the turns (pairs of consecutive channels).  Find for each switch the root of the spanning tree of its part of
+ * the fabric.  Returns 1 if memory is exhausted, otherwise 0. */
 int ibn_trees_prepare_turns(job_t *job)
 {
     const ibn_network *net = job->net;

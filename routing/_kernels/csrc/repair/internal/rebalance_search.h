@@ -17,7 +17,7 @@ typedef struct {
 } channel_user;
 
 typedef struct {
-    channel_user *user; /* [room]: LIDs to which packets travel over the channel */
+    channel_user *user; /* [room] LIDs of the packets that travel over one channel; the first `count` of them are valid */
     int32_t count, room;
 } user_list;
 

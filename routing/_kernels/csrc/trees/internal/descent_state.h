@@ -77,7 +77,8 @@ typedef struct {
     uint8_t *before; /* [S] scratch: copy of a destination's tree that has been removed */
     double discount, price; /* values of the present pass, as in ibn_descent_options */
     uint64_t random;        /* state of the random generator */
-    array_list arrays;      /* all arrays above except the arrays of the caller, and the arrays of the survey */
+    /* memory of all arrays above except the arrays of the caller and of the survey */
+    array_list arrays;
 } descent_t;
 
 /* Return the index in the array `turn` of the turns whose second channel is channel number `number` of switch v. */

@@ -61,10 +61,10 @@ typedef struct {
      * children: number of each switch's children in a tree.
      * level: switches at one distance from the root. */
     int32_t *queue, *children, *level;
-    /* [C] channels by which switches may join a tree, as a heap ordered by the cost of their paths; used only by the
-     * rule of allowed turns */
+    /* [C] heap of the channels over which switches may join a tree, ordered by the cost of the path over the channel;
+     * used only if a rule allows some turns and forbids others */
     ibn_heap offers;
-    /* [S] channel that each switch has to take, -1: the switch may choose; used only by the rule of allowed turns */
+    /* [S] channel that each switch has to take, -1: the switch may choose; used only with a rule of turns */
     int32_t *fixed;
     int32_t *down;   /* [S] next channel of each switch along the spanning tree to the present root, or -1 */
     uint64_t random; /* state of the random generator */
