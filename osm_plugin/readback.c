@@ -87,26 +87,61 @@ static void follow_switches(struct ibnue_plugin *plugin)
         copy->guid = cl_ntoh64(osm_node_get_node_guid(((osm_switch_t *)item)->p_node));
         old = copy_of(copies, copy->guid);
         if (old)
-            memcpy(copy->known, old->known, sizeof(copy->known));
+            *copy = *old;
     }
     qsort(fresh.of, fresh.of ? fresh.count : 0, sizeof(*fresh.of), compare_copies);
     free(copies->of);
     *copies = fresh;
 }
 
-/* Return whether a switch may have lost its LFT.  After a loss of power, no port is in a state after INIT, because only
- * an SM moves ports to later states. */
-static int may_have_restarted(const osm_switch_t *sw)
+/* Return whether no external port of a switch is in a state after INIT.  Such a switch forwards no data packet, and may
+ * have lost its LFT: after a loss of power, only an SM moves ports to later states. */
+static int is_idle(const osm_switch_t *sw)
 {
-    if (sw->need_update == 2) /* OpenSM has just created its object of the switch, and may know nothing about the
-                               * switch's LFT. */
-        return 1;
     for (uint32_t p = 1; p < osm_node_get_num_physp(sw->p_node); p++) {
         const osm_physp_t *port = osm_node_get_physp_ptr(sw->p_node, p);
         if (port && osm_physp_is_valid(port) && osm_physp_get_port_state(port) > IB_LINK_INIT)
             return 0;
     }
     return 1;
+}
+
+/* Return whether OpenSM has just created its object of a switch.  OpenSM then knows nothing about the LFT of the switch,
+ * and writes every block. */
+static int is_new(const osm_switch_t *sw)
+{
+    return sw->need_update == 2;
+}
+
+/* Return whether all switches are new and idle, as after power is switched on. */
+static int is_cold_start(const struct ibnue_plugin *plugin)
+{
+    for (uint32_t row = 0; row < plugin->rows.switches; row++)
+        if (!is_new(plugin->rows.row[row]) || !is_idle(plugin->rows.row[row]))
+            return 0;
+    return 1;
+}
+
+/* Mark all blocks of a switch as known and without entries, whatever the switch contains.  At a cold start, no packet
+ * can follow the entries of a switch before OpenSM has written all blocks. */
+static void treat_as_empty(struct ibnue_plugin *plugin, osm_switch_t *sw)
+{
+    struct ibnue_copy *copy = copy_of(&plugin->copies, cl_ntoh64(osm_node_get_node_guid(sw->p_node)));
+
+    if (!copy || !sw->lft)
+        return;
+    memset(sw->lft, OSM_NO_PATH, sw->lft_size);
+    memset(copy->known, 1, sizeof(copy->known));
+    copy->assumed = 1;
+}
+
+/* Mark all blocks as unknown again that treat_as_empty has marked as known.  If OpenSM has written no tables, packets may
+ * follow entries that the switch had all along. */
+static void end_assumption(struct ibnue_copy *copy)
+{
+    if (copy->assumed)
+        memset(copy->known, 0, sizeof(copy->known));
+    copy->assumed = 0;
 }
 
 /* Mark those blocks as unknown that may have changed since the last sweep.  OpenSM's sweeper calls this function after
@@ -124,7 +159,8 @@ void ibnue_copies_discovered(struct ibnue_plugin *plugin)
     follow_switches(plugin);
     for (uint32_t i = 0; i < copies->count; i++) {
         const osm_switch_t *sw = osm_get_switch_by_guid(subn, cl_hton64(copies->of[i].guid));
-        if (!sw || may_have_restarted(sw))
+        end_assumption(copies->of + i);
+        if (!sw || is_new(sw) || is_idle(sw))
             memset(copies->of[i].known, 0, sizeof(copies->of[i].known));
     }
     CL_PLOCK_RELEASE(&plugin->osm->lock);
@@ -142,6 +178,7 @@ void ibnue_copies_written(struct ibnue_plugin *plugin)
     for (uint32_t i = 0; i < copies->count; i++) {
         struct ibnue_copy *copy = copies->of + i;
         const osm_switch_t *sw = osm_get_switch_by_guid(&plugin->osm->subn, cl_hton64(copy->guid));
+        end_assumption(copy);
         for (uint32_t b = 0; sw && sw->new_lft && b < blocks_of(sw); b++) {
             const uint8_t *installed = sw->lft + b * BLOCK;
             /* OpenSM may never have written a block without entries, so such a block is not marked as known. */
@@ -276,8 +313,8 @@ static int is_complete(const struct ibnue_plugin *plugin)
     return 1;
 }
 
-/* Read the unknown blocks of all switches.  An engine calls this function when it begins to route, in OpenSM's sweeper,
- * with the exclusive lock held and the plugin's `rows` set.
+/* Read the unknown blocks of all switches, except at a cold start.  An engine calls this function when it begins to
+ * route, in OpenSM's sweeper, with the exclusive lock held and the plugin's `rows` set.
  *
  * The lock is released while the switches answer, because the thread that processes the answers needs it.  OpenSM
  * itself also releases the lock between the steps of a sweep.  `rows` stay valid, because only the sweeper creates and
@@ -286,9 +323,13 @@ void ibnue_copies_read(struct ibnue_plugin *plugin)
 {
     struct timespec start;
     unsigned most = 1; /* At first, one block per switch is requested, to find out which switches answer. */
+    int cold = is_cold_start(plugin);
 
-    for (uint32_t row = 0; row < plugin->rows.switches; row++)
+    for (uint32_t row = 0; row < plugin->rows.switches; row++) {
         grow_tables(plugin->rows.row[row]);
+        if (cold)
+            treat_as_empty(plugin, plugin->rows.row[row]);
+    }
     if (!wait_for_pending_transactions || is_complete(plugin))
         return;
     for (uint32_t i = 0; i < plugin->copies.count; i++)

@@ -60,7 +60,8 @@ struct ibnue_copy {
     uint8_t known[IBNUE_BLOCKS]; /* whether OpenSM's copy of the block equals the block in the switch */
     /* whether the block was requested from the switch and the answer was not yet examined */
     uint8_t asked[IBNUE_BLOCKS];
-    uint8_t silent; /* whether the switch has left a read request unanswered */
+    uint8_t silent;  /* whether the switch has left a read request unanswered */
+    uint8_t assumed; /* whether the blocks count as empty without being read, until OpenSM has written them */
 };
 
 /* Knowledge about the LFTs in all switches. */

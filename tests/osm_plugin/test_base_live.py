@@ -131,6 +131,15 @@ def test_a_switch_that_does_not_answer_makes_the_base_unknown(history):
         reports_truth(run)
 
 
+def test_no_tables_are_read_at_a_cold_start(history):
+    with history() as run:
+        run.ibsim.error("sw1.1", 100, attribute=LFT_ATTRIBUTE)
+        run.start_unheard(roots="sw0.0")
+        assert until(lambda: "512 entries change in the switches; multicast" in run.log)
+        # The links are active from then on, so the next sweep reads the entries of the switch that was not written.
+        assert until(lambda: "base unknown: 32 entries of 1 switch (sw1.1)" in run.log)
+
+
 STEPS = 5
 
 
