@@ -100,15 +100,17 @@ class ClassSetting:
 SETTINGS = (
     ClassSetting(
         "names", (list,), "--class", "CLASS=PATTERN",
-        "End ports of devices with such a name are storage, io, management, compute or aggregation; repeatable.",
+        "Give a class to the end ports of devices whose name matches PATTERN: storage, io, management, compute or "
+        "aggregation; repeatable.",
     ),
     ClassSetting(
         "guid_file", (str,), "--class-file", "CLASS=FILE",
-        "End ports of this class by node GUID or port GUID, as OpenSM's cn_guid_file lists them; repeatable.", True,
+        "Give a class to the end ports that FILE lists: node or port GUIDs, as in OpenSM's cn_guid_file; repeatable.",
+        True,
     ),
     ClassSetting(
         "weight", (int, str), "--class-weight", "CLASS=N|S:D",
-        "Traffic of an end port of this class relative to a compute port; S:D as source and as destination.",
+        "Traffic of an end port of CLASS relative to a compute port; S:D: S as source, D as destination.",
     ),
 )  # fmt: skip
 """All settings of a class.  The options of the command line and of the plugin's configuration derive from these

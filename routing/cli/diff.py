@@ -32,7 +32,7 @@ NAMED_SWITCHES = 10
     metavar="N",
     default=0,
     show_default=True,
-    help="LMC for ports without LIDs in the file: each gets 2^LMC LIDs.",
+    help="LMC for ports without LIDs in the file: each gets 2^N LIDs.",
 )
 @click.option(
     "--guid2lid", type=click.Path(path_type=Path), metavar="FILE", help="Take LIDs from this guid2lid file of OpenSM."

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 @click.option("--cas", type=int, metavar="N", help="Number of CAs on each switch that has CAs.")
 @click.option("--redundancy", type=int, metavar="N", help="Number of parallel links in place of each link.")
 @click.option("--width", type=int, metavar="LANES", help="Width of every link in physical lanes: 1, 2, 4, 8 or 12.")
-@click.option("--speed", metavar="SPEED", help="Speed of every link: SDR to XDR, or such as 4xNDR or 400G.")
+@click.option("--speed", metavar="SPEED", help="Speed of every link, such as NDR (SDR to XDR), 4xNDR or 400G.")
 @click.option("--seed", type=int, help="Seed of random topologies.")
 @click.option("--name", help="Name of the fabric.")
 @click.option(
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     metavar="N",
     default=0,
     show_default=True,
-    help="LMC for ports without LIDs in the file: each gets 2^LMC LIDs.",
+    help="LMC for ports without LIDs in the file: each gets 2^N LIDs.",
 )
 @click.option(
     "--guid2lid", type=click.Path(path_type=Path), metavar="FILE", help="Take LIDs from this guid2lid file of OpenSM."

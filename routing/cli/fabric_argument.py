@@ -88,7 +88,7 @@ def fabric_argument(command: Command) -> Command:
         metavar="N",
         default=0,
         show_default=True,
-        help="LMC for ports without LIDs in the file: each gets 2^LMC LIDs.",
+        help="LMC for ports without LIDs in the file: each gets 2^N LIDs.",
     )(command)
     return click.argument("fabric", shell_complete=complete)(command)
 

@@ -99,7 +99,7 @@ def lab(
 
     \b
     unlink DEVICE [PORT]    pull a cable, or all cables of a device
-    relink DEVICE [PORT]    put it back
+    relink DEVICE [PORT]    restore the cable or cables
     show                    read the tables back and prove them
     quit
 

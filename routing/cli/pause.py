@@ -54,8 +54,8 @@ def pause(
     trace: bool,
     as_json: bool,
 ) -> int:
-    """Find the links of FABRIC that must pause if the given flows use the paths of TABLES.  Report whether their rates
-    sink to zero.
+    """Find the links of FABRIC that must pause if the given flows use the paths of TABLES.  Report whether the rates of
+    the flows sink to zero.
 
     \b
     ibnue pause fabric.net tables --shift 1

@@ -71,8 +71,8 @@ def rollback(*, number: int | None, off: bool, config: Path | None, as_json: boo
     """Pin the tables with this NUMBER of `ibnue plugin history`.  From the next sweep on, the plugin publishes the
     pinned tables.
 
-    The plugin first proves the pinned tables on the fabric of that time, and repairs broken routes.  The tables stay
-    pinned until `ibnue plugin rollback --off`.
+    The plugin first proves the pinned tables on the fabric of the next sweep, and repairs broken routes.  The tables
+    stay pinned until `ibnue plugin rollback --off`.
     """
     from osm_plugin.history import pin, unpin
 

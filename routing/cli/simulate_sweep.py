@@ -116,8 +116,8 @@ _OPTIONS = (
     _option("--vls", type=click.IntRange(1, 15), metavar="N", help="data VLs (default: 8)."),
     _option("--scheme", "schemes", multiple=True,
             type=click.Choice([COMMIT, "escape", "groups", "token", "bubble", "none"]),
-            help="adaptive routing; may be given several times. commit: switches choose a port of the proven port "
-            "groups of each engine's tables by its load. Others: escape paths of updn on one VL."),
+            help="scheme of adaptive routing; may be given several times. commit: switches choose a port of the proven "
+            "port groups of each engine's tables by its load. Other schemes: escape paths of updn on one VL."),
     _option("--pattern", "patterns", multiple=True, metavar="PATTERN",
             help="uniform (default), permutation, neighbour, tornado, transpose, bit-complement, bit-reverse, hotspot "
             "or incast; may be given several times."),

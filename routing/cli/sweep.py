@@ -52,7 +52,7 @@ def all_or_number(text: str) -> int | str:
     "--spec",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="TOML file that describes all cases, instead of FABRIC and the options up to --lab.",
+    help="TOML file that describes all cases, instead of FABRIC and of the options from --engine to --lab.",
 )
 @click.option(
     "-e",
@@ -125,7 +125,7 @@ def all_or_number(text: str) -> int | str:
     "--timeout",
     type=Number(0, 1e6, min_open=True),
     metavar="SECONDS",
-    help="Stop a case after this time and continue with others; overrides a --spec.",
+    help="Stop a case after this time and continue with others; overrides the time limit of --spec.",
 )
 @click.option("--retry-errors", is_flag=True, help="Run cases again that ended in an error, such as a crash.")
 @click.option(

@@ -43,7 +43,7 @@ AUTO_VLS = 8
 
 _NO_ROOTS = "has no roots", "leave them out, or use updn"
 _NO_NODES = "treats all end ports alike", "leave the file out, or use ftree"
-LONGER_PATHS = "takes longer paths in any case", "leave it out"
+LONGER_PATHS = "takes longer paths without this option", "leave it out"
 """Problem and remedy in the error of an engine that cannot keep to shortest paths (option ``minimal``)."""
 
 
@@ -140,14 +140,14 @@ class EngineOptions:
     )})
     reversible: bool = field(default=False, metadata={"option": Option(
         (bool,), "Also make replies on the request's SL free of credit loops.",
-        refusal=("promises nothing of replies", "use updn or nue"),
+        refusal=("cannot make replies safe", "use updn or nue"),
     )})
     minimal: bool = field(default=True, metadata={"option": Option(
         (bool,), "sssp: shortest paths only, or the published rule, which also uses longer paths.",
         flag="--minimal/--published", recorded=False, refusal=("takes shortest paths only", "use sssp"),
     )})
     link_weights: tuple[tuple[int, int, float], ...] = field(default=(), metadata={"option": Option(
-        (), "(switch GUID, out-port, factor): the channel counts as slower by the factor; missing ones are ignored.",
+        (), "(switch GUID, out-port, factor): the channel counts as slower by the factor; other channels are ignored.",
         sources=(), recorded=False,
     )})
     # fmt: on

@@ -24,9 +24,10 @@ from routing.formats.parts_file import FabricPart, read_parts
 from routing.tables import DATA_VLS, Routing
 
 CROSSING_VLS = 2
-"""Number of VLs that are kept for traffic between parts, if there are at least four VLs; otherwise one.
+"""Number of VLs that are kept for traffic between parts, if there are at least :data:`ENOUGH_VLS` VLs.  With fewer VLs,
+one VL is kept.
 
-If these are too few, twice as many are kept.
+If the traffic does not fit, twice as many VLs are kept, unless the option ``vls`` is "min" or no VL would be left.
 """
 ENOUGH_VLS = 4
 
@@ -43,7 +44,7 @@ class Chain:
     """
 
     name = "chain"
-    summary = "one engine for each part of the fabric, and Up*/Down* between parts, with VLs of its own"
+    summary = "one engine for each part of the fabric, and Up*/Down* on separate VLs between parts"
     promise = Promise.DEADLOCK_FREE
     offers = Offers(options=("parts", "reversible"), needs_vls=True, chooses=True)
 

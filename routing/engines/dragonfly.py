@@ -1,4 +1,4 @@
-"""Dragonfly: balanced shortest paths; a packet changes its VL behind a link between groups (hop class)."""
+"""Dragonfly: balanced shortest paths; a packet changes its VL after a link between groups (hop class)."""
 
 from __future__ import annotations
 
@@ -110,8 +110,8 @@ SHORTEST = Dragonfly(detours=False)
 
 
 def _candidates(selector: PathSelector, group: npt.NDArray[np.int64], between: npt.NDArray[np.bool_]) -> list[PathSet]:
-    """Return candidate sets of paths, the most balanced set first.  With the option ``vls`` = "min", no set has paths
-    of any form, because such paths are often irregular and then need further VLs.
+    """Return candidate sets of paths, the most balanced set first.  With the option ``vls`` = "min", the set of any
+    shortest paths is left out, because many of its paths are irregular and need further VLs.
 
     ``group`` (int64[S]) is the group of each switch; ``between`` (bool[C]) marks the channels between groups.
     """

@@ -127,10 +127,9 @@ def better_by_descent(
     ceilings of :func:`routing.trees.descent.ceilings`, relative to the ceiling and summed over the channels.  The
     highest utilisation alone would not do, because a leaf with few links may exceed its ceiling in any tables.
 
-    The closed form is kept for whole regular trees, for tables under the
-    ceilings, and where the descent exceeds the effort.  It is also kept for trees that are regular except for missing
-    links, if its highest utilisation is near the ceiling of the leaf with the fewest links: no tables carry notably
-    more all-to-all traffic.
+    The closed form is kept for whole regular trees, for tables under the ceilings, and where the descent exceeds the
+    effort.  It is also kept for trees that are regular except for missing links, if its highest utilisation is near the
+    ceiling of the leaf with the fewest links: no tables carry notably more all-to-all traffic.
 
     Cost: O(S L) for the comparison; see :func:`routing.trees.descent.tree_tables`.
     """

@@ -46,9 +46,9 @@ class HyperX:
     and comparison to the fat-tree", SC 2019.  Differences:
 
     - PARX removes the links of one half of the HyperX for each LID, and routes over the other links with DFSSSP.  So
-    which LIDs are
-      minimal depends on the quadrants of source and destination.  Here the base LID is minimal for all sources.
-    - PARX needs a HyperX of two dimensions with even sizes, and an LMC of 2.  Here any HyperX and LMC will do.
+      the quadrants of source and destination determine which LIDs have minimal paths.  Here the base LID has minimal
+      paths from all sources.
+    - PARX needs a HyperX of two dimensions with even sizes, and an LMC of 2.  Here any HyperX and any LMC are possible.
     - PARX weighs destinations by a communication profile.  Here all end ports count by their weights.
     - Two VLs are enough for all these paths: SL2VL selects the second VL if in-port and out-port lie in one dimension.
 

@@ -46,9 +46,10 @@ class LTurn:
     directions are forbidden such that no cycle is left.  Turns are then spread over the fabric instead of gathering
     around the root.  Differences:
 
-    - The published routing forbids one fixed set of turns between directions.  A cycle needs left and right, and up
-      and down.  Here turns between directions that share a coordinate are allowed, and all other turns must follow an
-      order of the directions.  All orders are tried, in several spanning trees, and the best balanced result counts.
+    - The published routing forbids one fixed set of turns between directions.  Every cycle of channels leads left and
+      right, and up and down.  Here turns between directions that share a coordinate are allowed, and all other turns
+      must follow an order of the directions.  All orders are tried, in several spanning trees, and the best balanced
+      result counts.
     - Forbidden turns that close no cycle are allowed again.
     - On a tree, if no root is named, paths lead up and then down by the levels of the tree
       (:mod:`routing.engines.tree_paths`).

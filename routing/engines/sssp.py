@@ -36,7 +36,7 @@ class SSSP:
     promise = Promise.NONE
     offers = Offers(
         options=("minimal", "objective"),
-        refusals={"reversible": ("does not care for replies", "use lash, or dfsssp with --reversible")},
+        refusals={"reversible": ("cannot make replies safe", "use lash, or dfsssp with --reversible")},
     )
 
     @without_uncounted

@@ -37,8 +37,7 @@ class UpDown:
     - A switch that has a path down may forward up as long as no traffic for the LID reaches it on a down link.
       OpenSM's ``updn`` decides this by hops alone, which is wrong on fabrics other than trees.
     - On trees, unless roots or a partition are named, paths are the shortest legal paths, and balance all-to-all
-    traffic
-      and bisections at once (:mod:`routing.trees.descent`).  All VLs then share one order.
+      traffic and bisections at once (:mod:`routing.trees.descent`).  All VLs then share one order.
 
     If several VLs are allowed, the destinations are spread over them, with one order.  Replies are then safe on any SL
     (``reversible``).  If the options request a number of VLs, the VLs improve the balance instead.  METIS splits the

@@ -14,8 +14,8 @@ from routing.reroute.base_fabric import BaseNumbering
 from routing.trees.levels import distances
 
 CHANNELS_FOR_CUTS = 1 << 17
-"""Number of channels that the searches for the cuts of all lost links may visit in each hop.  The larger the fabric is,
-the fewer lost links are considered.
+"""Largest product of the number of lost links that are considered and the number of channels.  So in a large fabric,
+only some lost links are considered.
 """
 
 

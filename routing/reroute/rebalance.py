@@ -25,8 +25,8 @@ MOST_OF_TABLE, FEW_ENTRIES, MOST_MOVES = 100, 256, 1.5
 entries for each missing entry.  The largest of these numbers is the limit.
 """
 LARGE_TABLE_WORK, LARGE_TABLE_CHANGES = 2, 1 / 5000
-"""Limits of the last search in large tables, in which no further search follows: hops for each table entry, up to
-:data:`MOST_WORK` in total, and changed entries for each table entry.
+"""Limits of the last search in large tables: hops for each table entry (up to :data:`MOST_WORK` in total), and changed
+entries for each table entry.  They are high, because no further moves follow this search.
 """
 TOLERANCE = 0.0075
 """Fraction by which the highest utilisation may exceed its goal.  A smaller excess is not worth a change of entries.
@@ -34,7 +34,7 @@ TOLERANCE = 0.0075
 ENOUGH = (0.01, 0.02)
 """Fractions by which the highest utilisation must exceed the goal, so that the second or the third search runs."""
 FURTHER_TOLERANCE = 0.01
-"""Fraction by which the highest utilisation exceeds the goal when the second and the third search end."""
+"""Fraction by which the highest utilisation may exceed the goal at the end of the second and the third search."""
 FURTHER_GAIN = 0.005
 """Fraction by which a further search must lower the highest utilisation.  Otherwise the moves of the search are
 discarded.

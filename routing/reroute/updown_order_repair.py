@@ -19,11 +19,11 @@ def reconnect_order(frame: BaseNumbering, dependencies: AcyclicCdg) -> AcyclicCd
     they have no upward path to the root of their part, so that paths to other switches would have to go down and up
     again.
 
-    If the orphan root has a neighbour that is not cut off, the repair moves this neighbour above the orphan root.  No
-    dependency in use is lost if hardly any path uses the neighbour.  If no such neighbour exists, the cut-off switches
-    are above switches that are not cut off (for example, above a lost switch of a tree).  In that case one of these
-    lower switches is moved above all cut-off switches.  Dependencies over lost channels are dropped where they conflict
-    with the new order.
+    If the orphan root has a neighbour that is not cut off, the repair moves this neighbour above the orphan root.  The
+    new order must allow all dependencies in use, so this is often possible only if few paths use the neighbour.  If no
+    such move is possible, a switch below the cut-off switches that is not cut off itself is moved above all cut-off
+    switches.  The top switches above a lost switch of a tree are an example of such cut-off switches.  Dependencies
+    over lost channels are dropped where they conflict with the new order.
 
     Returns
     -------

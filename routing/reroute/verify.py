@@ -138,12 +138,12 @@ def _reason(context: RerouteContext, how: RerouteMethod, proof: Proof, statistic
     if statistics.fewest:
         took.append("the fewest possible changes")
     if statistics.changed_sls:
-        by_source = ", by source now" if statistics.sls_by_source else ""
+        by_source = ", now by source and LID" if statistics.sls_by_source else ""
         took.append(f"{count_noun(statistics.changed_sls, 'SL')} changed{by_source}")
     if statistics.vacated:
         took.append(f"{count_noun(statistics.vacated, 'dependency', 'dependencies')} vacated for later moves")
     if statistics.traces:
-        took.append("some LIDs fit only beside the dependencies still in use")
+        took.append("some new paths may close a cycle with dependencies of earlier tables")
     return "; ".join([*took, *weaker(proof, before)])
 
 

@@ -381,9 +381,8 @@ def _lower_high_leaves(
     several = np.bincount(pairs // fabric.switches, minlength=fabric.switches)
     leaves = np.bincount(channels.src[level[channels.dst] == 0], minlength=fabric.switches) > 0
     low = high & (several <= 2) & ~leaves
-    # A leaf that is linked to top switches only can have many links.  Such a leaf meets two
-    # conditions: all links up from its neighbours lead to such leaves, and other leaves reach each other without such
-    # leaves.
+    # A leaf that is linked to top switches only can have many links.  Such a leaf meets two conditions: all links up
+    # from its neighbours lead to such leaves, and other leaves reach each other without such leaves.
     many = high & ~low & (senders > MOST_ABOVE * senders.max(initial=0.0))
     up = level[channels.dst] > level[channels.src]
     has_other = np.bincount(channels.src[up & ~many[channels.dst]], minlength=fabric.switches) > 0

@@ -99,8 +99,8 @@ def _shortened(context: RerouteContext, in_use: Progress, most: int) -> Candidat
     """Move at most ``most`` entries to shorter paths and off the most loaded channels.
 
     Moves may raise other channels above the channel that they relieve, until later moves of the search lower these
-    channels again.  A step does not raise the highest utilisation.  A step lowers the sum of the
-    loads of all channels by at least :data:`LEAST_SHORTENING`, or the highest utilisation by at least
+    channels again.  A step never raises the highest utilisation.  It also lowers the sum of the loads of all channels
+    by at least :data:`LEAST_SHORTENING`, or the highest utilisation by at least
     :data:`routing.reroute.rebalance.FURTHER_GAIN`.
     """
     load, before = load_in_force(context, in_use), context.request.before

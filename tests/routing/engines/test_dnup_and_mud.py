@@ -94,7 +94,7 @@ def test_named_roots_are_the_roots_and_missing_ones_an_error():
     assert set(np.unique(routing.sl[fabric.endport_lid])) == {0, 1}
     with pytest.raises(OptionError, match="no switch is named"):
         route("mud", fabric, roots=("nowhere",))
-    with pytest.raises(OptionError, match="mud promises nothing of replies"):
+    with pytest.raises(OptionError, match="mud cannot make replies safe"):
         route("mud", fabric, reversible=True)
 
 

@@ -243,7 +243,7 @@ def test_a_first_vl_that_leaves_too_few():
 
 
 def test_minhop_promises_nothing_of_replies():
-    with pytest.raises(OptionError, match="minhop promises nothing of replies"):
+    with pytest.raises(OptionError, match="minhop cannot make replies safe"):
         ENGINES["minhop"].route(ring_fabric(4), EngineOptions(reversible=True))
 
 

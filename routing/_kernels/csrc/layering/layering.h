@@ -38,7 +38,7 @@ typedef struct {
      * separately */
     int32_t mutual;
     int32_t rechoose; /* 1: a path that fits into no layer may get another first hop */
-    /* number of times that next hops are moved off all channels with the peak utilisation at that time */
+    /* number of rounds in which next hops are moved off the channels that have the peak utilisation in this round */
     int32_t unload_rounds;
 } ibn_path_set;
 /* Statistics of an assignment of paths to layers. */

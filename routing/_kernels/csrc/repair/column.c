@@ -1,6 +1,6 @@
 /* Repair the LFT entries towards one LID.  Each disconnected switch searches for a path.  If no path is possible, other
- * switches are moved to other paths to make room.  As the last means, packets of the disconnected switch's subtree move
- * to other VLs.  The terms are explained in internal/repair_state.h. */
+ * switches are moved to other paths to make room.  If this does not help, packets of the disconnected switch's subtree
+ * move to other VLs.  The terms are explained in internal/repair_state.h. */
 #include "repair/internal/repair_state.h"
 
 #include <string.h>
@@ -83,9 +83,9 @@ static bool keeps_entry(repair_state *job, int32_t root)
     return true;
 }
 
-/* Find a path for a disconnected switch.  Four kinds of path are tried in this order.  The first is the path of the
- * preferred entry, the second is any path on the present VLs.  The third is any path after another switch was moved,
- * and the fourth is any path on other VLs.  Returns whether a path was found. */
+/* Find a path for a disconnected switch.  Paths are tried in this order: the path of the preferred entry, any path on
+ * the present VLs, any path after another switch was moved, and any path on other VLs.  Returns whether a path was
+ * found. */
 static bool is_let_in(repair_state *job, int32_t root)
 {
     int32_t ignored = INT32_MAX;

@@ -1,5 +1,5 @@
-/* Last means for LIDs that could not be repaired.  One means is to remove unused CDG edges, so that more paths close no
- * cycle.  The other means is to copy the LFT entries of another LID.  The terms are explained in
+/* Last steps for LIDs whose repair has failed.  The first step removes CDG edges that no path uses, so that more paths
+ * close no cycle.  The second step copies the LFT entries of another LID.  The terms are explained in
  * internal/repair_state.h. */
 #include "repair/internal/repair_state.h"
 

@@ -9,7 +9,7 @@ enum {
     LARGE_SUBTREE = 8,
     /* largest number of bytes of all copied columns */
     MOST_COPIED = 1 << 26,
-    AHEAD = 16, /* number of switches by which the copying of columns fetches LFT rows ahead */
+    AHEAD = 16, /* number of LFT rows between the row that is copied and the row that is fetched into the cache */
 };
 
 /* Return the switch to which an out-port of switch s leads over a channel that is alive, or -1 if there is no such

@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { AHEAD = 8 }; /* number of LFT rows by which entries are fetched into the cache ahead of their use */
+enum { AHEAD = 8 }; /* number of LFT rows between the row in use and the row that is fetched into the cache */
 
 /* Fill the row of table to_top for switch v: the first channel by which v sends up to each top switch.  The values
  * follow from the rows of the switches directly above v.  If several of these switches lead to a top switch, the top

@@ -4,8 +4,8 @@
  * All switches that could send traffic down to a switch have lower positions, so they have already chosen.  Therefore
  * each switch knows whether traffic comes down to it.
  *
- * A switch to which no traffic comes down may send up even if it has a path down.  If there is a single top, every
- * other switch has a channel up, so every connected pair of switches has a path. */
+ * A switch to which no traffic comes down may send up even if it has a path down.  If only one switch has no channel
+ * up, every connected pair of switches has a path. */
 #include <stdlib.h>
 #include <string.h>
 
