@@ -46,6 +46,9 @@ class Host:
         # number of the request that the worker has not answered; None: there is no such request
         self._asked_for: int | None = None
         self._answer: dict[str, Any] | None = None
+        self._engine = ""  # engine of the last request
+        # engines that have had no tables since the last answer with tables; True: their worker has ended
+        self._failed: dict[str, bool] = {}
         # time at which to request a sweep that rebalances more entries, as time.monotonic(); None: never
         self._again: float | None = None
         self._status = StatusWriter({"version": __version__, "pid": os.getpid()}, self._follow_log)
@@ -106,10 +109,10 @@ class Host:
         WorkerReplaced
             The worker has ended, and another worker is started.
         """
-        worker = self._require_worker()
+        worker, self._engine = self._require_worker(), engine
+        request = {"engine": engine, "sequence": sequence, "written": self._written, "failed": self._failed}
         try:
-            config = self._config.to_table()
-            worker.send({"engine": engine, "sequence": sequence, "config": config, "written": self._written})
+            worker.send({**request, "config": self._config.to_table()})
             worker.listen()
             self._written, self._asked_for, self._answer = {}, sequence, None
         except OSError:
@@ -167,7 +170,9 @@ class Host:
         if answer.get("broken"):
             self._replace()
         if not answer.get("ok"):
+            self._failed.setdefault(self._engine, False)
             raise RoutingError(str(answer.get("note", "no reason given")))
+        self._failed = {}
         return str(answer["note"])
 
     def awaited(self) -> bool | None:
@@ -348,6 +353,7 @@ class Host:
     def _replace(self) -> None:
         """End the worker, if a worker runs, and start another worker."""
         self._end_worker()
+        self._failed[self._engine] = True
         self._asked_for = self._answer = None
         self._worker = self._start("worker")
         self._generation += 1

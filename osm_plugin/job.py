@@ -16,6 +16,7 @@ from osm_plugin.staged_update import Change
 from osm_plugin.state import SavedTables
 from routing.engines.base import Engine, EngineOptions
 from routing.numerals import count_noun
+from routing.tables import Routing
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +48,15 @@ class Job:
     multicast_roots: tuple[int, ...]
     pinned: Pinned | None
     start: Start
+
+    def origin_of(self, routing: Routing) -> tuple[str, str]:
+        """Return the engine and the options of new tables.  Repaired tables of a failed engine remain the tables of
+        this engine, so that it continues with them as soon as it works again.
+        """
+        before = self.start.before
+        if self.pinned is None and isinstance(before, SavedTables) and routing.provenance.engine == before.engine:
+            return before.engine, before.options
+        return self.engine.name, self.key
 
 
 @dataclass(frozen=True, eq=False)

@@ -225,7 +225,7 @@ class RequestHandler:
         tables = admit_to_opensm(made.tables, snapshot, config)
         clock.lap("route")
         classes = self._classes(snapshot, tables, config)
-        kept = SavedTables(tables.fabric, tables.routing, tables.proof, job.engine.name, job.key)
+        kept = SavedTables(tables.fabric, tables.routing, tables.proof, *job.origin_of(tables.routing))
         kept, base, change = self._changes.change(snapshot, kept, config)
         clock.lap("rounds")
         schedule = None if change is None else change.schedule
@@ -260,27 +260,30 @@ class RequestHandler:
         clock.lap("fabric")
         key = options_key(options, snapshot.fabric.port_classes)
         options = roots_there(options, snapshot.fabric) if taken.optional_roots else options
-        start = self._start(engine, key, snapshot.fabric, config, request.get("written", {}))
+        start = self._start(engine, key, snapshot.fabric, config, request)
         if pinned is not None:
             start = decide_pinned(snapshot.fabric, pinned.kept)
         clock.lap("state")
         return Job(snapshot, config, engine, options, key, taken.multicast_roots, pinned, start)
 
     def _start(
-        self, engine: Engine, key: str, fabric: Fabric, config: PluginConfig, written: Mapping[str, Any]
+        self, engine: Engine, key: str, fabric: Fabric, config: PluginConfig, request: Mapping[str, Any]
     ) -> Start:
         """Read the state file if it has changed, and decide how to get new tables from the tables in force.
 
-        ``key`` identifies the options of the engine.  ``written`` reports how many rounds of an update schedule the
-        switches have.
+        ``key`` identifies the options of the engine.  ``request`` reports how many rounds of an update schedule the
+        switches have, and which engines have failed.
         """
         remembers, stability = offers_of(engine).recomputes, Stability(config.stability)
         if remembers:
             self._state.refresh(config.state_path, threads=threads_of(config))
-        self.written(written)  # The report of written rounds may be about the tables that have just been read.
+        # The report of written rounds may be about the tables that have just been read.
+        self.written(request.get("written", {}))
         if not remembers or stability is Stability.FRESH:
             return decide(fabric, None, stability=stability)
-        before = self._state.before(engine.name, key, fabric)
+        # If the worker has ended for this engine, too, the tables of the failed engines may be the cause.
+        failed = {name.removeprefix(PREFIX): ended for name, ended in request.get("failed", {}).items()}
+        before = self._state.before(engine.name, key, fabric, {} if failed.get(engine.name) else failed)
         baseline = None if before is None else self._state.baseline_of(before)
         # All entries of an unfinished update schedule must be in the switches before other entries are changed.
         written_all = before is not None and before.deferred is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Container
 from dataclasses import replace
 from pathlib import Path
 
@@ -141,16 +142,23 @@ class State:
         else:
             self.baseline = kept
 
-    def before(self, engine: str, options: str, fabric: Fabric) -> SavedTables | None:
+    def before(
+        self, engine: str, options: str, fabric: Fabric, failed: Container[str] = frozenset()
+    ) -> SavedTables | None:
         """Return the tables that OpenSM received last, if they were computed for this subnet, engine and options.
 
-        Otherwise the result is None.  If there are such tables, a line for the log gives the reason.
+        Tables of the engines ``failed`` are returned, too, because ``engine`` replaces these engines.  Otherwise the
+        result is None.  If there are such tables, a line for the log gives the reason.
         """
         last = self.last
         if last is None:
             return None
         if not fits(last, fabric):
             why = "it is for another fabric"
+        elif last.engine != engine and last.engine in failed:
+            self.remark(f"the tables of {last.engine}, which has failed, are the starting point")
+            self.last = with_classes_of(last, fabric)
+            return self.last
         elif last.engine != engine:
             why = f"it is from engine {last.engine}"
         elif last.options != options:

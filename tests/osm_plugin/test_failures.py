@@ -12,6 +12,7 @@ from plugin_lab import children, executes_worker, gone, logged, sweep_with_stopp
 from shared_builds import built_once
 from waiting import until
 
+import osm_plugin
 from osm_plugin.last_good import read_saved
 
 pytestmark = pytest.mark.lab
@@ -94,6 +95,38 @@ def test_the_next_engine_routes_if_the_next_worker_dies_as_well(live, nets):
         assert len(logged(lab, LEFT)) == 1
         assert logged(lab, "ibnue-updn keeps no tables: .* so the next engine is tried")
         assert routes_again(lab)
+
+
+@pytest.mark.parametrize("also", ["", "ibnue-nue"])
+def test_the_next_engine_starts_from_the_last_tables_if_the_worker_dies_twice(bad_plugin, live, nets, tmp_path, also):
+    """If the worker dies for the next engine, too, the last tables may be the cause, so they are not used again."""
+    lab = live(nets("torus", "4x4", cas=1), "ibnue-updn,ibnue-nue,no_fallback", config={"sweep_on_trap": False})
+    real, deadly = str(Path(osm_plugin.__file__).parent), (tmp_path / "ibnue-updn", tmp_path / (also or "none"))
+    environment = {"IBNUE_TEST_FAULT": "mortal", "IBNUE_TEST_REAL": real, "IBNUE_TEST_DEADLY": str(tmp_path)}
+    lab.opensm.plugin = replace(lab.opensm.plugin, folder=bad_plugin, environment=environment)
+    with lab:
+        assert lab.sweep.engine == "ibnue-updn" and until((lab.opensm.folder / "ibnue-state.npz").exists)
+        before = lab.switch_lfts()
+        for path in deadly:
+            path.touch()
+        lab.ibsim.unlink("sw1.1", 2)
+        lab.opensm.signal(signal.SIGHUP)
+        if also:
+            until(lambda: logged(lab, "ibnue-nue .*routed nothing: the worker was killed by signal 9"))
+            deadly[1].unlink()
+            assert until(lambda: logged(lab, "ibnue-nue: fabric .*; routed from scratch;"))
+            return
+        start = "the tables of updn, which has failed, are the starting point"
+        assert until(lambda: logged(lab, f"ibnue-nue: fabric .*; re-routed, repaired .*; {start};"))
+        until(lambda: lab.sweep.engine == "ibnue-nue")
+        repaired = lab.switch_lfts()
+        changed = sum(repaired[guid].get(lid) != port for guid in before for lid, port in before[guid].items())
+        assert 0 < changed < 100  # From scratch, the engine changes half of the 512 entries.
+        deadly[0].unlink()
+        until(lambda: lab.opensm.resweep().engine == "ibnue-updn")
+        assert lab.switch_lfts() == repaired and logged(lab, "ibnue-updn: fabric .*; tables unchanged;")
+        lab.relink("sw1.1", 2)
+        assert lab.switch_lfts() == before
 
 
 def test_a_worker_killed_between_sweeps_is_replaced_before_it_is_needed(live, nets):

@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import os
+import signal
 import socket
 import sys
 import time
@@ -59,6 +60,15 @@ class SlowHandler(request_handler.RequestHandler):
         return super()._route(request, config)
 
 
+class MortalHandler(request_handler.RequestHandler):
+    """Dies when an engine is asked for tables while the file of its name exists in the folder IBNUE_TEST_DEADLY."""
+
+    def _route(self, request, config):
+        if Path(os.environ["IBNUE_TEST_DEADLY"], request["engine"]).exists():
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super()._route(request, config)
+
+
 def broken_engine(*_):
     raise ZeroDivisionError("by test")
 
@@ -83,6 +93,8 @@ def main(setup_text):
         request_handler.read_request = broken_engine
     elif fault == "slow":
         real.RequestHandler = SlowHandler
+    elif fault == "mortal":
+        real.RequestHandler = MortalHandler
     else:
         request_handler.write_answer = wrong_tables(fault)
     return real.main(setup_text)
