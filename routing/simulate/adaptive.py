@@ -330,17 +330,19 @@ class AdaptiveSimulation(Simulation):
 
         Vertex channel x V + VL is the input queue of that virtual channel.  Spare buffers 0 of all switches follow, and
         then their spare buffers 1.  A queue waits for all virtual channels and spare buffers that its first packet may
-        take.  Under schemes TOKEN, BUBBLE and RELAY a knot (a set of queues that wait only for one another) is
-        temporary.  Under the other schemes a knot is a permanent deadlock.
+        take.
         """
         waiter, awaited, moves = self._handle.wait_graph()
         return WaitFor.of(waiter, awaited, len(moves), can_move=moves)
 
     def deadlocks(self) -> tuple[Knot, ...]:
-        """Return the permanent knots of the wait-for graph at the present tick: none under a scheme that resolves every
-        knot.
+        """Return the permanent knots of the wait-for graph at the present tick.
+
+        The schemes TOKEN, BUBBLE and RELAY resolve every knot.  A limit of lifetime resolves every knot if it applies
+        to all ports, since a head packet has the longest HOQLife of all ports that the packet may take.
         """
-        return () if self.adaptive.scheme in (Scheme.TOKEN, Scheme.BUBBLE, Scheme.RELAY) else super().deadlocks()
+        resolved = self.adaptive.scheme in (Scheme.TOKEN, Scheme.BUBBLE, Scheme.RELAY) or self.remedies.end_every_knot
+        return () if resolved else self.wait_graph().deadlocks
 
 
 def simulate_adaptive(

@@ -144,7 +144,7 @@ def run_adaptive(scenario: Scenario, case: Case) -> CaseOutput:
             if scheme in RECOVERED:
                 totals, figure = simulation.totals(), RECOVERED[scheme]
                 recovered[figure] = round(totals[figure] / max(1, totals["delivered"]), 4)
-            if simulation.deadlocks() and not simulation.remedies.end_every_knot:
+            if simulation.deadlocks():
                 deadlocked.add(name)
     accepted = {name: list(curve.values())[-1] for name, curve in curves.items()}
     found: dict[str, Any] = {

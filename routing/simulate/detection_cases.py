@@ -185,7 +185,7 @@ def run_detection(scenario: Scenario, case: Case) -> CaseOutput:
     - ``detected``, ``missed``: by timeout, number of stuck virtual channels that were suspected, and number of stuck
       virtual channels that were freed before they were suspected
     - ``delay``: by timeout, mean time until a stuck virtual channel was suspected, in packet times
-    - ``outcome``: deadlock if a virtual channel is stuck at the end, else progress
+    - ``outcome``: deadlock if there is a permanent knot at the end, else progress
     """
     if "detection" not in case.table:
         raise scenario.error(f"case {case.name!r} has no table detection", *case.where)
@@ -219,7 +219,7 @@ def run_detection(scenario: Scenario, case: Case) -> CaseOutput:
             time: round(detector.delays / detector.detected / packet, 2) if detector.detected else None
             for time, detector in by_timeout.items()
         },
-        "outcome": "deadlock" if bool((readings.stuck_since >= 0).any()) else "progress",
+        "outcome": "deadlock" if simulation.deadlocks() else "progress",
     }
     switching = simulation.switching
     stated = {

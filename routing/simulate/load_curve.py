@@ -120,7 +120,7 @@ def measure(simulation: Simulation, traffic: Traffic, load: float) -> Measuremen
         warm_up=cut,
         length=length,
         settled=stationary and accepted >= SETTLED * load,
-        deadlock=bool(simulation.deadlocks()) and not simulation.remedies.end_every_knot,
+        deadlock=bool(simulation.deadlocks()),
     )
 
 

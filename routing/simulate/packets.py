@@ -5,6 +5,7 @@ results.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from routing.deadlock.waitfor import Knot
 from routing.numerals import count_noun
 from routing.simulate.adaptive import TOTALS, AdaptiveSimulation
 from routing.simulate.adaptive_cases import simulation_of_case
@@ -85,7 +87,7 @@ def _of_switches(simulation: Simulation) -> Found:
     return {
         "stopped": round(totals["last_move"] / packet, 2) if deadlocks else None,
         "knot": [len(knot.members) for knot in deadlocks],
-        "locked": _locked(simulation) if deadlocks else None,
+        "locked": _locked(simulation, deadlocks) if deadlocks else None,
         "waits_from": _waits_from(simulation) if deadlocks else None,
         "delivered": totals["delivered"],
         "dropped": totals["dropped"],
@@ -101,14 +103,14 @@ def _of_switches(simulation: Simulation) -> Found:
     }
 
 
-def _locked(simulation: Simulation) -> float:
-    """Return the time at which a deadlock was complete, in packet times.
+def _locked(simulation: Simulation, deadlocks: Sequence[Knot]) -> float:
+    """Return the time at which the first of the knots ``deadlocks`` was complete, in packet times.
 
     A knot is a set of channels that wait only for each other.  It is complete when the last of its packets has been
-    sent into one of its channels.  If there are several knots, the earliest time counts.
+    sent into one of its channels.
     """
     sent, packet = simulation.virtual_channels().sent.ravel(), packet_of(simulation)
-    knots = [[vc for vc in knot.members if vc < len(sent)] for knot in simulation.wait_graph().deadlocks]
+    knots = [[vc for vc in knot.members if vc < len(sent)] for knot in deadlocks]
     return round(min(float(sent[vcs].max(initial=0)) for vcs in knots) / packet, 2)
 
 

@@ -61,6 +61,7 @@ class Simulation:
             else replace(network.arrays, distance=np.zeros((0, 0), np.uint8))
         )
         options = option_arrays(network, switching, remedies, traffic.mtu)
+        self._drops = options.hoq > 0
         self._handle = Handle(arrays, with_mechanisms(options, self.mechanisms, network, traffic), flows)
         self._now = 0
 
@@ -199,8 +200,15 @@ class Simulation:
         return WaitFor.of(waiter, awaited, len(can_move), can_move=can_move)
 
     def deadlocks(self) -> tuple[Knot, ...]:
-        """Return the permanent knots of the wait-for graph at the present tick."""
-        return self.wait_graph().deadlocks
+        """Return the permanent knots of the wait-for graph at the present tick.
+
+        A knot is not permanent if a limit of lifetime drops one of its packets.  A packet of a knot waits for a member
+        of the knot, so its HOQLife is a setting of the port that sends on the member's channel.
+        """
+        if self.remedies.lifetime:
+            return ()
+        dropping = set(np.flatnonzero(np.repeat(self._drops, self.network.vls)).tolist())
+        return tuple(knot for knot in self.wait_graph().deadlocks if dropping.isdisjoint(knot.members))
 
     def lft(self) -> npt.NDArray[np.uint8]:
         """Return the present forwarding tables, uint8[S, L].  Loop Breaker may have changed them."""

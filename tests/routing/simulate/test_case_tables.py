@@ -61,6 +61,28 @@ def test_tables_of_a_case_beside_an_engine_of_another(folder):
     assert all(result.right for result in results.values())
 
 
+ALL_TO_ALL = 'what = "workload"\nworkload = { collective = "all-to-all-v", bytes = 20000 }'
+
+
+@pytest.mark.parametrize(
+    ("kind", "outcome"),
+    [
+        ('what = "packets"', "progress"),
+        ('what = "detection"\ndetection = { timeouts = [50] }', "progress"),
+        (ALL_TO_ALL, "starvation"),
+    ],
+)
+def test_a_knot_that_hoqlife_will_end_is_not_a_deadlock(folder, kind, outcome):
+    """The ring locks before the end of the run.  HOQLife drops the first packet after the end of the run."""
+    head = HEAD.replace("until = 20000", "until = 2000")
+    if kind == ALL_TO_ALL:
+        head = head.replace('[traffic]\npattern = "uniform"\n', "")
+    locks = LOCKS.replace("expect", f"{kind}\nexpect")
+    ends = locks.replace('"locks"', '"ends"').replace("expect", "remedy = { hoq = 3000 }\nexpect")
+    results = played(folder, head + locks + ends.replace("deadlock", outcome))
+    assert [result.wrong for result in results.values()] == [(), ()]
+
+
 @pytest.mark.parametrize("what", ["tables", "dependencies"])
 def test_other_kinds_of_cases_take_them_too(folder, what):
     head = HEAD[: HEAD.index("[traffic]" if what == "tables" else "[timing]")]

@@ -125,6 +125,27 @@ def test_the_first_drop_is_that_of_the_first_head_that_will_never_go(wire, lifet
     assert rows(simulation, Event.HOQ_DROP)[0, 0] == waits_from + lifetime * PACKET
 
 
+@pytest.mark.parametrize(
+    ("remedies", "permanent"),
+    [
+        (Remedies(), True),
+        (Remedies(leaf=Remedy(hoq=100 * PACKET)), True),
+        (Remedies(ports={(0, 1): Remedy(hoq=100 * PACKET)}), False),
+        (Remedies(port=Remedy(hoq=100 * PACKET), leaf=Remedy()), False),
+        (Remedies(lifetime=200 * PACKET), False),
+    ],
+)
+def test_a_knot_of_which_a_packet_will_be_dropped_is_not_permanent(remedies, permanent):
+    """The ring locks after 107 packet times.  Port 1 of switch 0 leads along the ring."""
+    simulation = fig4_simulation(True, 8, wire=16, remedies=remedies)
+    simulation.run(150 * PACKET)
+    (knot,) = simulation.wait_graph().deadlocks
+    assert simulation.deadlocks() == ((knot,) if permanent else ())
+    delivered = simulation.totals()["delivered"]
+    simulation.run(1000 * PACKET)
+    assert (simulation.totals()["delivered"] == delivered) is permanent
+
+
 def test_heads_that_are_dropped_let_the_ring_creep():
     remedies = Remedies(port=Remedy(hoq=100 * PACKET, stall_count=0))
     simulation = fig4_simulation(True, 8, wire=16, remedies=remedies)
