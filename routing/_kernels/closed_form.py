@@ -54,8 +54,8 @@ class TreeGraph:
     def of(
         cls, channels: Channels, level: npt.NDArray[np.int32], inverse_capacity: npt.NDArray[np.float64]
     ) -> TreeGraph:
-        """Return the graph of a tree topology.  Each channel must join switches of two different levels (``level``,
-        int32[S]).
+        """Return the graph of a tree topology with the given levels (int32[S]).  Channels between two switches of one
+        level are on no path up and then down.
 
         ``inverse_capacity`` is float64[C].  Cost: O(C log C), and O(S) for each switch that is placed in the order
         before a switch above it.
@@ -64,7 +64,8 @@ class TreeGraph:
         number = np.empty(len(order), np.int32)
         number[order] = np.arange(len(order), dtype=np.int32)
         dst = channels.dst[order]
-        kind = np.where(level[dst] > level[channels.src[order]], UP, DOWN).astype(np.uint8)
+        rise = level[dst] - level[channels.src[order]]
+        kind = np.select([rise > 0, rise < 0], [UP, DOWN]).astype(np.uint8)
         reverse, position = number[channels.reverse[order]], np.empty(len(level), np.int32)
         call(lib.ibn_trees_level_order, len(level), channels.first, dst, reverse, level, kind, position)
         inverse_capacity = inverse_capacity[order]

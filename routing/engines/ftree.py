@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -12,15 +13,24 @@ from routing.engines.base import LONGER_PATHS, EngineOptions, Offers, Promise, r
 from routing.engines.destinations import Destinations, forwarding_tables, inverse_capacity
 from routing.engines.provenance import provenance
 from routing.engines.roots import named_roots
-from routing.engines.tree_paths import LOWER_PEAK, TOLERANCE, channel_ceilings, has_equal_leaves, may_descend
+from routing.engines.tree_paths import (
+    LOWER_PEAK,
+    TOLERANCE,
+    all_shortest,
+    channel_ceilings,
+    has_equal_leaves,
+    is_regular,
+    may_descend,
+    tree_paths,
+)
 from routing.engines.vl_assignment import round_robin_sls, vl_tables, vls_allowed
 from routing.fabric import Fabric
 from routing.formats.guid_files import read_guid_list
 from routing.quality import channel_loads
 from routing.tables import Routing
-from routing.trees.closed_form import Leaves, route_tree
+from routing.trees.closed_form import Leaves, NotATree, route_tree
 from routing.trees.descent import affordable_sweeps, is_whole, tree_slots, tree_tables
-from routing.trees.levels import TreeOrder, reaches_all, tree_order
+from routing.trees.levels import MOST_LONGER, TreeOrder, reaches_all, tree_order
 
 PASSES = 2
 """Number of passes, after the first, over the entries that the closed form leaves open, at effort 1."""
@@ -69,21 +79,12 @@ class FatTree:
         start = time.perf_counter()
         vls = vls_allowed(options) if isinstance(options.vls, int) else 1
         roots = tuple(named_roots(fabric, options))
-        tables, level = route_tree(
-            fabric,
-            Leaves(compute_nodes(fabric, options), roots),
-            inverse_capacity(fabric, options.link_weights),
-            passes=_passes(options),
-            threads=options.threads,
-        )
-        position, descended = TreeGraph.of(fabric.channels, level, inverse_capacity(fabric)).position, None
-        if options.cn_guid_file is None and options.io_guid_file is None:
-            descended = better_by_descent(fabric, tables.lft, level, options)
+        lft, order, found = _best_tables(fabric, options, roots)
         sl = np.zeros(len(fabric.lids), np.uint8)
         if vls > 1:
             sl = round_robin_sls(Destinations.of(fabric), len(fabric.lids), vls)
         return Routing(
-            lft=tables.lft if descended is None else descended,
+            lft=lft,
             **vl_tables(sl, vls, options),
             vls_needed=1,
             provenance=provenance(
@@ -91,11 +92,9 @@ class FatTree:
                 fabric,
                 options,
                 {"tables": time.perf_counter() - start},
-                levels=int(level.max(initial=0)) + 1,
-                searched=tables.searched,
-                longer_paths=tables.filled_between_leaves,
-                descent=descended is not None,
-                first_switches=[fabric.labels[first] for first in np.flatnonzero(position == 0)],
+                levels=int(order.level.max(initial=0)) + 1,
+                **found,
+                first_switches=[fabric.labels[first] for first in np.flatnonzero(order.position == 0)],
                 **({"roots": [f"{int(guid):#018x}" for guid in fabric.switch_guid[list(roots)]]} if roots else {}),
             ),
         )
@@ -104,11 +103,40 @@ class FatTree:
 ENGINE = FatTree()
 
 
+def _best_tables(
+    fabric: Fabric, options: EngineOptions, roots: tuple[int, ...]
+) -> tuple[npt.NDArray[np.uint8], TreeOrder, dict[str, object]]:
+    """Return tables in closed form or by descent (uint8[S, L]), the order that they follow, and values of the
+    provenance.
+
+    Raises
+    ------
+    NotATree
+        The fabric is not a tree.
+    """
+    inverse_rate = inverse_capacity(fabric, options.link_weights)
+    has_files = options.cn_guid_file is not None or options.io_guid_file is not None
+    leaves = Leaves(compute_nodes(fabric, options), roots)
+    try:
+        tables, level = route_tree(fabric, leaves, inverse_rate, passes=_passes(options), threads=options.threads)
+    except NotATree:
+        # If a few links join several trees, many pairs of leaves have no switch above both, but there is an order for
+        # a descent.
+        paths = None if roots or has_files else tree_paths(fabric, Destinations.of(fabric), options)
+        if paths is None:
+            raise
+        return paths.lft, paths.order, {"searched": 0, "longer_paths": 0, "descent": True}
+    found = None if has_files else better_by_descent(fabric, tables.lft, level, options)
+    lft, order = found or (tables.lft, _closed_form_order(fabric, level))
+    counts: dict[str, object] = {"searched": tables.searched, "longer_paths": tables.filled_between_leaves}
+    return lft, order, counts | {"descent": found is not None}
+
+
 def better_by_descent(
     fabric: Fabric, lft: npt.NDArray[np.uint8], level: npt.NDArray[np.int32], options: EngineOptions
-) -> npt.NDArray[np.uint8] | None:
-    """Compute tables by descent, and return them (uint8[S, L]) if they are better balanced than the tables of the
-    closed form; else None.
+) -> tuple[npt.NDArray[np.uint8], TreeOrder] | None:
+    """Compute tables by descent.  Return these tables (uint8[S, L]) and their order if they are better balanced than
+    the tables of the closed form; else None.
 
     Parameters
     ----------
@@ -131,6 +159,9 @@ def better_by_descent(
     effort.  It is also kept for trees that are regular except for missing links, if its highest utilisation is near the
     ceiling of the leaf with the fewest links: no tables carry notably more all-to-all traffic.
 
+    If only the closed form has paths that are longer than the shortest, tables by descent are better unless their
+    highest utilisation is notably higher.
+
     Cost: O(S L) for the comparison; see :func:`routing.trees.descent.tree_tables`.
     """
     inverse_rate, sources = inverse_capacity(fabric, options.link_weights), fabric.source_weight_at.astype(np.float64)
@@ -142,13 +173,15 @@ def better_by_descent(
     if order is None:
         return None
     load = channel_loads(fabric, lft, threads=options.threads)
+    shortens = order.longer == 0 and not all_shortest(fabric, destinations, load)
     ceiling = channel_ceilings(fabric, destinations, level, options)
     utilisation = load * inverse_rate
     given = np.maximum(utilisation / ceiling - 1.0, 0.0)
     # With any tables, the highest utilisation is at least the highest ceiling, which is the ceiling of the leaf with
     # the fewest links.
     least_peak = ceiling.max(initial=0.0) if has_equal_leaves(fabric) else 0.0
-    if given.max(initial=0.0) <= TOLERANCE or utilisation.max() <= (1.0 + TOLERANCE) * least_peak:
+    is_near = given.max(initial=0.0) <= TOLERANCE or utilisation.max() <= (1.0 + TOLERANCE) * least_peak
+    if is_near and not shortens:
         return None
     trees = tree_tables(
         fabric,
@@ -159,28 +192,36 @@ def better_by_descent(
         sources=sources,
         sweeps=sweeps if options.passes is None else options.passes + 1,
         seed=options.seed,
-        start=None if is_whole(fabric, tree_slots(fabric, order)) else lft,
+        start=None if is_whole(fabric, tree_slots(fabric, order)) or shortens else lft,
     )
     found = forwarding_tables(fabric, destinations, trees)
     new_load = channel_loads(fabric, found, threads=options.threads)
     left = np.maximum(new_load * inverse_rate / ceiling - 1.0, 0.0)
-    is_lower = float((new_load * inverse_rate).max()) * LOWER_PEAK < float(utilisation.max())
-    return found if is_lower or float(left.sum()) < float(given.sum()) * (1.0 - 1e-9) else None
+    peak, new_peak = float(utilisation.max()), float((new_load * inverse_rate).max())
+    is_lower = new_peak * LOWER_PEAK < peak or (shortens and new_peak < peak * LOWER_PEAK)
+    return (found, order) if is_lower or float(left.sum()) < float(given.sum()) * (1.0 - 1e-9) else None
 
 
 def _order(fabric: Fabric, level: npt.NDArray[np.int32]) -> TreeOrder | None:
     """Return the order of the switches for a descent with the given levels (int32[S]).  None if there is no such order,
     or if the tree is regular, so that no descent is needed.
 
-    A tree is regular if no link is missing, all links have one speed, and all leaves the same number of end ports.
+    A tree is regular if no link is missing, all links have one speed, and all leaves have the same numbers of end ports
+    and of links.
     """
-    order = TreeOrder(level, TreeGraph.of(fabric.channels, level, inverse_capacity(fabric)).position, 0)
-    if has_equal_leaves(fabric) and is_whole(fabric, tree_slots(fabric, order)):
+    order = _closed_form_order(fabric, level)
+    if is_regular(fabric) and is_whole(fabric, tree_slots(fabric, order)):
         return None
     found = tree_order(fabric)
-    if found is not None and found.longer == 0 and np.array_equal(found.level, level):
+    if found is not None and found.longer == 0:
         return found
+    order = replace(order, longer=MOST_LONGER)
     return order if reaches_all(fabric, order.position) else None
+
+
+def _closed_form_order(fabric: Fabric, level: npt.NDArray[np.int32]) -> TreeOrder:
+    """Return the order that tables in closed form follow, for the given levels (int32[S])."""
+    return TreeOrder(level, TreeGraph.of(fabric.channels, level, inverse_capacity(fabric)).position, 0)
 
 
 def compute_nodes(fabric: Fabric, options: EngineOptions) -> npt.NDArray[np.bool_]:

@@ -24,6 +24,7 @@ from routing._kernels.longest_path import longest_path
 from routing._kernels.order import build_order
 from routing.engines.destinations import Destinations, inverse_capacity
 from routing.fabric import Fabric
+from routing.trees.levels import distances
 
 HOP_COST = 0.03
 """Cost of each hop, added to the cost of its load.  It is just large enough to keep detours short where the utilisation
@@ -111,24 +112,11 @@ def top_switches(fabric: Fabric) -> list[int]:
     leaves = np.flatnonzero(fabric.senders_at)
     if len(leaves) in (0, fabric.switches):
         return []
-    height = _distance_to_nearest(fabric, leaves)
-    reached = height[height < fabric.switches]
-    top = np.flatnonzero(height == reached.max())
+    height = distances(fabric, fabric.senders_at > 0)
+    height[~np.isin(fabric.component, fabric.component[leaves])] = -1
+    top = np.flatnonzero(height == height.max())
     inner = np.isin(fabric.channels.src, top) & np.isin(fabric.channels.dst, top)
     return [] if inner.any() else [int(switch) for switch in top]
-
-
-def _distance_to_nearest(fabric: Fabric, switches: npt.NDArray[np.intp]) -> npt.NDArray[np.int64]:
-    """Return int64[S], hops from the nearest of the given switches; S if no path exists."""
-    channels = fabric.channels
-    distance = np.full(fabric.switches, fabric.switches, np.int64)
-    distance[switches] = 0
-    for hops in range(1, fabric.switches):
-        found = channels.dst[(distance[channels.src] == hops - 1) & (distance[channels.dst] == fabric.switches)]
-        if len(found) == 0:
-            break
-        distance[found] = hops
-    return distance
 
 
 def central_switch(fabric: Fabric) -> int:

@@ -132,7 +132,7 @@ def tree_paths(fabric: Fabric, destinations: Destinations, options: EngineOption
     may_replace = options.passes is None
     closed = None
     is_large = not may_descend(fabric, destinations, options)
-    if may_replace and (is_large or _is_regular(fabric)):
+    if may_replace and (is_large or is_regular(fabric)):
         closed = _closed_form(fabric, destinations, inverse_rate, options.threads)
         if closed is not None and (
             _is_perfect(fabric, destinations, closed)
@@ -327,7 +327,7 @@ def _closed_form(
     load = _flows(fabric, destinations, tables, level)
     if load is None:
         load = channel_loads(fabric, tables.lft, threads=threads)
-    return _ClosedForm(tables.lft, level, load, _all_shortest(fabric, destinations, load))
+    return _ClosedForm(tables.lft, level, load, all_shortest(fabric, destinations, load))
 
 
 def _flows(
@@ -371,7 +371,7 @@ def _is_unweighted(fabric: Fabric, destinations: Destinations, options: EngineOp
     return not options.link_weights and len(shares) <= 1 and np.array_equal(fabric.source_weight_at, fabric.senders_at)
 
 
-def _is_regular(fabric: Fabric) -> bool:
+def is_regular(fabric: Fabric) -> bool:
     """Return whether the fabric has the links and leaves of a regular tree, as far as this can be seen without levels.
 
     All links must have one speed.  All switches with end ports must have equally many end ports and equally many links,
@@ -406,7 +406,7 @@ def _as_paths(fabric: Fabric, closed: _ClosedForm, inverse_rate: npt.NDArray[np.
     return TreePaths(TreeOrder(closed.level, position, 0), closed.lft, closed.load)
 
 
-def _all_shortest(fabric: Fabric, destinations: Destinations, load: npt.NDArray[np.float64]) -> bool:
+def all_shortest(fabric: Fabric, destinations: Destinations, load: npt.NDArray[np.float64]) -> bool:
     """Return whether all flows have shortest paths.  This is the case if the loads add up to the sum of the flows times
     their distances.
     """

@@ -16,7 +16,7 @@ from routing.engines.order_balance import balanced_in_orders, searched_orders
 from routing.engines.orders import breadth_first
 from routing.engines.provenance import provenance
 from routing.engines.roots import named_roots
-from routing.engines.tree_paths import OBJECTIVE_REFUSAL, tree_paths
+from routing.engines.tree_paths import OBJECTIVE_REFUSAL, routing_of_tree
 from routing.engines.uncounted import without_uncounted
 from routing.engines.vl_assignment import round_robin_sls, vl_tables, vls_allowed
 from routing.fabric import Fabric
@@ -63,33 +63,18 @@ class UpDown:
         """
         refuse_unsupported(self, options)
         start = time.perf_counter()
+        tree = None if _names_order(options) else routing_of_tree(self, fabric, options)
+        if tree is not None:
+            return tree
         vls = vls_allowed(options)
         destinations = Destinations.of(fabric)
-        sl = round_robin_sls(destinations, len(fabric.lids), vls)
-        paths = None if _names_order(options) else tree_paths(fabric, destinations, options)
-        if paths is not None:
-            found = time.perf_counter()
-            lft, position = paths.lft, paths.order.position[None]
-        else:
-            layers = vls if _wants_layers(options) else 1
-            layer = _layers(fabric, destinations, layers, options.seed)
-            position = _orders(fabric, destinations, layer, options)
-            found = time.perf_counter()
-            trees = balanced_in_orders(fabric, destinations, layer, position, options)
-            if layers > 1:
-                sl[destinations.lid] = layer
-            lft = forwarding_tables(fabric, destinations, trees)
-        seconds = {"order": found - start, "balance": time.perf_counter() - found}
-        first = {"first_switches": [fabric.labels[int(order.argmin())] for order in position if order.size]}
+        layer = _layers(fabric, destinations, vls if _wants_layers(options) else 1, options.seed)
+        position = _orders(fabric, destinations, layer, options)
+        found = {"first_switches": [fabric.labels[int(order.argmin())] for order in position if order.size]}
         if roots := named_roots(fabric, options):
-            first["roots"] = [f"{int(guid):#018x}" for guid in fabric.switch_guid[roots]]
-        return Routing(
-            lft=lft,
-            **vl_tables(sl, vls, options),
-            vls_needed=max(
-                len(np.unique(position, axis=0)), 1
-            ),  # With one order, one VL would be enough against credit loops.  More VLs only spread the load.
-            provenance=provenance(self.name, fabric, options, seconds, **first),
+            found["roots"] = [f"{int(guid):#018x}" for guid in fabric.switch_guid[roots]]
+        return tables_in_orders(
+            self, fabric, destinations, options, layer=layer, position=position, vls=vls, start=start, found=found
         )
 
 

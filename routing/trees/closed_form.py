@@ -18,7 +18,7 @@ from routing._kernels.descent import NO_CHANNEL
 from routing.errors import RoutingError
 from routing.fabric import Fabric
 from routing.numerals import count_noun
-from routing.trees.levels import distances, even_leaves, tree_levels
+from routing.trees.levels import MOST_ACROSS, distances, even_leaves, tree_levels
 
 MOST_LONGER = 0.41
 """Largest share of the entries between leaves that may have no path up and down.  If the share is larger, the fabric is
@@ -87,16 +87,22 @@ def route_tree(
     Raises
     ------
     NotATree
-        A link joins two switches of one level, or too many pairs of switches with end ports have no switch above both.
+        Too many links join two switches of one level (more than :data:`routing.trees.levels.MOST_ACROSS`), or too many
+        pairs of switches with end ports have no switch above both.
+
+    Notes
+    -----
+    Levels without links between switches of one level are preferred.  Otherwise, paths use these links only where no
+    path leads up and then down over other links.
     """
     lids = lids_of(fabric, leaves)
     problem: NotATree | None = None
     best: tuple[float, TreeTables, npt.NDArray[np.int32]] | None = None
-    for level, most_longer in _candidates(fabric, leaves):
-        try:
-            _check_links(fabric, level)
-        except NotATree as error:
-            problem = problem or error
+    for level, most_longer, within in _by_links_within(fabric, leaves):
+        if within > 0 and best is not None and best[0] <= MOST_LONGER:
+            break
+        if within > MOST_ACROSS * len(fabric.channels):
+            problem = problem or _links_within(fabric, level)
             continue
         tables = closed_form(
             TreeGraph.of(fabric.channels, level, inverse_capacity),
@@ -179,6 +185,20 @@ def lids_of(fabric: Fabric, leaves: Leaves) -> TreeLids:
     )
 
 
+def _by_links_within(fabric: Fabric, leaves: Leaves) -> Iterator[tuple[npt.NDArray[np.int32], float, int]]:
+    """Yield the candidates of :func:`_candidates`, each with its number of channels between switches of one level.
+    Candidates without such channels come first; then the number of channels rises.
+    """
+    channels, later = fabric.channels, list[tuple[npt.NDArray[np.int32], float, int]]()
+    for level, most_longer in _candidates(fabric, leaves):
+        within = int(np.count_nonzero(level[channels.src] == level[channels.dst]))
+        if within == 0:
+            yield level, most_longer, within
+        else:
+            later.append((level, most_longer, within))
+    yield from sorted(later, key=lambda each: each[2])
+
+
 def _candidates(fabric: Fabric, leaves: Leaves) -> Iterator[tuple[npt.NDArray[np.int32], float]]:
     """Yield candidates for the levels of the switches (int32[S]): distances from the roots or, without roots, distances
     from the leaves.  With each candidate, yield a limit: if at most this share of the paths between leaves is longer
@@ -240,17 +260,15 @@ def _lower(fabric: Fabric, level: npt.NDArray[np.int32], has_ports: npt.NDArray[
     return np.where(moved, lowest - 1, level).astype(np.int32)
 
 
-def _check_links(fabric: Fabric, level: npt.NDArray[np.int32]) -> None:
-    """Raise NotATree if a link joins two switches of one level."""
+def _links_within(fabric: Fabric, level: npt.NDArray[np.int32]) -> NotATree:
+    """Return an error that names a link between two switches of one level."""
     channels = fabric.channels
-    wrong = np.flatnonzero((level[channels.src] == level[channels.dst]) & (channels.src < channels.dst))
-    if len(wrong) == 0:
-        return
-    c = int(wrong[0])
+    within = np.flatnonzero((level[channels.src] == level[channels.dst]) & (channels.src < channels.dst))
+    c = int(within[0])
     near, far = (fabric.labels[int(end[c])] for end in (channels.src, channels.dst))
-    raise NotATree(
+    return NotATree(
         f"the fabric is not a tree: the link {near} port {channels.port[c]} - {far} port {channels.dst_port[c]} joins "
-        f"two switches of level {level[channels.src[c]]}, as {count_noun(len(wrong), 'link')} of "
+        f"two switches of level {level[channels.src[c]]}, as {count_noun(len(within), 'link')} of "
         f"{len(channels) // 2} do ({REMEDY})"
     )
 

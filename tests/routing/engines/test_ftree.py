@@ -19,6 +19,7 @@ from routing.engines.base import EngineOptions
 from routing.errors import OptionError, RoutingError
 from routing.fabric import NodeKind
 from routing.quality import all_to_all_share, channel_loads
+from routing.simulate.handmade import literal_fabric
 from routing.topologies import generate
 from routing.topologies.options import TopologyOptions
 from routing.topologies.trees import kary_ntree, xgft
@@ -94,6 +95,18 @@ def test_every_shift_has_at_most_one_flow_on_a_channel_or_as_many_as_end_ports_s
         for source, switch in enumerate(at):
             load.update(walk(fabric, routing.lft, switch, order[(source + shift) % len(order)]))
         assert max(load.values(), default=0) <= sharing
+
+
+@pytest.mark.parametrize("pods", [2, 3, 8])
+def test_every_shift_has_full_rate_if_all_spines_of_a_pod_share_their_tops(pods):
+    fabric, _ = joined([], [f"t{n}" for n in range(4)], pods=pods)
+    routing, order = route(fabric), in_order(fabric)
+    for shift in range(1, len(order)):
+        load = Counter()
+        for source, lid in enumerate(order):
+            switch = int(fabric.lids.switch[lid])
+            load.update(walk(fabric, routing.lft, switch, order[(source + shift) % len(order)]))
+        assert max(load.values()) == 1
 
 
 def leaf_limit(fabric):
@@ -278,6 +291,56 @@ def test_a_fabric_that_is_not_a_tree_is_an_error_with_a_reason():
         sketch.cable(sketch.add(NodeKind.CA), row)
     with pytest.raises(RoutingError, match=r"no switch is above both sw0 .level 0. and sw4 .level 0., and so for many"):
         route(sketch.build())
+
+
+def joined(pairs, tops, cas=2, pods=2):
+    """Return pods of four leaves and two spines, each linked to all tops, and the rows of further cables."""
+    switches = [f"p{pod}-{name}" for pod in range(pods) for name in ("l0", "l1", "l2", "l3", "s0", "s1")] + tops
+    cables = [(f"p{pod}-l{leaf}", f"p{pod}-s{spine}") for pod in range(pods) for leaf in range(4) for spine in range(2)]
+    cables += [(f"p{pod}-s{spine}", top) for pod in range(pods) for spine in range(2) for top in tops]
+    nodes = {f"{s}-ca{n}": s for s in switches if "-l" in s for n in range(cas)}
+    fabric = literal_fabric("joined", switches, [*cables, *pairs], nodes)
+    rows = [{fabric.labels[device] for device in ends} for ends in fabric.link_device.tolist()]
+    return fabric, [row for row, ends in enumerate(rows) if ends in [set(pair) for pair in pairs]]
+
+
+@pytest.mark.parametrize(
+    "pairs",
+    [
+        [("p0-s0", "p0-s1"), ("p1-s0", "p1-s1")],
+        [("t0", "t1")],
+        [("p0-s0", "p1-s0"), ("t0", "t1")],
+    ],
+)
+def test_links_between_upper_switches_of_a_level_change_no_path_between_leaves(pairs):
+    fabric, within = joined(pairs, ["t0", "t1"])
+    assert len(within) == len(pairs)
+    routing, without = route(fabric), route(fabric.without_links(within))
+    leaves, lids = np.flatnonzero(fabric.senders_at), fabric.endport_lid
+    assert np.array_equal(routing.lft[np.ix_(leaves, lids)], without.lft[np.ix_(leaves, lids)])
+    proof = prove(fabric, routing, threads=1)
+    assert proof.complete and proof.strength == "reversible" and proof.scope == "all"
+
+
+@pytest.mark.parametrize("pods", [2, 3])
+def test_trees_are_joined_by_links_within_a_level(pods):
+    pairs = [(f"p{pod}-s0", f"p{pod + 1}-s0") for pod in range(pods - 1)]
+    fabric, _ = joined(pairs, [], pods=pods)
+    routing = route(fabric)
+    proof = prove(fabric, routing, threads=1)
+    assert proof.complete and proof.strength == "reversible" and proof.scope == "all"
+    updn = ENGINES["updn"].route(fabric, EngineOptions(threads=1))
+    shares = [all_to_all_share(fabric, channel_loads(fabric, each)) for each in (routing, updn)]
+    assert shares[0] >= 0.98 * shares[1]
+
+
+def test_links_between_leaves_carry_the_traffic_between_these_leaves():
+    fabric, _ = joined([("p0-l0", "p0-l1")], ["t0", "t1"])
+    routing = route(fabric)
+    load, pair = channel_loads(fabric, routing), {fabric.switch_name.index(name) for name in ("p0-l0", "p0-l1")}
+    direct = [c for c, ends in enumerate(zip(fabric.channels.src, fabric.channels.dst, strict=True)) if {*ends} == pair]
+    assert load[direct].tolist() == [4.0, 4.0]  # two CAs send to two CAs
+    assert all_to_all_share(fabric, load) == 15 / 16
 
 
 def test_same_tables_at_any_number_of_threads():

@@ -11,10 +11,10 @@ from routing.engines.destinations import Destinations, inverse_capacity
 from routing.engines.tree_paths import (
     CLOSED_FORM_PASSES,
     ENOUGH_SWEEPS,
-    _all_shortest,
     _flows,
     _least_load,
     _sweeps,
+    all_shortest,
     may_descend,
 )
 from routing.fabric import NodeKind
@@ -64,9 +64,9 @@ def test_tables_are_those_of_ftree_where_the_effort_forbids_a_descent(broken, en
 def test_a_longer_path_is_noticed(broken):
     destinations = Destinations.of(broken)
     load = channel_loads(broken, ENGINES["ftree"].route(broken, EngineOptions()).lft, threads=1)
-    assert _all_shortest(broken, destinations, load)
+    assert all_shortest(broken, destinations, load)
     load[0] += 1.0
-    assert not _all_shortest(broken, destinations, load)
+    assert not all_shortest(broken, destinations, load)
 
 
 @pytest.mark.parametrize(

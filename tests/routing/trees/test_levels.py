@@ -9,14 +9,16 @@ from hypothesis import strategies as st
 from strategies import Sketch, fabrics, pull_links, random_fabric
 
 from routing._kernels.descent import updown_hops
+from routing.deadlock.proof import prove
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
-from routing.errors import RoutingError
+from routing.engines.destinations import inverse_capacity
 from routing.fabric import NodeKind
 from routing.faults import apply_faults, parse_fault
 from routing.quality import all_to_all_share, channel_loads
 from routing.simulate.handmade import literal_fabric
 from routing.topologies import generate
+from routing.trees.closed_form import Leaves, NotATree, route_tree
 from routing.trees.levels import tree_levels, tree_order
 
 TREES = [
@@ -237,7 +239,7 @@ def test_a_management_switch_below_two_leaves_uses_both_of_its_cables(engine):
 
 
 @pytest.mark.parametrize("below", [False, True])
-def test_ftree_refuses_pods_of_which_only_one_reaches_the_tops_of_all_groups(below):
+def test_pods_of_which_only_one_reaches_the_tops_of_all_groups_have_no_closed_form(below):
     """The leaves of different groups have no switch above both, whether or not a switch is below leaves."""
     pods = [two_level_tree(f"p{n}", 4, 2, 4) for n in range(8)]
     tops = [(group, n) for group in range(4) for n in range(4)]
@@ -256,8 +258,11 @@ def test_ftree_refuses_pods_of_which_only_one_reaches_the_tops_of_all_groups(bel
         cas |= {f"management-ca{n}": "management" for n in range(2)}
     fabric = literal_fabric("groups", switches, cables, cas)
     assert levels_by_name(fabric)["p0-leaf0"] == int(below)
-    with pytest.raises(RoutingError, match="not a tree"):
-        ENGINES["ftree"].route(fabric, EngineOptions(threads=1))
+    with pytest.raises(NotATree, match="no switch is above both"):
+        route_tree(fabric, Leaves(np.ones(fabric.endports, bool)), inverse_capacity(fabric), passes=2, threads=1)
+    routing = ENGINES["ftree"].route(fabric, EngineOptions(threads=1))
+    assert routing.provenance.options["descent"]
+    assert prove(fabric, routing, threads=1).complete
 
 
 def test_a_chain_of_switches_below_a_leaf_does_not_change_other_levels():

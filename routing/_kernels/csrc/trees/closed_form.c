@@ -20,50 +20,25 @@
 
 enum { AHEAD = 8 }; /* number of LFT rows between the row in use and the row that is fetched into the cache */
 
-/* Fill the row of table to_top for switch v: the first channel by which v sends up to each top switch.  The values
- * follow from the rows of the switches directly above v.  If several of these switches lead to a top switch, the top
- * switches are distributed among these switches.  Returns CF_OK or CF_NO_MEMORY. */
-static int find_tops(cf_state *x, int32_t v)
+/* Fill the row of table to_top for switch v: the channel by which v sends up to each top switch.  The values follow
+ * from the rows of the switches directly above v. */
+static void find_tops(cf_state *x, int32_t v)
 {
     const ibn_tree *tree = x->tree;
     const size_t tops = (size_t)x->tops;
     uint8_t *row = x->to_top + (size_t)v * tops;
-    uint8_t *routes = calloc(tops + 1, 1);
-    int32_t used[256] = {0};
-    int several = 0;
-    if (!routes)
-        return CF_NO_MEMORY;
     for (int32_t c = tree->first[v]; c < tree->first[v + 1]; c++) {
         if (!x->fast[c] || tree->bundle_rank[c])
             continue;
         const int32_t w = tree->dst[c];
         const uint8_t *above = x->to_top + (size_t)w * tops, offset = (uint8_t)(c - tree->first[v]);
         for (size_t u = 0; u < tops; u++) {
-            const uint8_t reached = above[u] != CF_NONE;
-            row[u] = reached && row[u] == CF_NONE ? offset : row[u];
-            routes[u] += reached;
+            const uint8_t found = row[u] == CF_NONE ? offset : CF_SEVERAL;
+            row[u] = above[u] == CF_NONE ? row[u] : found;
         }
-        if (x->top_number[w] >= 0) {
-            row[x->top_number[w]] = offset;
-            routes[x->top_number[w]]++;
-        }
+        if (x->top_number[w] >= 0)
+            row[x->top_number[w]] = row[x->top_number[w]] == CF_NONE ? offset : CF_SEVERAL;
     }
-    for (size_t u = 0; u < tops; u++)
-        several |= routes[u] > 1;
-    for (size_t u = 0; several && u < tops; u++) {
-        for (int32_t c = tree->first[v], best = -1; routes[u] && c < tree->first[v + 1]; c++) {
-            const int32_t w = tree->dst[c], i = c - tree->first[v];
-            if (!x->fast[c] || tree->bundle_rank[c]
-                || (x->top_number[w] != (int32_t)u && x->to_top[(size_t)w * tops + u] == CF_NONE))
-                continue;
-            if (best < 0 || used[i] * tree->bundle_size[tree->first[v] + best] < used[best] * tree->bundle_size[c])
-                best = i, row[u] = (uint8_t)i;
-        }
-        if (routes[u])
-            used[row[u]]++;
-    }
-    free(routes);
-    return CF_OK;
 }
 
 /* Fill the row of table `down` for switch v: for each lower switch, the channel by which v sends down to the lower
@@ -109,22 +84,46 @@ static int32_t channel_down(const cf_state *x, int32_t v, int32_t t, int32_t k)
     return -1; /* This line is never reached, because the caller has checked that a path down exists. */
 }
 
+/* Return the channel by which switch v sends LID k up towards top switch u, if several bundles lead to u.  The paths of
+ * the LIDs spread over these bundles like the chains of the LIDs, which use channels of one level evenly. */
+static int32_t channel_up(const cf_state *x, int32_t v, int32_t u, int32_t k)
+{
+    const ibn_tree *tree = x->tree;
+    const int32_t link = x->chain[(size_t)tree->level[v] * x->lids->first[x->lids->groups] + k];
+    const int32_t rank = link >= 0 ? x->fast[link] - 1 : k;
+    int32_t count = 0;
+    for (int pass = 0; pass < 2; pass++)
+        for (int32_t c = tree->first[v], i = 0; c < tree->first[v + 1]; c++) {
+            const int32_t w = tree->dst[c];
+            if (!x->fast[c] || (x->top_number[w] != u && x->to_top[(size_t)w * x->tops + u] == CF_NONE))
+                continue;
+            if (pass == 0)
+                count++;
+            else if (i++ == rank % count)
+                return c;
+        }
+    return -1; /* This line is never reached, because several bundles lead to u. */
+}
+
 /* Return the out-port by which switch v sends LID k up, if the table to_top alone does not determine it.  `other` has a
  * substitute for each top switch, see find_others.  Returns CF_NONE if the entry stays open for the search. */
 static uint8_t port_up(const cf_state *x, int32_t v, int32_t t, int32_t k, const int32_t *other)
 {
     const ibn_tree *tree = x->tree;
-    const int32_t top = x->top_of[k], all = x->lids->first[x->lids->groups];
+    const int32_t all = x->lids->first[x->lids->groups];
+    int32_t top = x->top_of[k];
     if (top == x->tops)
         return CF_NONE;
     uint8_t offset = x->to_top[(size_t)v * x->tops + top];
     if (offset == CF_NONE && (tree->level[v] > 0 || x->lids->share[k] <= 0.0) && other[top] >= 0) {
         const int32_t u = x->top_switch[other[top]];
         if (u == t || x->down[(size_t)u * tree->switches + t] != CF_NONE)
-            offset = x->to_top[(size_t)v * x->tops + other[top]];
+            top = other[top], offset = x->to_top[(size_t)v * x->tops + top];
     }
     if (offset == CF_NONE)
         return CF_NONE;
+    if (offset == CF_SEVERAL)
+        return tree->port[channel_up(x, v, top, k)];
     const int32_t c = tree->first[v] + offset;
     if (tree->bundle_size[c] == 1)
         return tree->port[c];
@@ -172,7 +171,7 @@ static int64_t fill_row(const cf_state *x, int32_t v, uint8_t *via, int32_t *oth
     find_others(x, v, other, other + x->tops);
     for (int32_t u = 0; u < x->tops; u++) {
         const int32_t c = tree->first[v] + to_top[u];
-        via[u] = to_top[u] != CF_NONE && tree->bundle_size[c] == 1 ? tree->port[c] : CF_NONE;
+        via[u] = to_top[u] < CF_SEVERAL && tree->bundle_size[c] == 1 ? tree->port[c] : CF_NONE;
     }
     via[x->tops] = CF_NONE;
     for (int32_t g = 0; g < lids->groups; g++) {
@@ -229,12 +228,13 @@ void ibn_trees_closed_form_copy_entries(const cf_state *x, int32_t g, int32_t n,
     }
 }
 
-/* Find the channels up of switch v that the closed form may use.  The closed form does not weigh capacities, so only
+/* Number the channels up of switch v that the closed form may use.  The closed form does not weigh capacities, so only
  * the search uses slow channels. */
 static void find_fast(const cf_state *x, int32_t v)
 {
     const ibn_tree *tree = x->tree;
     double best = 0.0;
+    uint8_t number = 0;
     for (int32_t c = tree->first[v]; c < tree->first[v + 1]; c++)
         if (tree->kind[c] == CF_UP && (best == 0.0 || ibn_trees_closed_form_inverse_capacity(tree, c) < best))
             best = ibn_trees_closed_form_inverse_capacity(tree, c);
@@ -242,7 +242,8 @@ static void find_fast(const cf_state *x, int32_t v)
         uint8_t fast = tree->kind[c] == CF_UP;
         for (int32_t i = 0; i < tree->bundle_size[c]; i++)
             fast = fast && ibn_trees_closed_form_inverse_capacity(tree, c + i) < 1.3 * best;
-        memset(x->fast + c, fast, tree->bundle_size[c]);
+        for (int32_t i = 0; i < tree->bundle_size[c]; i++)
+            x->fast[c + i] = fast ? ++number : 0;
     }
 }
 
@@ -305,8 +306,8 @@ static int compute(cf_state *x, int32_t passes)
     if (code == CF_OK) {
         memset(x->to_top, CF_NONE, switches * tops);
         memset(x->down, CF_NONE, switches * switches);
-        for (int32_t n = 0; n < tree->switches && code == CF_OK; n++)
-            code = find_tops(x, x->by_level[n]);
+        for (int32_t n = 0; n < tree->switches; n++)
+            find_tops(x, x->by_level[n]);
         for (int32_t n = tree->switches - 1; n >= 0; n--)
             find_below(x, x->by_level[n]);
         rank(x);

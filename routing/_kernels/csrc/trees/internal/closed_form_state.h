@@ -24,13 +24,14 @@ typedef struct {
      * rank in closed_form.c) */
     int32_t *top_rank;
     /* [S, T] by switch and top switch: first channel of the bundle by which the switch sends up to the top switch, as
-     * an index among the switch's channels; CF_NONE: there is no path up */
+     * an index among the switch's channels; CF_SEVERAL: several bundles lead up to it; CF_NONE: no bundle does */
     uint8_t *to_top;
     /* [S, S] by switch and lower switch: first channel of the bundle by which the switch sends down to the lower
      * switch, as an index among the switch's channels; CF_SEVERAL: several bundles lead down to it; CF_NONE: no bundle
      * does */
     uint8_t *down;
-    /* [C] 1: the channel leads up, and its bundle is about as fast as the fastest bundle of its switch; else 0 */
+    /* [C] 0: the channel does not lead up, or its bundle is notably slower than the fastest bundle of its switch; else
+     * its number among all such channels of the switch, from 1 on */
     uint8_t *fast;
     int32_t ports; /* P, highest out-port of a channel, plus 1 */
     /* [S, P] by switch and out-port: index of the port's channel among the switch's channels */
