@@ -87,7 +87,7 @@ def check_configuration(path: Path | None, opensm_conf: Path | None) -> list[Fin
         try:
             config = read_config(path)
         except InputError as problem:
-            return [Finding(True, str(problem))]
+            return [Finding(True, str(each)) for each in getattr(problem, "errors", [problem])]
         findings += _named_files(config)
         findings += _engine_values(config, path)
         findings += _class_values(config, path)

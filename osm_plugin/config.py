@@ -9,7 +9,7 @@ import codecs
 import os
 import pwd
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
@@ -185,6 +185,21 @@ class PluginConfig:
         return {**self.engine.get("", {}), **self.engine.get(engine, {})}
 
 
+class ConfigErrors(InputError):
+    """A configuration has several errors.
+
+    Attributes
+    ----------
+    errors
+        The errors, in the order of their lines.
+    """
+
+    def __init__(self, errors: Sequence[ParseError]) -> None:
+        self.errors = sorted(errors, key=lambda error: error.line or 0)
+        lines = "; ".join(f"line {error.line}: {error.problem}" for error in self.errors)
+        super().__init__(f"{len(errors)} errors: {lines}", path=errors[0].path, remedy="see 'ibnue plugin check'")
+
+
 _TYPES = {"float": (int, float), "int": (int,), "bool": (bool,), "str": (str,), "None": ()}
 _KEYS: Mapping[str, tuple[type, ...]] = {
     part.name: sum((_TYPES.get(word, (dict,)) for word in str(part.type).split(" | ")), ())
@@ -234,24 +249,14 @@ def read_config(path: Path | None) -> PluginConfig:
         return PluginConfig()
     file = Toml.of(_text(path), path)
     found = dict(file.table)
-    _check_keys(found, _KEYS, (), file)
-    engine = _engine_options(_by_engine(found.pop("engine", {})), file)
-    classes = _class_settings(found.pop("classes", {}), file)
-    for table, key in (
-        (found, "log_file"),
-        (found, "bundle"),
-        (found, "policies"),
-        (found, "metrics_file"),
-        *((found, key) for key in ("state_file", "status_file") if isinstance(found.get(key), str)),
-        *((table, key) for table in engine.values() for key in ENGINE_FILES),
-        *((table, key) for table in classes.values() for key in CLASS_FILES),
-    ):
-        if key in table:
-            # A relative path starts at the folder of the configuration, since the worker has another working directory.
-            table[key] = str(path.absolute().parent / table[key])
-    config = PluginConfig(**found, engine=engine, classes=classes)
-    _check_values(config, file)
-    return config
+    if isinstance(found.get("engine"), dict):
+        found["engine"] = _by_engine(found["engine"])
+    config = _checked(found, file)
+    # A relative path starts at the folder of the configuration, since the worker has another working directory.
+    folder = path.absolute().parent
+    written = {(key,): getattr(config, key) for key in ("log_file", "state_file", "status_file", "metrics_file")}
+    named = {keys: name for keys, name in written.items() if isinstance(name, str)} | config.files
+    return config.with_files({keys: folder / name for keys, name in named.items()})
 
 
 def _text(path: Path) -> str:
@@ -279,16 +284,7 @@ def config_from_table(table: Mapping[str, Any], path: Path) -> PluginConfig:
     InputError
         The table has an unknown key or a value out of range.
     """
-    file = Toml(dict(table), "", path)
-    found = {key: value for key, value in table.items() if value is not None}
-    _check_keys(found, _KEYS, (), file)
-    tables = found.pop("engine", {})
-    if not all(isinstance(options, dict) for options in tables.values()):
-        raise file.error("'engine' is not a table of tables")
-    classes = _class_settings(found.pop("classes", {}), file)
-    config = PluginConfig(**found, engine=_engine_options(tables, file), classes=classes)
-    _check_values(config, file)
-    return config
+    return _checked({key: value for key, value in table.items() if value is not None}, Toml(dict(table), "", path))
 
 
 def _by_engine(found: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -296,43 +292,55 @@ def _by_engine(found: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return {"": general, **{key: value for key, value in found.items() if isinstance(value, dict)}}
 
 
-def _engine_options(options: dict[str, dict[str, Any]], file: Toml) -> dict[str, dict[str, Any]]:
-    for name, table in options.items():
-        _check_keys(table, ENGINE_KEYS, ("engine", name) if name else ("engine",), file)
-    return options
+def _checked(found: dict[str, Any], file: Toml) -> PluginConfig:
+    """Return the configuration with the settings ``found``, or raise all errors of these settings."""
+    errors = [*_drop_invalid(found, _KEYS, (), file)]
+    tables = {"engine": found.pop("engine", {}), "classes": found.pop("classes", {})}
+    known = ", ".join(CLASS_LABELS)
+    errors += [
+        file.error(f"unknown class {label!r} of end ports", "classes", label, remedy=f"one of {known}")
+        for label in tables["classes"]
+        if label not in CLASS_LABELS
+    ]
+    for section, keys in (("engine", ENGINE_KEYS), ("classes", CLASS_KEYS)):
+        for name, table in [*tables[section].items()]:
+            where = (section, name) if name else (section,)
+            if isinstance(table, dict):
+                errors += _drop_invalid(table, keys, where, file)
+            else:
+                errors.append(file.error(f"'{'.'.join(where)}' is not a table", *where))
+                del tables[section][name]
+    config = PluginConfig(**found, **tables)
+    errors += _value_errors(config, file)
+    if errors:
+        raise errors[0] if len(errors) == 1 else ConfigErrors(errors)
+    return config
 
 
-def _class_settings(settings: dict[str, Any], file: Toml) -> dict[str, dict[str, Any]]:
-    for label, table in settings.items():
-        if label not in CLASS_LABELS:
-            known = ", ".join(CLASS_LABELS)
-            raise file.error(f"unknown class {label!r} of end ports", "classes", label, remedy=f"one of {known}")
-        if not isinstance(table, dict):
-            raise file.error(f"'classes.{label}' is not a table", "classes", label)
-        _check_keys(table, CLASS_KEYS, ("classes", label), file)
-    return settings
-
-
-def _check_keys(
-    found: Mapping[str, Any], known: Mapping[str, tuple[type, ...]], section: tuple[str, ...], file: Toml
-) -> None:
-    for key, value in found.items():
+def _drop_invalid(
+    found: dict[str, Any], known: Mapping[str, tuple[type, ...]], section: tuple[str, ...], file: Toml
+) -> Iterator[ParseError]:
+    """Remove each unknown key and each value of a wrong type from a table, and yield its error."""
+    for key, value in [*found.items()]:
         name = ".".join((*section, key))
         if key not in known:
             of_engines = not section and key in ENGINE_KEYS
             remedy = "write it into the table [engine]" if of_engines else f"known are {', '.join(known)}"
-            raise file.error(f"unknown key {name!r}", *section, key, remedy=remedy)
+            yield file.error(f"unknown key {name!r}", *section, key, remedy=remedy)
         # isinstance accepts a bool as an int, but "threads = true" must be an error.
-        if not isinstance(value, known[key]) or (isinstance(value, bool) and bool not in known[key]):
-            raise file.error(f"{name!r} is {value!r}, wanted {type_names(known[key])}", *section, key)
+        elif not isinstance(value, known[key]) or (isinstance(value, bool) and bool not in known[key]):
+            yield file.error(f"{name!r} is {value!r}, wanted {type_names(known[key])}", *section, key)
+        else:
+            continue
+        del found[key]
 
 
-def _check_values(config: PluginConfig, file: Toml) -> None:
+def _value_errors(config: PluginConfig, file: Toml) -> Iterator[ParseError]:
     if config.worker_user is not None:
         try:
             pwd.getpwnam(config.worker_user)
         except KeyError:
-            raise file.error(f"there is no user {config.worker_user!r}", "worker_user") from None
+            yield file.error(f"there is no user {config.worker_user!r}", "worker_user")
     for key, fits, wanted in (
         ("deadline", 0 < config.deadline <= 3600, "seconds over 0, up to 3600"),
         ("start_deadline", 0 < config.start_deadline <= 3600, "seconds over 0, up to 3600"),
@@ -343,7 +351,7 @@ def _check_values(config: PluginConfig, file: Toml) -> None:
         ("threads", 0 <= config.threads <= 256, "0 to 256"),
     ):
         if not fits:
-            raise file.error(f"{key!r} is {getattr(config, key)}, wanted {wanted}", key)
+            yield file.error(f"{key!r} is {getattr(config, key)}, wanted {wanted}", key)
     for key, known in (("log_level", LOG_LEVELS), ("stability", STABILITIES), ("transitions", TRANSITIONS)):
         if getattr(config, key) not in known:
-            raise file.error(f"{key!r} is {getattr(config, key)!r}", key, remedy=f"one of {', '.join(known)}")
+            yield file.error(f"{key!r} is {getattr(config, key)!r}", key, remedy=f"one of {', '.join(known)}")

@@ -80,6 +80,25 @@ def test_what_the_check_finds(path, text, complaint):
     assert finding.wrong and complaint in finding.text
 
 
+def test_all_errors_are_reported_at_once(path):
+    path.write_text(
+        "dead_line = 3\nhistory = -1\n[classes.tape]\nwieght = 3\n[classes.io]\nweight = 1.5\n[engine]\nvsl = 2\n"
+    )
+    wanted = [
+        "unknown key 'dead_line'",
+        "'history' is -1",
+        "unknown class 'tape'",
+        "unknown key 'classes.tape.wieght'",
+        "'classes.io.weight' is 1.5",
+        "unknown key 'engine.vsl'",
+    ]
+    found = check_configuration(path, None)
+    assert [want in finding.text for want, finding in zip(wanted, found, strict=True)] == [True] * 6
+    with pytest.raises(InputError) as raised:
+        read_config(path)
+    assert all(want in str(raised.value) for want in wanted) and "\n" not in str(raised.value)
+
+
 def test_a_fabric_is_used_again_only_with_the_same_rules():
     fabric = generate("ring", ["4"])
     device, endport, cable = fabric_to_arrays(fabric)
