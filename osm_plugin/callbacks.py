@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from osm_plugin.build_info import protocol
 from osm_plugin.host import Host, StillComputing, WorkerReplaced
@@ -20,6 +20,8 @@ PENDING = 0x1B0F
 LATE = 0x1B10
 REPLACED = 0x1B11
 FAILED = -1
+_CODES: dict[type[IbnueError], int] = {StillComputing: LATE, WorkerReplaced: REPLACED}
+Result = TypeVar("Result")
 
 
 class Callbacks:
@@ -41,7 +43,7 @@ class Callbacks:
             self._put(names, names_room, "\n".join(engines))
             return line
 
-        return self._guarded(note, room, action)
+        return self._called(note, room, action)[0]
 
     def memory(self, descriptor: Any, generation: Any, note: Any, room: int) -> int:
         """Pass to C the file descriptor of the memory shared with the worker, and the worker's number
@@ -50,12 +52,10 @@ class Callbacks:
         The method stores the descriptor in ``descriptor``, and the worker's number (which counts all workers) in
         ``generation``.
         """
-
-        def action() -> str:
-            descriptor[0], generation[0] = self._host.memory()
-            return ""
-
-        return self._guarded(note, room, action)
+        code, found = self._called(note, room, self._host.memory)
+        if found is not None:
+            descriptor[0], generation[0] = found
+        return code
 
     def send(self, engine: Any, sequence: int, note: Any, room: int) -> int:
         """Notify the worker of a request in the shared memory (``ibnue_host_send``).
@@ -64,31 +64,7 @@ class Callbacks:
 
         ``sequence`` is the number of the request, and ``engine`` the engine that computes the tables.
         """
-
-        def action() -> str:
-            self._host.send(self._text(engine), sequence)
-            return ""
-
-        return self._routed(note, room, action)
-
-    def _routed(self, note: Any, room: int, action: Callable[[], str]) -> int:
-        """Return the result of :meth:`_guarded`, but LATE or REPLACED if ``action`` fails because the worker is late or
-        was replaced.
-        """
-        failures: list[int] = []
-
-        def observed() -> str:
-            try:
-                return action()
-            except StillComputing:
-                failures.append(LATE)
-                raise
-            except WorkerReplaced:
-                failures.append(REPLACED)
-                raise
-
-        code = self._guarded(note, room, observed)
-        return failures[0] if failures else code
+        return self._called(note, room, lambda: self._host.send(self._text(engine), sequence))[0]
 
     def wait(self, sequence: int, milliseconds: int, note: Any, room: int) -> int:
         """Wait for the worker's answer (``ibnue_host_wait``).
@@ -99,50 +75,29 @@ class Callbacks:
 
         ``sequence`` is the number of the request.  The method waits for at most ``milliseconds``.
         """
-        lines: list[str] = []
-
-        def action() -> str:
-            line = self._host.wait(sequence, milliseconds / 1000)
-            lines.extend([] if line is None else [line])
-            return line or ""
-
-        code = self._routed(note, room, action)
-        return PENDING if code == TOKEN and not lines else code
+        code, line = self._called(note, room, lambda: self._host.wait(sequence, milliseconds / 1000))
+        return PENDING if code == TOKEN and line is None else code
 
     def awaited(self, note: Any, room: int) -> int:
         """Return whether a new sweep should be requested (``ibnue_host_awaited``).
 
         TOKEN: OpenSM should sweep.  PENDING: a sweep may be needed later.  FAILED: no sweep is expected to be needed.
         """
-        found: list[bool | None] = []
-
-        def action() -> str:
-            found.append(self._host.awaited())
-            return ""
-
-        code = self._guarded(note, room, action)
-        if code != TOKEN or found[0] is None:
-            return FAILED
-        return TOKEN if found[0] else PENDING
+        code, found = self._called(note, room, self._host.awaited)
+        return FAILED if code != TOKEN or found is None else TOKEN if found else PENDING
 
     def discard(self, note: Any, room: int) -> int:
         """Replace a worker whose tables turned out to be wrong (``ibnue_host_discard``)."""
-        return self._guarded(note, room, self._host.discard)
+        return self._called(note, room, self._host.discard)[0]
 
     def check_worker(self, note: Any, room: int) -> int:
         """Check the worker, and replace it if it has ended (``ibnue_host_check_worker``)."""
-        return self._guarded(note, room, self._host.check_worker)
+        return self._called(note, room, self._host.check_worker)[0]
 
     def warning(self, note: Any, room: int) -> int:
         """Store the next warning for the log in ``note``; return PENDING without a warning (``ibnue_host_warning``)."""
-        lines: list[str] = []
-
-        def action() -> str:
-            lines.append(self._host.warning())
-            return lines[0]
-
-        code = self._guarded(note, room, action)
-        return PENDING if code == TOKEN and not lines[0] else code
+        code, line = self._called(note, room, self._host.warning)
+        return PENDING if code == TOKEN and not line else code
 
     def policies(self, note: Any, room: int) -> int:
         """Return whether the configuration names a file of port rules: TOKEN if so, else PENDING.
@@ -150,34 +105,18 @@ class Callbacks:
         C code calls this function as ``ibnue_host_policies``.  An error message is written to ``note``, which has
         ``room`` bytes.
         """
-        named: list[bool] = []
-
-        def action() -> str:
-            named.append(self._host.has_policies())
-            return ""
-
-        code = self._guarded(note, room, action)
-        return PENDING if code == TOKEN and not named[0] else code
+        code, named = self._called(note, room, self._host.has_policies)
+        return PENDING if code == TOKEN and not named else code
 
     def written(self, plan: int, rounds: int, note: Any, room: int) -> int:
         """Record that the switches have the first ``rounds`` rounds of the update schedule with the number ``plan``
         (``ibnue_host_written``).
         """
-
-        def action() -> str:
-            self._host.written(int(plan), int(rounds))
-            return ""
-
-        return self._guarded(note, room, action)
+        return self._called(note, room, lambda: self._host.written(int(plan), int(rounds)))[0]
 
     def status(self, facts: Any, note: Any, room: int) -> int:
         """Update the status file with the facts that the shim reports (``ibnue_host_status``)."""
-
-        def action() -> str:
-            self._host.status(self._text(facts))
-            return ""
-
-        return self._guarded(note, room, action)
+        return self._called(note, room, lambda: self._host.status(self._text(facts)))[0]
 
     def shadow(self, in_force: Any, descriptor: Any, generation: Any, note: Any, room: int) -> int:
         """Pass to C the memory shared with the shadow engine's worker; PENDING: no shadow engine
@@ -186,18 +125,10 @@ class Callbacks:
         ``in_force`` is the engine whose tables OpenSM uses.  ``descriptor`` and ``generation`` are set as in
         :meth:`memory`.
         """
-        found: list[tuple[int, int]] = []
-
-        def action() -> str:
-            found.extend(self._host.shadow(self._text(in_force)))
-            return ""
-
-        code = self._guarded(note, room, action)
-        if code == TOKEN and not found:
-            return PENDING
+        code, found = self._called(note, room, lambda: self._host.shadow(self._text(in_force)))
         if found:
             descriptor[0], generation[0] = found[0]
-        return code
+        return PENDING if code == TOKEN and not found else code
 
     def shadow_send(self, in_force: Any, own_sls: int, sequence: int, note: Any, room: int) -> int:
         """Ask the shadow engine's worker to compare the tables in force with its own (``ibnue_host_shadow_send``).
@@ -205,12 +136,8 @@ class Callbacks:
         ``in_force`` is the engine whose tables OpenSM uses, ``own_sls`` whether this engine assigns SLs, and
         ``sequence`` the number of the sweep's request.
         """
-
-        def action() -> str:
-            self._host.shadow_send(self._text(in_force), bool(own_sls), int(sequence))
-            return ""
-
-        return self._guarded(note, room, action)
+        call = self._host.shadow_send
+        return self._called(note, room, lambda: call(self._text(in_force), bool(own_sls), int(sequence)))[0]
 
     def stop(self) -> int:
         """End the worker, and write the last status (``ibnue_host_stop``)."""
@@ -224,16 +151,26 @@ class Callbacks:
         data = text.encode()[: room - 1] + b"\0"
         self._ffi.memmove(buffer, data, len(data))
 
-    def _guarded(self, note: Any, room: int, action: Callable[[], str]) -> int:
+    def _called(self, note: Any, room: int, action: Callable[[], Result]) -> tuple[int, Result | None]:
+        """Call a function, and write its text or its error to ``note``, which has ``room`` bytes.
+
+        Returns
+        -------
+        code
+            TOKEN, or the reason of a failure: LATE, REPLACED or FAILED.
+        result
+            The result of the function; None if it failed.
+        """
         try:
-            self._put(note, room, escape_control(" ".join(action().split())))
+            found = action()
+            self._put(note, room, escape_control(" ".join(found.split())) if isinstance(found, str) else "")
         except IbnueError as problem:
             self._put(note, room, escape_control(str(problem)))
-            return FAILED
+            return _CODES.get(type(problem), FAILED), None
         except Exception as problem:  # OpenSM logs the text in ``note``, whereas a traceback would be lost.
             self._put(note, room, escape_control(f"{type(problem).__name__} in the host: {problem}"))
-            return FAILED
-        return TOKEN
+            return FAILED, None
+        return TOKEN, found
 
 
 FUNCTIONS = (
