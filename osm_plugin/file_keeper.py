@@ -70,11 +70,16 @@ class FileKeeper:
     """The worker's access to the process that reads and writes files.
 
     No method waits for a file system.  Only :meth:`receive` waits, for the time that its caller sets.
+
+    Attributes
+    ----------
+    link
+        The socket from which the answers are read; None if the process does not run.
     """
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
-        self._link: socket.socket | None = None
+        self.link: socket.socket | None = None
         self._tasks: deque[_Task] = deque()
         self._sent: deque[_Task] = deque()
         self._since = 0.0
@@ -106,9 +111,9 @@ class FileKeeper:
     def receive(self, seconds: float) -> Iterator[Reply]:
         """Yield answers until all requests are answered, or until ``seconds`` have passed."""
         until = time.monotonic() + seconds
-        while self._sent and self._link is not None:
+        while self._sent and self.link is not None:
             poll = select.poll()
-            poll.register(self._link, select.POLLIN)
+            poll.register(self.link, select.POLLIN)
             left = until - time.monotonic()
             # The waiting time is rounded up to whole milliseconds.  Otherwise a caller that checks the time afterwards
             # could find that a part of ``seconds`` is left.
@@ -129,12 +134,12 @@ class FileKeeper:
             _close(task)
         self._tasks.clear()
         self._sent.clear()
-        if self._link is not None:
-            self._link.close()
+        if self.link is not None:
+            self.link.close()
         if self._process is not None:
             self._process.kill()
             self._process.poll()  # poll() instead of wait(): a process that is blocked in the kernel may never end
-        self._link = self._process = None
+        self.link = self._process = None
 
     def _add(self, task: _Task) -> None:
         self._tasks.append(task)
@@ -156,9 +161,9 @@ class FileKeeper:
 
     def _read(self) -> Reply | None:
         """Read an answer of the process that reads and writes files; None if this process has died."""
-        assert self._link is not None
+        assert self.link is not None
         try:
-            message, descriptors, _, _ = socket.recv_fds(self._link, _LONGEST_MESSAGE, 1)
+            message, descriptors, _, _ = socket.recv_fds(self.link, _LONGEST_MESSAGE, 1)
         except OSError:
             return None
         if not message:
@@ -170,8 +175,8 @@ class FileKeeper:
 
     def _running(self) -> socket.socket:
         """Return the socket to the process that reads and writes files.  If this process does not run, start it."""
-        if self._link is None:
-            self._link, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        if self.link is None:
+            self.link, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             with theirs:
                 self._process = subprocess.Popen(
                     [sys.executable, "-I", "-S", __file__, str(theirs.fileno()), str(os.getpid())],
@@ -179,7 +184,7 @@ class FileKeeper:
                     stdin=subprocess.DEVNULL,
                     cwd="/",
                 )
-        return self._link
+        return self.link
 
 
 def _close(task: _Task) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from osm_plugin.config import PluginConfig
@@ -17,7 +18,7 @@ from routing.engines.base import EngineOptions
 from routing.engines.budget import effort_within
 from routing.errors import NotEnoughVLs, OptionError, RoutingError
 from routing.fabric import Fabric
-from routing.formats.guid_files import read_guid_list
+from routing.formats.guid_files import read_guid_lines, read_guid_list
 from routing.numerals import count_noun
 from routing.port_classes import PortClasses, port_classes_of
 from routing.publish import Demand, Shortfall, VerifiedTables, admit
@@ -85,6 +86,14 @@ def roots_there(options: EngineOptions, fabric: Fabric) -> EngineOptions:
     there = set(fabric.switch_guid.tolist())
     roots = tuple(f"{guid:#018x}" for guid in read_guid_list(options.root_guid_file) if guid in there)
     return replace(options, roots=roots, root_guid_file=None)
+
+
+def ignored_roots(path: str | Path, fabric: Fabric) -> str:
+    """Name the lines of a file of root switches whose GUID no switch has; return "" without such lines."""
+    there = set(fabric.switch_guid.tolist())
+    gone = [f"{each.line} ({each.guid:#x})" for each in read_guid_lines(path) if each.guid not in there]
+    more = f" and {len(gone) - 3} more" if len(gone) > 3 else ""
+    return f"no switch has the GUID of line {', '.join(gone[:3])}{more}" if gone else ""
 
 
 def _leave_vls(found: dict[str, Any], policy: QosPolicy) -> None:

@@ -25,7 +25,7 @@ from osm_plugin.job import Job, Outcome, Unsettled, describe
 from osm_plugin.last_good import LastGood, from_message
 from osm_plugin.multicast import choose_tree
 from osm_plugin.opensm_conf import AcceptedOptions, OpensmConf, describe_left_out, foreign_options
-from osm_plugin.options import admit_to_opensm, options_of, port_classes, roots_there, threads_of
+from osm_plugin.options import admit_to_opensm, ignored_roots, options_of, port_classes, roots_there, threads_of
 from osm_plugin.policies import POLICIES, PolicyDesk
 from osm_plugin.qos import Classes, QosPolicy, check_classes, classes_of
 from osm_plugin.report import Answer, Reporter
@@ -74,18 +74,18 @@ class RequestHandler:
         self._report: Answer | None = None
         self._last_good = LastGood(config_path)
         self._engines = engines
-        self._state = State()
-        self._changes = SwitchChanges(self._state)
+        self.state = State()
+        self._changes = SwitchChanges(self.state)
         self._saver, self._unsaved = Desk("ibnue-last-good"), ""
         # The historian gets the method ``remark`` instead of ``remarks.append``, because take_remarks() replaces the
         # list.
-        self._historian = Historian(self._state.remark)
+        self._historian = Historian(self.state.remark)
         self._policies = PolicyDesk()
         self._conf_files = ConfFiles()
         self._earlier: deque[Snapshot] = deque(maxlen=REMEMBERED)
         self._unsettled: Unsettled | None = None
         self._lines: list[str] = []
-        self._reported: set[str] = set()
+        self._reported: dict[str, set[str]] = {}  # lines that the log has about the last sweep, by their subject
         self._balanced: Routing | None = None  # tables for which a search found no better balance
         self._precomputed: Precomputed | None = None  # data that the next re-route of the tables in force needs
         # seconds until OpenSM should sweep again, so that more entries can be rebalanced; None: no such sweep is needed
@@ -96,7 +96,7 @@ class RequestHandler:
         them.
         """
         with suppress(IbnueError):
-            self._state.refresh(config.state_path, threads=threads_of(config))
+            self.state.refresh(config.state_path, threads=threads_of(config))
         self._historian.pinned(config, threads=threads_of(config))
         self._look_ahead()
 
@@ -104,11 +104,11 @@ class RequestHandler:
         """Compute in advance the data for the next re-route that depend only on the tables in force, not on
         the fault.
         """
-        last = self._state.last
+        last = self.state.last
         if last is None:
             return
         try:
-            self._precomputed = precompute(last, self._state.baseline_of(last))
+            self._precomputed = precompute(last, self.state.baseline_of(last))
         except Exception:  # Without these data, the next re-route computes the data itself.
             traceback.print_exc()
 
@@ -127,8 +127,8 @@ class RequestHandler:
             self._reporter.put(report)
         published, self._unsettled = self._unsettled, None
         if published is not None:
-            self._state.put(published.kept, reset=published.resets)
-        self._state.save()
+            self.state.put(published.kept, reset=published.resets)
+        self.state.save()
         self._look_ahead()
         self._saver.put(self._save_configuration)
         return None if published is None else published.change
@@ -142,7 +142,7 @@ class RequestHandler:
         except IbnueError as error:
             problem = f"last good configuration not saved: {error}"
         if problem and problem != self._unsaved:
-            self._state.remark(problem)
+            self.state.remark(problem)
         self._unsaved = problem
 
     def written(self, report: Mapping[str, Any]) -> None:
@@ -243,7 +243,7 @@ class RequestHandler:
         outcome = Outcome(made, kept, base, change)
         self._remember(job, outcome)
         figures = made.figures if base is None else {**made.figures, "entries_changed": base.changed}
-        line = describe(job, outcome, self._state.take_remarks())
+        line = describe(job, outcome, self.state.take_remarks())
         self._report = Answer(snapshot.sequence, kept, change, made.how, figures, clock.seconds())
         return f"{line}; {multicast.describe()}; {clock}"
 
@@ -276,15 +276,15 @@ class RequestHandler:
         """
         remembers, stability = offers_of(engine).recomputes, Stability(config.stability)
         if remembers:
-            self._state.refresh(config.state_path, threads=threads_of(config))
+            self.state.refresh(config.state_path, threads=threads_of(config))
         # The report of written rounds may be about the tables that have just been read.
         self.written(request.get("written", {}))
         if not remembers or stability is Stability.FRESH:
             return decide(fabric, None, stability=stability)
         # If the worker has ended for this engine, too, the tables of the failed engines may be the cause.
         failed = {name.removeprefix(PREFIX): ended for name, ended in request.get("failed", {}).items()}
-        before = self._state.before(engine.name, key, fabric, {} if failed.get(engine.name) else failed)
-        baseline = None if before is None else self._state.baseline_of(before)
+        before = self.state.before(engine.name, key, fabric, {} if failed.get(engine.name) else failed)
+        baseline = None if before is None else self.state.baseline_of(before)
         # All entries of an unfinished update schedule must be in the switches before other entries are changed.
         written_all = before is not None and before.deferred is None
         moves = stability is Stability.BALANCED and written_all and self._may_gain(before)
@@ -327,6 +327,8 @@ class RequestHandler:
         self._conf_files.folder = None if config.state_path is None else cache_folder() / _CONF_FILES
         taken = self._conf_files.take_over(conf, engine.name, config.options_of(engine.name))
         lines = list(taken.lines)
+        if taken.optional_roots and (ignored := ignored_roots(taken.options["root_guid_file"], snapshot.fabric)):
+            lines.append(f"opensm.conf: root_guid_file {conf.get('root_guid_file')}: {ignored}")
         if snapshot.throttled:
             sick = np.frombuffer(snapshot.source[2], CABLE)["sick"]
             kept = snapshot.fabric.links == int(np.count_nonzero(sick == 0))
@@ -336,7 +338,7 @@ class RequestHandler:
             lines.append(
                 f"QoS: vls = {wanted} is reduced to {most}, because each SL of the policy needs an SL for every layer"
             )
-        self._log_once([*lines, *self._unused_tables(config)])
+        self._log_new(engine.name, [*lines, *self._unused_tables(config)])
         return taken
 
     def _unused_tables(self, config: PluginConfig) -> list[str]:
@@ -357,12 +359,14 @@ class RequestHandler:
         policy = QosPolicy.of(snapshot.conf)
         classes = classes_of(snapshot.fabric, tables.routing, policy, snapshot.data_vls)
         check_classes(snapshot.fabric, classes, tables.proof, threads=threads_of(config))
-        self._log_once([line for line in (classes.line, policy.own_sl2vl_line(tables.routing.vls)) if line])
+        self._log_new("QoS", [line for line in (classes.line, policy.own_sl2vl_line(tables.routing.vls)) if line])
         return classes
 
-    def _log_once(self, lines: list[str]) -> None:
-        self._lines += [line for line in lines if line not in self._reported]
-        self._reported.update(lines)
+    def _log_new(self, subject: str, lines: list[str]) -> None:
+        """Log the lines about a subject that were not true in the last sweep."""
+        reported = set().union(*self._reported.values())
+        self._lines += [line for line in lines if line not in reported]
+        self._reported[subject] = set(lines)
 
     def take_lines(self) -> list[str]:
         """Return further lines for OpenSM's log, each of them only once."""
@@ -379,5 +383,5 @@ class RequestHandler:
             return None
         if found.kept.engine in self._engines and fits(found.kept, fabric):
             return replace(found, kept=with_classes_of(found.kept, fabric))
-        self._state.remarks.append("pin ignored: its tables are for another fabric, or from an unknown engine")
+        self.state.remarks.append("pin ignored: its tables are for another fabric, or from an unknown engine")
         return None

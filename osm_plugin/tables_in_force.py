@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 from collections.abc import Container
 from dataclasses import replace
 from pathlib import Path
@@ -78,6 +79,17 @@ class State:
             for folder in (path, baseline_path(path)):
                 self._files.inspect(folder.as_posix(), self._stamps.get(folder))
         self._collect(path, threads)
+
+    @property
+    def writing(self) -> socket.socket | None:
+        """Return a socket that gets readable when a write of a state file has ended; None if nothing is written."""
+        return self._files.link if self._files.waiting == "put" else None
+
+    def written(self) -> list[str]:
+        """Return lines for the log about the writes of state files that have ended."""
+        if self._path is not None:
+            self._collect(self._path, threads=1)
+        return self.take_remarks()
 
     def _collect(self, path: Path, threads: int) -> None:
         """Process the answers of the file process (:class:`~osm_plugin.file_keeper.FileKeeper`).
@@ -155,15 +167,13 @@ class State:
             return None
         if not fits(last, fabric):
             why = "it is for another fabric"
-        elif last.engine != engine and last.engine in failed:
-            self.remark(f"the tables of {last.engine}, which has failed, are the starting point")
-            self.last = with_classes_of(last, fabric)
-            return self.last
-        elif last.engine != engine:
+        elif last.engine != engine and last.engine not in failed:
             why = f"it is from engine {last.engine}"
-        elif last.options != options:
+        elif last.engine == engine and last.options != options:
             why = "the engine's options have changed"
         else:
+            if last.engine != engine:
+                self.remark(f"the tables of {last.engine}, which has failed, are the starting point")
             self.last = with_classes_of(last, fabric)
             return self.last
         self.remarks.append(f"state ignored: {why}")

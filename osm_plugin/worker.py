@@ -10,6 +10,7 @@ from __future__ import annotations
 import gc
 import json
 import resource
+import select
 import socket
 import sys
 from collections.abc import Mapping
@@ -77,8 +78,15 @@ def serve(link: socket.socket, handler: RequestHandler, log: WorkerLog) -> None:
         with suppress(OSError):  # If OpenSM has ended, no process reads the line.
             link.send(json.dumps({"remark": line}).encode())
 
+    def receive() -> bytes:
+        # Without the select, the log would report a failed write only after the next request, maybe days later.
+        while (files := handler.state.writing) is not None and link not in select.select([link, files], [], [])[0]:
+            for line in handler.state.written():
+                send(line)
+        return next_message(link)
+
     checker = TransitionChecker(send)
-    while message := next_message(link):
+    while message := receive():
         request = json.loads(message)
         if "engine" in request:
             answer = handler.answer(request)

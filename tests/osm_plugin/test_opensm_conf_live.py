@@ -85,3 +85,24 @@ def test_a_file_with_an_error_does_not_count_after_a_restart_either(live, nets, 
         assert lab.switch_lfts() == lfts
         until(lambda: logged(lab, f"root_guid_file {roots}: not used: .*; its last usable version stays in use"))
         assert logged(lab, "ibnue-updn: .* tables unchanged")
+
+
+def test_each_line_of_the_roots_that_is_ignored_is_named_and_again_after_a_correction(live, nets, tmp_path):
+    roots, net = tmp_path / "roots", nets("torus", "3x3", cas=1)
+    roots.write_text("0x200003\n# a comment\n0x5\n6\n7\n0xabc\n")
+    toml = "state_file = false"
+    with live(net, "ibnue-updn,no_fallback", toml=toml, config={"root_guid_file": roots}) as lab:
+        ignored = (
+            f"root_guid_file {roots}: no switch has the GUID of line 3 \\(0x5\\), 4 \\(0x6\\), 5 \\(0x7\\) and 1 more"
+        )
+        assert until(lambda: logged(lab, ignored))
+        for count in (1, 2):
+            roots.write_text("garbage\n")
+            lab.opensm.resweep()
+            lab.opensm.resweep()
+            until(
+                lambda count=count: len(logged(lab, f"root_guid_file {roots}: not used: {roots}:1: no GUID")) == count
+            )
+            roots.write_text("0x200003\n")
+            lab.opensm.resweep()
+        assert len(logged(lab, ignored)) == 1
