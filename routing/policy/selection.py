@@ -98,7 +98,7 @@ def ports_of(
     select, missing = rule.select, list[str]()
     if "loop" in select.roles and not facts.loops_known:
         raise OptionError(
-            f"{rule.name} is for ports on credit loops, but there are no tables to find them in",
+            f"{rule.name} is for ports on credit loops, but there are no tables that show credit loops",
             path=policy.path,
             line=rule.line_of("role"),
             remedy="give --tables",
@@ -110,7 +110,7 @@ def ports_of(
         missing += [f"no switch fits {pattern[:_LONG]!r}" for pattern, some in fits.items() if not some]
         if strict and missing:
             nowhere = next(pattern for pattern, some in fits.items() if not some)
-            remedy = names.remedy(nowhere, "a pattern is of names such as leaf-*, or of GUIDs as 0x and 16 digits")
+            remedy = names.remedy(nowhere, "patterns are compared with names, or with GUIDs as 0x and 16 digits")
             raise OptionError(missing[0], path=policy.path, line=rule.line_of("switch"), remedy=remedy)
     found = facts.cabled[rows]
     if select.ports:
@@ -129,7 +129,7 @@ def _missing_ports(rule: Rule, policy: Policy, exists: npt.NDArray[np.bool_], *,
     missing = [port for port in rule.select.ports if not there[port]]
     if not missing or not len(exists):
         return []
-    whose = f"none of its {len(exists)} switches has" if len(exists) > 1 else "its switch has not"
+    whose = f"none of its {len(exists)} switches has" if len(exists) > 1 else "its switch lacks"
     problem = f"{rule.name} names port {missing[0]}, which {whose}"
     if strict:
         remedy = f"ports go up to {int(np.flatnonzero(there).max(initial=0))} there"

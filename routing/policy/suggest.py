@@ -143,11 +143,11 @@ def rules_text(found: tuple[Suggestion, ...], fabric: Fabric, *, assumed: str | 
         lines.append(f"# Assumed: {assumed}.")
     for one in found:
         held = hoq_seconds(one.hoq_life)
-        life = "never" if one.hoq_life >= HOQ_NEVER else f"after {seconds_text(held)}"
-        waits = f"without a deadlock their heads wait {seconds_text(one.drain_time)} at most"
+        life = "never dropped" if one.hoq_life >= HOQ_NEVER else f"dropped after {seconds_text(held)}"
+        waits = f"without a deadlock, a packet waits at most {seconds_text(one.drain_time)} at the head of a queue"
         lines += [
             "",
-            f"# {count_noun(one.ports, 'port')}; {waits}; dropped {life}",
+            f"# {count_noun(one.ports, 'port')}; {waits}; it is {life}",
             "[[rule]]",
             f'name = "{one.role} ports"',
             f'role = "{one.role}"',
@@ -161,7 +161,7 @@ def rules_text(found: tuple[Suggestion, ...], fabric: Fabric, *, assumed: str | 
             message = ", ".join(f'{key} = "{_unit(time)}"' for key, time in zip(keys, times, strict=True))
             lines.append(f"deadlock_breaker = {{ {message}, extra_mtus = 1 }}")
     if all(one.role != "loop" for one in found):
-        lines += ["", "# These tables have no credit loop, so no rule is for ports on one."]
+        lines += ["", "# These tables have no credit loop, so there is no rule for ports on a credit loop."]
     return "\n".join(lines) + "\n"
 
 

@@ -108,13 +108,13 @@ def _lists(make: Callable[..., Fabric]) -> Callable[[Lists, TopologyOptions], Fa
 
 _ALL = (
     Topology("ring", "N", "N switches in a ring", ("6",), _numbers(ring), (1,)),
-    Topology("mesh", "AxBx...", "a grid, neighbours linked, not closed", ("4x3",), _sizes(mesh)),
-    Topology("torus", "AxBx...", "a grid closed to rings (k-ary n-cube)", ("4x4x4",), _sizes(torus)),
-    Topology("hypercube", "D", "2^D switches, linked where one bit differs", ("4",), _numbers(hypercube), (1,)),
+    Topology("mesh", "AxBx...", "a grid in which neighbours are linked", ("4x3",), _sizes(mesh)),
+    Topology("torus", "AxBx...", "a mesh with wrap-around links (k-ary n-cube)", ("4x4x4",), _sizes(torus)),
+    Topology("hypercube", "D", "2^D switches, linked if one bit differs", ("4",), _numbers(hypercube), (1,)),
     Topology(
         "hyperx",
         "AxBx... [KxLx...]",
-        "all linked along every dimension (K-fold)",
+        "a grid in which all switches of a row are linked, with K, L, ... parallel links",
         ("4x4",),
         _lists(hyperx),
         (1, 2),
@@ -124,7 +124,7 @@ _ALL = (
     Topology(
         "xgft",
         "M1x..xMH W1x..xWH",
-        "an extended generalised fat tree: children and parents by level, CAs are level 0",
+        "an extended generalised fat tree: children M and parents W of each level; CAs are level 0",
         ("4x4x8", "1x4x4"),
         _lists(xgft),
         (2,),
@@ -133,7 +133,7 @@ _ALL = (
     Topology(
         "cluster",
         "PxLxN SxT",
-        "pods of leaves and spines, T tops a plane, small pods, a management leaf, narrow storage ports",
+        "an irregular tree of P pods with L leaves and S spines, N CAs on a leaf, T top switches above each spine",
         ("4x4x4", "4x2"),
         _lists(cluster),
         (2,),
@@ -142,7 +142,7 @@ _ALL = (
     Topology(
         "rails",
         "GxRxN S",
-        "G groups of N nodes on R leaves (rails), S spines, uneven, with a slower storage and a management leaf",
+        "an irregular tree of G groups with N nodes and R leaves (rails), and S spines",
         ("2x4x4", "4"),
         _lists(rails),
         (2,),
@@ -159,7 +159,7 @@ _ALL = (
     Topology(
         "cascade",
         "G [H] [C B]",
-        "G groups of C chassis with B switches (default 6 with 16), H global links each (default 2)",
+        "G groups of C chassis with B switches (default 6 and 16), H global links each (default 2)",
         ("2",),
         _numbers(cascade),
         (1, 2, 4),
@@ -167,13 +167,13 @@ _ALL = (
     Topology(
         "director",
         "N L S C [A]",
-        "a tree of N directors of L + S crossbars, C cables to the parent, A children each (default N - 1)",
+        "a tree of N directors with L + S crossbars, C cables to the parent, and A children (default N - 1)",
         ("3", "4", "2", "4"),
         _numbers(director),
         (4, 5),
     ),
     Topology("slimfly", "Q", "2 Q^2 switches of diameter 2, Q a prime power", ("5",), _numbers(slimfly), (1,)),
-    Topology("kautz", "D K", "words of K letters, D arcs out of each", ("3", "2"), _numbers(kautz), (2,)),
+    Topology("kautz", "D K", "Kautz graph: out-degree D, words of K letters", ("3", "2"), _numbers(kautz), (2,)),
     Topology(
         "random-regular",
         "N D",
@@ -241,7 +241,7 @@ def from_words(name: str, words: Sequence[str], /, **options: Any) -> Fabric:
             options[option] = value.strip() if option == "name" else _number_or_text(value.strip())
     if "seed" in options and name in TOPOLOGIES and not TOPOLOGIES[name].random:
         random = ", ".join(topology.name for topology in _ALL if topology.random)
-        raise OptionError(f"nothing of a {name} is random", remedy=f"leave the seed out; it is for {random}")
+        raise OptionError(f"a {name} is never random", remedy=f"leave the seed out; topologies with a seed: {random}")
     return generate(name, arguments, **options)
 
 

@@ -24,13 +24,13 @@ pair that does not count again at the second channel.  In the other passes the d
 With a discount of 1 in all passes, more pairs of flows share channels in the final tables.
 """
 THIN, MOST_THIN = 0.01, 0.06
-"""Two shares of all senders.  Cuts with a smaller share of senders than the first value always have a separate ceiling.
-Cuts with a share between both values have a separate ceiling only if this ceiling lowers the common ceiling enough
-(:data:`WORTH_IT`).
+"""Two shares of all senders.  The small groups of switches whose cuts force the highest utilisation have separate
+ceilings if all these groups together have at most the first share.  They may have up to the second share if the common
+ceiling then falls enough (:data:`WORTH_IT`).
 """
 WORTH_IT = 1.15
-"""Factor by which the common ceiling must fall to justify separate ceilings for cuts whose share is between
-:data:`THIN` and :data:`MOST_THIN`.
+"""Factor by which the common ceiling must fall to justify that groups with more than :data:`THIN` and at most
+:data:`MOST_THIN` of all senders have separate ceilings.
 """
 MARGIN = 1.015
 """Factor between a ceiling and the lowest utilisation that a cut allows.

@@ -276,9 +276,9 @@ def _proven(fabric: Fabric, routing: Routing, engine: Engine, options: EngineOpt
         raise RoutingError(f"the tables leave out routes: {proof.unreachable.describe()[0]} (ibnue check says more)")
     if lacks is not None and proof.credit_loop is not None:
         loop = proof.credit_loop.describe()[0].rstrip(":")
-        raise RoutingError(f"the tables have a {loop}, and {engine.name} repairs none (ibnue check says more)")
+        raise RoutingError(f"the tables have a {loop}, and {engine.name} repairs no loops (ibnue check says more)")
     if options.reversible and proof.strength == "forward":
-        raise OptionError("the tables are not proven for replies, which are to count", remedy="leave --reversible out")
+        raise OptionError("the tables are not proven for replies", remedy="leave --reversible out")
     return proof
 
 

@@ -93,7 +93,7 @@ def test_listed_examples_work(topology):
         (["torus:4x4,cas=1_0"], "cas is '1_0'"),
         (
             ["torus", "4x4", "--seed", "2"],
-            "nothing of a torus is random (leave the seed out; it is for random-regular)",
+            "a torus is never random (leave the seed out; topologies with a seed: random-regular)",
         ),
         ([], "SOURCE"),
     ],

@@ -170,7 +170,7 @@ def test_tables_with_a_loop_are_for_an_engine_that_may_have_one(tmp_path):
     refused = run("whatif", *dump)
     assert refused.exit_code == 1
     assert refused.stderr == (
-        "ibnue: the tables have a credit loop of 5 channels on VL 0, closed by requests, and auto repairs none"
+        "ibnue: the tables have a credit loop of 5 channels on VL 0, closed by requests, and auto repairs no loops"
         " (ibnue check says more)\n"
     )
     assert records(*dump, "-e", "minhop")[0] == 0

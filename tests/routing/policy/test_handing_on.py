@@ -143,7 +143,7 @@ def test_proposed_rules_say_why():
     text = rules_text(suggest(fabric, ENGINES["minhop"].route(fabric, EngineOptions(vls=1))), fabric)
     assert text.endswith(
         """
-# 10 ports; without a deadlock their heads wait 36.86 us at most; dropped after 131.1 us
+# 10 ports; without a deadlock, a packet waits at most 36.86 us at the head of a queue; it is dropped after 131.1 us
 [[rule]]
 name = "loop ports"
 role = "loop"
@@ -153,8 +153,9 @@ override = true
 deadlock_breaker = { detect_time = "41us", check_period = "4.1us", release_period = "41us", extra_mtus = 1 }
 """
     )
-    assert (text.count("override"), text.count("; dropped after ")) == (1, 3)
-    assert "wait 2 s at most; dropped never\n" in rules_text((Suggestion("ca-facing", 1, 2.0, 20),), fabric)
+    assert (text.count("override"), text.count("; it is dropped after ")) == (1, 3)
+    never = rules_text((Suggestion("ca-facing", 1, 2.0, 20),), fabric)
+    assert "at most 2 s at the head of a queue; it is never dropped\n" in never
 
 
 def test_nothing_is_proposed_for_loops_that_are_not_there(ring):

@@ -156,7 +156,7 @@ def test_a_later_rule_may_override(lay, ring):
     [
         ("switch = 'sw9'", "no switch fits 'sw9'", set()),
         ("switch = ['sw1', 'sw9']", "no switch fits 'sw9'", {(1, 1), (1, 2), (1, 3), (1, 4)}),
-        ("switch = 'sw1'\nports = '4-6'", "port 5, which its switch has not", {(1, 4)}),
+        ("switch = 'sw1'\nports = '4-6'", "port 5, which its switch lacks", {(1, 4)}),
         ("switch = ['sw9', 'sw1']\nports = 40", "no switch fits 'sw9'", set()),
     ],
 )
