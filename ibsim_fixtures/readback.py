@@ -79,24 +79,10 @@ def switch_lfts(ibsim: Ibsim, switches: Mapping[int, int] | None = None) -> dict
     return {guid: {lid: port for lid, port in enumerate(table) if port != NO_PORT} for guid, table in found.items()}
 
 
-def switch_lft(ibsim: Ibsim, switch_lid: int) -> dict[int, int]:
-    """Read the LFT of one switch with the program ibroute: out-port by LID.
-
-    Raises
-    ------
-    LabError
-        ibroute did not print exactly one table.
-    """
-    tables = _whole_tables(ibsim, ibsim.run("ibroute", "-n", switch_lid))
-    if len(tables) != 1:
-        raise LabError(f"ibroute {switch_lid} gave the tables of {len(tables)} switches instead of one")
-    return next(iter(tables.values()))
-
-
 def _whole_tables(ibsim: Ibsim, text: str) -> dict[int, dict[int, int]]:
-    """Parse LFTs in the output of dump_fts or ibroute, and add the entries that these programs omit.
+    """Parse LFTs in the output of dump_fts, and add the entries that this program omits.
 
-    If the highest LID of a table is the first LID of a block of 64, both programs stop one block too early.
+    If the highest LID of a table is the first LID of a block of 64, dump_fts stops one block too early.
     """
     tables = parse_lfts(text)
     for top, lid, path, guid in _RANGE.findall(text):

@@ -121,11 +121,6 @@ class DoubleScheme:
         """Return whether in each step CAs may send packets to some LID, and no step can form a credit loop."""
         return all(step.safe and step.inject.any() for step in self.steps)
 
-    @property
-    def lossless(self) -> bool:
-        """Return whether no step has an entry that drops packets."""
-        return all(step.lost == 0 for step in self.steps)
-
 
 def double_scheme(
     fabric: Fabric,

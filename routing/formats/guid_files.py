@@ -17,14 +17,14 @@ import numpy as np
 from routing.class_settings import PortClass
 from routing.errors import InputWarning, ParseError
 from routing.fabric import MAX_UNICAST_LID, Fabric
-from routing.formats.guid_lists import write_guid2lid, write_guid_list
+from routing.formats.guid_lists import write_guid2lid
 from routing.formats.text import c_number, lines_of, read_text
 from routing.lids import give_lids
 from routing.port_classes import PortClasses, detected
 
 __all__ = [
     "GuidLine", "LidRange", "apply_guid2lid", "apply_node_names", "apply_port_classes", "read_guid2lid",
-    "read_guid_lines", "read_guid_list", "read_node_name_map", "write_guid2lid", "write_guid_list",
+    "read_guid_lines", "read_guid_list", "read_node_name_map", "write_guid2lid",
 ]  # fmt: skip
 
 _NUMBER = r"0[xX][0-9a-fA-F]+|0[0-7]*|[1-9][0-9]*"

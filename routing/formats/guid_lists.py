@@ -1,8 +1,7 @@
-"""Write OpenSM's files keyed by GUID: ``guid2lid``, which keeps LIDs over a restart, and GUID lists."""
+"""Write OpenSM's file ``guid2lid``, which keeps LIDs over a restart."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 
 from routing.fabric import Fabric
@@ -24,15 +23,3 @@ def write_guid2lid(path: str | Path, fabric: Fabric) -> None:
         f"0x{guid:016x} 0x{lid:04x} 0x{lid + (1 << lmc) - 1:04x}\n\n" for guid, lid, lmc in sorted(owners) if lid
     )
     write_text_atomically(path, text)
-
-
-def write_guid_list(path: str | Path, guids: Iterable[int], comment: str = "") -> None:
-    """Write a GUID list such as ``root_guid_file`` for OpenSM: one GUID per line, after the lines of a comment.
-
-    Raises
-    ------
-    EnvironmentProblem
-        The file cannot be written.
-    """
-    head = "".join(f"# {line}\n" for line in comment.split("\n") if comment)
-    write_text_atomically(path, head + "".join(f"0x{guid:016x}\n" for guid in guids))

@@ -1,6 +1,4 @@
-"""Export a policy as files for switch agents, as OpenSM's four global values, or as arrays by channel for
-simulators.
-"""
+"""Export a policy as files for switch agents, or as OpenSM's four global values."""
 
 from __future__ import annotations
 
@@ -116,37 +114,3 @@ def stall_life(found: PortPolicies) -> npt.NDArray[np.uint16]:
     value = np.where(life >= 0, life, 0) | np.where(stall >= 0, stall, 0) << 5
     mask = np.where(life >= 0, 0x1F, 0) | np.where(stall >= 0, 0xE0, 0)
     return np.asarray(value | mask << 8, np.uint16)
-
-
-def channel_arrays(found: PortPolicies, fabric: Fabric) -> dict[str, npt.NDArray[Any]]:
-    """Return the policy of the sending port of every channel between switches, as arrays for a simulator.
-
-    Returns
-    -------
-    dict
-        Arrays by name, each with one element for each of the C channels:
-
-        - ``hoq_seconds``: float64, head-of-queue lifetime in seconds (inf: packets are never dropped, nan: no rule).
-        - ``vl_stall_count``: int16, number of consecutive drops that stall a VL (-1: no rule).
-        - ``breaker``: uint8, deadlock breaker (0: none, 1: Loop Breaker, 2: Deadlock Breaker).
-        - ``detect_seconds``, ``check_seconds``, ``release_seconds``: float64, times of the breaker.
-        - ``extra_mtus``: int16, MTUs that a Deadlock Breaker adds to a buffer.
-
-        Ports to CAs are not included.  :class:`~routing.policy.ports.PortPolicies` contains them.
-    """
-    src, port = fabric.channels.src, fabric.channels.port
-    codes = found.hoq_life[src, port]
-    attempts = np.array(
-        [hoq_seconds(code) for code in range(32)] + [math.nan]
-    )  # Ports that no rule sets have the code -1.  This code selects the last element, which is NaN.
-    breakers = [found.breaker(*at) for at in zip(src.tolist(), port.tolist(), strict=True)]
-    kinds = {"none": 0, "loop": 1, "deadlock": 2}
-    return {
-        "hoq_seconds": attempts[codes],
-        "vl_stall_count": found.vl_stall_count[src, port],
-        "breaker": np.array([kinds[b.kind] for b in breakers], np.uint8),
-        "detect_seconds": np.array([b.detect_time for b in breakers], np.float64),
-        "check_seconds": np.array([b.check_period for b in breakers], np.float64),
-        "release_seconds": np.array([b.release_period for b in breakers], np.float64),
-        "extra_mtus": np.array([b.extra_mtus for b in breakers], np.int16),
-    }

@@ -169,12 +169,10 @@ def test_rates_are_those_of_the_slowest_link(tmp_path):
             assert gbps[int(code)] == slowest
 
 
-def test_guid_lists(tmp_path):
+def test_guid2lid(tmp_path):
     fabric = ring_fabric(2, lmc=1)
     guid_lists.write_guid2lid(tmp_path / "g", fabric)
     assert (tmp_path / "g").read_text().startswith("0x0000000000100001 0x0004 0x0005\n\n")
-    guid_lists.write_guid_list(tmp_path / "r", [0x200000], "roots\nof it")
-    assert (tmp_path / "r").read_text() == "# roots\n# of it\n0x0000000000200000\n"
 
 
 @pytest.fixture(scope="module")

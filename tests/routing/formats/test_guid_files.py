@@ -21,7 +21,6 @@ from routing.formats.guid_files import (
     read_guid_list,
     read_node_name_map,
     write_guid2lid,
-    write_guid_list,
 )
 
 DATA = Path(__file__).parent / "data"
@@ -55,11 +54,6 @@ def test_guid_list(tmp_path):
 def test_one_bad_line_rejects_a_guid_list(tmp_path, text, message):
     with pytest.raises(ParseError, match=message):
         read_guid_list(file(tmp_path, text))
-
-
-def test_written_guid_list_is_read(tmp_path):
-    write_guid_list(tmp_path / "roots", [5, 2**64 - 1], comment="two roots\nchosen")
-    assert read_guid_list(tmp_path / "roots") == (5, 2**64 - 1)
 
 
 def test_node_names(tmp_path):

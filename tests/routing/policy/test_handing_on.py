@@ -1,7 +1,6 @@
 """Drain times, proposals, and the files and arrays that a policy becomes."""
 
 import json
-import math
 from collections import defaultdict
 from dataclasses import replace
 
@@ -18,7 +17,7 @@ from routing.engines.base import EngineOptions
 from routing.errors import EnvironmentProblem
 from routing.policy import apply_rules, hoq_seconds, loop_channels, port_facts, read_policy
 from routing.policy.drain import drain_times
-from routing.policy.export import channel_arrays, opensm_lines, stall_life, switch_object, write_switch_files
+from routing.policy.export import opensm_lines, stall_life, switch_object, write_switch_files
 from routing.policy.suggest import Suggestion, rules_text, suggest
 from routing.tables import Provenance, Routing, identity_sl2vl
 from routing.topologies import generate
@@ -227,17 +226,3 @@ def test_values_for_opensm(lay, ring):
         "vl_stall_count 0x03",
         "leaf_vl_stall_count 0x03",
     ]
-
-
-def test_arrays_for_a_simulator(lay, ring):
-    found, channels = lay(RULES), ring[0].channels
-    arrays = channel_arrays(found, ring[0])
-    one, two = int(channels.at_port[2, 3]), int(channels.at_port[3, 3])
-    other = int(channels.at_port[0, 3])
-    assert math.isinf(arrays["hoq_seconds"][one])
-    assert math.isnan(arrays["hoq_seconds"][other])
-    assert arrays["breaker"][[one, two, other]].tolist() == [2, 1, 0]
-    assert arrays["detect_seconds"][[one, two, other]].tolist() == [1e-3, 1e-4, 0]
-    assert arrays["extra_mtus"][one] == 4
-    assert set(arrays["vl_stall_count"].tolist()) == {3}
-    assert {len(array) for array in arrays.values()} == {len(channels)}
