@@ -6,6 +6,7 @@ import codecs
 import dataclasses
 import re
 from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -22,6 +23,7 @@ from routing.errors import IbnueError, InputError, OptionError
 from routing.formats.bundle import read_bundle
 from routing.formats.guid_files import read_guid_list
 from routing.formats.text import c_number, read_text
+from routing.formats.toml_text import Toml
 from routing.policy import read_policy
 
 PLUGIN = "ibnue"
@@ -69,11 +71,52 @@ class Finding:
     text: str
 
 
+@dataclass(frozen=True)
+class _Conf:
+    """An opensm.conf.
+
+    Attributes
+    ----------
+    path
+        File of this opensm.conf.
+    text
+        Content of the file, with a byte order mark if the file has one.
+    settings
+        Values of the options that have a value, by name, as OpenSM reads them.
+    """
+
+    path: Path
+    text: str
+    settings: Mapping[str, str]
+
+    @classmethod
+    def read(cls, path: Path) -> _Conf:
+        text = read_text(path)
+        if path.is_file() and path.read_bytes().startswith(codecs.BOM_UTF8):
+            text = BYTE_ORDER_MARK + text  # Unlike read_text, OpenSM reads the mark as a part of the first name.
+        return cls(path, text, {key: value for key, value in settings_in(text).items() if value != UNSET})
+
+    def at(self, name: str) -> str:
+        """Return file and line of an option; only the file if the file does not set the option."""
+        lines = [number for number, line in enumerate(self.text.split("\n"), 1) if name in settings_in(line)]
+        return f"{self.path}:{lines[-1]}" if lines else str(self.path)
+
+
+def named_configuration(opensm_conf: Path | None) -> Path | None:
+    """Return the configuration of the plugin that an opensm.conf names.  None for the argument: OpenSM's usual file.
+
+    The result is None if the file cannot be read, names no configuration, or has an error in ``event_plugin_options``.
+    """
+    with suppress(IbnueError):
+        return config_path(_Conf.read(opensm_conf or OPENSM_CONF).settings.get("event_plugin_options", ""))
+    return None
+
+
 def check_configuration(path: Path | None, opensm_conf: Path | None) -> list[Finding]:
     """Check a configuration file of the plugin and an opensm.conf together.
 
-    Without a configuration file (None) the defaults apply.  Without an opensm.conf (None) only the configuration is
-    checked.
+    Without a configuration file (None), the configuration that opensm.conf names is checked, or else the defaults
+    apply.  Without an opensm.conf (None) only the configuration is checked.
 
     Raises
     ------
@@ -84,95 +127,104 @@ def check_configuration(path: Path | None, opensm_conf: Path | None) -> list[Fin
     config = PluginConfig()
     if path is not None:
         read_text(path)
+    named = path or (opensm_conf and named_configuration(opensm_conf))
+    if named is not None:
         try:
-            config = read_config(path)
-        except InputError as problem:
+            config, file = read_config(named), Toml.read(named)
+        except IbnueError as problem:
             return [Finding(True, str(each)) for each in getattr(problem, "errors", [problem])]
-        findings += _named_files(config)
-        findings += _engine_values(config, path)
-        findings += _class_values(config, path)
-        findings += _written_files(config, path)
-        shadow = (config.shadow or "").removeprefix(PREFIX)
-        if config.shadow is not None and shadow not in ENGINES:
-            findings.append(
-                Finding(True, f"{path}: shadow: unknown engine {shadow!r} (known are {', '.join(ENGINES)})")
-            )
+        for check in (_named_files, _engine_values, _class_values, _written_files, _shadow):
+            findings += check(config, file)
     if opensm_conf is not None:
-        findings += _opensm_conf(config, path, opensm_conf)
+        findings += _opensm_conf(config, path, _Conf.read(opensm_conf))
     return findings
 
 
-def _named_files(config: PluginConfig) -> Iterator[Finding]:
+def _named_files(config: PluginConfig, file: Toml) -> Iterator[Finding]:
     for keys, path in config.files.items():
+        known = [key for key in keys if key]
         try:
             _READERS[keys[-1]](path)
-        except IbnueError as problem:  # noqa: PERF203  (each file has its own error)
-            yield Finding(True, f"{'.'.join(filter(None, keys))}: {problem}")
+        except IbnueError as problem:
+            yield _wrong(file, f"{'.'.join(known)}: {problem}", *known)
 
 
-def _engine_values(config: PluginConfig, path: Path) -> Iterator[Finding]:
+def _engine_values(config: PluginConfig, file: Toml) -> Iterator[Finding]:
     for name, table in config.engine.items():
-        where = f"{path}: [engine{'.' if name else ''}{name}]"
+        keys = ("engine", name) if name else ("engine",)
+        title = f"[{'.'.join(keys)}]"
         if name and name not in ENGINES:
-            yield Finding(True, f"{where}: unknown engine (known are {', '.join(ENGINES)})")
-        try:
-            for key, option in ENGINE_OPTIONS.items():
+            yield _wrong(file, f"{title}: unknown engine (known are {', '.join(ENGINES)})", *keys)
+        for key, option in ENGINE_OPTIONS.items():
+            try:
                 if key in table:
                     option.check(option.convert(table[key]))
-        except OptionError as problem:
-            yield Finding(True, f"{where}: {problem}")
+            except OptionError as problem:  # noqa: PERF203  (each option has its own error)
+                yield _wrong(file, f"{title}: {problem}", *keys, key)
         if not table.get("budget", 0) >= 0:
-            yield Finding(True, f"{where}: budget is {table['budget']}, wanted seconds from 0")
+            yield _wrong(file, f"{title}: budget is {table['budget']}, wanted seconds from 0", *keys, "budget")
         if "effort" in table and "budget" in table:
-            yield Finding(True, f"{where}: effort and budget both set the effort (leave one out)")
+            yield _wrong(file, f"{title}: effort and budget both set the effort (leave one out)", *keys, "budget")
         if {"roots", "root_guid_file"} <= table.keys():
-            yield Finding(False, f"{where}: roots and root_guid_file both count, those of roots first")
+            text = f"{title}: roots and root_guid_file both count, those of roots first"
+            yield dataclasses.replace(_wrong(file, text, *keys, "roots"), wrong=False)
 
 
-def _written_files(config: PluginConfig, path: Path) -> Iterator[Finding]:
+def _written_files(config: PluginConfig, file: Toml) -> Iterator[Finding]:
     for key in ("log_file", "state_file", "status_file", "metrics_file"):
         name = getattr(config, key)
         if not isinstance(name, str):
             continue
         if Path(name).is_dir():
-            yield Finding(True, f"{path}: {key}: {name}: is a folder (name a file)")
+            yield _wrong(file, f"{key}: {name}: is a folder (name a file)", key)
         elif not Path(name).parent.is_dir():
             folder = Path(name).parent
-            yield Finding(True, f"{path}: {key}: {folder}: there is no such folder (create it, or name another folder)")
+            yield _wrong(file, f"{key}: {folder}: there is no such folder (create it, or name another folder)", key)
 
 
-def _class_values(config: PluginConfig, path: Path) -> Iterator[Finding]:
+def _class_values(config: PluginConfig, file: Toml) -> Iterator[Finding]:
     try:
         port_classes(config)
     except OptionError as problem:
-        yield Finding(True, f"{path}: [classes]: {problem}")
+        yield _wrong(file, f"[classes]: {problem}", "classes")
     except IbnueError:
         return  # The error is that a file of GUIDs cannot be read, which another check reports.
 
 
-def _opensm_conf(config: PluginConfig, path: Path | None, conf_path: Path) -> Iterator[Finding]:
-    text = read_text(conf_path)
-    if conf_path.is_file() and conf_path.read_bytes().startswith(codecs.BOM_UTF8):
-        text = BYTE_ORDER_MARK + text  # Unlike read_text, OpenSM reads the mark as a part of the first name.
-    settings = settings_in(text)
-    answer = {key: value for key, value in settings.items() if value != UNSET}
+def _shadow(config: PluginConfig, file: Toml) -> Iterator[Finding]:
+    name = (config.shadow or "").removeprefix(PREFIX)
+    if config.shadow is not None and name not in ENGINES:
+        yield _wrong(file, f"shadow: unknown engine {name!r} (known are {', '.join(ENGINES)})", "shadow")
+
+
+def _wrong(file: Toml, problem: str, *keys: str) -> Finding:
+    """Return an error about a value of the configuration, with its line.  ``keys`` lead to the value."""
+    return Finding(True, str(file.error(problem, *keys)))
+
+
+def _opensm_conf(config: PluginConfig, path: Path | None, conf: _Conf) -> Iterator[Finding]:
+    answer, engines = conf.settings, conf.at("routing_engine")
     if PLUGIN not in _plugin_names(answer.get("event_plugin_name", "")):
-        yield Finding(True, f"{conf_path}: event_plugin_name does not name {PLUGIN} (event_plugin_name {PLUGIN})")
-    yield from _ignored_by_opensm(text, answer, conf_path)
-    yield from _options_line(answer.get("event_plugin_options", ""), path, conf_path)
+        where = conf.at("event_plugin_name")
+        yield Finding(True, f"{where}: event_plugin_name does not name {PLUGIN} (event_plugin_name {PLUGIN})")
+    yield from _ignored_by_opensm(conf)
+    yield from _options_line(answer.get("event_plugin_options", ""), path, conf.at("event_plugin_options"))
     names = answer.get("routing_engine", "").replace(",", " ").split()
-    yield from _engine_names(names, config, conf_path)
-    yield from _unsupported_options(names, config, conf_path)
-    yield from _qos(answer, names, config, conf_path)
+    yield from _engine_names(names, config, engines)
+    yield from _unsupported_options(names, config, engines)
+    yield from _qos(answer, names, config, engines)
     if answer.get("use_ucast_cache") == "TRUE":
         yield Finding(
-            False, f"{conf_path}: use_ucast_cache TRUE: OpenSM does not call the engine when a leaf switch or CA is "
-            "lost or comes back, so the tables are then not proven (set use_ucast_cache FALSE)"
+            False, f"{conf.at('use_ucast_cache')}: use_ucast_cache TRUE: OpenSM does not call the engine when a leaf "
+            "switch or CA is lost or comes back, so the tables are then not proven (set use_ucast_cache FALSE)"
         )  # fmt: skip
     for name in dict.fromkeys(name.removeprefix(PREFIX) for name in names if name.startswith(PREFIX)):
         own = config.options_of(name)
-        _, verdicts = take_over(OpensmConf.of_settings(settings), name, own)
-        yield from (Finding(v.failed, f"{conf_path}, {PLUGIN}-{name}: {v}") for v in verdicts if not v.honoured)
+        _, verdicts = take_over(OpensmConf.of_settings(conf.settings), name, own)
+        for verdict in verdicts:
+            if not verdict.honoured:
+                text = str(verdict).removeprefix("opensm.conf: ")
+                yield Finding(verdict.failed, f"{conf.at(verdict.name)}: {PLUGIN}-{name}: {text}")
 
 
 def _plugin_names(value: str) -> list[str]:
@@ -181,36 +233,35 @@ def _plugin_names(value: str) -> list[str]:
     return [first, *re.split(r"[ \t\n]+", "".join(others))]
 
 
-def _ignored_by_opensm(text: str, answer: dict[str, str], conf_path: Path) -> Iterator[Finding]:
+def _ignored_by_opensm(conf: _Conf) -> Iterator[Finding]:
     """Report parts of opensm.conf that OpenSM ignores: a first line with a byte order mark, unknown names, wrong
     values, and a missing QoS policy file.
-
-    ``text`` is the text of opensm.conf.
     """
+    text, answer = conf.text, conf.settings
     if text.startswith(BYTE_ORDER_MARK):
         set_there = bool(text.partition("\n")[0].removeprefix(BYTE_ORDER_MARK).partition("#")[0].strip())
         what = "begins with a byte order mark, so OpenSM does not know the name in the first line and ignores that line"
-        yield Finding(set_there, f"{conf_path}: {what} (save the file without the mark)")
+        yield Finding(set_there, f"{conf.path}:1: {what} (save the file without the mark)")
     for name, value in answer.items():
         if not re.fullmatch(r"[a-z0-9_]*", name.removeprefix(BYTE_ORDER_MARK), re.ASCII):
-            yield Finding(
-                True, f"{conf_path}: OpenSM does not know the name {name!r} (write 'name value', in lower case)"
-            )
+            remedy = "write 'name value', in lower case"
+            yield Finding(True, f"{conf.at(name)}: OpenSM does not know the name {name!r} ({remedy})")
         elif value != "TRUE" and (value.upper() == "TRUE" or (name == "qos" and value.upper() != "FALSE")):
-            yield Finding(True, f"{conf_path}: {name} is {value}, which OpenSM takes as FALSE (write TRUE or FALSE)")
+            remedy = "write TRUE or FALSE"
+            yield Finding(True, f"{conf.at(name)}: {name} is {value}, which OpenSM takes as FALSE ({remedy})")
     lmc, policy = answer.get("lmc", "0"), answer.get("qos_policy_file", USUAL_POLICY)
     if c_number(lmc) not in range(8):
-        yield Finding(True, f"{conf_path}: lmc is {lmc}, which OpenSM ignores (use 0 to 7)")
+        yield Finding(True, f"{conf.at('lmc')}: lmc is {lmc}, which OpenSM ignores (use 0 to 7)")
     partitions = Path(answer.get("partition_config_file", USUAL_PARTITIONS))
     pkeys: set[int] | None = set()
     if partitions.is_file():
         pkeys = yield from _first_error("partition_config_file", check_partitions, partitions)
     if answer.get("qos") == "TRUE":
-        yield from _qos_policy(Path(policy), pkeys, conf_path)
+        yield from _qos_policy(Path(policy), pkeys, conf.at("qos_policy_file"))
     if not partitions.exists() and not partitions.as_posix().endswith(USUAL_PARTITIONS):
         remedy = "create it, or leave partition_config_file out"
         text = f"there is no file {partitions}, so OpenSM has only the default partition ({remedy})"
-        yield Finding(True, f"{conf_path}: partition_config_file: {text}")
+        yield Finding(True, f"{conf.at('partition_config_file')}: partition_config_file: {text}")
 
 
 def _first_error(option: str, check: Callable[[Path], _Result], path: Path) -> Generator[Finding, None, _Result | None]:
@@ -224,7 +275,7 @@ def _first_error(option: str, check: Callable[[Path], _Result], path: Path) -> G
         return None
 
 
-def _qos_policy(policy: Path, pkeys: set[int] | None, conf_path: Path) -> Iterator[Finding]:
+def _qos_policy(policy: Path, pkeys: set[int] | None, where: str) -> Iterator[Finding]:
     """Report that the QoS policy file ``policy`` is missing, or report the first error in this file.
 
     ``pkeys`` are the PKeys of the partitions; None: unknown.
@@ -233,59 +284,62 @@ def _qos_policy(policy: Path, pkeys: set[int] | None, conf_path: Path) -> Iterat
         if not policy.as_posix().endswith(USUAL_POLICY):
             remedy = "create it, or leave qos_policy_file out"
             text = f"there is no file {policy}, so no QoS policy counts ({remedy})"
-            yield Finding(True, f"{conf_path}: qos_policy_file: {text}")
+            yield Finding(True, f"{where}: qos_policy_file: {text}")
         return
     if policy.is_dir():
-        yield Finding(True, f"{conf_path}: qos_policy_file: {policy}: is a folder (name a file)")
+        yield Finding(True, f"{where}: qos_policy_file: {policy}: is a folder (name a file)")
     if not policy.is_file():
         return  # Some administrators name /dev/null, so that there is no policy.
     yield from _first_error("qos_policy_file", lambda path: check_qos_policy(path, pkeys), policy)
 
 
-def _options_line(options: str, path: Path | None, conf_path: Path) -> Iterator[Finding]:
+def _options_line(options: str, path: Path | None, where: str) -> Iterator[Finding]:
     try:
         named = config_path(options)
     except InputError as problem:
-        yield Finding(True, f"{conf_path}: {problem}")
+        yield Finding(True, f"{where}: {problem}")
         return
+    if named is not None and not named.is_absolute():
+        text = f"event_plugin_options: {named} depends on the folder in which OpenSM starts (write the whole path)"
+        yield Finding(False, f"{where}: {text}")
     if path is not None and named is None:
-        yield Finding(True, f"{conf_path}: {path} is not named (event_plugin_options --config {path.absolute()})")
+        yield Finding(True, f"{where}: {path} is not named (event_plugin_options --config {path.absolute()})")
     elif path is not None and named is not None and named.resolve() != path.resolve():
-        yield Finding(True, f"{conf_path}: event_plugin_options names {named}, not {path}")
+        yield Finding(True, f"{where}: event_plugin_options names {named}, not {path}")
 
 
-def _engine_names(names: list[str], config: PluginConfig, conf_path: Path) -> Iterator[Finding]:
+def _engine_names(names: list[str], config: PluginConfig, where: str) -> Iterator[Finding]:
     ours = {f"{PREFIX}{name}" for name in plugin_engines()}
     if not ours & set(names) and config.shadow is None:
-        yield Finding(True, f"{conf_path}: routing_engine names no engine of the plugin (routing_engine {PLUGIN}-updn)")
+        yield Finding(True, f"{where}: routing_engine names no engine of the plugin (routing_engine {PLUGIN}-updn)")
     for name in names:
         if name not in ours and name not in BUILTIN and name != "no_fallback":
-            yield Finding(True, f"{conf_path}: unknown engine {name!r} (known are {', '.join(sorted(ours))})")
+            yield Finding(True, f"{where}: unknown engine {name!r} (known are {', '.join(sorted(ours))})")
     if f"{PLUGIN}-bundle" in names and config.bundle is None:
-        yield Finding(True, f'{conf_path}: {PLUGIN}-bundle needs a bundle (set bundle = "FILE" in the configuration)')
-    yield from _opensms_own(names, sorted(ours & set(names), key=names.index), conf_path)
+        yield Finding(True, f'{where}: {PLUGIN}-bundle needs a bundle (set bundle = "FILE" in the configuration)')
+    yield from _opensms_own(names, sorted(ours & set(names), key=names.index), where)
     if "no_fallback" not in names and ours & set(names):
         yield Finding(
-            False, f"{conf_path}: without no_fallback OpenSM uses its own minhop when all engines fail; its tables "
+            False, f"{where}: without no_fallback OpenSM uses its own minhop when all engines fail; its tables "
             "may have credit loops"
         )  # fmt: skip
 
 
-def _opensms_own(names: list[str], ours: list[str], conf_path: Path) -> Iterator[Finding]:
+def _opensms_own(names: list[str], ours: list[str], where: str) -> Iterator[Finding]:
     """Report OpenSM's own engines in the list ``names``, if the list has engines of the plugin (``ours``), too."""
     for name in (name for name in names if name in BUILTIN and ours):
         later = [each for each in ours if names.index(each) > names.index(name)]
         if later and name == "minhop":
             text = f"minhop routes every fabric, so OpenSM never tries {', '.join(later)}"
-            yield Finding(True, f"{conf_path}: {text} (name minhop last, or leave it out)")
+            yield Finding(True, f"{where}: {text} (name minhop last, or leave it out)")
         elif later:
-            yield Finding(False, f"{conf_path}: OpenSM tries {name} before {later[0]}; ibnue does not prove its tables")
+            yield Finding(False, f"{where}: OpenSM tries {name} before {later[0]}; ibnue does not prove its tables")
         else:
             text = f"OpenSM uses {name} if the engines before it fail; ibnue does not prove its tables"
-            yield Finding(False, f"{conf_path}: {text}")
+            yield Finding(False, f"{where}: {text}")
 
 
-def _unsupported_options(names: list[str], config: PluginConfig, conf_path: Path) -> Iterator[Finding]:
+def _unsupported_options(names: list[str], config: PluginConfig, where: str) -> Iterator[Finding]:
     """Report engines that would reject an option of the configuration.  For example, not all engines support the
     options in ``[engine]``.
     """
@@ -301,22 +355,22 @@ def _unsupported_options(names: list[str], config: PluginConfig, conf_path: Path
         except OptionError as problem:
             general = "; for options of a single engine, write [engine.NAME] instead of [engine]"
             text = f"{PREFIX}{name} would route nothing: {problem}{general if config.engine.get('') else ''}"
-            yield Finding(True, f"{conf_path}: {text}")
+            yield Finding(True, f"{where}: {text}")
 
 
-def _qos(answer: dict[str, str], names: list[str], config: PluginConfig, conf_path: Path) -> Iterator[Finding]:
+def _qos(answer: Mapping[str, str], names: list[str], config: PluginConfig, where: str) -> Iterator[Finding]:
     limit, only, remedy = _data_vls(answer)
     for name in (name.removeprefix(PREFIX) for name in names if name.startswith(PREFIX)):
         vls = config.options_of(name).get("vls", "auto")
         if isinstance(vls, int) and limit < vls <= MAX_DATA_VLS:
             text = f"{PREFIX}{name} is configured with {vls} VLs, but {only} ({remedy}, or vls = {limit})"
-            yield Finding(True, f"{conf_path}: {text}")
+            yield Finding(True, f"{where}: {text}")
         elif limit == 1 and offers_of(ENGINES.get(name)).needs_vls:
             text = f"{PREFIX}{name} usually needs more than one VL, but {only} ({remedy})"
-            yield Finding(False, f"{conf_path}: {text}")
+            yield Finding(False, f"{where}: {text}")
 
 
-def _data_vls(answer: dict[str, str]) -> tuple[int, str, str]:
+def _data_vls(answer: Mapping[str, str]) -> tuple[int, str, str]:
     """Return how many data VLs opensm.conf allows, the reason for an error message, and the remedy."""
     if answer.get("qos") != "TRUE":
         return 1, "without QoS OpenSM sets up only one", "qos TRUE"
@@ -329,12 +383,7 @@ def _data_vls(answer: dict[str, str]) -> tuple[int, str, str]:
     return limit, f"with {key} {answer.get(key)} OpenSM sets up only {limit}", f"raise {key}"
 
 
-def _max_vls(answer: dict[str, str], key: str) -> int | None:
+def _max_vls(answer: Mapping[str, str], key: str) -> int | None:
     """Return the value of an option ``qos_*max_vls``; None if OpenSM ignores the value, such as 16."""
     number = c_number(answer.get(key, ""))
     return number if number is not None and 1 <= number <= MAX_DATA_VLS else None
-
-
-def as_table(findings: list[Finding]) -> list[dict[str, Any]]:
-    """Return the findings of a check as objects for JSON."""
-    return [dataclasses.asdict(finding) for finding in findings]

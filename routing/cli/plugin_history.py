@@ -15,16 +15,17 @@ from routing.errors import OptionError
 
 _config_option = click.option(
     "--config", type=click.Path(path_type=Path), metavar="FILE",
-    help="The plugin's configuration (TOML), which names the state file.",
+    help="The plugin's configuration (TOML), which names the state file (default: the one that opensm.conf names).",
 )  # fmt: skip
 SIGNAL = "kill -HUP $(pidof opensm)"
 
 
 def _folder(config: Path | None) -> Path:
+    from osm_plugin.check_conf import named_configuration
     from osm_plugin.config import read_config
     from osm_plugin.historian import folder_of
 
-    folder = folder_of(read_config(config))
+    folder = folder_of(read_config(config or named_configuration(None)))
     if folder is None:
         raise OptionError("state_file is false, so there is no history", remedy="name a state file")
     return folder

@@ -33,9 +33,11 @@ def check(
 ) -> int:
     """Check a configuration of the plugin (TOML), the files that it names, opensm.conf, and the library.
 
+    Without FILE, the configuration that opensm.conf names is checked.
+
     Exit status 0: nothing is wrong.  1: OpenSM or the plugin would reject something.  2: a file cannot be read.
     """
-    from osm_plugin.check_conf import CREATE_CONF, OPENSM_CONF, Finding, as_table, check_configuration
+    from osm_plugin.check_conf import CREATE_CONF, OPENSM_CONF, Finding, check_configuration, named_configuration
     from osm_plugin.install import installed_library, opensm_version
     from osm_plugin.installed import inspect
 
@@ -43,6 +45,10 @@ def check(
     findings = check_configuration(file, conf)
     if conf is None:
         findings.append(Finding(False, f"{OPENSM_CONF} does not exist, so no opensm.conf is checked ({CREATE_CONF})"))
+    checked = file or named_configuration(conf)
+    if checked is None:
+        remedy = "name a file, or write event_plugin_options --config FILE"
+        findings.append(Finding(False, f"no configuration of the plugin is named, so its defaults apply ({remedy})"))
     try:
         there = inspect(installed_library(prefix, libdir), opensm_version(prefix))
         findings += [Finding(True, f"{there.library}: {problem}") for problem in there.problems]
@@ -50,29 +56,33 @@ def check(
         findings.append(Finding(True, str(problem)))
     wrong = any(finding.wrong for finding in findings)
     if as_json:
-        shown = {"configuration": file, "opensm_conf": conf, "ok": not wrong, "findings": as_table(findings)}
-        print_json("ibnue-plugin-check/1", shown)
+        shown = [dataclasses.asdict(finding) for finding in findings]
+        found = {"configuration": checked, "opensm_conf": conf, "ok": not wrong, "findings": shown}
+        print_json("ibnue-plugin-check/1", found)
     else:
         lines = [f"{'wrong' if finding.wrong else 'note '}  {finding.text}" for finding in findings]
-        echo_lines(*lines, *([] if wrong else ["nothing is wrong"]))
+        files = ", ".join([str(path) for path in (checked, conf) if path is not None] + ["the library"])
+        echo_lines(*lines, *([] if wrong else [f"nothing is wrong in {files}"]))
     return int(wrong)
 
 
 @click.command(short_help="Show the installed plugin, and which OpenSM processes run it.")
 @_LIBDIR
 @_PREFIX
-@click.option("--config", type=click.Path(path_type=Path), metavar="FILE", help="The plugin's configuration (TOML).")
+@click.option("--config", type=click.Path(path_type=Path), metavar="FILE",
+              help="The plugin's configuration (TOML) (default: the one that opensm.conf names).")  # fmt: skip
 @json_option
 def status(*, libdir: Path | None, prefix: Path | None, config: Path | None, as_json: bool) -> int:
     """Show the library, the OpenSM processes that have loaded it, and the age of the state file and the status file.
 
     Exit status 0: the library fits the installed OpenSM.  1: it does not.  2: there is no library.
     """
+    from osm_plugin.check_conf import named_configuration
     from osm_plugin.config import read_config
     from osm_plugin.install import LIBRARY, installed_library, opensm_version
     from osm_plugin.installed import inspect, running
 
-    settings = read_config(config)
+    settings = read_config(config or named_configuration(None))
     processes = running(LIBRARY)
     try:
         there = inspect(installed_library(prefix, libdir), opensm_version(prefix))

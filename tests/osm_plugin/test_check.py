@@ -64,12 +64,76 @@ def test_a_missing_opensm_conf_is_named_with_the_command_that_writes_it(tmp_path
     monkeypatch.setattr("osm_plugin.check_conf.OPENSM_CONF", tmp_path / "opensm.conf")
     done = CliRunner().invoke(plugin, ["check", "--libdir", str(tmp_path)])
     assert f"note   {tmp_path / 'opensm.conf'} does not exist, so no opensm.conf is checked ('opensm -c" in done.output
+    assert "note   no configuration of the plugin is named, so its defaults apply (" in done.output
 
 
-def test_a_check_without_findings_is_one_line(files, tmp_path, monkeypatch):
+@pytest.mark.parametrize("named", [True, False])
+def test_a_check_without_findings_is_one_line(files, tmp_path, monkeypatch, named):
     monkeypatch.setattr("osm_plugin.installed.inspect", lambda *_: SimpleNamespace(library=tmp_path, problems=()))
-    done = CliRunner().invoke(plugin, ["check", str(files[0]), "--opensm-conf", str(files[1])])
-    assert (done.output, done.exit_code) == ("nothing is wrong\n", 0)
+    done = CliRunner().invoke(plugin, ["check", *[str(files[0])][:named], "--opensm-conf", str(files[1])])
+    assert (done.output, done.exit_code) == (f"nothing is wrong in {files[0]}, {files[1]}, the library\n", 0)
+
+
+def test_the_configuration_that_opensm_conf_names_is_checked(files):
+    files[0].write_text("threads = 1\ndeadline = 'soon'\n")
+    (line,) = wrong((None, files[1]))
+    assert f"{files[0]}:2: 'deadline' is 'soon'" in line
+    files[0].unlink()
+    assert wrong((None, files[1])) == [
+        f"{files[0]}: cannot be read: No such file or directory (check event_plugin_options)"
+    ]
+    files[1].write_text("event_plugin_name ibnue\nrouting_engine ibnue-updn,no_fallback\n")
+    assert check_configuration(None, files[1]) == []
+
+
+def test_a_relative_path_depends_on_the_folder_of_opensm(files, monkeypatch):
+    monkeypatch.chdir(files[0].parent)
+    files[1].write_text(CONF.format(toml=files[0].name))
+    (finding,) = check_configuration(None, files[1])
+    assert not finding.wrong and "opensm.conf:3: event_plugin_options: ibnue.toml depends on" in finding.text
+
+
+def test_commands_on_earlier_tables_use_the_configuration_that_opensm_conf_names(files, tmp_path, monkeypatch):
+    monkeypatch.setattr("osm_plugin.check_conf.OPENSM_CONF", files[1])
+    files[0].write_text(f"state_file = '{tmp_path / 'mine.npz'}'\n")
+    assert CliRunner().invoke(plugin, ["history"]).output == f"{tmp_path / 'mine.history'} has no tables\n"
+
+
+@pytest.mark.parametrize(
+    ("toml", "line"),
+    [
+        ("\n[engine]\neffort = 1\nvls = 16", 4),
+        ("\n[engine]\neffort = 1\nbudget = 2", 4),
+        ("\n[engine.none]\nvls = 1", 2),
+        ("\nshadow = 'none'", 2),
+        ("\nstate_file = 'none/state.npz'", 2),
+        ("\n[engine.updn]\nroot_guid_file = 'none'", 3),
+        ("\nbundle = 'none'", 2),
+    ],
+)
+def test_an_error_in_the_configuration_has_file_and_line(files, toml, line):
+    files[0].write_text(toml)
+    (text,) = wrong(files)
+    assert text.startswith(f"{files[0]}:{line}: ")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line"),
+    [
+        ("ibnue-nue", "ibnue-neu,ibnue-updn", 4),
+        ("event_plugin_name ibnue", "event_plugin_name other", 2),
+        ("qos TRUE", "qos TRUE\nlmc 9", 6),
+        ("qos TRUE", "qos TRUE\nlmc 1\nlmc 9", 7),
+        ("qos TRUE", "qos yes\nqos TRUE\nLmc 1", 7),
+        ("qos TRUE", "qos TRUE\nhop_weights_file /none", 6),
+        ("qos TRUE", "qos TRUE\nqos_policy_file /etc", 6),
+        ("\nevent_plugin_name", "\ufeffsm_priority 3\nevent_plugin_name", 1),
+    ],
+)
+def test_an_error_in_opensm_conf_has_file_and_line(files, old, new, line):
+    files[1].write_text(files[1].read_text().replace(old, new))
+    (text,) = wrong(files)
+    assert text.startswith(f"{files[1]}:{line}: ")
 
 
 @pytest.mark.parametrize(
