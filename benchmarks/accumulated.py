@@ -109,7 +109,7 @@ class Run:
         before, self.now = self.now, Published(fabric, found.routing, found.proof)
         change = installed(before.routing, before.fabric, found.routing, fabric)
         replies = found.proof.strength == "reversible"
-        schedule = find_schedule(fabric, change.old, change.new, lost=change.lost, replies=replies)
+        schedule = find_schedule(change.fabric, change.old, change.new, lost=change.lost, replies=replies)
         self.counts[how] += 1
         self.counts["uncertified"] += found.proof.certificate is None
         self.counts[f"{how} without safe rounds"] += schedule is None

@@ -21,9 +21,10 @@ from routing.deadlock.update_schedule import MOST_ROUNDS, UpdateSchedule
 
 MOST_FOLLOWED = 1 << 21
 """Largest number of entries (switches times LIDs) that are checked for loops.  LIDs beyond this number are drained."""
-DRAINED = 64
+DRAINED, MANY_BROKEN = 64, 16
 """An update schedule may remove 1 / DRAINED of all entries until their new entries are written.  If the old tables have
 more entries that lead nowhere, the schedule may remove as many entries as these tables have entries that lead nowhere.
+If more than 1 / MANY_BROKEN of all entries lead nowhere, the schedule may remove any number of entries.
 """
 
 Mask = npt.NDArray[np.bool_]
@@ -114,10 +115,10 @@ def most_drained(mixture: Mixture, changes: Changes) -> int:
     """Return the number of entries that an update schedule may remove until their new entries are written.
 
     The number is 1 / :data:`DRAINED` of all entries, or the number of changed entries that lead nowhere, whichever
-    number is higher.
+    number is higher.  If many entries lead nowhere (:data:`MANY_BROKEN`), any number may be removed.
     """
-    broken = ~changes.old_was_routed & ~changes.removed
-    return max(int(np.count_nonzero(broken)), mixture.before.size // DRAINED)
+    broken, size = int(np.count_nonzero(~changes.old_was_routed & ~changes.removed)), mixture.before.size
+    return size if broken > size // MANY_BROKEN else max(broken, size // DRAINED)
 
 
 def _rounds_without_drain(

@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from routing.fabric import Fabric
-from routing.reroute.bisection import bisection_rate
 from routing.reroute.budget import LARGEST_SMALL_TABLE
-from routing.reroute.flow import flow_towards
+from routing.reroute.flow import bisection_rate, flow_towards
 from routing.reroute.rebalance import kept_share
 from routing.reroute.values import Published, Rerouted
 from routing.tables import Routing

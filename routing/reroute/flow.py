@@ -1,5 +1,6 @@
-"""Compute the flow on each channel when every end port sends to every other end port.  The balance of tables is
-measured by this flow.
+"""Compute the flow on each channel when every end port sends to every other end port, and the rate of bisections.
+
+The balance of tables is measured by this flow.
 """
 
 from __future__ import annotations
@@ -8,8 +9,16 @@ import numpy as np
 import numpy.typing as npt
 
 from routing._kernels.load import WHOLE, all_to_all, routes_of
+from routing.endports import reference_rate
 from routing.fabric import Channels, Fabric
+from routing.quality import bisection_share
 from routing.tables import Routing
+
+BISECTIONS = 32
+"""Number of random bisections that are measured for each fault, with a fixed seed.
+
+The measurement takes at most a seventh of the time of a re-route.
+"""
 
 
 def flow_towards(
@@ -49,3 +58,12 @@ def inverse_capacity_of_base(channels: Channels) -> npt.NDArray[np.int64]:
     capacity = channels.capacity
     weight: npt.NDArray[np.int64] = np.rint(100 * capacity.max(initial=0.0) / capacity).astype(np.int64)
     return weight
+
+
+def bisection_rate(fabric: Fabric, routing: Routing, *, threads: int = 1) -> float:
+    """Return the mean rate of a flow of :data:`BISECTIONS` random bisections, in Gb/s.
+
+    In each bisection, every end port of one random half sends to an end port of the other half.  The result is NaN
+    with fewer than two end ports.
+    """
+    return bisection_share(fabric, routing, bisections=BISECTIONS, threads=threads) * reference_rate(fabric)

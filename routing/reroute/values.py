@@ -13,8 +13,7 @@ import numpy.typing as npt
 from routing.deadlock.proof import Proof
 from routing.fabric import Fabric
 from routing.publish import VerifiedTables
-from routing.reroute.bisection import bisection_rate
-from routing.reroute.flow import flow_towards
+from routing.reroute.flow import bisection_rate, flow_towards
 from routing.reroute.statistics import RerouteStatistics
 from routing.tables import Routing
 
@@ -25,7 +24,7 @@ RerouteMethod = Literal["unchanged", "baseline", "repaired", "rebalanced", "fres
 - ``baseline``: the tables of the fault-free fabric;
 - ``repaired``: single entries replaced;
 - ``rebalanced``: entries moved for better balance;
-- ``fresh``: routed from scratch.
+- ``fresh``: routed from scratch, because no repair succeeded or a repair alone loses much more capacity.
 """
 
 LEFT_BASELINE = "left_baseline"

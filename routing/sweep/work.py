@@ -212,7 +212,8 @@ def routed(task: Task, before: Published | None, fabric: Fabric) -> tuple[Publis
     if before is None:
         raise RoutingError("the engine refuses the intact fabric")
     done = reroute(engine, options, before, fabric, stability=Stability(task.mode), precomputed=precomputed(before))
-    return Published(fabric, done.routing, done.proof), done.how, done.routing if done.how == "fresh" else done.fresh
+    fresh = done.routing if done.how == "fresh" and done.fresh is None else done.fresh
+    return Published(fabric, done.routing, done.proof), done.how, fresh
 
 
 def classify_outcome(engine: Engine, proof: Proof) -> tuple[str, str | None]:

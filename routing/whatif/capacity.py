@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from routing.endports import reference_rate
 from routing.fabric import Fabric
 from routing.quality import all_to_all_share, bisection_share, channel_loads
-from routing.reroute.bisection import BISECTIONS
+from routing.reroute.flow import BISECTIONS
 from routing.tables import Routing
 from routing.whatif.connectivity import ConnectivityLoss
 

@@ -250,9 +250,9 @@ def _from_scratch(
     apart
         Connected components of the fabric.
     repaired, has
-        Tables of the re-route, and their throughput.  If the re-route has routed from scratch, ``has`` is the result.
+        Tables of the re-route, and their throughput.  If no repair succeeded, ``has`` is the result.
     """
-    if repaired.how == "fresh":
+    if repaired.how == "fresh" and repaired.fresh is None:
         return has
     options = baseline.options
     try:

@@ -14,11 +14,11 @@ from itertools import islice
 import numpy as np
 
 from routing.cdg.acyclic import AcyclicCdg
-from routing.deadlock.schedule_search import find_schedule
-from routing.deadlock.update_schedule import UpdateSchedule
+from routing.deadlock.proof import prove
 from routing.engines.roots import roots_left
 from routing.errors import OptionError, RoutingError
 from routing.numerals import count_noun
+from routing.publish import Shortfall, admit, as_before
 from routing.reroute.base_fabric import BaseNumbering
 from routing.reroute.baseline import is_same
 from routing.reroute.blocked_moves import vacated_sets
@@ -26,7 +26,6 @@ from routing.reroute.budget import LARGEST_MEDIUM_TABLE, LARGEST_SMALL_TABLE
 from routing.reroute.changed_entries import count_changed
 from routing.reroute.context import Request, RerouteContext
 from routing.reroute.flow import flow_towards
-from routing.reroute.installed import installed
 from routing.reroute.outcome import Candidate, Refusal
 from routing.reroute.rebalance import (
     ENOUGH,
@@ -42,12 +41,11 @@ from routing.reroute.strategies.balance import goal_of
 from routing.reroute.strategies.columns import Progress
 from routing.reroute.strategies.fewer_entries import MOST_CHANGES, change_fewer, changes_too_many
 from routing.reroute.strategies.quiet import LARGEST_LOSS
-from routing.reroute.strategies.return_to_baseline import is_safe_change
+from routing.reroute.strategies.return_to_baseline import difficulty, has_safe_rounds, is_safe_enough
 from routing.reroute.strategies.search_state import State, peak_of
 from routing.reroute.strategies.steps import OVERSHOOT, released
-from routing.reroute.translate import translate_tables
 from routing.reroute.vacate import NotVacated, TablesInUse
-from routing.reroute.values import Rerouted, Stability
+from routing.reroute.values import LEFT_BASELINE, Rerouted, Stability
 from routing.reroute.verify import verify
 from routing.tables import Routing
 
@@ -74,6 +72,10 @@ many entries as the fault broke.
 """
 FEW_MISSING = 1024
 """Number of missing entries up to which entries move even if tables from scratch are not better."""
+PART_BROKEN = 16
+"""If more than :data:`FEW_MISSING` and 1 / PART_BROKEN of all entries are broken, tables from scratch may be taken.
+Repairs of such faults keep too many old paths for a good balance, and most packets are interrupted anyway.
+"""
 LAST_STATES = 2
 """Number of searches, counted from the last search, whose tables are tried.  The tables of an earlier search have fewer
 changes.
@@ -87,7 +89,8 @@ def move_further(context: RerouteContext, repaired: Candidate) -> Candidate:
     All limits here are for the highest utilisation.  The goal is the result of :func:`.balance.goal_of`:
 
     - If the repaired tables are more than 2 % above the goal, or change more than 3.5 entries for each missing entry,
-      tables from scratch are computed.  Their utilisation shows how much loss the fault makes necessary.
+      tables from scratch are computed.  Their utilisation shows how much loss the fault makes necessary.  If the fault
+      broke much of the tables, they may be taken (:func:`_taken`).
     - If the repaired tables are more than 2 % above the goal (large tables: more than 4 %), several searches move
       entries, until the tables are 1 % above the goal.  Large tables are not computed from scratch.
     - If too many entries change on the way to the goal, the searches end at the utilisation from scratch instead.
@@ -114,6 +117,8 @@ def move_further(context: RerouteContext, repaired: Candidate) -> Candidate:
         was = peak_in(numbering, fullest(request.before.fabric.channels, request.before.load))
         found = replace(found, fresh_kept=was / fresh_peak if fresh_peak else None, fresh=fresh)
         repaired, best_known = replace(repaired, found=found), max(goal, fresh_peak)
+        if (taken := _taken(context, repaired, numbering, peak)) is not None:
+            return taken
     most = max(found.broken // 2, min(FEW_ENTRIES, found.routing.lft.size // MOST_OF_TABLE))
     start = State(_progress(context, repaired, numbering), load, best_known, most)
     for end, beside in _better(context, start, repaired, goal):
@@ -244,6 +249,41 @@ def _from_scratch(request: Request, numbering: BaseNumbering) -> tuple[Routing |
     return routing, peak_of(flow_towards(request.fabric, routing, threads=request.options.threads), numbering)
 
 
+def _taken(context: RerouteContext, repaired: Candidate, numbering: BaseNumbering, peak: int) -> Candidate | None:
+    """Return tables from scratch with their proof, if the fault broke much of the previous tables.
+
+    ``peak`` is the highest utilisation of the repaired tables, whose ``fresh`` are the tables from scratch.  If only
+    the previous tables are safe for replies, tables from scratch that are safe for replies are computed.  The result is
+    None, too, if the gain is small, or if no safe rounds lead to the tables although safe rounds lead to the repaired
+    tables.
+    """
+    request, found = context.request, repaired.found
+    certificate, fresh, size = request.before.proof.certificate, found.fresh, found.routing.lft.size
+    if fresh is None or certificate is None or found.broken <= max(FEW_MISSING, size // PART_BROKEN):
+        return None
+    threads, options = request.options.threads, request.options
+    proof = prove(request.fabric, fresh, threads=threads)
+    if proof.strength != certificate.strength == "reversible":
+        fresh, _ = _from_scratch(replace(request, options=replace(options, reversible=True)), numbering)
+        proof = proof if fresh is None else prove(request.fabric, fresh, threads=threads)
+    if fresh is None:
+        return None
+    is_safe = has_safe_rounds(request, found, fresh)
+    if request.baseline is not None and is_safe:  # Later, the tables return to the baseline in safe steps.
+        made = fresh.provenance
+        fresh = replace(fresh, provenance=replace(made, options={**made.options, LEFT_BASELINE: True}))
+    tables = admit(request.fabric, fresh, proof, as_before(certificate, scope=certificate.scope))
+    new_peak = peak_of(flow_towards(request.fabric, fresh, threads=threads), numbering)
+    gains = peak > new_peak * (1 + ENOUGH[1])
+    if isinstance(tables, Shortfall) or not gains or not (is_safe or not has_safe_rounds(request, found)):
+        return None
+    was = peak_in(numbering, fullest(request.before.fabric.channels, request.before.load))
+    points, changed = 100 * (was / new_peak - was / peak), count_changed(fresh.lft, request.translated.earlier)
+    reason = f"a repair alone loses {points:.1f} points more of the all-to-all rate"
+    taken = replace(found, tables=tables, changed=changed, how="fresh", reason=reason, kept=was / new_peak)
+    return replace(repaired, found=replace(taken, statistics=RerouteStatistics()))
+
+
 def _searched(
     context: RerouteContext, state: State, until: Callable[[State], bool] = lambda _: False, overshoot: int = 0
 ) -> list[State]:
@@ -338,9 +378,9 @@ def _accepted(
     how = "rebalanced" if before.how == "unchanged" else before.how
     progress = replace(end.progress, statistics=statistics, leaves_baseline=False)
     outcome = verify(context, progress, how, was / end.peak)
-    if isinstance(outcome, Refusal) or not _is_safe_enough(request, outcome.found, before):
+    if isinstance(outcome, Refusal) or not is_safe_enough(request, outcome.found, before):
         return None
-    if beside is not None and _difficulty(request, outcome.found, beside) < _difficulty(request, outcome.found):
+    if beside is not None and difficulty(request, outcome.found, beside) < difficulty(request, outcome.found):
         return None
     found = replace(outcome.found, reason=f"{before.reason}; {why}", fresh_kept=before.fresh_kept, fresh=before.fresh)
     return replace(outcome, found=found)
@@ -365,50 +405,3 @@ def _explained(
     saved = before.changed - count_changed(lft, context.request.translated.earlier)
     moved = max(0, (statistics.moved_for_balance or 0) - saved)
     return replace(statistics, moved_for_balance=moved), f"a longer search changed {count_noun(saved, 'entry')} less"
-
-
-def _is_safe_enough(request: Request, found: Rerouted, repaired: Rerouted) -> bool:
-    """Return whether the tables ``found`` may replace the previous tables.
-
-    Safe rounds must lead from the previous tables to ``found``, and from ``found`` to the baseline tables, because
-    links may return soon.  If rebalancing has released the dependencies of the baseline, the tables return to it in
-    steps.  In that case only the rounds to ``found`` are needed, and only if such rounds exist for the tables
-    ``repaired``.
-    """
-    before, baseline, threads = request.before, request.baseline, request.options.threads
-    if before.left_baseline:
-        return _has_safe_rounds(request, found) or not _has_safe_rounds(request, repaired)
-    if baseline is not None:
-        now = translate_tables(found.routing, request.fabric, baseline.fabric).routing
-        if not is_safe_change(baseline.fabric, now, found.proof, baseline.routing, baseline.proof, threads=threads):
-            return False
-    return _has_safe_rounds(request, found)
-
-
-def _has_safe_rounds(request: Request, found: Rerouted) -> bool:
-    """Return whether rounds exist in which ``found`` can replace the previous tables without a credit loop."""
-    return _schedule(request, found) is not None
-
-
-def _schedule(request: Request, found: Rerouted, routing: Routing | None = None) -> UpdateSchedule | None:
-    """Return rounds in which tables can replace the previous tables without a credit loop; None if no rounds are found.
-
-    The tables come from ``found``, or are ``routing`` with a certificate of the strength of ``found``.
-    """
-    change = installed(request.before.routing, request.before.fabric, routing or found.routing, request.fabric)
-    replies, threads = found.proof.strength == "reversible", request.options.threads
-    return find_schedule(change.fabric, change.old, change.new, lost=change.lost, replies=replies, threads=threads)
-
-
-def _difficulty(request: Request, found: Rerouted, routing: Routing | None = None) -> int:
-    """Return how hard it is to write tables (see :func:`_schedule`): 0 if the entries can be written in any order.
-
-    1: in several rounds.  2: packets have to leave the fabric between rounds.  3: entries are out of use between
-    rounds.  4: no safe rounds are found.
-    """
-    schedule = _schedule(request, found, routing)
-    if schedule is None:
-        return 4
-    if schedule.drained:
-        return 3
-    return 2 if schedule.first_draining_round else int(len(schedule) > 1)

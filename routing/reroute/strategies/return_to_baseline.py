@@ -15,16 +15,20 @@ from routing.fabric import Fabric
 from routing.publish import Shortfall, VerifiedTables, admit, as_before
 from routing.reroute.base_fabric import union_of_proven_dependencies
 from routing.reroute.changed_entries import count_changed
-from routing.reroute.context import RerouteContext
+from routing.reroute.context import Request, RerouteContext
+from routing.reroute.installed import installed
 from routing.reroute.outcome import Candidate, Refusal
 from routing.reroute.rebalance import Utilisation, in_frame, kept_share
 from routing.reroute.statistics import RerouteStatistics
 from routing.reroute.strategies.balance import goal_of
 from routing.reroute.strategies.steps import released, verified
+from routing.reroute.translate import translate_tables
 from routing.reroute.vacate import NotVacated, TablesInUse, edge_usage, vacate
 from routing.reroute.values import LEFT_BASELINE, Published, Rerouted
 from routing.tables import Routing
 
+NEVER_SAFE = 4
+"""Difficulty of a change for which no safe rounds are found."""
 TRIALS, ENTRIES_FOR_TRIALS = 12, 8_000_000
 """Largest number of sets of columns that are tried in a step, and largest product of sets and table entries.  Two sets
 may be tried in tables of any size.
@@ -109,6 +113,45 @@ def is_safe_change(fabric: Fabric, old: Routing, cdg: Proof, new: Routing, proof
     known = None if cdg.cdg is None or proof.cdg is None else cdg.cdg.onto(fabric) | proof.cdg.onto(fabric)
     replies = proof.strength == "reversible"
     return find_schedule(fabric, old, new, known=known, replies=replies, threads=threads) is not None
+
+
+def is_safe_enough(request: Request, found: Rerouted, repaired: Rerouted) -> bool:
+    """Return whether the tables ``found`` may replace the previous tables.
+
+    Safe rounds must lead from the previous tables to ``found``, and from ``found`` to the baseline tables, because
+    links may return soon.  If rebalancing has released the dependencies of the baseline, the tables return to it in
+    steps.  In that case only the rounds to ``found`` are needed, and only if such rounds exist for the tables
+    ``repaired``.
+    """
+    before, baseline, threads = request.before, request.baseline, request.options.threads
+    if before.left_baseline:
+        return has_safe_rounds(request, found) or not has_safe_rounds(request, repaired)
+    if baseline is not None:
+        now = translate_tables(found.routing, request.fabric, baseline.fabric).routing
+        if not is_safe_change(baseline.fabric, now, found.proof, baseline.routing, baseline.proof, threads=threads):
+            return False
+    return has_safe_rounds(request, found)
+
+
+def has_safe_rounds(request: Request, found: Rerouted, routing: Routing | None = None) -> bool:
+    """Return whether safe rounds lead to the tables of ``found``, or to ``routing`` (see :func:`difficulty`)."""
+    return difficulty(request, found, routing) < NEVER_SAFE
+
+
+def difficulty(request: Request, found: Rerouted, routing: Routing | None = None) -> int:
+    """Return how hard it is to replace the previous tables without a credit loop: 0 if any order of writes is safe.
+
+    1: in several rounds.  2: packets have to leave the fabric between rounds.  3: entries are out of use between
+    rounds.  :data:`NEVER_SAFE`: no safe rounds are found.
+
+    The new tables come from ``found``, or are ``routing`` with a certificate of the strength of ``found``.
+    """
+    change = installed(request.before.routing, request.before.fabric, routing or found.routing, request.fabric)
+    replies, threads = found.proof.strength == "reversible", request.options.threads
+    rounds = find_schedule(change.fabric, change.old, change.new, lost=change.lost, replies=replies, threads=threads)
+    if rounds is None or rounds.drained:
+        return NEVER_SAFE if rounds is None else 3
+    return 2 if rounds.first_draining_round else int(len(rounds) > 1)
 
 
 def columns_of_baseline(before: Published, baseline: Published, most: int, *, threads: int) -> VerifiedTables | None:

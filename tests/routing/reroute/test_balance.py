@@ -17,11 +17,13 @@ from routing.deadlock.schedule_search import find_schedule
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
 from routing.fabric import NO_PORT, NodeKind
+from routing.faults import apply_faults, every_switch
 from routing.quality import all_to_all_share, channel_loads
 from routing.reroute import Published, Stability, context, rebalance, reroute, spread
 from routing.reroute.installed import installed
 from routing.reroute.statistics import RerouteStatistics
 from routing.reroute.strategies import further_moves
+from routing.reroute.translate import translate_tables
 from routing.topologies import generate
 
 OPTIONS = EngineOptions(threads=1, effort=0.1)
@@ -198,6 +200,36 @@ def test_entries_move_on_where_tables_from_scratch_are_no_better(topology, words
     assert find_schedule(less, change.old, change.new, replies=found.proof.strength == "reversible") is not None
 
 
+@pytest.mark.parametrize(("name", "least"), [("updn", 0.9), ("dfsssp", 0.7)])
+def test_tables_from_scratch_replace_a_repair_if_a_fault_broke_much(name, least):
+    """A repair keeps 60 and 44 % of the rate.  With dfsssp, plain tables from scratch would not be safe for replies."""
+    fabric, engine = generate("torus", ["4x4x4"], cas=4), ENGINES[name]
+    before = published(fabric, name)
+    lost = np.random.default_rng(1).choice(fabric.switches, 12, replace=False).tolist()
+    less = apply_faults(fabric, [every_switch(fabric)[switch] for switch in lost])
+    found = reroute(engine, OPTIONS, before, less, baseline=before)
+    repaired = reroute(engine, OPTIONS, before, less, stability=Stability.FULL, baseline=before)
+    assert found.how == "fresh" and "a repair alone loses" in found.reason
+    assert found.kept == pytest.approx(
+        fullest_by_walking(fabric, before.routing.lft) / fullest_by_walking(less, found.routing.lft)
+    )
+    assert found.kept > max(least, repaired.kept + 0.1)
+    assert found.changed == np.count_nonzero(
+        found.routing.lft != translate_tables(before.routing, fabric, less).earlier
+    )
+    assert found.proof.strength == before.proof.strength
+    check_certificate(less, found.routing, found.proof.certificate, threads=1)
+    rounds = []
+    for tables in (found, repaired):
+        change = installed(before.routing, fabric, tables.routing, less)
+        replies = tables.proof.strength == "reversible"
+        rounds.append(find_schedule(change.fabric, change.old, change.new, lost=change.lost, replies=replies))
+    now = Published(less, found.routing, found.proof)
+    assert now.left_baseline == (rounds[0] is not None) == (name == "updn")
+    assert rounds[0] is not None or rounds[1] is None
+    assert np.array_equal(reroute(engine, OPTIONS, now, fabric, baseline=before).routing.lft, before.routing.lft)
+
+
 def test_more_than_one_percent_of_the_table_may_move_after_many_faults():
     fabric, engine = generate("kautz", ["5", "3"], cas=7), ENGINES["dfsssp"]
     before, links = published(fabric, "dfsssp"), np.unique(fabric.channels.link)
@@ -212,7 +244,7 @@ def test_no_further_entries_move_if_only_the_repair_has_safe_rounds(monkeypatch)
     fabric, engine = generate("torus", ["4x4"]), ENGINES["updn"]
     before, less = published(fabric, "updn"), fabric.without_links([14])
     found = reroute(engine, OPTIONS, before, less, baseline=before)
-    monkeypatch.setattr(further_moves, "_is_safe_enough", lambda *_: False)
+    monkeypatch.setattr(further_moves, "is_safe_enough", lambda *_: False)
     alone = reroute(engine, OPTIONS, before, less, baseline=before)
     assert found.statistics.moved_further
     assert alone.statistics.moved_further is None
@@ -309,7 +341,7 @@ def test_fewer_entries_do_not_change_if_they_are_harder_to_write(monkeypatch):
     fabric, engine = generate("torus", ["4x4x4"], cas=1), ENGINES["dfsssp"]
     before, less = published(fabric, "dfsssp"), fabric.without_links([145])
     found = reroute(engine, OPTIONS, before, less, baseline=before)
-    monkeypatch.setattr(further_moves, "_difficulty", lambda *_: 0)
+    monkeypatch.setattr(further_moves, "difficulty", lambda *_: 0)
     fewer = reroute(engine, OPTIONS, before, less, baseline=before)
     easy, hard = (installed(before.routing, fabric, tables.routing, less) for tables in (found, fewer))
     assert fewer.changed < found.changed
