@@ -136,9 +136,9 @@ class ConfFiles:
 
 
 def _stored_name(key: tuple[str, str]) -> str:
-    """Return the name under which the folder has the stored version of a file.
+    """Return the name of the copy of a file in the state folder.
 
-    ``key`` has the name of the option of opensm.conf that names the file, and the path of the file.
+    ``key`` is a pair: an option of opensm.conf whose value is a path, and this path.
     """
     option, path = key
     return f"{option}-{hashlib.sha256(path.encode()).hexdigest()[:12]}"

@@ -127,12 +127,14 @@ class Host:
 
         Returns
         -------
-        A line for OpenSM's log, or None if there is no answer after ``seconds``.
+        A line for OpenSM's log.  None: the worker has not answered within ``seconds``, and the deadline of the request
+        has not passed.
 
         Raises
         ------
         StillComputing
-            The deadline has passed, but the worker still computes.  The caller should call this method again later.
+            The deadline of the request has passed, but the worker still computes.  The caller should call this method
+            again later.
         WorkerReplaced
             The worker ended, sent an invalid message, or was idle until the deadline.
         RoutingError
@@ -279,15 +281,16 @@ class Host:
             self._shadow = None
 
     def shadow(self, in_force: str) -> list[tuple[int, int]]:
-        """Return the memory that the shadow engine's worker shares with OpenSM.  The worker is started if necessary.
+        """Return the descriptor of the memory that the shadow engine's worker shares with OpenSM.  Start the worker if
+        necessary.
 
         A shadow engine computes tables only to compare them with the tables in force.  ``in_force`` is the engine whose
         tables OpenSM uses.
 
         Returns
         -------
-        One pair (descriptor, generation), as :meth:`memory` returns it.  The list is empty if no shadow engine is
-        configured, or if the shadow engine's own tables are in force.
+        A list with one pair (descriptor, generation), as :meth:`memory` returns it.  The list is empty if no shadow
+        engine is configured, or if the shadow engine's own tables are in force.
         """
         engine = self._config.shadow
         if engine is None:

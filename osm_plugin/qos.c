@@ -251,8 +251,8 @@ void ibnue_arbitration_report(struct ibnue_plugin *plugin)
 }
 
 /* Log at the end of a sweep if OpenSM has cut SL-to-VL tables to fewer VLs.  This happens if ports got more operational
- * VLs in this sweep.  Request a heavy sweep, which writes the whole tables, unless OpenSM has cut tables in the
- * previous sweep, too.  Then log an error, but only once for each number of tables. */
+ * VLs in this sweep.  The first time, request a heavy sweep, which writes the whole tables.  If OpenSM has cut tables in
+ * the previous sweep as well, log an error instead.  The error is repeated only if the number of cut tables changes. */
 void ibnue_sl2vl_report(struct ibnue_plugin *plugin)
 {
     uint32_t now = plugin->narrow, last = plugin->last_narrow;

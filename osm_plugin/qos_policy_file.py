@@ -123,7 +123,7 @@ def _words(text: str) -> Iterator[_Word]:
 
     As in OpenSM, a name decides how the rest of its line is read.  The rest of a line after ``use`` is text.
     """
-    # forms (see `_NAMES`) of the values in this line so far; also "use" if the line has the name "use"
+    # forms: kinds of values so far in this line, which are keys of `_NAMES`; contains "use" after the name "use"
     line, forms = 1, set[str]()
     for match in _WORD.finditer(text):
         kind, word = str(match.lastgroup), match[0]

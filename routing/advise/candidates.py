@@ -105,8 +105,10 @@ def try_engine(
 
 
 def _worst_loss(engine: Engine, options: EngineOptions, fabric: Fabric, routing: Routing, links: int) -> float | None:
-    """Return the largest loss of all-to-all traffic over a sample of links between switches, if one link at a time is
-    lost.  Links after whose loss the new tables are not proven are left out.  None if no such loss is known.
+    """Return the largest loss of all-to-all traffic after the loss of one link, over a sample of links between
+    switches.
+
+    A link does not count if the new tables without this link are not proven.  Returns None if no link counts.
     """
     between = int(np.count_nonzero(fabric.channels.src >= 0)) // 2
     faults = random_faults(fabric, seed=options.seed, count=min(links, between), kinds=("link",)) if between else []

@@ -288,8 +288,8 @@ class _Scheme:
         old routes.
 
         For the first set, the result has the SLs of the new tables ``new``.  For the second set, it has the SLs of
-        ``apart``: the old tables with substitute SLs, by which packets on old routes use VLs without packets on new
-        routes.  If the old or the new SL table has one row for each sender, the result has such rows too.
+        ``apart``: the old tables with substitute SLs, so that no packet on an old route shares a VL with a packet on
+        a new route.  If the old or the new SL table has one row for each sender, the result has such rows too.
         """
         sls = new.service_levels, apart.service_levels
         rows = max(each.rows for each in sls)

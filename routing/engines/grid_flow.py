@@ -1,4 +1,4 @@
-"""Compute the traffic through each switch of the trees of a grid."""
+"""Compute the traffic through each switch of a grid, for the routing tree of each destination."""
 
 from __future__ import annotations
 

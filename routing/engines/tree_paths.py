@@ -253,7 +253,7 @@ def routing_of_tree(engine: Engine, fabric: Fabric, options: EngineOptions, **fo
 
 
 def may_descend(fabric: Fabric, destinations: Destinations, options: EngineOptions) -> bool:
-    """Return whether the effort allows even the least number of passes of the descent."""
+    """Return whether the effort allows a local search (descent) with the lowest number of passes."""
     return _least_visits(fabric, destinations) <= MOST_VISITS * options.effort
 
 

@@ -39,7 +39,7 @@ def plan_of(scenario: Scenario, case: Case) -> Plan:
 
 
 def _watched(scenario: Scenario, case: Case) -> Plan:
-    """Return the run of a case whose subnet manager reads the counters in every period, and breaks credit loops."""
+    """Return the plan of a run in which the subnet manager reads counters periodically and breaks credit loops."""
     table = {key: value for key, value in case.table.items() if key != "watch"}
     plan = plan_of(scenario, replace(case, table=table))
     every = round(float(case.table["watch"]["every"]) * packet_ticks(scenario))

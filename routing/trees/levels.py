@@ -147,10 +147,10 @@ class _Comparison:
         return longer
 
     def best(self, orders: Iterable[npt.NDArray[np.int32]], best: TreeOrder | None = None) -> TreeOrder | None:
-        """Return the best of the given orders (int32[S] each) and of ``best``.
+        """Return the order with the lowest cost (:attr:`TreeOrder.cost`) among the given orders (int32[S] each) and
+        ``best``.
 
-        The order with the lowest cost is the best (:attr:`TreeOrder.cost`).  Orders in which too many paths are longer
-        than the shortest are left out (:data:`LEAST_SHORTEST`).
+        Orders in which too many paths are longer than the shortest are left out (:data:`LEAST_SHORTEST`).
         """
         for position in orders:
             if not reaches_all(self.fabric, position):

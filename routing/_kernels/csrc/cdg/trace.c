@@ -29,7 +29,7 @@ typedef struct {
     cdg_forest f;
     /* [2, slots]: dependencies found by this thread, each with its VLs as bits; rows as for `dep` of ibn_cdg_trace */
     uint32_t *deps;
-    /* [slots]: the row of `deps` for the current LID: row 0 if it belongs to a CA or router, row 1 if it belongs to a
+    /* [slots]: the row of `deps` for the present LID: row 0 for the LID of a CA or router, row 1 for the LID of a
      * switch */
     uint32_t *dep;
     int64_t sls; /* SLs in use, as bits */

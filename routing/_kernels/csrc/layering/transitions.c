@@ -22,7 +22,9 @@
 
 typedef struct {
     layering_job job;
-    int32_t sls;   /* number of SLs; the packets on the first paths->most SLs keep their VL along the path */
+    /* number of SLs.  Packets on an SL below paths->most keep their VL along the path; packets on the other SLs may
+     * change it. */
+    int32_t sls;
     int32_t edges; /* number of CDG edges */
     /* [sls - paths->most, edges] by SL and CDG edge: VL of packets on the second channel of the edge, NO_VL: not
      * decided yet */

@@ -17,8 +17,8 @@
 enum { OK, NO_MEMORY };
 enum {
     MORE_HOPS = 2, /* number of hops by which the new path of a switch may be longer than the switch's shortest path */
-    /* the search leaves a channel as soon as its excess over the goal has fallen to this percentage of the excess
-     * before */
+    /* the search goes on to the next channel as soon as the channel's load above the goal has fallen to this percentage
+     * of its value at the beginning */
     KEEP = 70,
     /* The first attempt to relieve a channel lists moves for at most FEW_USERS LIDs, which are the LIDs with the most
      * flow on the channel. */

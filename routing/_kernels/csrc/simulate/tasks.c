@@ -105,7 +105,7 @@ static void detach(ibn_sim *sim, ibn_attached *self)
     free(state->row_task);
 }
 
-/* Hand a task that has become ready to its flow. */
+/* Add a task that is ready now to the messages of its flow. */
 static void timer(ibn_sim *sim, ibn_attached *self, int32_t t, int32_t value)
 {
     (void)value;

@@ -83,13 +83,14 @@ int ibn_transition_admit(const transition_tables *tables, const transition_net *
 /* Compute rounds of writing in which old and new entries never form a forwarding loop.
  *
  * The core of a column consists of the switches on forwarding loops of old and new entries, and of the switches on
- * paths from one such loop to another.  A changed switch of the core is written in a later round than all changed
- * switches of the core on its new path.  Any other changed switch is written no earlier than the changed switches on
- * its new path.
+ * paths from one such loop to another.  A changed switch is a switch whose old and new entry differ.
+ *
+ * In the core, a changed switch is written in a later round than all changed switches of the core on its new path.
+ * Outside the core, it may also be written in the same round as the changed switches on its new path.
  *
  * K LFT columns are given.
  *
- * outward: nonzero: every changed switch is written in a later round than all changed switches on its new path.
+ * outward: if nonzero, every changed switch is written in a later round than all changed switches on its new path.
  * round: uint8 [K, S], output: round from 1 on in which each changed entry is written, 0 for unchanged entries.
  * most: uint8 [K], output: number of the last round of each column.
  *

@@ -184,8 +184,8 @@ typedef struct {
     int32_t *can_help, displacement;
     int32_t displacements; /* number of trial moves of switches for the current LID while only_monotone is set */
     bool only_monotone;    /* whether the channels of each new path must follow the present topological order */
-    /* candidates: [256] paths that a disconnected switch could take.
-     * others: [256] paths that a displaced switch could take. */
+    /* candidates: [256] next channels, by port, for a switch that has lost its path.
+     * others: [256] next channels, by port, for a switch whose path moves to make room for such a switch. */
     candidate *candidates, *others;
 } repair_state;
 

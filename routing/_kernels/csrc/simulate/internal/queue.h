@@ -85,7 +85,7 @@ IBN_SPECIALIZED void ibn_simulate_enqueue(ibn_sim *sim, int32_t p, int32_t c, in
     }
 }
 
-/* Remove the first packet from the queue of an input at a channel. */
+/* Remove the first packet from the queue that an output channel has for one input. */
 IBN_SPECIALIZED void ibn_simulate_dequeue(ibn_sim *sim, int32_t l, int32_t vl, int32_t input, ibn_channel *channel,
                                  ibn_fifo *queue, int plain)
 {

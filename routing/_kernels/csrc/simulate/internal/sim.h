@@ -328,7 +328,7 @@ typedef struct {
     uint32_t spuid;                  /* for Loop Breaker: identifier that the sending VC passes on */
     /* [count] for Deadlock Breaker: identifiers of the switches that the message has visited */
     uint32_t spuids[IBN_CLCM_PORTS];
-    /* [count] for Deadlock Breaker: VC over which the control message left each switch that it lists */
+    /* [count] for Deadlock Breaker: VC over which the message left each switch in `spuids` */
     int32_t egress[IBN_CLCM_PORTS];
 } ibn_clcm;
 
@@ -423,8 +423,8 @@ struct ibn_sim {
     /* [heap_room] events that are due too late for the timing wheel, as a binary heap ordered by tick */
     ibn_distant *heap;
     ibn_event *later;      /* [later_room] events of one kind while they are being sorted */
-    /* [channels][speedup] for each input of a switch: ticks until which the input sends its latest packets; element 0
-     * is the earliest of these ticks; allocated only if the crossbar is limited */
+    /* [channels][speedup] for each input of a switch: the ticks at which its last `speedup` packets have left the input,
+     * the earliest tick first; allocated only if the crossbar is limited */
     int64_t *input_ends;
     /* [switches][4] bit n is set if output n of the switch has to be arbitrated; allocated only if the crossbar is
      * limited */

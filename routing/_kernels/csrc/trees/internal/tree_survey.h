@@ -14,7 +14,7 @@ typedef struct {
     const int32_t *position; /* [S] position of each switch in the switch order */
     const int32_t *sequence; /* [S] switches, sorted by position in the switch order */
     int32_t *hops;           /* [S] hops of each switch's path to the root; -1: no path */
-    int32_t *below;     /* [S] hops of each switch's shortest path down to the root; -1: no path leads down only */
+    int32_t *below;     /* [S] hops of each switch's shortest path to the root over channels down only; -1: none */
     uint8_t *direction; /* [S] direction in which each switch's path begins: NO_PATH, PATH_UP or PATH_DOWN */
     int32_t *queue;     /* [S] scratch: switches to be visited */
 } tree_survey;
