@@ -156,21 +156,19 @@ class WorkerProcess:
         """Return whether the worker has used CPU time within the last ``timeout`` seconds.
 
         Samples are taken only by calls of :meth:`listen`.  A process uses no CPU time if it is stopped, or if it waits
-        for a lock or for a blocked file system.
+        for a lock or for a blocked file system.  Programs that limit CPU time stop a process for moments only.
         """
         self.listen()
         return self.alive and self._used is not None and time.monotonic() < self._moved + timeout
 
     def _processor_time(self) -> int | None:
-        """Return the CPU time of all threads of the worker in clock ticks; None if the worker is stopped or
-        has ended.
-        """
+        """Return the CPU time of all threads of the worker in clock ticks; None if the worker has ended."""
         try:
             text = Path(f"/proc/{self.process.pid}/stat").read_text(encoding="utf-8", errors="replace")
         except OSError:
             return None
         fields = text[text.rindex(")") + 2 :].split()
-        return None if fields[0] in "TtZX" else int(fields[11]) + int(fields[12])
+        return None if fields[0] in "ZX" else int(fields[11]) + int(fields[12])
 
     def send(self, message: dict[str, Any]) -> None:
         """Send a message to the worker.

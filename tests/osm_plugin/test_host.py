@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from waiting import AMPLE, until
 
 from osm_plugin.file_keeper import _inspect
 from osm_plugin.host import Host
@@ -33,6 +34,16 @@ def test_a_worker_that_is_found_dead_when_it_is_needed_is_reported(host, tmp_pat
     assert host._worker is not dead and host._worker.alive
     assert host.check_worker() == "the worker was killed by signal 9; another one is started"
     assert host.check_worker() == ""
+
+
+def test_a_worker_that_is_stopped_for_a_moment_still_computes(host, tmp_path):
+    """As cpulimit does, which stops a process again and again."""
+    host.start("", str(tmp_path / "opensm.log"))
+    worker = host._worker
+    worker.listen()
+    os.kill(worker.process.pid, signal.SIGSTOP)
+    until(lambda: ") T " in Path(f"/proc/{worker.process.pid}/stat").read_text())
+    assert worker.computes(AMPLE) and not worker.computes(0)
 
 
 def test_a_log_file_that_cannot_be_opened_is_reported_once(host, tmp_path):
