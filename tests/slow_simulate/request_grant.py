@@ -1,5 +1,6 @@
 """Requests and grants between adapters, in plain Python: packets are objects, and queues are lists of them."""
 
+import itertools
 import math
 from types import SimpleNamespace
 
@@ -24,7 +25,7 @@ class RequestGrant:
         self.flows = {
             (i, o): SimpleNamespace(
                 voq=[], asked=[], inside=[], waiting=None, pending=0, granted=0, unacknowledged=0, requests=0,
-                grants=0, ack=0, path=i + o, turn=0,
+                grants=0, ack=0, path=self.order_of(i * n + o), turn=0,
             )
             for i in range(n) for o in range(n)
         }  # fmt: skip
@@ -44,6 +45,13 @@ class RequestGrant:
             line_free=0, idle_until=0, turn=0, offered=0, offered_bytes=0, departed=0, departed_bytes=0, delay=0,
             worst=0, room=self.set.reassembly, fabric_room=self.set.fabric,
         )  # fmt: skip
+
+    def order_of(self, f):
+        """The paths of the segments of flow number f.  The number of paths is a power of two."""
+        order = key_of(self.sim.opt.seed, 21, f)
+        paths = [(order + n * (order >> 32 | 1)) % self.set.paths for n in range(self.set.paths)]
+        assert sorted(paths) == list(range(self.set.paths))
+        return itertools.cycle(paths)
 
     def counts(self):
         n = self.set.n
@@ -157,8 +165,7 @@ class RequestGrant:
             flow.asked = [request for request in flow.asked if request]
             packet.request = self.ask(flow) if self.set.in_band else 0
         packet.grant, packet.ack, flow.grants, flow.ack = flow.grants, flow.ack, 0, 0
-        packet.lid = self.lids[o] + flow.path % self.set.paths
-        flow.path += 1
+        packet.lid = self.lids[o] + next(flow.path)
         flow.waiting = None
         self.update(i, o)
 

@@ -219,6 +219,19 @@ def test_smallest_delays_are_those_of_the_delays_of_the_network():
         assert counts.delay[60] / counts.departed[60] / 40 == pytest.approx(27.5 * trips + 1, abs=0.4)
 
 
+@pytest.mark.parametrize("speedup", [1.0, 1.1])
+@pytest.mark.parametrize("in_band", [False, True])
+def test_smallest_delay_of_a_large_packet(speedup, in_band):
+    """Section 4: a trip and a half of 55 packet times, and the time of 9000 bytes on a link of the fabric."""
+    clos = build_clos(64, 8, ClosTiming(speedup=speedup))
+    loads = np.zeros((64, 64))
+    loads[5, 60] = 0.02
+    adapters = RequestGrant(clos, loads, True, in_band, small=9000)
+    _, counts = run_adapters(adapters, 40 * 100_000)
+    assert counts.departed[60] > 4
+    assert counts.delay[60] / counts.departed[60] / 40 == pytest.approx(1.5 * 55 + 225 / speedup, abs=0.6)
+
+
 @pytest.mark.parametrize(
     ("setting", "message"),
     [

@@ -17,6 +17,8 @@
 #include "simulate/internal/queue.h"
 #include "simulate/internal/request_grant.h"
 
+#define STREAM_OF_PATHS 21
+
 static void timer_at(ibn_sim *sim, ibn_attached *self, int64_t time, int32_t subject, int kind, int32_t value)
 {
     ibn_simulate_timer(sim, self, time > sim->now ? time : sim->now + 1, subject, kind << GRANT_KIND_BITS | value);
@@ -181,7 +183,8 @@ static void sent(ibn_sim *sim, ibn_attached *self, int32_t p)
     segment->grant = flow->grants_to_send;
     segment->ack = (uint8_t)flow->ack_to_send;
     flow->grants_to_send = flow->ack_to_send = 0;
-    packet->lid = (uint16_t)(state->lid[f % state->adapters] + flow->path++ % state->paths);
+    packet->lid = (uint16_t)(state->lid[f % state->adapters] + flow->path % state->paths);
+    flow->path += flow->path_step;
     update(sim, state, f);
 }
 
@@ -322,8 +325,11 @@ static int attach(ibn_sim *sim, ibn_attached *self, const int64_t *numbers, int6
     for (int64_t f = 0; f < n * n; f++) {
         grant_flow *flow = &state->flow[f];
         flow->oldest = flow->newest = flow->sending = flow->asking = IBN_NONE;
-        /* If the first segments of all flows had the same path, its switches would be overloaded at the start. */
-        flow->path = (uint32_t)(f / n + f % n);
+        /* Each flow takes the paths in an order of its own.  Flows that are held up together by one path would all
+         * continue with one other path if they had a common order, and would overload path after path. */
+        uint64_t order = ibn_simulate_key(sim->options.seed, STREAM_OF_PATHS, (uint64_t)f);
+        flow->path = (uint32_t)order;
+        flow->path_step = (uint32_t)(order >> 32) | 1;
     }
     for (int32_t i = 0; i < n; i++)
         if (state->load[i * n + n - 1])

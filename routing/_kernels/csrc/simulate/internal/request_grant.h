@@ -50,7 +50,8 @@ typedef struct {
         requests,       /* number of segments that are requested and not granted, as far as the receiver knows */
         grants_to_send, /* number of grants for the opposite flow that wait to be carried by a segment of this flow */
         ack_to_send;    /* 1: an acknowledgement for the opposite flow waits for a segment of this flow, else 0 */
-    uint32_t path;      /* number of segments sent so far, which selects the path of the next segment */
+    uint32_t path,      /* path of the next segment, modulo the number of paths */
+        path_step;      /* number of paths from one segment to the next; odd, so all paths take turns */
     int64_t turn;       /* virtual time at which the receiver serves the flow next */
 } grant_flow;
 
