@@ -25,6 +25,7 @@ import numpy.typing as npt
 from routing.simulate.case_output import CaseOutput, tables_stated
 from routing.simulate.changes import plan_of
 from routing.simulate.network import Network
+from routing.simulate.packets import settings_of
 from routing.simulate.run import Simulation, simulate
 from routing.simulate.scenario import Case, Scenario
 from routing.simulate.scenario_setup import measurement_window, packet_ticks, remedies_of, switching_of
@@ -221,12 +222,4 @@ def run_detection(scenario: Scenario, case: Case) -> CaseOutput:
         },
         "outcome": "deadlock" if simulation.deadlocks() else "progress",
     }
-    switching = simulation.switching
-    stated = {
-        "arbitration": switching.arbitration.name.lower().replace("_", "-"),
-        "buffer": f"{plan.network.timing.buffer} blocks",
-        "seed": switching.seed,
-        "remedy": case.table.get("remedy", {}) or "none",
-        **tables_stated(plan.network.routing),
-    }
-    return CaseOutput(found, stated)
+    return CaseOutput(found, settings_of(scenario, case, simulation) | tables_stated(plan.network.routing))

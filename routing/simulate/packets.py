@@ -200,7 +200,7 @@ def _queues_stated(switching: Switching) -> Found:
     return {"inputs": switching.inputs.name.lower(), **speedup}
 
 
-def _stated(scenario: Scenario, case: Case, simulation: Simulation) -> Found:
+def settings_of(scenario: Scenario, case: Case, simulation: Simulation) -> Found:
     """Return the settings that influence the result and are printed with it."""
     switching = simulation.switching
     stated = {
@@ -244,7 +244,7 @@ def run_packets(scenario: Scenario, case: Case) -> CaseOutput:
     for mechanism in mechanisms:
         found |= mechanism.figures(simulation)
     events = tuple((round(tick / packet, 2), text) for tick, text in describe(simulation, MOST_EVENTS))
-    return CaseOutput(found, _stated(scenario, case, simulation), recorder.series(), events)
+    return CaseOutput(found, settings_of(scenario, case, simulation), recorder.series(), events)
 
 
 def _shown(scenario: Scenario, plan: Plan) -> list[int]:

@@ -9,20 +9,15 @@ import numpy as np
 
 from routing.fabric import Fabric
 from routing.simulate.adaptive_cases import simulation_of_case
-from routing.simulate.case_output import CaseOutput
+from routing.simulate.case_output import CaseOutput, tables_stated
 from routing.simulate.events import describe
 from routing.simulate.goal import read_goal
-from routing.simulate.mechanisms.registry import IN_CASES
 from routing.simulate.mechanisms.tasks import Tasks
 from routing.simulate.network import BLOCK
+from routing.simulate.packets import settings_of
 from routing.simulate.scenario import Case, Scenario
 from routing.simulate.scenario_fabric import relative_to, scenario_fabric, scenario_routing
-from routing.simulate.scenario_setup import (
-    case_network,
-    measurement_window,
-    mechanisms_of,
-    packet_ticks,
-)
+from routing.simulate.scenario_setup import case_network, measurement_window, mechanisms_of, packet_ticks
 from routing.simulate.workload import Workload, all_to_all_v, halving_doubling, read_trace, ring_allreduce
 
 Maker = Callable[[Fabric, Mapping[str, Any]], Workload]
@@ -69,14 +64,7 @@ def run_workload(scenario: Scenario, case: Case) -> CaseOutput:
     }  # fmt: skip
     for mechanism in mechanisms:
         found |= mechanism.figures(simulation)
-    stated = {
-        "arbitration": simulation.switching.arbitration.name.lower().replace("_", "-"),
-        "buffer": f"{network.timing.buffer} blocks",
-        "workload": case.table["workload"],
-        "tables": routing.provenance.engine,
-        "remedy": case.table.get("remedy", {}) or "none",
-        **{part: case.table[part] for part in ("adaptive", *(kind.table for kind in IN_CASES)) if part in case.table},
-    }
+    stated = settings_of(scenario, case, simulation) | {"workload": case.table["workload"], **tables_stated(routing)}
     events = tuple((round(tick / packet, 2), text) for tick, text in describe(simulation, 1000))
     return CaseOutput(found, stated, None, events)
 
