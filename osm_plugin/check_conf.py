@@ -166,7 +166,7 @@ def _engine_values(config: PluginConfig, file: Toml) -> Iterator[Finding]:
         if "effort" in table and "budget" in table:
             yield _wrong(file, f"{title}: effort and budget both set the effort (leave one out)", *keys, "budget")
         if {"roots", "root_guid_file"} <= table.keys():
-            text = f"{title}: roots and root_guid_file both count, those of roots first"
+            text = f"{title}: roots and root_guid_file both apply, the switches of roots first"
             yield dataclasses.replace(_wrong(file, text, *keys, "roots"), wrong=False)
 
 
@@ -283,7 +283,7 @@ def _qos_policy(policy: Path, pkeys: set[int] | None, where: str) -> Iterator[Fi
     if not policy.exists():
         if not policy.as_posix().endswith(USUAL_POLICY):
             remedy = "create it, or leave qos_policy_file out"
-            text = f"there is no file {policy}, so no QoS policy counts ({remedy})"
+            text = f"there is no file {policy}, so no QoS policy applies ({remedy})"
             yield Finding(True, f"{where}: qos_policy_file: {text}")
         return
     if policy.is_dir():

@@ -327,8 +327,8 @@ class Host:
         try:
             self._shadow.send(message)
         except ConnectionError:
-            # The worker has closed its end of the connection: it has ended since the call of :meth:`shadow`, or it is
-            # not usable any more.  The next call of :meth:`shadow` reports how the worker ended, and starts another
+            # The worker has closed its end of the connection: it has ended since the call of :meth:`shadow`, or it
+            # has become unusable.  The next call of :meth:`shadow` reports how the worker ended, and starts another
             # worker.
             self._shadow.process.kill()
         except OSError as problem:

@@ -65,7 +65,7 @@ class PolicyDesk:
             remark = f", {count_noun(int(on_loop.sum()), 'channel')} on credit loops{remark}"
         found = apply_rules(policy, fabric, port_facts(fabric, on_loop), strict=False)
         write_answer(memory, snapshot.answer_at, found, sequence=snapshot.sequence)
-        idle = "".join(f"; idle: {why}" for why in found.unused[:_NAMED])
+        idle = "".join(f"; without effect: {why}" for why in found.unused[:_NAMED])
         if len(found.unused) > _NAMED:
             idle += f" and {len(found.unused) - _NAMED} more"
         return f"{Path(policy.path).name}: {count_noun(len(policy.rules), 'rule')}{remark}{idle}"

@@ -125,7 +125,7 @@ class Shadow:
 
         Returns
         -------
-        look
+        inspection
             The result with all figures.
         line
             The result in words, as a line for the log.

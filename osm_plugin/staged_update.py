@@ -147,7 +147,7 @@ def _find_schedule(base: Base, after: SavedTables, *, threads: int) -> tuple[Upd
 
     Returns
     -------
-    stages
+    schedule
         The update schedule; None if the search found none.
     replies
         Whether the schedule is safe for replies as well, provided that both tables are safe for replies.

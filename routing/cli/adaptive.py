@@ -56,8 +56,8 @@ def adaptive(
     \b
     ibnue adaptive fabric.net tables -o groups.txt
 
-    TABLES are proven tables of FABRIC.  A group has the port of the tables, and further ports that lead nearer.  Exit
-    status 1 if packets that follow the groups can deadlock, circulate, or find no port.
+    TABLES are proven tables of FABRIC.  A group has the port of the tables, and further ports that lead nearer to the
+    destination.  Exit status 1 if packets that follow the groups can deadlock, circulate, or find no port.
     """
     from routing.deadlock.port_groups import compute_port_groups, prove_port_groups
     from routing.deadlock.proof import prove

@@ -199,7 +199,7 @@ def multicast_text(groups: MulticastVerdict) -> str:
     number = count_noun(groups.groups, "group")
     if groups.looping:
         names = ", ".join(f"0x{mlid:04X}" for mlid in groups.looping[:4])
-        return f"{number}: packets of {names} go in a CIRCLE"
+        return f"{number}: a FORWARDING LOOP of {names}"
     if groups.loops == "unknown":
         return f"{number}: unknown, as unicast alone is not proven or the VL of the groups is not known"
     found = "a CREDIT LOOP together with unicast" if groups.loops == "yes" else "no credit loop together with unicast"

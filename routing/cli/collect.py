@@ -15,7 +15,7 @@ from routing.errors import InputWarning, OptionError
 @click.option("-o", "--output", type=click.Path(path_type=Path), required=True, metavar="SNAPSHOT",
               help="Folder to write.  It may be new, empty, or an earlier snapshot.")  # fmt: skip
 @click.option("--from", "source", type=click.Path(path_type=Path), metavar="DIR",
-              help="Take the files of this folder, written by OpenSM or ibdiagnet, not a live fabric.")  # fmt: skip
+              help="Read the files of OpenSM or ibdiagnet in this folder instead of a live fabric.")  # fmt: skip
 @click.option("-C", "--ca", metavar="CA", help="Send from this CA, such as mlx5_0.")
 @click.option("-P", "--port", type=click.IntRange(1, 254), metavar="PORT", help="Send from this port of the CA.")
 @click.option("--without", type=click.Choice(["path-sls", "vl-arbitration", "counters"]), multiple=True,
@@ -58,7 +58,7 @@ def collect(
     from routing.formats.text import read_text
 
     if source is not None and (ca or port or without):
-        raise OptionError("--from takes files", remedy="leave out -C, -P and --without")
+        raise OptionError("--from reads only files", remedy="leave out -C, -P and --without")
     if names is not None:
         read_node_name_map(names)
     make_parents(output)

@@ -36,9 +36,8 @@ def slurm(
     ibnue slurm ibnetdiscover.txt -o topology.conf
     ibnue slurm ibnetdiscover.txt --yaml -o topology.yaml
 
-    The name of a node is the first word of the name of its CA.  A pod is a part of a fat tree whose switches are
-    connected without the levels above.  The switches of a pod above its leaves, or above smaller pods, are written as
-    one switch.
+    The name of a node is the first word of the name of its CA.  A pod is a set of switches of a fat tree that stay
+    connected without the levels above.  The upper switches of a pod are written as one switch.
     """
     from routing.formats.atomic import write_text_atomically
     from routing.slurm import conf_text, slurm_planes, yaml_text

@@ -109,7 +109,7 @@ def watch(
         shown["proposal"] = None if found is None else found.as_object(subnet)
         print_json("ibnue-watch/1", {**shown, "assumed": proof_report.assumed(note)})
     elif not len(watched):
-        echo_lines("these tables have no credit loop, so there is nothing to watch (--all: everything)")
+        echo_lines("these tables have no credit loop, so there is nothing to watch (--all watches every channel)")
     return FINDING if report.loops else 0
 
 

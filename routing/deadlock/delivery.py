@@ -77,7 +77,7 @@ class Unreachable:
             text = count_noun(self.pairs, "pair of switch and LID is", "pairs of switch and LID are")
             lines += [f"{text} not delivered:", *(f"  {pair}" for pair in self.first)]
         if self.looping:
-            lines.append(count_noun(self.looping, "route runs in a circle", "routes run in a circle"))
+            lines.append(count_noun(self.looping, "route ends in a forwarding loop", "routes end in a forwarding loop"))
         if self.dropped:
             lines.append(f"{count_noun(self.dropped, 'pair is', 'pairs are')} sent on an SL that is dropped (VL 15)")
         if self.expected:
@@ -130,7 +130,7 @@ def _classify_failure(fabric: Fabric, routing: Routing, switch: int, lid: int) -
         port, name = int(routing.lft[switch, lid]), fabric.labels[switch]
         channel = int(fabric.channels.at_port[switch, port])
         if switch in seen:
-            return f"runs in a circle through {name} port {port}"
+            return f"forwarding loop through {name} port {port}"
         if channel < 0:
             break
         seen.add(switch)
@@ -139,7 +139,7 @@ def _classify_failure(fabric: Fabric, routing: Routing, switch: int, lid: int) -
         return f"{name} has no route"
     back = (fabric.link_device == switch).all(axis=1) & (fabric.link_port == port).any(axis=1)
     if back.any():
-        return f"runs in a circle over the loop-back cable at {name} port {port}"
+        return f"forwarding loop over the loop-back cable at {name} port {port}"
     ends = (fabric.link_device == switch) & (fabric.link_port == port)
     if port and not ends.any():
         return f"{name} sends it to port {port}, which is not cabled"

@@ -262,7 +262,7 @@ class _Scheme:
         whole = replace(new, sl2vl=half.sl2vl)
         other, fresh = Flow(apart, second), Flow(whole, first)
         leaving = (Flow(old, both), other) if shift else (Flow(old, both),)
-        gone = "until all that was sent before has left"
+        gone = "until all packets that were sent before have left"
         return (
             self._step(1, "send to the second set only", apart, inject=second, drained=none, flows=leaving, wait=gone),
             self._step(2, "write the routes of the first set", half, inject=second, drained=first, flows=(other,)),

@@ -81,7 +81,7 @@ class MixedLoop:
         where = f"VL {vls[0]}" if len(vls) == 1 else f"VLs {', '.join(map(str, vls))}"
         whose = "requests and their replies" if self.replies else "requests"
         whose += " (switch-to-switch traffic included)" if self.scope == "all" else ""
-        whose += ", some of which run in a circle" if self.looping else ""
+        whose += ", some of them in a forwarding loop" if self.looping else ""
         head = f"credit loop of {count_noun(len(self.turns), 'channel')} on {where} while tables are mixed"
         return [f"{head}, closed by {whose}:", *(f"  {turn}" for turn in self.turns)]
 
@@ -104,7 +104,7 @@ class ForwardingLoop:
 
     def __str__(self) -> str:
         path = " -> ".join([*self.switches, self.switches[0]])
-        return f"packets for {self.destination} (LID {self.lid}) may circle: {path}"
+        return f"forwarding loop for {self.destination} (LID {self.lid}): {path}"
 
 
 def _words(table: Table) -> str:

@@ -119,7 +119,7 @@ class MulticastVerdict:
         Lines that describe a shortest credit loop; empty if there is no credit loop, or if no credit loop was searched
         for.
     looping
-        Multicast LIDs of groups whose links form a circle, in which copies of a packet multiply.
+        Multicast LIDs of groups whose links form a cycle, in which copies of a packet multiply.
     """
 
     groups: int
@@ -130,7 +130,7 @@ class MulticastVerdict:
 
     @property
     def good(self) -> bool:
-        """Return whether there is neither a credit loop nor a group whose links form a circle."""
+        """Return whether there is neither a credit loop nor a group whose links form a cycle."""
         return self.loops == "none" and not self.looping
 
 
@@ -180,7 +180,7 @@ def check_groups(
 
 
 def _has_circle(fabric: Fabric, used: npt.NDArray[np.bool_]) -> bool:
-    """Return whether the links of the channels ``used`` (bool[C]) form a circle in the undirected graph of switches."""
+    """Return whether the links of the channels ``used`` (bool[C]) form a cycle in the undirected graph of switches."""
     channels = fabric.channels
     links = {(min(c, back), max(c, back)) for c, back in zip(
         np.flatnonzero(used).tolist(), channels.reverse[used].tolist(), strict=True)}  # fmt: skip

@@ -95,9 +95,9 @@ class Flows:
     def __post_init__(self) -> None:
         for flow in self.flows:
             if not flow.links:
-                raise OptionError(f"flow {flow.name} takes no link")
+                raise OptionError(f"flow {flow.name} uses no link")
             if len(set(flow.links)) != len(flow.links):
-                raise OptionError(f"flow {flow.name} takes a link twice", remedy="repair the route")
+                raise OptionError(f"flow {flow.name} uses a link twice", remedy="repair the route")
             if flow.rate <= 0:
                 raise OptionError(f"flow {flow.name} has rate {flow.rate}", remedy="a rate is more than zero")
 

@@ -8,7 +8,7 @@ switches do:
   if the dependencies of all choices together are acyclic (W. J. Dally, C. L. Seitz, IEEE Trans. Computers C-36, 1987).
 - ``Rule.ESCAPE``: a packet that waits takes whichever port of its group has room first.  The table's ports are then the
   escape paths of J. Duato (IEEE Trans. Parallel and Distributed Systems 4, 1993).  A buffer of InfiniBand takes whole
-  packets, so that a packet waits from one buffer only.  Each channel that a packet may have taken then depends on the
+  packets, so a waiting packet occupies only one buffer.  Each channel that a packet may have taken then depends on the
   table's next channel.  There is no deadlock if these dependencies are acyclic.
 
 The published theory lets an escape packet change its VL.  In InfiniBand the SL of a packet fixes its VL, so adaptive
@@ -110,7 +110,7 @@ def prove_port_groups(groups: PortGroups, proof: Proof, *, threads: int = 2) -> 
     """Check that packets which follow port groups always arrive, and cannot deadlock.
 
     The check uses only the groups, the tables, and the scope and strength of the tables' certificate.  It shares no
-    code with :func:`compute_port_groups`, so groups from anywhere can be checked.
+    code with :func:`compute_port_groups`, so groups of any origin can be checked.
 
     Parameters
     ----------

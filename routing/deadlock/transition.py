@@ -130,11 +130,11 @@ class Transition:
         """Return lines to print: the credit loop, forwarding loops, dropped packets."""
         lines = [] if self.loop is None else [_ANY_ORDER[self.verdict], *self.loop.describe()]
         if self.looping:
-            text = f"packets for {count_noun(self.looping, 'LID')} may circle until all switches are written:"
+            text = f"packets for {count_noun(self.looping, 'LID')} may loop until all switches are written:"
             lines += [text, *(f"  {loop}" for loop in self.forwarding_loops)]
         if self.drops.old or self.drops.new:
             text = count_noun(self.drops.new, "new entry drops", "new entries drop")
-            lines += [f"of what changes, {self.drops.old} old and {text} packets:"]
+            lines += [f"of the changed entries, {self.drops.old} old and {text} packets:"]
             lines += [f"  {text}" for text in self.drops.first]
         return lines
 
@@ -257,15 +257,15 @@ class _TransitionSearch:
             return _Outcome("ordered", plan, None, f"each of {len(plan)} rounds is free of credit loops")
         why = why or "no order was found"
         if not max_vls:
-            return _Outcome("unsafe", None, None, f"{why}, and no Double Scheme was looked for")
+            return _Outcome("unsafe", None, None, f"{why}, and no Double Scheme was searched for")
         fabric, lost, threads = self.mixture.fabric, self.mixture.lost, self.threads
         drain = double_scheme(
             fabric, self.old, self.new, lost=lost, replies=self.replies, max_vls=max_vls, threads=threads
         )
         if drain is not None and drain.safe:
             return _Outcome("drained", None, drain, f"{why}; each step of a Double Scheme is safe")
-        lacking = "there is none" if drain is None else "steps of it have credit loops"
-        return _Outcome("unsafe", None, drain, f"{why}, nor a Double Scheme: {lacking}")
+        lacking = "no Double Scheme exists" if drain is None else "steps of the Double Scheme have credit loops"
+        return _Outcome("unsafe", None, drain, f"{why}, and {lacking}")
 
     def _incompatible_sl_vl(self) -> str:
         """Return why no order of writing can be safe: with the SLs and SL2VL tables of both sets of tables, the routes

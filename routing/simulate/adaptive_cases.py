@@ -124,7 +124,7 @@ def run_adaptive(scenario: Scenario, case: Case) -> CaseOutput:
     until = round(float(case.table.get("until", run.get("until", UNTIL))) * packet)
     start = round(float(case.table.get("from", run.get("from", 0))) * packet)
     if not 0 <= start < until:
-        raise scenario.error(f"figures are taken from {start} to {until} ticks", *case.where)
+        raise scenario.error(f"case {case.name!r} measures from tick {start} to tick {until}", *case.where)
     curves: dict[str, dict[str, float]] = {name: {} for name in names}
     deadlocked: set[str] = set()
     mechanisms, actions = mechanisms_of(scenario, case), link_actions(scenario, case, network)

@@ -176,7 +176,7 @@ def build_clos(adapters: int, radix: int, timing: ClosTiming) -> Clos:
     lmc = levels * (radix.bit_length() - 1)
     if radix & (radix - 1) or lmc > MOST_LMC or 2 * adapters << lmc > MAX_UNICAST_LID:
         raise OptionError(
-            f"{adapters} adapters with {radix**levels} paths have no LIDs for an LMC of {lmc}",
+            f"{adapters} adapters cannot have a LID for each of {radix**levels} paths (LMC {lmc})",
             remedy=f"use a power of two as radix, up to {1 << MOST_LMC} paths, and up to {MAX_UNICAST_LID} LIDs",
         )
     builder = _Builder(adapters, radix)
@@ -221,7 +221,7 @@ def _tables(fabric: Fabric, builder: _Builder, first_lid: Ints, paths: int) -> R
 def _with_timing(network: Network, radix: int, timing: ClosTiming) -> Network:
     """Give the channels of a network their rates, delays and buffers."""
     arrays, fabric = network.arrays, network.fabric
-    wide = np.zeros(arrays.devices, bool)  # Whether a device is a crossbar, not an output queue ("s0.3").
+    wide = np.zeros(arrays.devices, bool)  # Whether a device is a crossbar ("s0"), not an output queue ("s0.3").
     wide[: fabric.switches] = ["." not in name for name in fabric.labels[: fabric.switches]]
     inner = wide[arrays.src] & (arrays.src_port > radix)  # Channels from a crossbar to an output queue.
     back = inner[arrays.reverse]

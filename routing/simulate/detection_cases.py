@@ -179,9 +179,8 @@ def run_detection(scenario: Scenario, case: Case) -> CaseOutput:
 
     The figures of the result are:
 
-    - ``stuck``: number of times that a virtual channel of a switch became part of a deadlock, or came to wait for a
-    deadlock - ``alarms``, ``false_alarms``: by timeout, number of times that a virtual channel became suspected, and
-    number of
+    - ``stuck``: number of times that a virtual channel of a switch became stuck
+    - ``alarms``, ``false_alarms``: by timeout, number of times that a virtual channel became suspected, and number of
       these times at which the virtual channel was not stuck
     - ``detected``, ``missed``: by timeout, number of stuck virtual channels that were suspected, and number of stuck
       virtual channels that were freed before they were suspected

@@ -62,8 +62,8 @@ def check_escape(network: Network, adaptive_vls: int, *, stay: bool) -> None:
     Raises
     ------
     OptionError
-        An escape path is missing, the paths close a credit loop, or a path is not shortest although packets may leave
-        it.  A packet that leaves an escape path that is not shortest might never arrive.
+        An escape path is missing, the paths close a credit loop, or a path is not a shortest path although packets may
+        leave it: such packets might never arrive.
 
     Notes
     -----
@@ -130,7 +130,7 @@ def _next_step(network: Network, step: _Step, adaptive_vls: int, *, stay: bool) 
     Raises
     ------
     OptionError
-        A path is missing.  Or packets may leave the escape VLs (``stay`` is false), and an escape path is not shortest.
+        A path is missing, or an escape path is not a shortest path although packets may leave it (``stay`` is false).
     """
     arrays, fabric = network.arrays, network.fabric
     channel_at = np.full((arrays.devices, 256), -1, np.int64)
@@ -144,13 +144,13 @@ def _next_step(network: Network, step: _Step, adaptive_vls: int, *, stay: bool) 
     goal, to = arrays.lid_switch[step.lid], arrays.dst[out].astype(np.int64)
     if not stay and (arrays.distance[to, goal].astype(int) + 1 != arrays.distance[step.at, goal]).any():
         raise OptionError(
-            "not all escape paths are shortest, and a packet that leaves and enters them might circle for ever",
-            remedy="let packets stay on the escape VLs, or take shortest paths",
+            "some escape paths are not shortest paths, and a packet that leaves and enters them might never arrive",
+            remedy="let packets stay on the escape VLs, or use tables with shortest paths",
         )
     vl = SlToVl(arrays.sl2vl).vl(step.at, step.in_port, port, step.sl)
     dropped = np.flatnonzero(vl >= network.vls - adaptive_vls)
     if len(dropped):
         switch, lid = fabric.labels[int(step.at[dropped[0]])], int(step.lid[dropped[0]])
-        message = f"an escape path to LID {lid} ends at {switch}, by a VL that is none"
+        message = f"an escape path to LID {lid} ends at {switch}, on a VL that does not exist"
         raise OptionError(message, remedy="use whole tables")
     return _Step(to, step.lid, arrays.dst_port[out].astype(np.int64), step.sl, out * network.vls + adaptive_vls + vl)

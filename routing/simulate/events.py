@@ -21,9 +21,9 @@ def _lid(network: Network, lid: int) -> str:
 DESCRIBERS: Mapping[Event, Describer] = {
     Event.HOQ_DROP: lambda net, a, b, c, d: f"{net.vc_name(a)}: head to {_lid(net, b)} dropped, {d} in a row",
     Event.STALLED: lambda net, a, b, c, d: f"{net.vc_name(a)}: stalled until tick {b}",
-    Event.UNSTALLED: lambda net, a, b, c, d: f"{net.vc_name(a)}: stalled no more",
+    Event.UNSTALLED: lambda net, a, b, c, d: f"{net.vc_name(a)}: no longer stalled",
     Event.SUSPECTED: lambda net, a, b, c, d: f"{net.vc_name(a)}: suspected, its number is {b:#010x}",
-    Event.CLEARED: lambda net, a, b, c, d: f"{net.vc_name(a)}: suspected no more",
+    Event.CLEARED: lambda net, a, b, c, d: f"{net.vc_name(a)}: no longer suspected",
     Event.CLCM: lambda net, a, b, c, d: f"{net.vc_name(a)}: message {b:#010x} sent, phase {c}, index {d}",
     Event.REPLACED: lambda net, a, b, c, d: f"{net.vc_name(a)}: passes on {b:#010x}, which came by {net.vc_name(c)}",
     Event.MASTER: lambda net, a, b, c, d: (

@@ -99,7 +99,7 @@ def run_graph(scenario: Scenario, case: Case) -> CaseOutput:
     movable = table.get("movable", [])
     names |= {name for pair in pairs for name in pair}
     if not names or not names.issuperset(movable):
-        raise scenario.error(f"case {case.name!r} needs a graph, and who can move has to be in it")
+        raise scenario.error(f"case {case.name!r} needs a graph that contains the vertices of movable")
     order = sorted(names)
     number = {name: row for row, name in enumerate(order)}
     waits = WaitFor.of(

@@ -97,7 +97,7 @@ def path_hops(fabric: Fabric, path: Sequence[str]) -> list[tuple[int, int]]:
     devices = [find_device(fabric, name) for name in path]
     for name, device in zip(path[1:-1], devices[1:-1], strict=True):
         if device >= fabric.switches:
-            raise OptionError(f"a path passes {name!r}, and that is not a switch", remedy="let CAs be its ends alone")
+            raise OptionError(f"a path passes through {name!r}, which is not a switch", remedy="use CAs as ends only")
     _port_to(fabric, devices[0], devices[1])
     hops = [(near, _port_to(fabric, near, far)) for near, far in pairwise(devices[1:])]
     target = endport_of(fabric, path[-1])

@@ -105,7 +105,7 @@ def _published(
         where = "fault" if "fault" in case.table else "change"
         raise scenario.error(
             f"case {case.name!r} re-routes, so it needs an engine", *case.where, where,
-            remedy="give it an engine, in place of what its tables are now",
+            remedy="give it an engine instead of other tables",
         )  # fmt: skip
     name: Any = case.table.get("engine", routing.get("engine"))
     engine, options = ENGINES[name], EngineOptions(vls=tables.vls, threads=1)
@@ -125,7 +125,7 @@ def _check_within(scenario: Scenario, case: Case, fault: Mapping[str, Any], *whe
                     f"{key} {time:g} is not within a run until {end / packet:g}",
                     *where,
                     key,
-                    remedy="let the run go on for longer, or leave it out",
+                    remedy="let the run last longer, or leave it out",
                 )
 
 

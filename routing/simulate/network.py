@@ -209,7 +209,7 @@ def _cost(fabric: Fabric, timing: Timing, link: npt.NDArray[np.int64]) -> npt.ND
         least, most = (float(found(initial=1.0)) * BLOCK for found in (ticks_per_byte.min, ticks_per_byte.max))
         if not LEAST_BLOCK <= least <= most < LONGEST_TICKS:
             raise OptionError(
-                f"ticks of {timing.tick:g} s are none for links that take {least:g} to {most:g} of them for a block",
+                f"a tick of {timing.tick:g} s does not fit links on which a block takes {least:g} to {most:g} ticks",
                 remedy="use 1e-9",
             )
     return np.asarray(np.maximum(np.rint(ticks_per_byte * (1 << COST_BITS)), 1), np.int64)

@@ -111,7 +111,7 @@ class VLArb:
         for entries in (self.high, self.low):
             fits = all(is_int_in(vl, 0, DATA_VLS - 1) and is_int_in(weight, 0, 255) for vl, weight in entries)
             if len(entries) > TABLE_ENTRIES or not fits:
-                raise OptionError("a VL arbitration table has over 64 entries, or a VL or weight that cannot be")
+                raise OptionError("a VL arbitration table has over 64 entries, or an invalid VL or weight")
         if not is_int_in(self.limit, 0, NO_LIMIT):
             raise OptionError(f"{self.limit!r} is not a high limit", remedy="use 0 to 255")
         served = {vl for vl, weight in (*self.high, *self.low) if weight}
@@ -183,8 +183,8 @@ class Remedies:
         the port's other flows.  If false, such a port is never elected.
     rounds
         Number of control messages that a port sends with one identifier before it draws a new random identifier.  0:
-        the port keeps its identifier.  The published protocol never draws a new identifier.  There, a port that waits
-        for the loop without being on the loop may have the smallest identifier; in this case no master is elected.
+        the port keeps its identifier.  The published protocol never draws a new identifier.  With 0, no master is
+        elected if a port that waits for the loop, and is not on the loop, has the smallest identifier.
     """
 
     port: Remedy = Remedy()
@@ -289,12 +289,12 @@ def _check_remedies(remedies: Remedies, each: set[Remedy], mtu: int) -> None:
         if not isinstance(remedy.breaker, Breaker):
             raise OptionError(f"{remedy.breaker!r} is not a breaker", remedy="use a Breaker")
         if remedy.breaker is not Breaker.NONE and remedy.detect == 0:
-            raise OptionError("a breaker needs a time to suspect a port after", remedy="set detect")
+            raise OptionError("a breaker needs the time after which it suspects a port", remedy="set detect")
         for name, lowest in (("hoq", 0), ("detect", 0), ("repeat", 1), ("release", 1)):
             _check_int(f"{name} of a remedy", getattr(remedy, name), lowest, LONGEST)
         _check_int("stall_count of a remedy", remedy.stall_count, 0, MOST_STALL)
         deadlock = remedy.breaker is Breaker.DEADLOCK
-        _check_int("room that Deadlock Breaker adds for a packet more", remedy.extra, mtu if deadlock else 0, MOST_ROOM)
+        _check_int("room that Deadlock Breaker adds", remedy.extra, mtu if deadlock else 0, MOST_ROOM)
     for name, lowest in (("lifetime", 0), ("sample", 1), ("control_delay", 1)):
         _check_int(f"{name} of remedies", getattr(remedies, name), lowest, LONGEST)
     _check_int("rounds of remedies", remedies.rounds, 0, MOST)
@@ -313,12 +313,12 @@ def _check_pauses(network: Network, pauses: Pauses, fcp_period: int, breakers: s
     if numbers and not 0 <= pauses.xon < pauses.xoff:
         raise OptionError(
             f"pauses begin at {count_noun(pauses.xoff, 'block')} and end at {pauses.xon}",
-            remedy="let xoff be over xon, from 0 on",
+            remedy="use an xon of at least 0, and a larger xoff",
         )
     for name in ("xoff", "xon"):
         _check_int(f"{name} of pauses", getattr(pauses, name), 0, MOST)
     if fcp_period or Breaker.DEADLOCK in breakers:
-        raise OptionError("flow control packets and Deadlock Breaker are of credits, and pauses take their place")
+        raise OptionError("flow control packets and Deadlock Breaker need credits, which pauses replace")
     arrays = network.arrays
     inside = arrays.dst < arrays.switches
     trip = 2 * arrays.wire[inside].astype(np.int64) + arrays.switch_delay[arrays.dst[inside]]
@@ -328,7 +328,7 @@ def _check_pauses(network: Network, pauses: Pauses, fcp_period: int, breakers: s
     if room < need:
         raise OptionError(
             f"buffers of {count_noun(room, 'block')} overflow, with pauses from {pauses.xoff} on",
-            remedy=f"use at least {need}: a packet, and what comes in the time of a round trip",
+            remedy=f"use at least {need}: room for a packet, and for the data of a round trip",
         )
 
 

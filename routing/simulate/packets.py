@@ -1,6 +1,4 @@
-"""Run cases of a scenario file that simulate packets.  Return figures, settings, time series and events of their
-results.
-"""
+"""Run cases of a scenario file that simulate packets, and return their figures, settings, time series and events."""
 
 from __future__ import annotations
 

@@ -65,8 +65,8 @@ def check_routes(network: Network, traffic: Traffic) -> None:
             continue
         for lid in sorted(wanted - {own}):
             if at[switch, column[lid]] != DELIVERED:
-                how = "has no path" if at[switch, column[lid]] == LOST else "goes round in circles"
+                how = "has no path" if at[switch, column[lid]] == LOST else "runs into a forwarding loop"
                 raise TableError(
                     f"traffic from {fabric.endport_label[flow.source]} to {lid_name(fabric, lid)} (LID {lid}) {how}",
-                    remedy="leave the pair out, or take other tables",
+                    remedy="leave the pair out, or use other tables",
                 )

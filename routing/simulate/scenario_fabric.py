@@ -108,7 +108,7 @@ def _check_names(scenario: Scenario, switches: Sequence[object], cas: Mapping[st
         seen.add(name)
     for ca, switch in cas.items():
         if switch not in switches:
-            raise scenario.error(f"CA {ca!r} is at {switch!r}, and that is not a switch", "fabric", "cas")
+            raise scenario.error(f"CA {ca!r} is at {switch!r}, which is not a switch", "fabric", "cas")
 
 
 def pair(scenario: Scenario, cable: object, *where: str | int) -> tuple[str, str]:
@@ -240,7 +240,7 @@ def enough_vls(scenario: Scenario, *where: str | int) -> Iterator[None]:
     try:
         yield
     except NotEnoughVLs as error:
-        most = f"let vls be {error.needed}, or " if error.needed is not None and error.needed <= DATA_VLS else ""
+        most = f"set vls to {error.needed}, or " if error.needed is not None and error.needed <= DATA_VLS else ""
         raise scenario.error(str(error), *where, remedy=f"{most}use an engine that needs fewer") from None
 
 
@@ -250,7 +250,7 @@ def read_scenario_tables(scenario: Scenario, fabric: Fabric, path: str, *where: 
     ``where`` is the location of the tables' path in the scenario file, for error messages.
     """
     broken = [key for key in ("failed", "faults") if scenario.tables["fabric"].get(key)]
-    remedy = f"let them be for the fabric after {broken[0]}, or let a fault of a case break it" if broken else None
+    remedy = f"use tables for the fabric after {broken[0]}, or let a fault of a case break it" if broken else None
     with scenario.placed(*where, remedy=remedy):
         routing = read_tables(relative_to(scenario, path), fabric)
         routing.check_shapes(fabric)
@@ -281,4 +281,4 @@ def _literal_paths(
 def check_length(scenario: Scenario, path: Sequence[str], *where: str | int) -> None:
     """Raise ParseError unless a path consists of two ends and at least one switch between them."""
     if len(path) < 3:
-        raise scenario.error("a path goes from a CA over switches to a CA, all by name", *where)
+        raise scenario.error("a path is a list of names: a CA, one or more switches, a CA", *where)

@@ -156,8 +156,8 @@ def _persistent(sender: Table) -> bool:
 
 def _unused_load(file: Toml, *where: str | int) -> ParseError:
     """Return the error for a key ``load`` that has no effect, because the traffic is sent at full rate."""
-    remedy = 'give what is sent a process, such as "poisson"'
-    return _unused(file, *where, why="where all is sent as fast as it can be", remedy=remedy)
+    remedy = 'give the traffic a process, such as "poisson"'
+    return _unused(file, *where, why="if all traffic is sent as fast as possible", remedy=remedy)
 
 
 def _check_flow(file: Toml, flow: Table, number: int) -> None:
@@ -198,7 +198,7 @@ def _check_then(file: Toml, flow: Table, number: int) -> None:
             "flow",
             number,
             "then",
-            remedy="let both have the same ends",
+            remedy="give both paths the same ends",
         )
 
 
@@ -267,9 +267,9 @@ def _check_new_paths(file: Toml, case: Table, *where: str | int) -> None:
     """
     made = made_by(file.table.get("routing", {}), case)
     if made is not None:
-        raise _unused(file, *where, why=f"beside {made}, which takes no paths", remedy="leave one of the two out")
+        raise _unused(file, *where, why=f"beside {made}, which reads no paths", remedy="leave one of the two out")
     if not any("then" in flow for flow in file.table.get("flow", [])):
-        raise _unused(file, *where, why="where no flow has another path", remedy="give one a path with then")
+        raise _unused(file, *where, why="if no flow has another path", remedy="give a flow another path with then")
 
 
 def _listens_to_load(document: Table, case: Table) -> bool:
@@ -306,5 +306,5 @@ def _check_words(
         if readers is not None and readers.isdisjoint(words):
             message = " and ".join(sorted(map(str, words)))
             raise _unused(
-                file, *where, part, key, why=f"for {message}", remedy=f"it is of {', '.join(sorted(readers))}"
+                file, *where, part, key, why=f"for {message}", remedy=f"it is for {', '.join(sorted(readers))}"
             )

@@ -77,11 +77,11 @@ def measurement_window(scenario: Scenario, case: Case, packet: int | None = None
     (until, end_reported), (start, start_reported) = stated("until", UNTIL), stated("from", 0)
     if not 1 <= until * packet <= LONGEST:
         raise scenario.error(
-            f"until {until:g} is not an end of a run", *end_reported, remedy="give packet times, over 0"
+            f"until {until:g} is not an end of a run", *end_reported, remedy="use a number of packet times over 0"
         )
     if not 0 <= start < until:
         raise scenario.error(
-            f"figures from {start:g} on are none of a run until {until:g}",
+            f"a run until {until:g} cannot be measured from {start:g} on",
             *start_reported,
             remedy="let from be before until",
         )
@@ -98,7 +98,7 @@ def flows_of(scenario: Scenario, case: Case) -> list[Mapping[str, Any]]:
     for name in left_out:
         if name not in names:
             raise scenario.error(
-                f"case {case.name!r} is to go without {name!r}, and there is no such flow", *case.where, "without"
+                f"case {case.name!r} leaves out {name!r}, and there is no such flow", *case.where, "without"
             )
     return [dict(flow, name=name) for name, flow in zip(names, scenario.flows, strict=True) if name not in left_out]
 
@@ -313,7 +313,7 @@ def vls_for(scenario: Scenario, case: Case, *tables: Routing, used: int | None =
         vls: int = case.table["adaptive"].get("vls", used + 1)
         if not used <= vls <= MOST_VLS:
             raise scenario.error(
-                f"{vls} VLs do not hold tables of {used}", *case.where, "adaptive", remedy=f"use up to {MOST_VLS}"
+                f"{vls} VLs are too few for tables with {used}", *case.where, "adaptive", remedy=f"use up to {MOST_VLS}"
             )
         return vls
     # Replies may use an SL, and so a VL, that no request uses.

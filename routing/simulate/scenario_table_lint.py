@@ -130,7 +130,7 @@ def _reading(cases: Collection[Table], name: str, key: str) -> Iterator[Table]:
 def _unread(file: Toml, cases: Collection[Table], *where: str | int) -> ParseError:
     """Return the error for a table or key of a scenario file that no case uses."""
     what = " and ".join(sorted({str(case["what"]) for case in cases}))
-    message = f"for {what}" if what else "where every case goes without it"
+    message = f"for {what}" if what else "if every case leaves it out"
     name = next(str(part) for part in reversed(where) if isinstance(part, str))
     return file.error(f"{name} does nothing {message}", *where, remedy="leave it out")
 
@@ -139,4 +139,4 @@ def _own(file: Toml, *where: str | int, own: str = "its own") -> ParseError:
     """Return the error for a key that has no effect because every simulation case overrides it.  ``own`` names the
     overriding key.
     """
-    return file.error(f"{where[-1]} does nothing where every case has {own}", *where, remedy="leave it out")
+    return file.error(f"{where[-1]} does nothing if every case has {own}", *where, remedy="leave it out")

@@ -99,7 +99,7 @@ def _check_paths(scenario: Scenario, case: Case, flows: FlowTables) -> None:
     made = made_by(scenario.tables["routing"], case.table)
     if made is not None:
         source = {"engine": "the engine", "rule": "the rule", "tables": "files"}[made]
-        problem = f"case {case.name!r} changes tables from path to then, and they are those of {source}"
+        problem = f"case {case.name!r} changes tables from path to then, but its tables are those of {source}"
         raise scenario.error(problem, *case.where, "change", remedy=f"leave {made} out")
 
 
@@ -150,12 +150,12 @@ def _check(scenario: Scenario, case: Case, change: TableChange, at: int, writes:
     tables = ((old.lft, new.lft), (old.sl, new.sl), (old.sl2vl, new.sl2vl))
     if not writes or all(np.array_equal(before, after) for before, after in tables):
         remedy = "give a flow another path with then" if _along_paths(case) else "name another engine or other tables"
-        raise error("changes tables, and they stay as they are", remedy)
+        raise error("changes tables to equal tables", remedy)
     _, end = measurement_window(scenario, case)
     if at + writes[-1].after >= end:
         packet = packet_ticks(scenario)
         last = (at + writes[-1].after) / packet
-        raise error(f"changes tables until {last:g}, and runs until {end / packet:g}", "let the run go on for longer")
+        raise error(f"changes tables until {last:g}, and runs until {end / packet:g}", "let the run last longer")
 
 
 def write_action(write: TableWrite) -> Do:

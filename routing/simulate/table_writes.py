@@ -90,8 +90,8 @@ class TableChange:
     def rounds(self) -> list[TableWrite]:
         """Return the writes of the planner's rounds (:func:`routing.deadlock.schedule_search.find_schedule`).
 
-        The switches of a round are written one by one in the first half of ``every``.  The second half is the wait for
-        packets to leave.  The SLs of senders change with the last switch.
+        The switches of a round are written one by one in the first half of ``every``.  In the second half, packets
+        leave.  The SLs of senders change with the last switch.
 
         Raises
         ------

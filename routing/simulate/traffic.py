@@ -156,14 +156,14 @@ def _check(flow: Flow, number: int, fabric: Fabric) -> None:
         (is_float_in(flow.probability, 0, 1) and flow.probability > 0, "the probability is not within 0 to 1"),
         (is_float_in(flow.burst, 1, LONGEST_MEAN), "bursts have less than one message, or more than 2^50"),
         (is_float_in(flow.gap, 0, LONGEST_MEAN), "gaps are negative, or over 2^50"),
-        (is_float_in(flow.hot_share, 0, 1) and (flow.hot or not flow.hot_share), "the hotspot's share cannot be"),
+        (is_float_in(flow.hot_share, 0, 1) and (flow.hot or not flow.hot_share), "the hotspot's share is invalid"),
         (
             is_int_in(flow.stop, 0, FOREVER) and is_int_in(flow.start, 0, flow.stop),
             "it stops before it starts, or starts before 0",
         ),
         (flow.messages is None or is_int_in(flow.messages, 1, FOREVER), "it has no messages, or more than 2^62"),
         (flow.window is None or is_int_in(flow.window, 1, FOREVER), "its window lets no packet out, or is over 2^62"),
-        (all(is_int_in(time, 0, FOREVER) for time in times), "its trace has times that cannot be"),
+        (all(is_int_in(time, 0, FOREVER) for time in times), "its trace has invalid times"),
         (times == sorted(times), "its trace is not in order of time"),
     ):
         if not fits:
@@ -211,7 +211,7 @@ def _sl_row(network: Network, source: int) -> int:
     """Return the row of the SL table for packets of an end port.  Tables may have rows by switch or by LID."""
     fabric, sls = network.fabric, network.routing.service_levels
     if sls.by_switch and fabric.endport_switch[source] < 0:
-        raise OptionError(f"{fabric.endport_label[source]} is at no switch, and SLs go by switch")
+        raise OptionError(f"{fabric.endport_label[source]} is at no switch, and SLs depend on the switch")
     return int(sls.row_of(fabric.endport_switch[source], fabric.endport_lid[source]))
 
 
@@ -300,7 +300,7 @@ def all_to_all(fabric: Fabric, *, bytes: int = 2048, rounds: int = 1, mtu: int =
     """
     lids = tuple(base_lids(fabric).tolist())
     if len(lids) < 2 or not is_int_in(rounds, 1, FOREVER // len(lids)):
-        raise OptionError(f"an exchange takes two CAs and a round, not {len(lids)} and {rounds!r}")
+        raise OptionError(f"an exchange needs two CAs and a round, not {len(lids)} and {rounds!r}")
     count = (len(lids) - 1) * rounds
     return Traffic(tuple(Flow(row, lids, bytes=bytes, messages=count) for row in senders(fabric)), mtu)
 

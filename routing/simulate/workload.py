@@ -155,7 +155,7 @@ def all_to_all_v(fabric: Fabric, size: int, skew: float) -> Workload:
 def _ranks(fabric: Fabric) -> list[int]:
     rows = senders(fabric)
     if len(rows) < 2:
-        raise OptionError(f"a collective operation takes two CAs, not {len(rows)}")
+        raise OptionError(f"a collective operation needs two CAs or more, not {len(rows)}")
     return rows
 
 

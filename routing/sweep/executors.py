@@ -255,7 +255,7 @@ class Dask(Workers):
             Raised if the connection to the scheduler is lost.
         """
         if isinstance(error, CancelledError) or self._client.status not in ("running", "connecting"):
-            raise EnvironmentProblem(f"the Dask scheduler at {self._address} is gone (run again to go on)") from None
+            raise EnvironmentProblem(f"the Dask scheduler at {self._address} is gone (run again to continue)") from None
         return isinstance(error, self._dask.KilledWorker)
 
     def restart(self) -> None:
@@ -321,7 +321,7 @@ class Mpi(Workers):
 
     def restart(self) -> None:
         """Raise EnvironmentProblem, because MPI cannot restart a rank."""
-        raise EnvironmentProblem("the MPI workers are gone (run again to go on)")
+        raise EnvironmentProblem("the MPI workers are gone (run again to continue)")
 
     def close(self, *, now: bool = False) -> None:
         """Release the other ranks, which then end."""

@@ -164,7 +164,7 @@ class Ledger:
             return InputError("is not a ledger", path=self.path, remedy="name another file")
         if code.startswith("SQLITE_CORRUPT") or "malformed" in str(error):
             return InputError("this ledger is damaged", path=self.path, remedy="restore a copy, or begin another one")
-        return EnvironmentProblem(f"{self.path}: {error} (is the folder there, writable, and the disk not full?)")
+        return EnvironmentProblem(f"{self.path}: {error} (is its folder writable, and is space left?)")
 
     def __enter__(self) -> Ledger:
         return self

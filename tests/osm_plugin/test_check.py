@@ -199,7 +199,7 @@ def test_a_wrong_configuration(files, text, complaint):
         (
             "qos TRUE",
             "qos TRUE\nqos_policy_file none",
-            "qos_policy_file: there is no file none, so no QoS policy counts",
+            "qos_policy_file: there is no file none, so no QoS policy applies",
         ),
         ("\nevent_plugin_name", "\ufeffsm_priority 3\nevent_plugin_name", "begins with a byte order mark"),
         ("ibnue-nue", "minhop,ibnue-nue", "minhop routes every fabric, so OpenSM never tries ibnue-nue"),
@@ -274,7 +274,7 @@ def test_roots_of_both_options_count(files, tmp_path):
     files[1].write_text(files[1].read_text().replace("ibnue-nue", "ibnue-updn") + f"root_guid_file {roots}\n")
     assert wrong(files) == []
     first, second = [finding.text for finding in check_configuration(*files)]
-    assert "[engine.updn]: roots and root_guid_file both count, those of roots first" in first
+    assert "[engine.updn]: roots and root_guid_file both apply, the switches of roots first" in first
     assert "not used: roots of the plugin's configuration has priority" in second
 
 

@@ -109,6 +109,6 @@ def test_a_few_of_what_is_idle_are_named(ring, memory, tmp_path):
         (tmp_path / "rules.toml").write_text(f"[[rule]]\nhoq_life = 9\nswitch = {few}\n".replace("'", '"'))
         _, note = answered(PolicyDesk(), memory, tmp_path / "rules.toml")
         assert len(note) < 400
-        assert note.startswith("rules.toml: 1 rule; idle: line 1: no switch fits '")
+        assert note.startswith("rules.toml: 1 rule; without effect: line 1: no switch fits '")
         assert note.count("no switch fits") == min(count, 3)
         assert note.endswith(" and 37 more" if count == 40 else "'spine-1'")

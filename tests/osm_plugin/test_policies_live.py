@@ -135,7 +135,7 @@ def test_right_from_the_start_after_faults_sweeps_and_a_restart(bench):
         bench.ibsim.unlink("sw2")
         opensm.resweep()
         bench.check(opensm, 5)
-        assert "idle: line " in opensm.log_path.read_text()
+        assert "without effect: line " in opensm.log_path.read_text()
         bench.ibsim.relink("sw2")
         opensm.resweep()
         bench.check(opensm, 6)

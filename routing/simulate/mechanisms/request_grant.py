@@ -161,13 +161,13 @@ class RequestGrant(Mechanism):
                 raise OptionError(f"{key} is {getattr(self, key)!r}", remedy=f"use a number from {low:g} to {high:g}")
         if self.loads.shape != (count, count) or not (self.loads >= 0).all() or self.loads.sum(axis=1).max() > 1 + 1e-9:
             raise OptionError(
-                f"the loads of {count} adapters cannot be", remedy="use loads from 0 on, up to 1 for each input"
+                f"the loads of {count} adapters are invalid", remedy="use loads from 0 on, up to 1 for each input"
             )
         largest = self.large if self.large_share else self.small
         needed = -(-largest // self.segment)
         if self.grant < needed:
             raise OptionError(
-                f"a packet of {largest} bytes is never requested", remedy=f"let grant be {needed} or more"
+                f"a packet of {largest} bytes is never requested", remedy=f"set grant to {needed} or more"
             )
         for key in ("reassembly", "fabric_buffer") if self.reserve else ("reassembly",):
             if getattr(self, key) < self.grant:

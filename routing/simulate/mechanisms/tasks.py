@@ -59,9 +59,7 @@ class Tasks(Mechanism):
             times = [round(time / tick) for time in (message.at, message.delay)]
             delays = [round(time / tick) for time in message.delays] or [times[1]] * len(message.after)
             if not 0 <= min(times + delays) <= max(times + delays) <= LONGEST:
-                raise OptionError(
-                    f"message {number + 1} has a time that cannot be", remedy=f"use up to {LONGEST} ticks"
-                )
+                raise OptionError(f"message {number + 1} has an invalid time", remedy=f"use up to {LONGEST} ticks")
             found += [flow_of[message.source], message.lid, message.bytes, *times]
             pairs += [
                 each for before, delay in zip(message.after, delays, strict=True) for each in (before, number, delay)

@@ -112,7 +112,7 @@ def test_a_group_whose_links_form_a_circle(tmp_path):
     run("route", "ring:3,cas=1", "-e", "updn", "-o", tmp_path / "tables")
     result = run("check", "ring:3,cas=1", tmp_path / "tables", "--multicast", path)
     assert result.exit_code == 1
-    assert "1 group: packets of 0xC001 go in a CIRCLE" in result.output
+    assert "1 group: a FORWARDING LOOP of 0xC001" in result.output
     graph = nx.Graph([(0, 1), (1, 2), (2, 0)])
     assert not nx.is_forest(graph)
 

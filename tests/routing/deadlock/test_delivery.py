@@ -73,9 +73,9 @@ def test_loop_is_named_and_is_a_credit_loop(ring):
     lft[0, lid], lft[neighbour, lid] = channels.port[there], channels.dst_port[there]
     proof = prove(fabric, flat(fabric, lft))
     assert proof.unreachable.looping == proof.unreachable.pairs >= 2
-    assert "runs in a circle through sw" in proof.unreachable.first[0].reason
+    assert "forwarding loop through sw" in proof.unreachable.first[0].reason
     assert len(proof.credit_loop) == 2
-    assert any("circle" in line for line in proof.unreachable.describe())
+    assert any("forwarding loop" in line for line in proof.unreachable.describe())
 
 
 def test_loop_back_cable_is_a_loop():
@@ -91,7 +91,7 @@ def test_loop_back_cable_is_a_loop():
     lft[0, ca_lid(fabric, "ca1")] = 4
     missing = prove(fabric, flat(fabric, lft)).unreachable
     assert (missing.pairs, missing.looping) == (1, 1)
-    assert missing.first[0].reason == "runs in a circle over the loop-back cable at sw port 4"
+    assert missing.first[0].reason == "forwarding loop over the loop-back cable at sw port 4"
 
 
 def test_dropped_sl_is_not_delivery(ring):

@@ -203,4 +203,4 @@ def test_steps_of_the_double_scheme_agree_with_walking_what_is_in_flight(case):
 def test_a_double_scheme_that_no_packet_wants_is_not_looked_for(ghosts):
     found = prove_transition(*ghosts, rounds=0, drain=False)
     assert found.verdict == "unsafe" and found.drain is None
-    assert "no Double Scheme was looked for" in found.reason
+    assert "no Double Scheme was searched for" in found.reason

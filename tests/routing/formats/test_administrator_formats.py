@@ -309,9 +309,9 @@ def test_ibroute_of_one_switch(tmp_path):
         (
             (DATA / "mixed.ibnetdiscover_l").read_text(),
             r"this is `ibnetdiscover -l`, a list of nodes without links \(run `ibnetdiscover`\)",
-            "a list of nodes without links, and no file of LFTs",
+            "a list of nodes without links, not a file of LFTs",
         ),
-        ('Ca\t: 0xc0ffee0000009999 ports 1 "gamma"\n', "`ibhosts` or `ibswitches`", "no file of LFTs"),
+        ('Ca\t: 0xc0ffee0000009999 ports 1 "gamma"\n', "`ibhosts` or `ibswitches`", "not a file of LFTs"),
         ("+\udc83\udce7\udc8f\x01\x00", "a cache of `ibnetdiscover`", "a cache"),
         ((DATA / "mixed.fdbs").read_text(), r"forwarding tables \(name it as TABLES", None),
         ((DATA / "mixed.saquery_lftr").read_text(), r"`saquery LFTR`.*\(name it as TABLES", None),

@@ -127,7 +127,7 @@ def test_a_deadlock_is_reported(tmp_path):
     ("old", "new", "expected"),
     [
         ('"bubble"]', '"balloon"]', "'balloon' is not a valid scheme"),
-        ('"bubble"]', '"bubble"], vls = 1', "1 VLs do not hold tables of 2"),
+        ('"bubble"]', '"bubble"], vls = 1', "1 VLs are too few for tables with 2"),
         ('"bubble"]', '"bubble"], vls = 2', "escape tables use 2 VLs of 2"),
         ('"bubble"]', '"bubble"], ca_vls = 9', "CAs cannot send on 9 VLs of 3"),
         ('"bubble"]', '"bubble"], size = 1', "there is no 'size'"),
@@ -135,7 +135,7 @@ def test_a_deadlock_is_reported(tmp_path):
         ('adaptive = { schemes = ["tables", "escape", "bubble"] }', "", "has no table adaptive"),
         ("[0.2, 0.4]", "[0.2, 1.4]", "cannot be 1.4"),
         ("[0.2, 0.4]", "[]", "needs loads"),
-        ("from = 100", "from = 400", "figures are taken from 800 to 800 ticks"),
+        ("from = 100", "from = 400", "measures from tick 800 to tick 800"),
         ("torus:3x3,cas=1", "kary-ntree:2,2", "the switches have no coordinates"),
         ("deadlocked", "locked", "expects 'locked'"),
         ('what = "adaptive"\nloads = [0.2, 0.4]', "load = 0.4", "needs one scheme of adaptive switches"),

@@ -101,9 +101,9 @@ def test_other_kinds_of_cases_take_them_too(folder, what):
         ("", "[[case]]", '[[case]]\nengine = "updn"', "routing does nothing beside engine", 15),
         ("", "[[case]]", "[[case]]\nvls = 2", "vls does nothing beside tables", 13),
         ("", "[[case]]", '[[case]]\nwhat = "graph"', "routing does nothing for graph", 15),
-        ("[routing]\nvls = 2\n", "", "", "vls does nothing where every case has its own, or tables", 13),
-        ('[routing]\nengine = "updn"\n', "", "", "engine does nothing where every case has .* tables of its own", 13),
-        ('[routing]\ntables = "updn"\n', "", "", "tables does nothing where every case has .* tables of its own", 13),
+        ("[routing]\nvls = 2\n", "", "", "vls does nothing if every case has its own, or tables", 13),
+        ('[routing]\nengine = "updn"\n', "", "", "engine does nothing if every case has .* tables of its own", 13),
+        ('[routing]\ntables = "updn"\n', "", "", "tables does nothing if every case has .* tables of its own", 13),
         ("[routing]\nseed = 2\n", "", "", "seed does nothing without an engine", 13),
         ("", "expect", 'fault = [{ cable = ["sw0", "sw1"], at = 9, reroute = [10] }]\nexpect', "needs an engine", 15),
         (
@@ -134,8 +134,12 @@ routing = { tables = "none" }
 @pytest.mark.parametrize(
     ("case", "expected", "line"),
     [
-        ('change = { how = "at once", at = 1 }\nexpect = { outcome = "progress" }', "they are those of files", 13),
-        ('what = "dependencies"\ntables = "new"\nexpect = { credit_loop = true }', "beside tables, which takes no", 14),
+        (
+            'change = { how = "at once", at = 1 }\nexpect = { outcome = "progress" }',
+            "but its tables are those of files",
+            13,
+        ),
+        ('what = "dependencies"\ntables = "new"\nexpect = { credit_loop = true }', "beside tables, which reads no", 14),
         ('what = "tables"\nexpect = { credit_loop = true }', "flow does nothing for tables", 7),
     ],
 )

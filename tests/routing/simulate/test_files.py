@@ -276,8 +276,8 @@ CASE = '[[case]]\nname = "c"\nexpect = { outcome = "progress" }\n'
         ('from = "99"\nto = "y"', "no CA or router has LID 99", 8),
         ('sl = 0\npath = ["z", "a", "b", "y"]', "'z'", 9),
         ('sl = 0\npath = ["x", "a", "b", "z"]', "'z'", 9),
-        ('path = ["x", "y"]', "a path goes from a CA over switches to a CA", 8),
-        ("path = []", "a path goes from a CA over switches to a CA", 8),
+        ('path = ["x", "y"]', "a path is a list of names: a CA, one or more switches, a CA", 8),
+        ("path = []", "a path is a list of names: a CA, one or more switches, a CA", 8),
         ('name = "q"', "needs a path, or from and to", 8),
     ],
 )

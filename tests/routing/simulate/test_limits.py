@@ -25,10 +25,13 @@ def test_times_of_a_port_are_ticks_that_can_be_counted(name, value):
     ("remedies", "expected"),
     [
         (Remedies(replace(LOOP, repeat=0)), "repeat of a remedy is 0"),
-        (Remedies(replace(LOOP, detect=0)), "a breaker needs a time to suspect a port after"),
+        (Remedies(replace(LOOP, detect=0)), "a breaker needs the time after which it suspects a port"),
         (Remedies(leaf=Remedy(stall_count=1 << 40)), "stall_count of a remedy is 1099511627776"),
-        (Remedies(replace(DEADLOCK, extra=2047)), "for a packet more is 2047 .use a whole number from 2048"),
-        (Remedies(replace(DEADLOCK, extra=1 << 40)), "for a packet more is 1099511627776"),
+        (
+            Remedies(replace(DEADLOCK, extra=2047)),
+            "Deadlock Breaker adds is 2047 .use a whole number from 2048",
+        ),
+        (Remedies(replace(DEADLOCK, extra=1 << 40)), "room that Deadlock Breaker adds is 1099511627776"),
         (Remedies(LOOP, lifetime=(1 << 63) - 1), "lifetime of remedies is 9223372036854775807"),
         (Remedies(LOOP, sample=0), "sample of remedies is 0"),
         (Remedies(LOOP, control_delay=HUGE), "control_delay of remedies is 1000000000"),

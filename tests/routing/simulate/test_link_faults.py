@@ -148,7 +148,7 @@ expect = { outcome = "progress", at_least_link_down_discards = 5 }
         ("until = 20", "until = 5", "is down from"),
         ("until = 20", "reroute = [15]", "needs an engine"),
         ("until = 20", "til = 20", "there is no 'til'"),
-        ("expect = {", 'change = { how = "at once", at = 1 }\nexpect = {', "they stay as they are"),
+        ("expect = {", 'change = { how = "at once", at = 1 }\nexpect = {', "changes tables to equal tables"),
     ],
 )
 def test_faults_of_a_scenario(tmp_path, old, new, expected):

@@ -192,7 +192,7 @@ def test_ticks_that_are_none_for_the_links(tick, speed):
     fabric = literal_fabric("slow", ["sw"], [], {"x": "sw", "y": "sw"}, width=1, speed=speed)
     routing = tables_from_paths(fabric, [("x", "sw", "y")])
     build_network(fabric, routing, Timing(tick=tick, block=1.0))
-    with pytest.raises(OptionError, match="s are none for links that take"):
+    with pytest.raises(OptionError, match="s does not fit links on which"):
         build_network(fabric, routing, Timing(tick=tick))
 
 

@@ -24,7 +24,7 @@ def ring(flows, room, *, wire=16, arbitration=Arbitration.ARRIVAL, pauses=THRESH
 def test_the_room_above_the_threshold_is_just_enough(wire):
     """A packet that brings the buffer to it, and what sets out before the pause is heard."""
     need = 8 * PACKET - 1 + PACKET + 2 * wire + 1
-    with pytest.raises(OptionError, match=f"use at least {need}: a packet, and what comes in the time of a round trip"):
+    with pytest.raises(OptionError, match=f"use at least {need}: room for a packet, and for the data of a round trip"):
         ring(3, need - 1, wire=wire)
     for arbitration in Arbitration:
         simulation = ring(3, need, wire=wire, arbitration=arbitration)
@@ -88,10 +88,10 @@ def test_a_stopped_sender_waits_until_the_buffer_is_down_to_the_lower_threshold(
 @pytest.mark.parametrize(
     ("how", "expected"),
     [
-        ({"pauses": Pauses(6, 6)}, "let xoff be over xon"),
-        ({"pauses": Pauses(6, -1)}, "let xoff be over xon"),
-        ({"fcp_period": 3}, "pauses take their place"),
-        ({"remedies": Remedies(Remedy(breaker=Breaker.DEADLOCK, detect=9))}, "pauses take their place"),
+        ({"pauses": Pauses(6, 6)}, "use an xon of at least 0, and a larger xoff"),
+        ({"pauses": Pauses(6, -1)}, "use an xon of at least 0, and a larger xoff"),
+        ({"fcp_period": 3}, "need credits, which pauses replace"),
+        ({"remedies": Remedies(Remedy(breaker=Breaker.DEADLOCK, detect=9))}, "need credits, which pauses replace"),
     ],
 )
 def test_pauses_that_cannot_be_are_refused(how, expected):

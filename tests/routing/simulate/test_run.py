@@ -181,7 +181,7 @@ def test_buffers_tables_and_times_that_cannot_be_are_refused():
             Timing(**bad)
     lft = routing.lft.copy()
     lft[1, 4] = lft[1, 3]  # back again
-    with pytest.raises(TableError, match=r"traffic from a to b \(LID 4\) goes round in circles"):
+    with pytest.raises(TableError, match=r"traffic from a to b \(LID 4\) runs into a forwarding loop"):
         simulate(build_network(fabric, replace(routing, lft=lft), cycles(PACKET)), flow)
     lft[1, 4] = NO_PORT
     with pytest.raises(TableError, match="has no path"):

@@ -117,7 +117,7 @@ def test_flows_where_they_are_neither_sent_nor_in_the_tables(tmp_path, what):
 def test_flows_that_every_case_goes_without(tmp_path):
     other = 'name = "back"\npath = ["y", "b", "a", "x"]'
     text = scenario_text(FABRIC, FLOW, f"[[flow]]\n{other}", case("packets", more='without = ["back"]'))
-    error = refusal(tmp_path, text, "flow does nothing where every case goes without it")
+    error = refusal(tmp_path, text, "flow does nothing if every case leaves it out")
     assert text.split("\n")[error.line : error.line + 2] == other.split("\n")
     accepted(tmp_path, text + case("tables", name="other"))
 
@@ -138,7 +138,7 @@ def test_what_every_case_has_of_its_own(tmp_path, table, key, value):
     line = f"{key} = {VALUES[table][key]}"
     beside = (FLOW + line,) if table == "flow" else (FLOW, f"[{table}]\n{line}")
     text = scenario_text(FABRIC, *beside, case("packets", more=own))
-    refused_at(tmp_path, text, f"{key} does nothing where every case has its own", line)
+    refused_at(tmp_path, text, f"{key} does nothing if every case has its own", line)
     accepted(tmp_path, text + case("packets", name="other"))
 
 
@@ -146,10 +146,10 @@ def test_what_every_case_has_of_its_own(tmp_path, table, key, value):
 def test_tables_where_every_case_has_an_engine(tmp_path, key):
     line = {"engine": 'engine = "minhop"', "rule": 'rule = "d-mod-k"', "fill": "fill = true"}[key]
     text = scenario_text(FABRIC, FLOW, f"[routing]\n{line}", case("packets", more='engine = "updn"'))
-    refused_at(tmp_path, text, f"{key} does nothing where every case has an engine of its own", line)
+    refused_at(tmp_path, text, f"{key} does nothing if every case has an engine of its own", line)
     accepted(tmp_path, scenario_text(FABRIC, FLOW, "[routing]\nvls = 2", case("packets", more='engine = "updn"')))
     text = scenario_text(FABRIC, FLOW, "[routing]\nvls = 2", case("packets", more="vls = 1"))
-    refused_at(tmp_path, text, "vls does nothing where every case has its own", "vls = 2")
+    refused_at(tmp_path, text, "vls does nothing if every case has its own", "vls = 2")
 
 
 def test_a_load_where_adaptive_cases_have_theirs(tmp_path):
@@ -174,7 +174,7 @@ def test_another_path_without_a_change(tmp_path, more, idle):
         refused_at(tmp_path, text, "then does nothing without a change", THEN)
         accepted(tmp_path, text + case("dependencies", name="other", more='tables = "new"'))
     elif idle:
-        refusal(tmp_path, text, "flow does nothing where every case goes without it")
+        refusal(tmp_path, text, "flow does nothing if every case leaves it out")
     else:
         accepted(tmp_path, text)
 
@@ -182,7 +182,7 @@ def test_another_path_without_a_change(tmp_path, more, idle):
 @pytest.mark.parametrize(
     ("flow", "routing", "expected"),
     [
-        (FLOW, "", "tables does nothing where no flow has another path"),
+        (FLOW, "", "tables does nothing if no flow has another path"),
         (FLOW + THEN, '[routing]\nengine = "updn"', "tables does nothing beside engine"),
     ],
 )

@@ -99,7 +99,7 @@ expect = { outcome = "progress" }
         ("[[case]]", '[[flow]]\nname = "f0"\npath = ["y", "b", "a", "x"]\n[[case]]', "two flows are called 'f0'"),
         ('name = "c"', 'name = "c"\nuntil = -3', "until cannot be -3"),
         ('name = "c"', 'name = "c"\nuntil = 1e300', "until cannot be 1e[+]300"),
-        ('name = "c"', 'name = "c"\nfrom = 9000', "figures from 9000 on are none of a run until 4000"),
+        ('name = "c"', 'name = "c"\nfrom = 9000', "a run until 4000 cannot be measured from 9000 on"),
         ('name = "c"', 'name = "c"\nbuffer = inf', "buffer has to be a number, it is inf"),
         ('name = "c"', 'name = "c"\nload = nan', "load has to be a number, it is nan"),
         ("[[case]]", "[run]\nsample = 0\n[[case]]", "cannot be 0 packet times apart"),
@@ -145,7 +145,10 @@ expect = { edges = 1 }
     [
         ('what = "graph"', "needs a graph"),
         ('what = "graph"\ngraph = { dependencies = ["a"] }', "is not a chain of dependencies"),
-        ('what = "graph"\ngraph = { dependencies = ["a > b"], movable = ["c"] }', "has to be in it"),
+        (
+            'what = "graph"\ngraph = { dependencies = ["a > b"], movable = ["c"] }',
+            "needs a graph that contains the vertices",
+        ),
         ('what = "graph"\ngraph = { grid = [3] }', "is not a grid"),
         ('what = "graph"\ngraph = { grid = [3, 3], turns = ["NN"] }', "is not a turn"),
         ('what = "graph"\ngraph = { grids = [3, 3] }', "there is no 'grids'"),
@@ -209,7 +212,7 @@ def _write(path, text):
         ('engine = "updn"', 'engine = "updn"\nvls = 99', "99"),
         ("kary-ntree:2,2", "klein-bottle:2,2", "no topology"),
         ('name = "c"', 'name = "c"\nwhat = "wonder"', "not a valid thing to do"),
-        ('name = "c"', 'name = "c"\n[case.remedy]\nbreaker = "deadlock"', "breaker needs a time"),
+        ('name = "c"', 'name = "c"\n[case.remedy]\nbreaker = "deadlock"', "breaker needs the time"),
         ('name = "c"', 'name = "c"\n[case.remedy]\nhoq = -3', "hoq cannot be -3"),
     ],
 )
@@ -255,7 +258,7 @@ def test_an_engine_that_needs_more_vls(tmp_path, what, vls, case, line):
     if what == "pauses":
         text = text.replace("[traffic]", '[[flow]]\npath = ["ca0.0", "sw0", "sw1", "ca1.0"]\n[traffic]')
     error = refusal(
-        tmp_path, text, "the search needed 2 VLs, 1 may be used .let vls be 2, or use an engine that needs fewer."
+        tmp_path, text, "the search needed 2 VLs, 1 may be used .set vls to 2, or use an engine that needs fewer."
     )
     lines = text.split("\n")
     assert error.line == 1 + (lines.index(line, lines.index("[[case]]")) if case else lines.index(line))

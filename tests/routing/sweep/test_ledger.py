@@ -57,7 +57,7 @@ def test_a_full_disk_is_reported_and_takes_nothing_away(plan, tmp_path):
         run = ledger.begin("")
         ledger.record(run, pairs[:3])
         ledger._base.execute("PRAGMA max_page_count = 6")
-        with pytest.raises(EnvironmentProblem, match=r"l\.db: database or disk is full \(is the folder"):
+        with pytest.raises(EnvironmentProblem, match=r"l\.db: database or disk is full \(is its folder"):
             ledger.record(run, pairs[3:])
     with Ledger(tmp_path / "l.db") as ledger:
         assert ledger.done() == {task.id for task, _ in pairs[:3]}

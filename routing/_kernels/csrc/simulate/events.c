@@ -10,8 +10,7 @@
 #define CACHE_LINE 64
 
 /* Double the size (*room elements of `width` bytes) of an array whose memory begins at a cache line.  If memory runs
- * out, return 1 and set
- * sim->failed. */
+ * out, return 1 and set sim->failed. */
 static int grow(ibn_sim *sim, void **array, int64_t *room, size_t width)
 {
     int64_t wanted = *room ? *room * 2 : 1024;

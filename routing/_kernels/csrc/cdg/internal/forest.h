@@ -10,8 +10,8 @@
  * means that the switch drops the packet, and S + 1 that the switch delivers the packet.
  *
  * LIDs are processed in blocks of 64, so that memory is read in sequence.  The LFT entries of a block are copied from
- * rows by switch to rows by LID.  Afterwards, the numbers of
- * hops to each LID of the block are copied back to rows by switch. */
+ * rows by switch to rows by LID.  Afterwards, the numbers of hops to each LID of the block are copied back to rows by
+ * switch. */
 typedef struct {
     const cdg_tables *t;
     /* number of array elements from the beginning of one row of a block to the beginning of the next row */

@@ -4,9 +4,9 @@
  * this switch has number turn_first[c] + k.
  *
  * Each VL has a topological order of the channels.  If a new edge violates the order, the order is repaired (D. J.
- * Pearce, P. H. J. Kelly, ACM J. Exp.  Algorithmics 11, 2007).  Edges of a complete path are never removed.  So an edge
- * that closes a cycle now will always close a cycle.  Such an edge is recorded as blocked, so that the cycle search is
- * made only once. */
+ * Pearce, P. H. J. Kelly, Journal of Experimental Algorithmics 11, 2007).  Edges of a complete path are never removed.
+ * So an edge that closes a cycle now will always close a cycle.  Such an edge is recorded as blocked, so that the cycle
+ * search is made only once. */
 #ifndef IBNUE_ACYCLIC_H
 #define IBNUE_ACYCLIC_H
 

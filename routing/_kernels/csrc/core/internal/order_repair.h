@@ -1,5 +1,5 @@
 /* Repair a topological order of channels after a new edge has violated the order (D. J. Pearce, P. H. J. Kelly, "A
- * Dynamic Topological Sort Algorithm for Directed Acyclic Graphs", ACM J. Exp.  Algorithmics 11, 2007).
+ * Dynamic Topological Sort Algorithm for Directed Acyclic Graphs", Journal of Experimental Algorithmics 11, 2007).
  *
  * Two searches collect the channels to be moved.  Each channel is stored as a key: its position in the upper 32 bits,
  * its number in the lower 32 bits. */
