@@ -38,7 +38,7 @@ def read_lft_file(path: str | Path, fabric: Fabric) -> npt.NDArray[np.uint8]:
         head = ""  # If the file cannot be read, read_lfts reports the reason.
     kind = kind_of(head)
     if kind is not None and kind.as_tables is not None:
-        raise ParseError(f"this is {kind.name}, and no file of LFTs", path=path, remedy=kind.as_tables)
+        raise ParseError(f"this is {kind.name}, not a file of LFTs", path=path, remedy=kind.as_tables)
     if saquery_lfts.HEAD in head:
         return saquery_lfts.read(path, fabric)
     return fdbs.read(path, fabric) if fdbs.HEAD in head else lfts.read(path, fabric)
