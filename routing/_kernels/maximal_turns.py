@@ -31,7 +31,7 @@ class Graph(Protocol):
 
 
 def maximal_turns(
-    channels: Graph, sequence: npt.NDArray[np.int32], *, order: npt.NDArray[np.int32] | None = None
+    channels: Graph, sequence: npt.NDArray[np.int32], order: npt.NDArray[np.int32]
 ) -> npt.NDArray[np.uint8]:
     """Select CDG edges one after the other.  An edge is left out if it closes a cycle with the edges selected before.
     Returns uint8[M] for the M possible CDG edges: 1 if the edge is selected, else 0.
@@ -44,7 +44,8 @@ def maximal_turns(
         int32[N], numbers of N CDG edges in the order of :meth:`~routing.edges.Edges.channels`, each at most once.
         Edges that are not in ``sequence`` are not selected.
     order
-        int32[C], initial order of the channels, which most edges should follow.  The order changes only the run time.
+        int32[C], position of each channel in an initial order, which changes only the run time.  The call replaces the
+        positions by a topological order of the selected edges, the best initial order for a similar sequence.
 
     Notes
     -----

@@ -3,23 +3,25 @@
  * before.
  *
  * sequence: int32 [count], numbers of edges; edges that are not in `sequence` are not selected.
- * order: int32 [C], initial order of the channels, or NULL; the order changes only the run time.
+ * order: int32 [C], position of each channel in an initial order, which changes only the run time.  Output: positions in
+ * a topological order of the selected edges, the best initial order for a similar sequence.
  * allowed: uint8 [edges], output: 1 for the selected edges. */
 #include "cdg/maximal_turns.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/internal/acyclic.h"
 
 int ibn_cdg_maximal_turns(int32_t switches, int32_t channels, const int32_t *first, const int32_t *src,
-                          const int32_t *dst, const int32_t *into, const int32_t *into_first, const int32_t *order,
+                          const int32_t *dst, const int32_t *into, const int32_t *into_first, int32_t *order,
                           const int32_t *sequence, int32_t count, uint8_t *allowed)
 {
     const acyclic_net net = {switches, channels, first, src, dst, into, into_first};
     acyclic graph;
     int32_t *channel_of = NULL;
     int failed = ibn_core_acyclic_prepare(&graph, &net, NULL, NULL)
-                 || ibn_core_acyclic_open(&graph, 0, order, order != NULL);
+                 || ibn_core_acyclic_open(&graph, 0, order, 1);
     if (!failed) {
         channel_of = malloc(((size_t)graph.turn_first[channels] + 1) * sizeof *channel_of);
         failed = channel_of == NULL;
@@ -34,6 +36,7 @@ int ibn_cdg_maximal_turns(int32_t switches, int32_t channels, const int32_t *fir
             acyclic_step step = {.channel = channel_of[sequence[i]], .dependency = sequence[i]};
             allowed[sequence[i]] = (uint8_t)ibn_core_acyclic_fits(&graph, 0, &step, 1);
         }
+        memcpy(order, graph.place[0], (size_t)channels * sizeof *order);
     }
     free(channel_of);
     ibn_core_acyclic_dispose(&graph);
