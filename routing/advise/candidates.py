@@ -18,7 +18,7 @@ from routing.faults import random_faults
 from routing.publish import verify
 from routing.quality import Quality, measure
 from routing.tables import Routing
-from routing.whatif import Baseline, evaluate, single_faults
+from routing.whatif import Baseline, explore, single_faults
 
 PATTERNS = 100
 """Number of random bisections, and of random permutations, with which each candidate is measured."""
@@ -43,7 +43,7 @@ class Candidate:
         Number of LFT entries that differ from the tables in force; None if no such tables were given.
     worst_loss
         Largest share of the all-to-all traffic that the loss of one of the sampled links costs after a re-route; None
-        if no link was sampled.
+        if no link was tried.
     """
 
     engine: str
@@ -100,13 +100,13 @@ def try_engine(
         fabric, routing, bisections=PATTERNS, shifts=0, permutations=PATTERNS, stretches=True, threads=options.threads
     )
     changed = None if now is None else int(np.count_nonzero(routing.lft != now))
-    worst = _worst_loss(engine, options, fabric, routing, links)
+    worst = worst_loss(engine, options, fabric, routing, links)
     return Candidate(engine.name, routing, proof, quality, seconds, changed, worst)
 
 
-def _worst_loss(engine: Engine, options: EngineOptions, fabric: Fabric, routing: Routing, links: int) -> float | None:
+def worst_loss(engine: Engine, options: EngineOptions, fabric: Fabric, routing: Routing, links: int) -> float | None:
     """Return the largest loss of all-to-all traffic after the loss of one link, over a sample of links between
-    switches.
+    switches.  As many processes as the options have threads try the links.
 
     A link does not count if the new tables without this link are not proven.  Returns None if no link counts.
     """
@@ -115,5 +115,5 @@ def _worst_loss(engine: Engine, options: EngineOptions, fabric: Fabric, routing:
     if not faults or links <= 0:
         return None
     baseline = Baseline.of(fabric, engine, options, routing=routing)
-    losses = [effect.loss for scenario in single_faults(faults) if (effect := evaluate(baseline, scenario)).certified]
-    return max((loss for loss in losses if loss is not None), default=None)
+    effects = explore(baseline, single_faults(faults), jobs=options.threads)
+    return max((effect.loss for effect in effects if effect.certified and effect.loss is not None), default=None)

@@ -55,6 +55,19 @@ def recommend(candidates: Sequence[Candidate]) -> Recommendation | None:
     return Recommendation(chosen, _reason(chosen, equal, candidates))
 
 
+def contenders(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """Return the candidates that :func:`recommend` compares by the loss of the worst link, among all candidates or
+    among candidates with a certificate that covers replies.
+    """
+    throughput = {each.engine: _throughput(each, candidates) for each in candidates}
+    found: list[Candidate] = []
+    for group in ([*candidates], [each for each in candidates if each.reversible]):
+        if group and not any(each.reversible for each in found):
+            chosen, others = _best(group, throughput)
+            found += [each for each in (chosen, *others) if _rank(each)[:2] == _rank(chosen)[:2]]
+    return found
+
+
 def _best(candidates: Sequence[Candidate], throughput: Mapping[str, float]) -> tuple[Candidate, list[Candidate]]:
     """Return the best candidate, and all other candidates within :data:`EQUAL` of the best throughput."""
     most = max(throughput[each.engine] for each in candidates)

@@ -39,7 +39,7 @@ CLASS_COLUMNS = ("engine", "class", "end ports", "all-to-all", "bisection", "per
 )
 @click.option("--reversible", is_flag=True, help="Accept only tables whose certificate also covers replies.")
 @click.option("--links", type=click.IntRange(0), default=8, show_default=True, metavar="N",
-              help="Number of links between switches whose loss is tried with each engine.")  # fmt: skip
+              help="Number of links between switches whose loss is tried, if it may decide.")  # fmt: skip
 @click.option("--budget", type=Number(0, 1e6, min_open=True), metavar="SECONDS",
               help="Estimated CPU seconds for all engines together; sets their effort.")  # fmt: skip
 @seed_option
@@ -60,7 +60,7 @@ def advise(
     ibnue routes the fabric with every engine that promises tables without a credit loop.  It proves and measures the
     tables of each engine.  Exit status 1 if no engine routes the fabric.
     """
-    from routing.advise import describe_kind, recommend, try_engine
+    from routing.advise import contenders, describe_kind, recommend, try_engine, worst_loss
     from routing.engines.base import EngineOptions, Promise, offers_of
     from routing.engines.budget import effort_within
 
@@ -72,12 +72,19 @@ def advise(
     options = EngineOptions(vls=vls or "auto", seed=seed, threads=threads)
     if budget is not None:
         options = replace(options, effort=effort_within(subnet, budget / len(engines)))
+    own = {
+        each.name: replace(options, reversible=reversible and "reversible" in offers_of(each).options)
+        for each in engines
+    }
     found: list[Candidate | Refused] = []
     for engine in engines:
-        own = replace(options, reversible=reversible and "reversible" in offers_of(engine).options)
         with spinner(f"routing {subnet.name} with {engine.name}"):
-            found.append(try_engine(engine, own, subnet, now=now, links=links))
+            found.append(try_engine(engine, own[engine.name], subnet, now=now))
     candidates, refused = split(found, reversible=reversible)
+    for each in contenders(candidates):
+        with spinner(f"losing links with {each.engine}"):
+            loss = worst_loss(ENGINES[each.engine], own[each.engine], subnet, each.routing, links)
+        candidates[candidates.index(each)] = replace(each, worst_loss=loss)
     best = recommend(candidates)
     write_reports(lambda: report_of(subnet, describe_kind(subnet), candidates, refused, best))
     if as_json:

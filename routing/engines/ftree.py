@@ -80,9 +80,7 @@ class FatTree:
         vls = vls_allowed(options) if isinstance(options.vls, int) else 1
         roots = tuple(named_roots(fabric, options))
         lft, order, found = _best_tables(fabric, options, roots)
-        sl = np.zeros(len(fabric.lids), np.uint8)
-        if vls > 1:
-            sl = round_robin_sls(Destinations.of(fabric), len(fabric.lids), vls)
+        sl = round_robin_sls(Destinations.of(fabric), len(fabric.lids), vls)
         return Routing(
             lft=lft,
             **vl_tables(sl, vls, options),

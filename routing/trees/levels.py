@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -96,7 +96,7 @@ def tree_order(fabric: Fabric, senders: npt.NDArray[np.float64] | None = None) -
     compared = _Comparison.of(fabric, level, senders)
     best = compared.best(hub_orders(fabric, level, senders))
     if best is None or best.cost > 0.0:
-        best = compared.best(_closed_form_order(fabric, level), best)
+        best = compared.best([TreeGraph.of(fabric.channels, level, np.ones(len(fabric.channels))).position], best)
     if best is None or best.far > 0.0:
         roots = int(min(MOST_ROOTS, 1 + MOST_VISITS / (1 + len(compared.ends) * len(fabric.channels))))
         best = compared.best(breadth_first_orders(fabric, level, roots), best)
@@ -178,15 +178,6 @@ class _Comparison:
     def _share(self, marked: npt.NDArray[np.bool_]) -> float:
         """Return the share of the flow between all ends that is between the marked pairs of ends (bool[E, E])."""
         return float((self.weight * marked).sum()) / max(float(self.weight.sum()), 1e-9)
-
-
-def _closed_form_order(fabric: Fabric, level: npt.NDArray[np.int32]) -> Iterator[npt.NDArray[np.int32]]:
-    """Yield the order of the closed form for these levels (int32[S] both), unless a link joins two switches of one
-    level.
-    """
-    channels = fabric.channels
-    if (level[channels.src] != level[channels.dst]).all():
-        yield TreeGraph.of(channels, level, np.ones(len(channels))).position
 
 
 def reaches_all(fabric: Fabric, position: npt.NDArray[np.int32]) -> bool:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from routing.advise import Candidate, Refused, describe_kind, recommend, try_engine
+from routing.advise import Candidate, Refused, contenders, describe_kind, recommend, try_engine
 from routing.deadlock.proof import prove
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
@@ -65,6 +65,23 @@ def test_what_decides_between_two_candidates(candidate, better, worse):
     pair = [figures(candidate, "good", **{**usual, **better}), figures(candidate, "bad", **{**usual, **worse})]
     for order in (pair, pair[::-1]):
         assert recommend(order).candidate.engine == "good"
+
+
+@pytest.mark.parametrize(
+    ("others", "names"),
+    [
+        ([("equal", 0.9, 1, "reversible"), ("worse", 0.7, 1, "reversible")], ["good", "equal"]),
+        ([("hungry", 0.9, 2, "reversible")], ["good"]),
+        ([("fast", 0.95, 1, "forward"), ("forward", 0.9, 1, "forward")], ["fast", "good"]),
+    ],
+)
+def test_only_candidates_that_a_lost_link_may_decide_between_are_contenders(candidate, others, names):
+    found = [figures(candidate, "good", 0.9, 0.9)]
+    found += [figures(candidate, name, a2a, 0.9, vls=vls, strength=strength) for name, a2a, vls, strength in others]
+    assert sorted(each.engine for each in contenders(found)) == sorted(names)
+    # The loss of any other candidate has no influence.
+    other = [each if each.engine in names else replace(each, worst_loss=0.9) for each in found]
+    assert recommend(other).candidate.engine == recommend(found).candidate.engine
 
 
 def test_the_first_of_equal_candidates_is_recommended_at_any_fraction_of_a_second(candidate):
