@@ -148,11 +148,8 @@ def base_of(
             continue
         # After an aborted update schedule, entries may differ from the remembered tables.  In this case the CDG of the
         # remembered tables lacks dependencies.
-        bounded = not sides.rewired and (
-            kept.deferred is None or are_entries_of(lft, replace(kept, deferred=None), fabric)
-        )
-        bounded &= not groups and not mixed
-        cdg = kept.proof.cdg if bounded else None
+        whole = kept.deferred is None or are_entries_of(lft, replace(kept, deferred=None), fabric)
+        cdg = kept.proof.cdg if whole and not (sides.rewired or groups or mixed) else None
         return Base(
             fabric=wide,
             routing=replace(sides.old, sl=sl),

@@ -116,9 +116,7 @@ class Host:
             worker.listen()
             self._written, self._asked_for, self._answer = {}, sequence, None
         except OSError:
-            exit_description = worker.exit_description()
-            self._replace()
-            raise WorkerReplaced(f"the worker {exit_description}; another one is started") from None
+            raise self._replaced(f"the worker {worker.exit_description()}") from None
 
     def wait(self, sequence: int, seconds: float) -> str | None:
         """Wait until the worker's answer is in the shared memory.
@@ -146,12 +144,9 @@ class Host:
             while self._answer is None and (message := worker.receive(until)) is not None:
                 self._record_remark(message)
         except EOFError:
-            exit_description = worker.exit_description()
-            self._replace()
-            raise WorkerReplaced(f"the worker {exit_description}; another one is started") from None
+            raise self._replaced(f"the worker {worker.exit_description()}") from None
         except ValueError:
-            self._replace()
-            raise WorkerReplaced("the worker sent an invalid message; another one is started") from None
+            raise self._replaced("the worker sent an invalid message") from None
         answer = self._answer if self._asked_for == sequence else None
         if answer is None:
             worker.listen()
@@ -360,6 +355,11 @@ class Host:
         self._asked_for = self._answer = None
         self._worker = self._start("worker")
         self._generation += 1
+
+    def _replaced(self, reason: str) -> WorkerReplaced:
+        """Start another worker, and return the error that names the reason."""
+        self._replace()
+        return WorkerReplaced(f"{reason}; another one is started")
 
     def _replace_dead(self, worker: WorkerProcess) -> None:
         """Start another worker, and record for the log how the previous worker ended."""

@@ -107,11 +107,9 @@ def stage_update(base: Base, after: SavedTables, *, wanted: bool, threads: int =
     schedule, replies = _find_schedule(base, after, threads=threads)
     if schedule is not None and not base.known:
         schedule = replace(_one_later(schedule, base.new), first_draining_round=2)
-    if schedule is None or len(schedule) == 1:
-        return Change(base, after, schedule, asked=True, replies=replies)
-    return Change(
-        base, replace(after, deferred=_deferred_entries(schedule, base.routing)), schedule, asked=True, replies=replies
-    )
+    if schedule is not None and len(schedule) > 1:
+        after = replace(after, deferred=_deferred_entries(schedule, base.routing))
+    return Change(base, after, schedule, asked=True, replies=replies)
 
 
 def _is_same(base: Base) -> bool:
@@ -128,14 +126,10 @@ def _one_later(schedule: UpdateSchedule, new: Routing) -> UpdateSchedule:
 
     ``new`` are the tables after the last round.
     """
-    off, first_draining_round = (
-        schedule.removed_in_round + (schedule.removed_in_round > 0).astype(np.uint8),
-        schedule.first_draining_round + bool(schedule.first_draining_round),
-    )
+    off = schedule.removed_in_round + (schedule.removed_in_round > 0).astype(np.uint8)
+    first = schedule.first_draining_round + bool(schedule.first_draining_round)
     later = (new.lft[schedule.switch, schedule.lid] != NO_PORT).astype(np.uint8)
-    return replace(
-        schedule, round=schedule.round + later, removed_in_round=off, first_draining_round=first_draining_round
-    )
+    return replace(schedule, round=schedule.round + later, removed_in_round=off, first_draining_round=first)
 
 
 def _find_schedule(base: Base, after: SavedTables, *, threads: int) -> tuple[UpdateSchedule | None, bool]:
