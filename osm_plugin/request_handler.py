@@ -85,7 +85,10 @@ class RequestHandler:
         self._earlier: deque[Snapshot] = deque(maxlen=REMEMBERED)
         self._unsettled: Unsettled | None = None
         self._lines: list[str] = []
-        self._reported: dict[str, set[str]] = {}  # lines that the log has about the last sweep, by their subject
+        self._asked = ""  # engine of the last request
+        # lines that the log has about the last request to each engine, and such lines about any engine
+        self._reported: dict[str, set[str]] = {}
+        self._known: set[str] = set()
         self._balanced: Routing | None = None  # tables for which a search found no better balance
         self._precomputed: Precomputed | None = None  # data that the next re-route of the tables in force needs
         # seconds until OpenSM should sweep again, so that more entries can be rebalanced; None: no such sweep is needed
@@ -177,6 +180,8 @@ class RequestHandler:
         configuration.
         """
         config, engine = from_message(request.get("config")), str(request["engine"])
+        self._asked, self._known = engine, set().union(*self._reported.values())
+        self._reported[engine] = set()
         if engine == POLICIES:
             return self._last_good.use(config, self._set_ports, ports=True)
         return self._last_good.use(
@@ -333,12 +338,12 @@ class RequestHandler:
             sick = np.frombuffer(snapshot.source[2], CABLE)["sick"]
             kept = snapshot.fabric.links == int(np.count_nonzero(sick == 0))
             lines.append(describe_left_out(snapshot.throttled, kept))
-        wanted, most = taken.options.get("vls"), QosPolicy.of(snapshot.conf).most_layers
-        if isinstance(wanted, int) and wanted > most:
+        wanted, policy = taken.options.get("vls"), QosPolicy.of(snapshot.conf)
+        if policy.sls and isinstance(wanted, int) and wanted > (most := policy.most_layers):
             lines.append(
                 f"QoS: vls = {wanted} is reduced to {most}, because each SL of the policy needs an SL for every layer"
             )
-        self._log_new(engine.name, [*lines, *self._unused_tables(config)])
+        self._log_new([*lines, *self._unused_tables(config)])
         return taken
 
     def _unused_tables(self, config: PluginConfig) -> list[str]:
@@ -359,14 +364,14 @@ class RequestHandler:
         policy = QosPolicy.of(snapshot.conf)
         classes = classes_of(snapshot.fabric, tables.routing, policy, snapshot.data_vls)
         check_classes(snapshot.fabric, classes, tables.proof, threads=threads_of(config))
-        self._log_new("QoS", [line for line in (classes.line, policy.own_sl2vl_line(tables.routing.vls)) if line])
+        self._log_new([line for line in (classes.line, policy.own_sl2vl_line(tables.routing.vls)) if line])
         return classes
 
-    def _log_new(self, subject: str, lines: list[str]) -> None:
-        """Log the lines about a subject that were not true in the last sweep."""
-        reported = set().union(*self._reported.values())
-        self._lines += [line for line in lines if line not in reported]
-        self._reported[subject] = set(lines)
+    def _log_new(self, lines: list[str]) -> None:
+        """Log the lines that were not true at the last request to the engine."""
+        self._lines += [line for line in lines if line not in self._known]
+        self._known.update(lines)
+        self._reported[self._asked].update(lines)
 
     def take_lines(self) -> list[str]:
         """Return further lines for OpenSM's log, each of them only once."""

@@ -186,3 +186,10 @@ sys.exit(" ".join(sorted(set(sys.modules) - loaded)) or None)
 def test_no_sweep_loads_a_module():
     done = subprocess.run([sys.executable, "-c", PRELUDE + SWEEPS], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_pipe_is_no_configuration(tmp_path):
+    """OpenSM would wait for a program that writes into the pipe."""
+    os.mkfifo(tmp_path / "ibnue.toml")
+    with pytest.raises(InputError, match="is a pipe"):
+        read_config(tmp_path / "ibnue.toml")

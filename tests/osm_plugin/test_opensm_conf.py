@@ -195,6 +195,16 @@ def test_options_of_an_engine_that_does_not_exist_are_reported_once(bench):
     assert bench.ask("updn", "")["lines"] == []
 
 
+def test_a_configuration_that_is_not_used_repeats_no_line(bench, tmp_path):
+    """The worker tries the new configuration first, so one request handles two configurations."""
+    (tmp_path / "roots").write_text(f"{GUIDS[5]}\n0xdead\n")
+    conf = f"root_guid_file {tmp_path / 'roots'}\n"
+    assert len(bench.ask("updn", conf)["lines"]) == 1
+    bench.config.write_text("state_file = false\n[engine]\nvls = 99\n")
+    # For nue, the file of roots is not used.
+    assert [len(bench.ask(engine, conf)["lines"]) for engine in ("updn", "nue", "updn", "nue")] == [0, 1, 0, 0]
+
+
 def test_roots_are_not_for_engines_without(bench, tmp_path):
     (tmp_path / "roots").write_text(f"{GUIDS[5]}\n")
     (line,) = bench.ask("nue", f"root_guid_file {tmp_path / 'roots'}\n")["lines"]
