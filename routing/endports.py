@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Iterable
 
 import numpy as np
 import numpy.typing as npt
@@ -65,7 +66,7 @@ def find_endport(fabric: Fabric, word: str) -> tuple[int, int]:
     rows = rows or _by_guid(fabric, word)
     if len(rows) != 1:
         known = f"{len(rows)} end ports are called {word!r}" if rows else f"no CA or router is called {word!r}"
-        near = difflib.get_close_matches(word, dict.fromkeys(fabric.endport_name), 3, 0.5)
+        near = similar_names(word, fabric.endport_name)
         give = did_you_mean(near) if near else "give a name, GUID or LID of the fabric"
         ports = guids_text(fabric.endport_guid[rows].tolist())
         raise OptionError(known, remedy=f"give the GUID or the LID of the port: {ports}" if rows else give)
@@ -86,6 +87,15 @@ def endport_names(fabric: Fabric) -> tuple[str, ...]:
     unique.
     """
     return labels_of(fabric.endport_name, fabric.endport_guid.tolist())
+
+
+def similar_names(word: str, names: Iterable[str]) -> list[str]:
+    """Return up to three names for the correction of an unknown name: names that contain ``word``, or else the most
+    similar names.
+    """
+    known = list(dict.fromkeys(names))
+    longer = [name for name in known if word and word.lower() in name.lower()]
+    return longer[:3] or difflib.get_close_matches(word, known, 3, 0.5)
 
 
 def find_device(fabric: Fabric, word: str) -> int:
@@ -110,6 +120,6 @@ def find_device(fabric: Fabric, word: str) -> int:
     try:
         return fabric.switches + int(fabric.endport_terminal[find_endport(fabric, word)[0]])
     except OptionError:
-        near = difflib.get_close_matches(word, dict.fromkeys(names), 3, 0.5)
+        near = similar_names(word, names)
         remedy = did_you_mean(near) if near else "give a name or GUID of the fabric"
         raise OptionError(f"there is no device {word!r}", remedy=remedy) from None

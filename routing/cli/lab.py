@@ -139,7 +139,7 @@ def lab(
         run(DEMO_RIVAL, iter(()), f"OpenSM's own {DEMO_RIVAL}, for comparison")
         states.clear()
     asked = f"OpenSM's own {opensm_engine}" if opensm_engine else f"OpenSM with the plugin, engine {engine_name}"
-    run(opensm_engine, iter(todo) if todo else read_actions(), asked)
+    run(opensm_engine, iter(todo) if todo else read_actions(subnet), asked)
     if as_json:
         shown = fabric_object(subnet, fabric or DEMO_FABRIC)
         print_json("ibnue-lab/1", {"fabric": shown, "states": [state.as_object() for state in states]})

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from routing.cli.command import report_error
 from routing.errors import OptionError
 from routing.numerals import parse_decimal
 
@@ -19,8 +20,16 @@ if TYPE_CHECKING:
 HELP = "unlink DEVICE [PORT], relink DEVICE [PORT], show, quit"
 
 
-def read_actions() -> Iterator[str]:
-    """Yield the actions that the user types or pipes into standard input, with a prompt on a terminal."""
+def read_actions(fabric: Fabric) -> Iterator[str]:
+    """Yield the actions that the user types or pipes into standard input, with a prompt on a terminal.
+
+    On a terminal, an action that is not possible on the fabric is reported, and the next one is read.
+
+    Raises
+    ------
+    OptionError
+        A piped action is unknown, or the fabric does not have the device or cable.
+    """
     watched = sys.stdin.isatty()
     while True:
         if watched:
@@ -28,8 +37,15 @@ def read_actions() -> Iterator[str]:
         line = sys.stdin.readline()
         if not line or line.strip() in ("quit", "exit"):
             return
-        if line.strip():
-            yield line.strip()
+        if action := line.strip():
+            try:
+                validate(action, fabric)
+            except OptionError as error:
+                if not watched:
+                    raise
+                report_error(error, as_json=False)
+                continue
+            yield action
 
 
 def parse(action: str) -> tuple[str, str, int | None]:
@@ -40,7 +56,7 @@ def parse(action: str) -> tuple[str, str, int | None]:
     word : str
         "show", "quit", "unlink" or "relink".
     device : str
-        Name of the device; "" if the action has no device.
+        Name of the device, which may contain spaces, or its GUID; "" if the action has no device.
     port : int or None
         Port number; None if the action has no port.
 
@@ -49,14 +65,14 @@ def parse(action: str) -> tuple[str, str, int | None]:
     OptionError
         The action is unknown.
     """
-    match action.split():
-        case [("show" | "quit") as word]:
-            return word, "", None
-        case [("unlink" | "relink") as word, device]:
-            return word, device, None
-        case [("unlink" | "relink") as word, device, port] if (number := parse_decimal(port)) is not None:
-            return word, device, number
-    raise OptionError(f"{action!r} is not an action", remedy=HELP)
+    word, *rest = action.split(maxsplit=1)
+    if word in ("show", "quit") and not rest:
+        return word, "", None
+    if word not in ("unlink", "relink") or not rest:
+        raise OptionError(f"{action!r} is not an action", remedy=HELP)
+    device, *last = rest[0].rsplit(maxsplit=1)
+    number = parse_decimal(last[0]) if last else None
+    return word, rest[0].strip() if number is None else device, number
 
 
 def validate(action: str, fabric: Fabric) -> None:
@@ -67,11 +83,15 @@ def validate(action: str, fabric: Fabric) -> None:
     OptionError
         The action is unknown, or the fabric does not have the device or cable.
     """
+    from routing.endports import find_device
     from routing.faults import parse_fault
 
     _, device, port = parse(action)
-    if device:
-        parse_fault(device if port is None else f"{device}/{port}", fabric)
+    try:
+        if device:
+            _ = find_device(fabric, device) if port is None else parse_fault(f"{device}/{port}", fabric)
+    except OptionError as error:
+        raise OptionError(f"{action!r}: {error}", remedy=HELP) from None
 
 
 def execute(opened: Lab, action: str) -> Sweep:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from routing.endports import similar_names
 from routing.errors import OptionError, ParseError
 from routing.fabric import Fabric
 from routing.faults.model import Fault, FaultKind, apply_faults, cable_at, device_of, node_guids
@@ -281,7 +281,7 @@ class _Reader:
         return rows[0]
 
     def nothing(self, text: str) -> OptionError:
-        near = difflib.get_close_matches(text, self.candidates(text), 3, 0.5)
+        near = similar_names(text, self.candidates(text))
         hint = did_you_mean(near) if near else HOW
         shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
         return OptionError(f"{self.fabric.name} has no device {shown!r}", remedy=hint)

@@ -1,5 +1,6 @@
 """ibnue lab and ibnue plugin, with the OpenSM that is installed."""
 
+import io
 import json
 import shutil
 from dataclasses import replace
@@ -16,7 +17,9 @@ from osm_plugin.install import LIBRARY, InstalledPlugin
 from osm_plugin.options import port_classes
 from routing.class_settings import PortClass, Weight
 from routing.cli.command import Complaint, explain
+from routing.cli.lab_actions import parse, read_actions
 from routing.cli.lab_setup import class_tables
+from routing.errors import OptionError
 from routing.port_classes import DEFAULT_WEIGHTS, PortClasses
 from routing.topologies import generate
 
@@ -39,6 +42,46 @@ def test_actions_are_read_before_anything_starts(action):
     assert result.stdout == ""
     assert repr(action) in result.stderr
     assert result.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("action", "problem"),
+    [
+        ("unlink sw9", "there is no device 'sw9' (did you mean sw"),
+        ("unlink sw0/2", "there is no device 'sw0/2' (did you mean sw"),
+        ("unlink sw0/2 - sw1/3", "there is no device 'sw0/2 - sw1/3'"),
+        ("unlink sw0 99", "sw0 has no port 99 (its ports are 1 to"),
+    ],
+)
+def test_an_action_for_a_missing_device_ends_before_anything_starts(action, problem):
+    result = run("lab", "ring:4", "--do", action)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert f"{action!r}: {problem}" in result.stderr
+    assert result.stderr.endswith("(unlink DEVICE [PORT], relink DEVICE [PORT], show, quit)\n")
+
+
+@pytest.mark.parametrize(
+    ("action", "parts"),
+    [
+        ("unlink node01 HCA-2", ("unlink", "node01 HCA-2", None)),
+        ("relink  node01 HCA-2\t1 ", ("relink", "node01 HCA-2", 1)),
+        ("unlink 0x2c90200423a10", ("unlink", "0x2c90200423a10", None)),
+    ],
+)
+def test_the_name_of_a_device_may_have_spaces(action, parts):
+    assert parse(action) == parts
+
+
+def test_a_wrong_action_on_a_terminal_is_reported_and_the_next_one_is_read(monkeypatch, capsys):
+    typed = io.StringIO("frobnicate\nunlink sw9\n\nunlink sw0 2\nquit\nshow\n")
+    monkeypatch.setattr(typed, "isatty", lambda: True)
+    monkeypatch.setattr("sys.stdin", typed)
+    assert list(read_actions(generate("ring", ["4"]))) == ["unlink sw0 2"]
+    reported = capsys.readouterr().err
+    assert "ibnue: 'frobnicate' is not an action" in reported and "ibnue: 'unlink sw9': there is no" in reported
+    monkeypatch.setattr("sys.stdin", io.StringIO("unlink sw9\n"))
+    with pytest.raises(OptionError):
+        list(read_actions(generate("ring", ["4"])))
 
 
 @pytest.mark.parametrize("args", [[], ["ring:2"], ["nowhere.net"], ["ring:4", "-e", "nope"]])

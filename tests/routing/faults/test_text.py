@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import fabrics, ring_fabric
 
+from routing.endports import similar_names
 from routing.errors import OptionError, ParseError
 from routing.fabric import NodeKind
 from routing.fabric_builder import FabricBuilder
@@ -133,6 +134,13 @@ def test_similar_names_with_spaces_are_quoted_as_they_are():
     with pytest.raises(OptionError) as refusal:
         parse_fault("rack 1 sw0/3", fabric)
     assert "no device 'rack 1 sw0' (did you mean 'rack 1  sw0' or 'rack 1  sw1'" in str(refusal.value)
+
+
+def test_names_that_contain_the_unknown_name_are_proposed_first():
+    names = [f"MF0;A09-LEAF-0{number}:MQM9701/U1" for number in (1, 2, 3, 4)]
+    for word in ("MF0;A09-LEAF-01", "a09-leaf-01"):
+        assert similar_names(word, [*reversed(names)]) == [names[0]]
+    assert similar_names("", names) == []
 
 
 def test_an_empty_port():
