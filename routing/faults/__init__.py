@@ -5,21 +5,17 @@ process, and applied to any state of its fabric.  :func:`apply_faults` returns t
 """
 
 from routing.faults.choose import Lottery, every_ca, every_link, every_switch, random_faults
-from routing.faults.flapping import Event, Flapping, flapping
 from routing.faults.model import Fault, FaultKind, apply_faults
 from routing.faults.text import parse_fault, read_faults
 
 __all__ = [
-    "Event",
     "Fault",
     "FaultKind",
-    "Flapping",
     "Lottery",
     "apply_faults",
     "every_ca",
     "every_link",
     "every_switch",
-    "flapping",
     "parse_fault",
     "random_faults",
     "read_faults",
