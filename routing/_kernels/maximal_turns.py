@@ -2,44 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from routing._kernels.native import call, lib
-from routing.edges import Edges
-
-
-class Graph(Protocol):
-    """Protocol of a graph of channels: the channels of a fabric (:class:`~routing.fabric.Channels`), or the fabric's
-    bundles of parallel channels.
-    """
-
-    @property
-    def src(self) -> npt.NDArray[np.int32]: ...
-    @property
-    def dst(self) -> npt.NDArray[np.int32]: ...
-    @property
-    def first(self) -> npt.NDArray[np.int32]: ...
-    @property
-    def into(self) -> npt.NDArray[np.int32]: ...
-    @property
-    def into_first(self) -> npt.NDArray[np.int32]: ...
-    @property
-    def edges(self) -> Edges: ...
 
 
 def maximal_turns(
-    channels: Graph, sequence: npt.NDArray[np.int32], order: npt.NDArray[np.int32]
+    graph: Sequence[npt.NDArray[np.int32]], edges: int, sequence: npt.NDArray[np.int32], order: npt.NDArray[np.int32]
 ) -> npt.NDArray[np.uint8]:
     """Select CDG edges one after the other.  An edge is left out if it closes a cycle with the edges selected before.
     Returns uint8[M] for the M possible CDG edges: 1 if the edge is selected, else 0.
 
     Parameters
     ----------
-    channels
-        The channels of the fabric, or its bundles of parallel channels.
+    graph
+        The int32 arrays ``first``, ``src``, ``dst``, ``into`` and ``into_first`` of the channels of a fabric, or of its
+        bundles of parallel channels.
+    edges
+        Number of possible CDG edges, M.
     sequence
         int32[N], numbers of N CDG edges in the order of :meth:`~routing.edges.Edges.channels`, each at most once.
         Edges that are not in ``sequence`` are not selected.
@@ -52,8 +35,6 @@ def maximal_turns(
     The incremental topological order follows D. J. Pearce, P. H. J. Kelly, "A dynamic topological sort algorithm for
     directed acyclic graphs", ACM J. Exp. Algorithmics 11, 2007.
     """
-    allowed = np.zeros(len(channels.edges), np.uint8)
-    graph = channels.first, channels.src, channels.dst, channels.into, channels.into_first
-    sizes = len(channels.first) - 1, len(channels.src)
-    call(lib.ibn_cdg_maximal_turns, *sizes, *graph, order, sequence, len(sequence), allowed)
+    allowed, (first, src, *_) = np.zeros(edges, np.uint8), graph
+    call(lib.ibn_cdg_maximal_turns, len(first) - 1, len(src), *graph, order, sequence, len(sequence), allowed)
     return allowed

@@ -16,10 +16,11 @@ from routing.engines.destinations import Destinations, forwarding_tables, invers
 from routing.engines.effort import is_moderate, refinement_passes, visits_per_pass
 from routing.engines.layered import LayeredPaths, LayerSearch
 from routing.engines.nue_seeds import Seeds, by_order, by_region
-from routing.engines.orders import HOP_COST, VISITS_PER_SECOND, OrderSearch, breadth_first, top_switches
+from routing.engines.orders import HOP_COST, VISITS_PER_SECOND, OrderSearch, top_switches
 from routing.engines.provenance import provenance
 from routing.engines.smart import ENGINE as SMART
-from routing.engines.tree_paths import OBJECTIVE_REFUSAL, routing_of_tree
+from routing.engines.tree_paths import NOTABLY as MORE
+from routing.engines.tree_paths import OBJECTIVE_REFUSAL, carried, is_doubtful, routing_of_tree
 from routing.engines.uncounted import without_uncounted
 from routing.engines.vl_assignment import round_robin_sls, vl_tables, vls_allowed
 from routing.errors import NotEnoughVLs
@@ -93,7 +94,14 @@ class Nue:
         """
         refuse_unsupported(self, options)
         start = time.perf_counter()
+        own = {"seeds": "tree", "escape_entries": 0, "escape_destinations": 0}
+        tree = routing_of_tree(self, fabric, options, **own) if options.partition is None else None
+        if tree is not None and (options.passes == 0 or not is_moderate(fabric) or not is_doubtful(fabric)):
+            return tree
         found = self._search(fabric, Destinations.of(fabric), options, start)
+        if tree is not None:
+            shares = [carried(fabric, each, options, is_doubtful=True) for each in (tree, found)]
+            return found if shares[1] > MORE * shares[0] else tree
         return _or_smart(found, fabric, options) if options.reversible else found
 
     def _search(self, fabric: Fabric, destinations: Destinations, options: EngineOptions, start: float) -> Routing:
@@ -101,10 +109,6 @@ class Nue:
         in seconds.
         """
         vls = vls_allowed(options)
-        own = {"seeds": "tree", "escape_entries": 0, "escape_destinations": 0}
-        tree = routing_of_tree(self, fabric, options, **own) if options.partition is None else None
-        if tree is not None:
-            return tree
         layers = 1 if options.reversible else vls
         pairs, is_best = _mirrored(fabric, destinations, options, vls) if options.reversible else (None, False)
         if pairs is not None and is_best:
@@ -219,22 +223,6 @@ def _wholly_escaped(fabric: Fabric, destinations: Destinations, trees: NueTrees)
     return np.asarray((trees.escaped >= others) & (others > 0))
 
 
-def tree_tops(fabric: Fabric) -> list[int]:
-    """Return the top switches of a tree, or an empty list if the fabric is not a tree.
-
-    In a tree, every channel leads one level up or down, and only the lowest switches have end ports.
-    """
-    tops = top_switches(fabric)
-    if not tops:
-        return []
-    src, dst = fabric.channels.src, fabric.channels.dst
-    level = np.asarray(fabric.graph.distances(source=tops, mode="out"), float).min(axis=0)
-    reached = np.isfinite(level[src])
-    step = level[dst[reached]] - level[src[reached]]
-    from_leaves = fabric.senders_at[src[reached]] > 0
-    return [] if (np.abs(step) != 1).any() or (step[from_leaves] > 0).any() else tops
-
-
 @dataclass(frozen=True, eq=False)
 class _Job:
     fabric: Fabric
@@ -261,28 +249,19 @@ class _Job:
         """Return the mean utilisation of all channels, which is the utilisation of every channel if the load is
         even.
         """
-        return (
-            float(np.mean(trees.load * inverse_capacity(self.fabric, self.options.link_weights)))
-            if len(trees.load)
-            else 0.0
-        )
+        utilisation = trees.load * inverse_capacity(self.fabric, self.options.link_weights)
+        return float(utilisation.mean()) if len(utilisation) else 0.0
 
     def seeds(self) -> Iterator[Seeds]:
         """Yield initial states of the layers; the states that are probably the best come first.
 
-        On trees, the order from the top switches restricts no shortest path.  On other fabrics, states by region are
-        the best.  With few layers, or with faults in a tree, states by region may balance badly, and Up*/Down* in a
-        searched order is often better.
+        With few layers, or with faults in a tree, states by region may balance badly, and Up*/Down* in a searched order
+        is often better.
         """
         if self.fabric.switches == 0:
             yield Seeds("none", np.zeros((self.layers, 0), np.int32), np.zeros((self.layers, 0)))
             return
-        tops = tree_tops(self.fabric)
-        if tops:
-            position = np.tile(breadth_first(self.fabric, tops), (self.layers, 1))
-            yield by_order(self.fabric, position)
-        if not tops or self.layers > 1:
-            yield by_region(self.fabric, self.destinations, self.layer, self.layers, self.options.threads)
+        yield by_region(self.fabric, self.destinations, self.layer, self.layers, self.options.threads)
         yield self.up_down(self.searched_orders())
 
     def build_trees(self, seeds: Seeds) -> NueTrees:

@@ -64,6 +64,12 @@ MOST_COST = 0.05
 """Cost of a tree's switch order (:attr:`routing.trees.levels.TreeOrder.cost`) above which a search for another order
 begins.  Tables are then computed in both orders.
 """
+DOUBTFUL = 0.2
+"""Cost of a tree's switch order above which the fabric may be another fabric, such as a torus with CAs at every second
+switch.  All-to-all shares above 1 count on such a fabric (up to :data:`INFINITE`), and ``nue`` also routes it without
+this order.
+"""
+INFINITE = 1e9
 SEARCH = 0.5
 """Part of the run's effort that the search for a switch order may use."""
 NOTABLY = 1.05
@@ -192,28 +198,43 @@ def _or_in_searched_order(
     """Return the given tables of a tree, or tables in a switch order that a search finds, if these carry more traffic.
 
     Two kinds of tables in the order that the search finds are compared: balanced tables as on fabrics other than trees,
-    and tables by descent with ``sweeps`` passes.  Tables carry more traffic if the product of all-to-all share (at most
-    1, because the links of the CAs limit the rate) and bisection share is higher.  Tables with a path between end ports
-    that exceeds the shortest path by more than :data:`routing.trees.levels.MOST_LONGER` hops are left out.
+    and tables by descent with ``sweeps`` passes.  :func:`carried` defines which tables carry more traffic.
     """
-
-    def carried(tables: TreePaths) -> float:
-        bisection = bisection_share(fabric, tables.lft, seed=options.seed, threads=options.threads)
-        return min(all_to_all_share(fabric, tables.load), 1.0) * bisection
-
+    is_doubtful = paths.order.cost > DOUBTFUL
     layer = np.zeros(len(destinations.lid), np.int32)
     position = searched_orders(fabric, destinations, layer, replace(options, effort=SEARCH * options.effort))
     order = replace(paths.order, position=position[0])
-    best = paths, carried(paths) * NOTABLY
+    best = paths, carried(fabric, paths.lft, options, is_doubtful=is_doubtful) * NOTABLY
     for trees in (
         balanced_in_orders(fabric, destinations, layer, position, options),
         _descended(fabric, destinations, options, order, sweeps=sweeps),
     ):
         other = TreePaths(order, forwarding_tables(fabric, destinations, trees), trees.load)
-        longer = stretch(Flows.of(fabric, other.lft, options.threads))
-        if longer is not None and longer.more_most <= MOST_LONGER and (share := carried(other)) > best[1]:
+        if (share := carried(fabric, other.lft, options, is_doubtful=is_doubtful)) > best[1]:
             best = other, share
     return best[0]
+
+
+def carried(
+    fabric: Fabric, tables: Routing | npt.NDArray[np.uint8], options: EngineOptions, *, is_doubtful: bool
+) -> float:
+    """Return the product of all-to-all share and bisection share of tables.  Return 0 if a path between end ports
+    exceeds the shortest path by more than :data:`routing.trees.levels.MOST_LONGER` hops.
+
+    Unless the tree is doubtful, all-to-all shares count up to 1, because the links of the CAs limit the rate.
+    """
+    longer = stretch(Flows.of(fabric, tables if isinstance(tables, np.ndarray) else tables.lft, options.threads))
+    if longer is None or longer.more_most > MOST_LONGER:
+        return 0.0
+    share = all_to_all_share(fabric, channel_loads(fabric, tables, threads=options.threads))
+    bisection = bisection_share(fabric, tables, seed=options.seed, threads=options.threads)
+    return min(share, INFINITE if is_doubtful else 1.0) * bisection
+
+
+def is_doubtful(fabric: Fabric) -> bool:
+    """Return whether the fabric may be another fabric than a tree, although it has the levels of a tree."""
+    order = tree_order(fabric)
+    return order is not None and order.cost > DOUBTFUL
 
 
 def routing_of_tree(engine: Engine, fabric: Fabric, options: EngineOptions, **found: object) -> Routing | None:

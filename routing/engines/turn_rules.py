@@ -145,7 +145,9 @@ class TurnGraph:
         in_tree[used] = in_tree[self.reverse[used]] = True
         rank = np.where(in_tree[before] & in_tree[after], -np.inf, priority)
         sequence = np.argsort(rank, kind="stable")
-        allowed = maximal_turns(self, np.asarray(sequence[self.useful[sequence]], np.int32), self.order)
+        graph = self.first, self.src, self.dst, self.into, self.into_first
+        chosen = np.asarray(sequence[self.useful[sequence]], np.int32)
+        allowed = maximal_turns(graph, len(self.edges), chosen, self.order)
         channel = np.full(len(self.src), -1, np.int32)
         channels = self.fabric.channels
         channel[self.of[::-1]] = np.arange(len(channels), dtype=np.int32)[::-1]

@@ -3,11 +3,10 @@ import pytest
 from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import fabrics, pull_links, random_fabric
+from strategies import fabrics, random_fabric
 
 from routing._kernels.order import build_order
 from routing.engines.destinations import Destinations
-from routing.engines.nue import tree_tops
 from routing.engines.nue_seeds import by_order, by_region
 from routing.topologies import generate
 
@@ -72,12 +71,3 @@ def test_channels_up_come_before_channels_down_and_each_kind_is_increasing():
         ):
             if up[a] or not up[b]:
                 assert rank[a] < rank[b]
-
-
-def test_what_is_a_tree():
-    tree = generate("kary-ntree", ["3", "3"])
-    assert len(tree_tops(tree)) == 9
-    assert tree_tops(pull_links(tree, 1, 0.1))
-    assert tree_tops(generate("torus", ["4x4"], cas=1)) == []
-    assert tree_tops(random_fabric(5, switches=30, degree=5, cas=1, uneven_cas=True)) == []
-    assert tree_tops(random_fabric(1, switches=4, cas=0)) == []

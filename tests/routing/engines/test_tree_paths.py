@@ -24,6 +24,7 @@ from routing.quality import all_to_all_share, channel_loads, measure
 from routing.quality.flows import Flows
 from routing.quality.parts import stretch
 from routing.reroute import Published, Stability, reroute
+from routing.simulate.handmade import literal_fabric
 from routing.topologies import generate
 from routing.trees.closed_form import Leaves, route_tree
 from routing.trees.levels import tree_order
@@ -218,3 +219,21 @@ def test_a_lost_link_is_repaired_in_the_order_of_the_tree(engine):
     assert found.how == "repaired"
     assert found.statistics.proven_by_changes
     assert found.proof.certified
+
+
+def checkerboard(side):
+    """Return a torus with CAs at every second switch: each cable joins a switch with CAs and a switch without CAs."""
+    every = [(x, y) for x in range(side) for y in range(side)]
+    cables = [(f"{x}.{y}", f"{(x + dx) % side}.{(y + dy) % side}") for x, y in every for dx, dy in ((1, 0), (0, 1))]
+    cas = {f"ca{x}.{y}.{n}": f"{x}.{y}" for x, y in every if (x + y) % 2 == 0 for n in range(2)}
+    return literal_fabric("checkerboard", [f"{x}.{y}" for x, y in every], cables, cas)
+
+
+@pytest.mark.parametrize("side", [4, 6])
+def test_nue_balances_a_torus_with_the_levels_of_a_tree_as_a_torus(side):
+    fabric = checkerboard(side)
+    options = EngineOptions(threads=1)
+    nue, minhop = (ENGINES[name].route(fabric, options) for name in ("nue", "minhop"))
+    shares = [all_to_all_share(fabric, channel_loads(fabric, each)) for each in (nue, minhop)]
+    assert shares[0] > 0.9 * shares[1]
+    assert prove(fabric, nue, threads=1).certified
