@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from numbers import Integral
 from pathlib import Path
 from typing import Any, Literal
 
@@ -70,7 +71,7 @@ def load(
     node_names
         File with names of devices by GUID (node name map).
     faults
-        Faults by name, such as ``"leaf1/36"`` for a link or ``"spine2"`` for a device.
+        Faults by name, such as ``"leaf1/36"`` for a link or ``"spine2"`` for a device.  A text is one fault.
 
     Raises
     ------
@@ -84,7 +85,9 @@ def load(
     if node_names is not None:
         found = apply_node_names(found, read_node_name_map(Path(node_names)))
     if faults:
-        found = apply_faults(found, [parse_fault(text, found) for text in faults])
+        found = apply_faults(
+            found, [parse_fault(text, found) for text in ([faults] if isinstance(faults, str) else faults)]
+        )
     return Fabric.of(found)
 
 
@@ -298,7 +301,7 @@ def whatif(
         given = reroute_options.options_for(routing, subnet, chosen, given, options.__contains__)
         if stability != "fresh":
             reroute_options.check_same(routing, subnet, chosen, given, "tables", is_given=options.__contains__)
-    counts = {name: -1 if n == "all" else n for name, n in (("links", links), ("switches", switches), ("cas", cas))}
+    counts = {"links": _count(links), "switches": _count(switches), "cas": _count(cas)}
     scenarios = list(
         exploring.choose(
             subnet, seed=given.seed, samples=(), kinds=("link",), groups=None, named=faults, lists=(),
@@ -307,6 +310,13 @@ def whatif(
     )  # fmt: skip
     baseline = Baseline.of(subnet, chosen, given, routing=routing, stability=Stability(stability))
     return Faults(baseline, tuple(explore(baseline, scenarios, jobs=jobs)))
+
+
+def _count(parts: int | Literal["all"] | None) -> int | None:
+    """Return a number of parts as the command has it, in which -1 stands for all parts."""
+    if (isinstance(parts, Integral) and parts < 0) or (isinstance(parts, str) and parts != "all"):
+        raise OptionError(f"{parts!r} is neither all nor a number", remedy='use "all", or a number from 0')
+    return -1 if parts == "all" else parts
 
 
 def compare(plan: FabricLike, real: FabricLike) -> Cabling:

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from routing.deadlock.proof import Proof
+from routing.errors import OptionError
 from routing.fabric import Fabric
 from routing.publish import VerifiedTables
 from routing.reroute.flow import bisection_rate, flow_towards
@@ -40,6 +41,10 @@ class Stability(enum.Enum):
     """Change further entries, within limits, to keep the loss of capacity small (:mod:`routing.reroute.rebalance`)."""
     FRESH = "fresh"
     """Let the engine compute all tables from scratch on the present fabric."""
+
+    @classmethod
+    def _missing_(cls, value: object) -> None:
+        raise OptionError(f"there is no stability {value!r}", remedy=f"use {', '.join(each.value for each in cls)}")
 
 
 @dataclass(frozen=True, eq=False)

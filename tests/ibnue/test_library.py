@@ -156,6 +156,17 @@ def test_wrong_arguments_are_refused(site):
         ibnue.simulate("one-vl-ring", cases=["none"])
     with pytest.raises(ibnue.OptionError, match="those of minhop, not of updn"):
         ibnue.whatif("ring:6", "updn", tables=ibnue.route("ring:6", "minhop"))
+    for parts in (-1, "some"):
+        with pytest.raises(ibnue.OptionError, match="is neither all nor a number"):
+            ibnue.whatif("ring:4", links=parts)
+    with pytest.raises(ibnue.OptionError, match="there is no stability 'half' \\(use full, balanced, fresh\\)"):
+        ibnue.whatif("ring:4", stability="half")
+
+
+def test_one_fault_may_be_a_string():
+    assert (
+        len(ibnue.load("ring:4", faults="sw0/3").channels) == len(ibnue.load("ring:4", faults=["sw0/3"]).channels) == 6
+    )
 
 
 def test_public_names_exist_and_are_documented():
