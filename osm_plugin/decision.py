@@ -72,10 +72,8 @@ def decide(
     """Decide how to get tables for the fabric from the tables in force.  :class:`Start` describes the parameters."""
     if before is None:
         return Start(Decision.FROM_SCRATCH, stability=stability)
-    if before.fabric.digest != fabric.digest:
-        decision = Decision.REROUTE
-    else:
-        decision = Decision.REBALANCE if moves else Decision.KEEP
+    unchanged = Decision.REBALANCE if moves else Decision.KEEP
+    decision = unchanged if before.fabric.digest == fabric.digest else Decision.REROUTE
     return Start(decision, before, baseline, stability, moves, precomputed)
 
 

@@ -294,9 +294,7 @@ class Host:
         if in_force.removeprefix("ibnue-") == engine.removeprefix("ibnue-") and in_force.startswith("ibnue-"):
             return []
         if self._shadow is not None and not self._shadow.alive:
-            self._remarks.append(
-                f"the shadow engine's worker {self._shadow.exit_description()}; another one is started"
-            )
+            self._remarks += [f"the shadow engine's worker {self._shadow.exit_description()}; another one is started"]
             self._end_shadow()
         if self._shadow is None:
             self._shadow = self._start("shadow")
@@ -388,9 +386,7 @@ class Host:
         try:
             return None if path is None else path.open("ab")
         except OSError as problem:
-            self._remarks.append(
-                f"the worker's log is not written: {path}: {(problem.strerror or str(problem)).lower()}"
-            )
+            self._remarks += [f"the worker's log is not written: {path}: {(problem.strerror or str(problem)).lower()}"]
             return None
 
     def _follow_log(self) -> None:

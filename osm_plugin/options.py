@@ -111,12 +111,12 @@ def _leave_vls(found: dict[str, Any], policy: QosPolicy) -> None:
         found["vls"] = min(wanted, policy.most_layers)
 
 
-def _check_vls(wanted: int | str, snapshot: Snapshot) -> None:
+def _check_vls(vls: int | str, snapshot: Snapshot) -> None:
     have = snapshot.data_vls
-    if isinstance(wanted, int) and wanted > have:
+    if isinstance(vls, int) and vls > have:
         remedy = "lower vls, or OpenSM's limits" if snapshot.qos else "set 'qos TRUE' in opensm.conf, or vls = 1"
         raise OptionError(
-            f"vls = {wanted}, but OpenSM sets up {count_noun(have, 'data VL')} on this fabric", remedy=remedy
+            f"vls = {vls}, but OpenSM sets up {count_noun(have, 'data VL')} on this fabric", remedy=remedy
         )
 
 

@@ -234,9 +234,8 @@ class RequestHandler:
         kept, base, change = self._changes.change(snapshot, kept, config)
         clock.lap("rounds")
         schedule = None if change is None else change.schedule
-        multicast = choose_tree(
-            tables.fabric, tables.routing, tables.proof, job.multicast_roots, threads=threads_of(config)
-        )
+        roots, threads = job.multicast_roots, threads_of(config)
+        multicast = choose_tree(tables.fabric, tables.routing, tables.proof, roots, threads=threads)
         clock.lap("multicast")
         write_answer(
             self._memory, snapshot.answer_at, tables,

@@ -104,10 +104,8 @@ def route_or_reroute(engine: Engine, options: EngineOptions, fabric: Fabric, sta
 
 def _kept(engine: Engine, options: EngineOptions, fabric: Fabric, before: Published, start: Start) -> Plan:
     """Return the tables in force, or rebalanced tables if ``start`` asks for rebalancing and the balance improves."""
-    if start.decision is Decision.REBALANCE:
-        better = _rebalanced(engine, options, before, start)
-        if better is not None:
-            return better
+    if start.decision is Decision.REBALANCE and (better := _rebalanced(engine, options, before, start)) is not None:
+        return better
     tables = verify(fabric, before.routing, engine, threads=options.threads, explain=False)
     decision = Decision.KEEP if start.decision is Decision.REBALANCE else start.decision
     return Plan(tables, decision, "tables unchanged", {"entries_broken": 0, "entries_changed": 0})
@@ -150,9 +148,7 @@ def _rebalanced(engine: Engine, options: EngineOptions, before: Published, start
     except Exception:  # A failed search for better tables must not lose the valid tables.
         traceback.print_exc()
         return None
-    if made is None:
-        return None
-    return _plan(made, before, start)
+    return None if made is None else _plan(made, before, start)
 
 
 def _plan(made: Rerouted, before: Published, start: Start) -> Plan:

@@ -256,11 +256,9 @@ def serve(link: socket.socket, memory: SharedMemory, reporter: Reporter) -> None
             config = from_message(request.get("config"))
             log.level = config.log_level
             inspection, line = shadow.inspect(tables, config)
-        except Exception as problem:
+        except Exception as error:
             log.bug()
-            line = (
-                f"shadow: bug in its worker: {type(problem).__name__}: {problem} (the worker's log has the traceback)"
-            )
+            line = f"shadow: bug in its worker: {type(error).__name__}: {error} (the worker's log has the traceback)"
             inspection = None
         log.info(line)
         if inspection is not None:

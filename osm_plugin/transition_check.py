@@ -54,10 +54,9 @@ class TransitionChecker:
 def check_transition(change: Change) -> str | None:
     """Return a line that states whether a change is safe, or why this is unknown; None if nothing changes."""
     try:
-        line = transition_line(change, threads=1)
+        return transition_line(change, threads=1)
     except IbnueError as problem:
-        line = f"transition not judged: {problem}"
+        return f"transition not judged: {problem}"
     except Exception:  # A failed check must not end the worker.
         traceback.print_exc()
-        line = "transition not judged: bug in the worker"
-    return line
+        return "transition not judged: bug in the worker"
