@@ -100,6 +100,8 @@ def base_of(
     new: Routing,
     remembered: Sequence[tuple[SavedTables, bool]] = (),
     left: Mapping[int, SavedTables | None] | None = None,
+    *,
+    earlier: Sequence[SavedTables] = (),
 ) -> Base:
     """Return the base of a change to new tables: the entries and SLs in use now.
 
@@ -119,6 +121,9 @@ def base_of(
         For the GUID of each switch and end port that has left the fabric: the tables that this process had published
         before.  A switch that returns may still have entries of these tables, and open connections may use their SLs.
         None: these tables are not stored any more.
+    earlier
+        Tables that this process had published before.  If a fault has interrupted the writing of newer tables, some
+        switches still have entries of these tables.
 
     Notes
     -----
@@ -130,15 +135,20 @@ def base_of(
     for kept, published in remembered:
         if tables is None or tables.served == "other" or not fits(kept, fabric):
             continue
-        groups = returned_groups(lft, wide, kept, left or {})
+        own = earlier if published else ()
+        groups = returned_groups(lft, wide, kept, left or {}, own)
         if groups is None or (groups and not published):
             continue
-        staying = _without_rows(lft, [group.rows for group in groups])
+        staying = lft
+        if groups:
+            staying = lft.copy()
+            staying[np.concatenate([group.rows for group in groups])] = NO_PORT
         mixed = not are_entries_of(staying, kept, fabric)
-        if mixed and not are_entries_of(np.where(staying == new.lft, NO_PORT, staying), kept, fabric):
+        known = not mixed or are_entries_of(staying, kept, fabric, own)
+        if not known and not are_entries_of(np.where(staying == new.lft, NO_PORT, staying), kept, fabric):
             continue
         sides = installed(kept.routing, kept.fabric, new, wide, present=lft)
-        if mixed and not _has_equal_sls(sides.old, new, wide):
+        if not known and not _has_equal_sls(sides.old, new, wide):
             continue
         sl: Bytes | None = sides.old.sl
         if groups:
@@ -215,15 +225,6 @@ def _lft(fabric: Fabric, tables: SwitchTables | None, new: Routing) -> tuple[Byt
     lft[row, lid] = np.where(leads, port, np.uint8(NO_PORT))
     lft[unknown] = NO_PORT
     return lft, unknown, changed
-
-
-def _without_rows(lft: Bytes, rows: Sequence[npt.NDArray[np.int64]]) -> Bytes:
-    """Return LFTs in which the given rows have no entries."""
-    if not sum(map(len, rows)):
-        return lft
-    lft = lft.copy()
-    lft[np.concatenate(rows)] = NO_PORT
-    return lft
 
 
 def _has_equal_sls(old: Routing, new: Routing, fabric: Fabric) -> bool:

@@ -19,7 +19,8 @@ from routing.tables import Routing, SlForm
 
 Bytes = npt.NDArray[np.uint8]
 Mask = npt.NDArray[np.bool_]
-MOST_PAIRS = 1 << 27
+Left = Mapping[int, SavedTables | None]
+MOST_PAIRS = 1 << 26
 """Maximum number of pairs of LIDs for which a table of their SLs is affordable (one byte for each pair)."""
 
 
@@ -46,7 +47,7 @@ class ReturnedGroup:
 
 
 def returned_groups(
-    lft: Bytes, fabric: Fabric, kept: SavedTables, left: Mapping[int, SavedTables | None]
+    lft: Bytes, fabric: Fabric, kept: SavedTables, left: Left, earlier: Sequence[SavedTables] = ()
 ) -> list[ReturnedGroup] | None:
     """Return the switches and LIDs that are back in the fabric, in groups.
 
@@ -63,6 +64,8 @@ def returned_groups(
     left
         For the GUID of each switch and end port that has left: the tables that were in force.  None: these tables are
         not stored any more.
+    earlier
+        Earlier tables, of which a switch that left while it was written still has entries.
 
     Returns
     -------
@@ -90,7 +93,7 @@ def returned_groups(
         own = rows[[left.get(guid) is tables for guid in fabric.switch_guid[rows].tolist()]]
         present = np.full_like(lft, NO_PORT)
         present[own] = lft[own]
-        if (before[there] != owner[there]).any() or not are_entries_of(present, tables, fabric):
+        if (before[there] != owner[there]).any() or not are_entries_of(present, tables, fabric, earlier):
             return None
         groups.append(ReturnedGroup(tables, own, there, before > 0))
     return groups
@@ -155,19 +158,22 @@ def _by_source_lid(old: Routing, returned: Sequence[tuple[ReturnedGroup, Routing
     """Return the table of :func:`sls_after_return` with a row for the LID of each sender; None if the table would have
     more than :data:`MOST_PAIRS` SLs.
     """
-    count, at = len(fabric.lids), np.maximum(fabric.lids.switch, 0)
-    if count * count > MOST_PAIRS:
+    if len(fabric.lids) ** 2 > MOST_PAIRS:
         return None
-    row = old.service_levels.row_of(at, np.arange(count))
-    sl = old.service_levels.matrix[row]
-    for group, before in returned:
-        row = before.service_levels.row_of(at, np.arange(count))
-        sl[:, group.lids] = before.service_levels.matrix[np.ix_(row, np.flatnonzero(group.lids))]
-    for group, before in returned:
-        senders, known = np.flatnonzero(group.lids), np.flatnonzero(group.known)
-        row = before.service_levels.row_of(at[senders], senders)
-        sl[np.ix_(senders, known)] = before.service_levels.matrix[np.ix_(row, known)]
+    sl = _by_sender(old, fabric)
+    tables = [(group, _by_sender(before, fabric)) for group, before in returned]
+    for group, before in tables:
+        sl[:, group.lids] = before[:, group.lids]
+    for group, before in tables:
+        pairs = np.ix_(group.lids, group.known)
+        sl[pairs] = before[pairs]
     return sl
+
+
+def _by_sender(routing: Routing, fabric: Fabric) -> Bytes:
+    """Return the SLs of a routing with a row for the LID of each sender."""
+    sls, switch = routing.service_levels, np.maximum(fabric.lids.switch, 0)
+    return sls.matrix[sls.row_of(switch, np.arange(len(switch)))]
 
 
 def _owners(fabric: Fabric, count: int) -> npt.NDArray[np.uint64]:
@@ -181,22 +187,32 @@ def _owners(fabric: Fabric, count: int) -> npt.NDArray[np.uint64]:
     return owner
 
 
-def are_entries_of(lft: Bytes, remembered: SavedTables, fabric: Fabric) -> bool:
+def are_entries_of(lft: Bytes, remembered: SavedTables, fabric: Fabric, earlier: Sequence[SavedTables] = ()) -> bool:
     """Return whether the switches have the entries of the remembered tables.
 
-    Two differences are accepted: a missing entry in a switch, and an entry of an update round that may not be complete.
+    Three differences are accepted: a missing entry in a switch, an entry of an update round that may not be complete,
+    and an entry of the tables ``earlier``.
     """
-    was, row = remembered.routing.lft, old_rows(remembered.fabric, fabric)
+    others = _other_entries(lft, remembered, fabric)
+    for tables in earlier if len(others) else ():
+        rest = np.full_like(lft, NO_PORT)
+        rest.flat[others] = lft.flat[others]
+        others = _other_entries(rest, tables, fabric)
+    return not len(others)
+
+
+def _other_entries(lft: Bytes, remembered: SavedTables, fabric: Fabric) -> npt.NDArray[np.int64]:
+    """Return the flat indices of the entries that the remembered tables do not have."""
+    was, row = remembered.routing.lft, np.asarray(old_rows(remembered.fabric, fabric), np.int64)
     lids = min(lft.shape[1], was.shape[1])
-    if (lft[:, lids:] != NO_PORT).any() or (lft[row < 0] != NO_PORT).any():
-        return False
-    now = lft[:, :lids]
-    then = was[:, :lids] if len(row) == len(was) and bool((row == np.arange(len(row))).all()) else was[row, :lids]
-    others = np.flatnonzero((now != then) & (now != NO_PORT))
-    if not len(others):
-        return True
-    if remembered.deferred is None:
-        return False
-    open_entries = remembered.deferred["row"].astype(np.int64) * was.shape[1] + remembered.deferred["lid"]
-    at = np.asarray(row, np.int64)[others // lids] * was.shape[1] + others % lids
-    return bool(np.isin(at, open_entries).all())
+    if len(row) == len(was) and lids == lft.shape[1] and bool((row == np.arange(len(row))).all()):
+        then = was[:, :lids]
+    else:
+        then = np.full_like(lft, NO_PORT)
+        then[:, :lids] = np.where(row[:, None] >= 0, was[row, :lids], np.uint8(NO_PORT))
+    others = np.flatnonzero((lft != then) & (lft != NO_PORT))
+    if remembered.deferred is None or not len(others):
+        return others
+    width = max(lft.shape[1], was.shape[1])
+    open_entries = remembered.deferred["row"].astype(np.int64) * width + remembered.deferred["lid"]
+    return others[~np.isin(row[others // lft.shape[1]] * width + others % lft.shape[1], open_entries)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import traceback
+from collections import deque
 from collections.abc import Mapping
 from typing import Any
 
@@ -35,6 +36,8 @@ class SwitchChanges:
         # for the GUID of each switch and end port that has left the fabric: the tables that were in force before;
         # None: more than MOST_LEFT sets of tables have followed
         self._left: dict[int, SavedTables | None] = {}
+        # tables that this process published before; the writing of newer tables may have been interrupted
+        self._earlier: deque[SavedTables] = deque(maxlen=MOST_LEFT)
         self._silent: frozenset[int] = frozenset()  # GUIDs of the switches with unknown entries in the last sweep
 
     def written(self, report: Mapping[str, Any]) -> None:
@@ -74,6 +77,8 @@ class SwitchChanges:
         base = self._base(snapshot, new)
         change = None if base is None else self._scheduled(base, new, config)
         self._remember_left(new)
+        if self._in_force is not None and self._in_force.routing is not new.routing:
+            self._earlier.append(self._in_force)
         self._in_force = new if change is None else change.after
         return self._in_force, base, change
 
@@ -95,7 +100,9 @@ class SwitchChanges:
         """
         remembered = [(tables, mine) for tables, mine in ((self._in_force, True), (self._state.last, False)) if tables]
         try:
-            return base_of(snapshot.fabric, snapshot.switch_tables, new.routing, remembered, self._left)
+            return base_of(
+                snapshot.fabric, snapshot.switch_tables, new.routing, remembered, self._left, earlier=self._earlier
+            )
         except Exception:
             traceback.print_exc()
             self._state.remark("base unknown: bug in the worker (its log has the traceback)")

@@ -128,6 +128,49 @@ def test_a_ca_that_returns_after_its_switch_has_other_sls_than_the_switch(engine
         assert sls.from_sender(row, sender)[ca] == full.routing.service_levels.from_sender(row, sender)[ca]
 
 
+def two_losses(engine):
+    """Publish three tables, each without one more switch, of which every second switch gets only the first tables."""
+    options = EngineOptions(effort=0.1, vls=4)
+    full = first_tables(engine, options)
+    less = tables_without(full, [LOST], options)
+    less = replace(less, routing=replace(less.routing, sl=less.routing.sl ^ 1))
+    least = tables_without(less, [LOST], options)  # The switch of the next row has this row now.
+    changes, config = SwitchChanges(State()), PluginConfig()
+    changes.change(SimpleNamespace(fabric=full.fabric, switch_tables=None), full, config)
+    changes.change(SimpleNamespace(fabric=less.fabric, switch_tables=holding(full, less.fabric)), less, config)
+    present = holding(less, less.fabric)
+    present.lft[::2] = holding(full, less.fabric).lft[::2]
+    assert (present.lft != holding(less, less.fabric).lft).any()
+    return full, less, least, present, changes
+
+
+@pytest.mark.parametrize("engine", ["nue", "dfsssp", "updn"])
+def test_the_sls_are_known_if_a_second_loss_interrupts_the_writing(engine):
+    _, less, least, present, changes = two_losses(engine)
+    rows = np.delete(np.arange(less.fabric.switches), LOST)
+    mixture = replace(present, lft=present.lft[rows], known=present.known[rows], top=present.top[rows])
+    _, base, change = changes.change(SimpleNamespace(fabric=least.fabric, switch_tables=mixture), least, PluginConfig())
+    assert base.sls == "published" and base.cdg is None and base.known
+    lids = np.flatnonzero(least.fabric.lids.switch >= 0)
+    for lid in lids.tolist():
+        row = int(least.fabric.lids.switch[lid])
+        sls = less.routing.service_levels.from_sender(row + (row >= LOST), lid)
+        assert np.array_equal(base.routing.service_levels.from_sender(row, lid)[lids], sls[lids])
+    assert change is not None and not check_transition(change).startswith("transition not judged")
+
+
+def test_a_switch_that_left_while_it_was_written_returns():
+    _, less, least, present, changes = two_losses("nue")
+    changes.change(
+        SimpleNamespace(fabric=least.fabric, switch_tables=holding(least, least.fabric)), least, PluginConfig()
+    )
+    back = holding(least, less.fabric)
+    back.lft[LOST] = present.lft[LOST]
+    back.lft[LOST, ::2] = less.routing.lft[LOST, ::2]
+    _, base, _ = changes.change(SimpleNamespace(fabric=less.fabric, switch_tables=back), less, PluginConfig())
+    assert base.sls == "published"
+
+
 def test_the_tables_of_few_losses_are_kept():
     options, changes = EngineOptions(effort=0.1, vls=1), SwitchChanges(State())
     tables = [first_tables("updn", options)]
