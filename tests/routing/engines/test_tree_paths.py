@@ -20,7 +20,7 @@ from routing.engines.tree_paths import (
 from routing.fabric import NodeKind
 from routing.formats.guid_files import apply_port_classes
 from routing.port_classes import port_classes_of
-from routing.quality import all_to_all_share, channel_loads, measure
+from routing.quality import all_to_all_share, bisection_share, channel_loads, measure
 from routing.quality.flows import Flows
 from routing.quality.parts import stretch
 from routing.reroute import Published, Stability, reroute
@@ -237,3 +237,13 @@ def test_nue_balances_a_torus_with_the_levels_of_a_tree_as_a_torus(side):
     shares = [all_to_all_share(fabric, channel_loads(fabric, each)) for each in (nue, minhop)]
     assert shares[0] > 0.9 * shares[1]
     assert prove(fabric, nue, threads=1).certified
+
+
+@pytest.mark.parametrize("side", [4, 6])
+def test_auto_counts_rates_above_the_rate_of_cas_on_a_torus_with_the_levels_of_a_tree(side):
+    fabric = checkerboard(side)
+    routings = [ENGINES[name].route(fabric, EngineOptions(threads=1)) for name in ("auto", "nue")]
+    product = [
+        all_to_all_share(fabric, channel_loads(fabric, each)) * bisection_share(fabric, each) for each in routings
+    ]
+    assert product[0] > 0.99 * product[1]
