@@ -75,7 +75,8 @@ class Console:
             self._await_prompt("the start")
         complaints = self._complaints(_HARMLESS)
         if complaints:
-            raise InputError(f"ibsim complains: {complaints[0]}", path=self.net_path)
+            remedy = "ibnue fabric FILE -o NEW.net writes a file that ibsim can read"
+            raise InputError(f"ibsim complains: {complaints[0]}", path=self.net_path, remedy=remedy)
         # ibsim prints its first prompt before it accepts connections of programs.  But ibsim answers commands only once
         # it accepts connections, so ibsim is ready when this command is answered.
         self.command("attached")

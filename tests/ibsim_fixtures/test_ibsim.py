@@ -1,4 +1,5 @@
 import time
+from pathlib import Path
 
 import pytest
 from lab_nets import net_text, ring
@@ -201,3 +202,15 @@ def test_missing_programs_name_their_package(monkeypatch, tmp_path):
     with pytest.raises(EnvironmentProblem, match="apt install libumad2sim0"):
         find_umad2sim()
     assert missing_packages() == ["ibsim-utils", "infiniband-diags", "libumad2sim0", "opensm"]
+
+
+@lab_test
+def test_a_speed_that_ibsim_cannot_read_is_an_error_with_a_remedy(tmp_path):
+    rack = Path(__file__).parents[2] / "docs" / "examples" / "rack" / "ibnetdiscover.txt"
+    path = tmp_path / "fast.txt"
+    path.write_text(rack.read_text().replace("4xSDR", "4xNDR"))
+    with (
+        pytest.raises(InputError, match=r"ibnue fabric FILE -o NEW\.net writes a file that ibsim can read"),
+        Ibsim(path),
+    ):
+        pass
