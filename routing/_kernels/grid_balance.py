@@ -38,8 +38,8 @@ class FlowTrees:
 def balance_trees(bundles: LinkBundles, trees: FlowTrees, *, longer: int, visits: int) -> int:
     """Lower the highest utilisation of the bundles, by changing the arrays of ``trees`` in place.
 
-    A step gives a switch another next hop in one tree.  The paths of this switch, and of all switches that send through
-    it, become irregular.
+    A move gives a switch another next hop in one tree.  After a move, the paths of this switch, and of all switches
+    that send through it, differ from the regular pattern of the grid.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def balance_trees(bundles: LinkBundles, trees: FlowTrees, *, longer: int, visits
 
     Notes
     -----
-    Cost of a step: O(T + N), and O(S degree hops) for each examined tree.
+    Cost of a move: O(T + N), and O(S degree hops) for each examined tree.
     """
     switches = len(bundles.first) - 1
     src = np.repeat(np.arange(switches, dtype=np.int32), np.diff(bundles.first))

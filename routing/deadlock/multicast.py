@@ -89,8 +89,8 @@ def channels_of_group(fabric: Fabric, ports: Mapping[int, Sequence[int]]) -> npt
 
 
 def is_free_of_loops(unicast: Cdg, edges: npt.NDArray[np.bool_], vl: int, *, threads: int) -> bool:
-    """Return whether CDG edges of multicast packets (bool[edges]) close no cycle with the CDG edges of unicast packets
-    on a VL.
+    """Return whether the CDG of the VL ``vl`` stays acyclic if the edges of multicast packets (bool[edges]) are added
+    to the edges of unicast packets.
 
     Cost: O(edges).
     """

@@ -82,8 +82,8 @@ def rounds_per_lid(waiting: MixedDependencies, base: Masks) -> UpdateSchedule | 
     waiting
         The mixed tables.
     base
-        uint32[edges], the dependencies of the old tables and of the new tables (not of mixtures).  A packet may have
-        any SL that is in use.
+        uint32[edges], for each CDG edge the VLs, as bits, on which the old tables alone or the new tables alone have
+        this dependency, if a packet may have any SL that is in use.
 
     Returns
     -------

@@ -78,7 +78,7 @@ class Chain:
             return self._combined(fabric, options, vls, 2 * crossing, start)
 
     def _combined(self, fabric: Fabric, options: EngineOptions, vls: int, crossing: int, start: float) -> Routing:
-        """Return the tables if ``crossing`` of the ``vls`` allowed VLs are kept for traffic between parts.
+        """Compute the tables with ``crossing`` of the ``vls`` allowed VLs reserved for traffic between parts.
 
         ``start`` is the time at which the run began, in seconds.
         """

@@ -202,8 +202,8 @@ def _whole_paths(
     """
     count, position = len(grid.switches), grid.position
     hop, crossing = np.full((2, count, count), NONE, np.uint8), np.zeros((2, count, count), np.uint8)
-    # `later` (bool, by pair of switches): whether the sum of the coordinates of both is odd, over the dimensions that
-    # the path uses after the present dimension.
+    # `later` (bool, by pair of switches): all coordinates of both switches in the dimensions that the path uses after
+    # the present dimension are added; True if the sum is odd.
     later = np.zeros((count, count), bool)
     bit = sum(grid.kind[axis] is Kind.RING for axis in order)
     for axis, (nearest, farther) in reversed(list(zip(order, tables, strict=True))):

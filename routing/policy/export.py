@@ -1,4 +1,4 @@
-"""Export a policy as files for switch agents, or as OpenSM's four global values."""
+"""Export a policy as files for switch agents, or as the four values of OpenSM that apply to all ports."""
 
 from __future__ import annotations
 

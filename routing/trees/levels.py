@@ -136,9 +136,10 @@ class _Comparison:
         return cls(fabric, level, senders, ends, np.where(linked, shortest, 0.0), weight)
 
     def longer(self, position: npt.NDArray[np.int32]) -> npt.NDArray[np.float64]:
-        """Return float64[E, E], the hops by which the paths in an order (int32[S]) exceed the shortest paths.
+        """Return float64[E, E]: for each pair of switches with senders, how many hops the shortest path that a switch
+        order (int32[S]) allows is longer than the shortest path of the fabric.
 
-        Pairs without a path in this order have the number of switches.
+        Pairs to which the order allows no path have the number of switches.
         """
         linked = self.weight > 0
         hops = updown_hops(self.fabric.channels, position, self.ends)[:, self.ends].T

@@ -91,10 +91,11 @@ def _exact_load(context: RerouteContext, progress: Progress) -> npt.NDArray[np.i
 
 
 def goal_of(context: RerouteContext, numbering: BaseNumbering) -> int:
-    """Return the goal of a search for better balance: the utilisation of the most loaded channel that it should reach.
+    """Return the goal of a search for better balance: the utilisation at or below which the most loaded channel should
+    end.
 
     The goal is the highest utilisation of the baseline tables, or of the previous tables if there is no baseline.  If
-    the links of one switch or the links beside a lost link force a higher utilisation, the goal is this higher
+    the links of one switch, or the links parallel to a lost link, force a higher utilisation, the goal is this higher
     utilisation.
     """
     request = context.request

@@ -409,7 +409,8 @@ int64_t ibn_repair_rebalance_peak(const rebalance_search *look)
 static void run(rebalance_search *look, int32_t overshoot)
 {
     if (overshoot > 0) {
-        /* The first pass leaves half of the budget to the passes after it, which lower the raised channels again. */
+        /* The first pass uses at most half of the budget.  The later passes use the rest to lower the load of channels
+         * whose load the first pass has raised. */
         const int64_t kept = look->budget / 2;
         look->budget -= kept;
         look->ceiling = 100 + overshoot;

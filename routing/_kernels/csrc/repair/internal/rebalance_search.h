@@ -22,7 +22,7 @@ typedef struct {
 } user_list;
 
 typedef struct {
-    /* lid, at, channel: the move gives switch `at` this channel as next hop towards this LID */
+    /* lid, at, channel: the move makes `channel` the next hop of switch `at` towards LID `lid` */
     int32_t lid, at, channel;
     int32_t hops; /* hops of the switch's path after the move */
     /* amount by which the move lowers the objective; the objective is the sum, over all channels, of the squared excess

@@ -133,7 +133,7 @@ typedef struct {
     /* [L] copy of the LID's column of `lft` [S]; NULL: not copied.  The entries of a column are far apart in memory, so
      * a search through many of them needs a copy. */
     uint8_t **copied_column;
-    int32_t copied_columns; /* number of the columns that are copied */
+    int32_t copied_columns; /* number of LIDs with a copy in `copied_column` */
     /* [L], for each LID an array [S]: number of switches whose entry towards the LID leads to each switch; NULL: these
      * switches were not counted */
     uint16_t **senders;
