@@ -243,8 +243,8 @@ def _fabric(
 
 
 def _without_avoided(fabric: Fabric, cable: npt.NDArray[np.void]) -> Fabric:
-    """Return the fabric without sick cables.  Throttled cables are left out too, unless the switches would then no
-    longer be connected.
+    """Return the fabric without cables that OpenSM considers unhealthy (sick).  Cables that are slower than their
+    ports allow (throttled) are left out too, unless the switches would then not be connected.
     """
     sick = cable["sick"] != 0
     if sick.any():

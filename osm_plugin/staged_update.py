@@ -183,8 +183,8 @@ def _deferred_entries(schedule: UpdateSchedule, old: Routing) -> npt.NDArray[np.
     """Return the entries that rounds after the first round write or remove, as an array of
     :data:`~osm_plugin.answer.DEFERRED`.
 
-    An entry that one round removes and a later round writes has two elements.  One has the old port and the round of
-    the removal.  The other has port 255 and the round that writes the new port.
+    Each element has the port that the entry has before its round.  So an entry that one round removes and a later round
+    writes has two elements: the removal with the old port, and the later round with port 255 (no port).
 
     ``old`` are the tables before the first round.
     """

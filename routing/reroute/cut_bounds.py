@@ -20,7 +20,7 @@ only some lost links are considered.
 
 
 def cut_bound(repair_fabric: RepairFabric) -> int:
-    """Return a lower bound that the highest utilisation has with any tables, as load times inverse capacity.
+    """Return a lower bound of the highest utilisation (load times inverse capacity) that holds for any tables.
 
     All traffic between the end ports of a switch and other switches crosses the channels of this switch.  So this
     traffic divided by their total capacity is a bound, for each switch and direction.  Cost: O(S + C + L).

@@ -67,7 +67,7 @@ class Scenario:
     name
         Name of the file without suffix.
     file
-        The parsed file, which can make errors with line numbers.
+        The parsed file.  It creates errors with line numbers.
     title, source, about
         Descriptions for readers: title, origin and explanation of the scenario.
     tables

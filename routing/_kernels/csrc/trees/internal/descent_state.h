@@ -65,7 +65,7 @@ typedef struct {
     uint8_t *next; /* [D, S] by destination and switch: index of the chosen next channel among the switch's channels */
     descent_paths *paths;  /* [roots] allowed channels of all switches towards each root */
     int32_t *root_row;     /* [S] index in `paths` of each root; -1: the switch delivers no destination with flow */
-    int32_t *lmc_group_of; /* [D] number of each destination's LMC group (all LIDs of one end port) */
+    int32_t *lmc_group_of; /* [D] index of each destination's LMC group (all LIDs of one end port) */
     int32_t *sequence;     /* [S] switches in the order of options->position */
     int32_t *shuffled;     /* [S] scratch: indices of the switches at one distance from the root, in random order */
     double *through;       /* [S] scratch: flow to the present destination through each switch */
