@@ -65,7 +65,7 @@ def parse(action: str) -> tuple[str, str, int | None]:
     OptionError
         The action is unknown.
     """
-    word, *rest = action.split(maxsplit=1)
+    word, *rest = action.split(maxsplit=1) or [""]
     if word in ("show", "quit") and not rest:
         return word, "", None
     if word not in ("unlink", "relink") or not rest:

@@ -35,7 +35,7 @@ def compiled(tmp_path_factory, monkeypatch):
     monkeypatch.setattr("routing.cli.lab_setup.install", copied)
 
 
-@pytest.mark.parametrize("action", ["frobnicate", "unlink", "unlink sw0 one", "unlink sw0 1 2", "show me"])
+@pytest.mark.parametrize("action", ["frobnicate", "unlink", "unlink sw0 one", "unlink sw0 1 2", "show me", "", " "])
 def test_actions_are_read_before_anything_starts(action):
     result = run("lab", "ring:4", "--do", "unlink sw0 2", "--do", action)
     assert result.exit_code == 2
