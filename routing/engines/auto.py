@@ -16,7 +16,7 @@ from routing.engines.orders import top_switches
 from routing.engines.provenance import LOOP_FREE, provenance
 from routing.engines.registry import module_of
 from routing.engines.torus_dimensions import resembles_grid
-from routing.engines.tree_paths import is_doubtful
+from routing.engines.tree_paths import INFINITE, is_doubtful
 from routing.engines.vl_assignment import vls_allowed
 from routing.errors import InputWarning, OptionError, RoutingError
 from routing.fabric import Fabric
@@ -65,8 +65,6 @@ COUNTED_ON_TREES = 1.0
 The last link down to a CA's leaf carries at least the traffic of this CA.  A share above 1 therefore depends on which
 links happen to serve a single CA, and not on the balance of the tables.
 """
-INFINITE = 1e9
-"""All-to-all share that counts where no link between switches carries traffic."""
 EQUAL = 0.005
 """Fraction within which the throughput of two engines counts as equal."""
 

@@ -70,6 +70,7 @@ switch.  All-to-all shares above 1 count on such a fabric (up to :data:`INFINITE
 this order.
 """
 INFINITE = 1e9
+"""All-to-all share that counts where no link between switches carries traffic."""
 SEARCH = 0.5
 """Part of the run's effort that the search for a switch order may use."""
 NOTABLY = 1.05
