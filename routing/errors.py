@@ -92,7 +92,22 @@ class NotCollected(InputError):
 
 
 class EnvironmentProblem(IbnueError, RuntimeError):
-    """A program or a header is missing on the machine or fails, or a folder is not writable."""
+    """A program or a header is missing on the machine or fails, or a folder is not writable.
+
+    Parameters
+    ----------
+    problem
+        Description of the error.  Further lines are the end of a log.
+    path
+        File of the error, if ``problem`` does not name it.
+    remedy
+        Remedy for the user, if ``problem`` does not state it.
+    """
+
+    def __init__(self, problem: str, *, path: str | Path | None = None, remedy: str | None = None) -> None:
+        self.problem, self.remedy = problem, remedy
+        self.path = None if path is None else str(path)
+        super().__init__(("" if path is None else f"{path}: ") + problem + ("" if remedy is None else f" ({remedy})"))
 
 
 class RoutingError(IbnueError):

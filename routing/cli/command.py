@@ -128,7 +128,7 @@ def environment_complaint(error: Any) -> Complaint:
     """Return the report of an EnvironmentProblem: only the first line of its message, because further lines are the end
     of a log.
     """
-    return Complaint(str(error).partition("\n")[0])
+    return Complaint(error.problem.partition("\n")[0], error.path, remedy=error.remedy)
 
 
 def vls_complaint(error: Any) -> Complaint:
@@ -171,11 +171,13 @@ The first row with a matching class applies.
 
 
 class Terminated(KeyboardInterrupt):
-    """Raised when one of the signals :data:`TERMINATION_SIGNALS` arrives."""
+    """Raised when one of the signals :data:`TERMINATION_SIGNALS` arrives.  A command may raise it again, also for
+    Ctrl-C, with a ``remedy`` that states how to continue.
+    """
 
-    def __init__(self, number: int) -> None:
-        super().__init__(f"ended by {signal.Signals(number).name}")
-        self.status = 128 + number
+    def __init__(self, number: int, remedy: str | None = None) -> None:
+        super().__init__("interrupted" if number == signal.SIGINT else f"ended by {signal.Signals(number).name}")
+        self.number, self.status, self.remedy = number, 128 + number, remedy
 
 
 class OutputClosed(Exception):
@@ -246,7 +248,7 @@ def explain(error: BaseException) -> tuple[Complaint, int] | None:
     """
     error = _interruption(error) or error
     if isinstance(error, Terminated):
-        return Complaint(str(error)), error.status
+        return Complaint(str(error), remedy=error.remedy), error.status
     for classes, status, complaint in EXPLANATIONS:
         if isinstance(error, classes):
             return complaint(error), status

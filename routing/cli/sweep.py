@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import tempfile
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -14,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from routing.cli import engine_options, fabric_argument
-from routing.cli.command import FINDING
+from routing.cli.command import FINDING, Terminated
 from routing.cli.output import json_option, print_json, progress_bar, spinner
 from routing.cli.param_types import Number
 from routing.cli.report_options import report_options, write_reports
 from routing.cli.sweep_report import Report, page_of, show
 from routing.errors import OptionError
-from routing.numerals import parse_decimal
+from routing.numerals import count_noun, parse_decimal
 
 if TYPE_CHECKING:
     from routing.sweep.executors import Workers
@@ -331,6 +332,12 @@ def run(
                 number = ledger.begin(f"{len(part)} of {len(plan.tasks)} tasks, {executor}", live=part is live)
                 Run(ledger, number, working, packer(plan, settings), lambda pairs: advance(len(pairs))).finish(part)
         finished = True
+    except KeyboardInterrupt as error:
+        stored = f"{len({task.id for task in plan.tasks} & ledger.done())} of {count_noun(len(plan.tasks), 'case')}"
+        how = "no case is stored: --ledger FILE stores the cases, so that the same command continues"
+        if ledger.path is not None:
+            how = f"{ledger.path} has the results of {stored}; the same command continues"
+        raise Terminated(getattr(error, "number", signal.SIGINT), how) from None
     finally:
         working.close(now=not finished)
     return len(todo), time.perf_counter() - started

@@ -157,14 +157,13 @@ class Ledger:
     def _explained(self, error: sqlite3.Error) -> Exception:
         code = getattr(error, "sqlite_errorname", "")
         if code.startswith("SQLITE_BUSY") or "locked" in str(error):
-            return EnvironmentProblem(
-                f"{self.path}: another run has this ledger open (wait for it, or use another file)"
-            )
+            problem, remedy = "another run has this ledger open", "wait for it, or use another file"
+            return EnvironmentProblem(problem, path=self.path, remedy=remedy)
         if code == "SQLITE_NOTADB" or "not a database" in str(error):
             return InputError("is not a ledger", path=self.path, remedy="name another file")
         if code.startswith("SQLITE_CORRUPT") or "malformed" in str(error):
             return InputError("this ledger is damaged", path=self.path, remedy="restore a copy, or begin another one")
-        return EnvironmentProblem(f"{self.path}: {error} (is its folder writable, and is space left?)")
+        return EnvironmentProblem(str(error), path=self.path, remedy="is its folder writable, and is space left?")
 
     def __enter__(self) -> Ledger:
         return self

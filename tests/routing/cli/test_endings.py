@@ -107,4 +107,5 @@ def test_nothing_is_left_of_a_lab(python, tmp_path, what, number):
         assert process.returncode == 0
     else:
         assert process.returncode == 128 + number
-        assert err.strip().endswith("interrupted" if number == signal.SIGINT else f"ended by {number.name}")
+        word = "interrupted" if number == signal.SIGINT else f"ended by {number.name}"
+        assert err.strip().partition(" (")[0] == f"ibnue: {word}"

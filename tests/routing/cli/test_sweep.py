@@ -279,6 +279,9 @@ def test_ledgers_that_cannot_be_used(tmp_path):
         ledger.begin("")
         assert_refused(run("ring:4", "--ledger", path), "another run has this ledger open")
         assert_refused(run("ring:4", "--against", path), "another run has this ledger open")
+        found = told(run("ring:4", "--ledger", path, "--json"))
+    assert found["message"] == "another run has this ledger open"
+    assert (found["file"], found["remedy"]) == (str(path), "wait for it, or use another file")
     assert_refused(run("ring:4", "--ledger", path, "--against", path), "is the ledger of this run")
     with sqlite3.connect(path) as base:
         base.execute("PRAGMA user_version = 7")
@@ -395,16 +398,19 @@ def is_ours(pid):
         return False
 
 
-def test_ctrl_c_keeps_what_is_done(python, tmp_path):
+@pytest.mark.parametrize(("number", "word"), [(signal.SIGINT, "interrupted"), (signal.SIGTERM, "ended by SIGTERM")])
+def test_ctrl_c_keeps_what_is_done(python, tmp_path, number, word):
     path = tmp_path / "l.db"
     run_ = start(python, "torus:4x4", "-e", "nue", "--random", "2000:3", "--ledger", path, "-j", "2")
     journal = tmp_path / "l.db-wal"
     until(lambda: run_.poll() is not None or (journal.exists() and journal.stat().st_size > 20_000))
-    run_.send_signal(signal.SIGINT)
+    run_.send_signal(number)
     out, err = run_.communicate()
-    assert (run_.returncode, out, err.strip()) == (130, "", "ibnue: interrupted")
     with Ledger(path) as ledger:
-        assert ledger.done()
+        done = len(ledger.done())
+    assert done
+    how = f"{path} has the results of {done} of 2001 cases; the same command continues"
+    assert (run_.returncode, out, err.strip()) == (128 + number, "", f"ibnue: {word} ({how})")
 
 
 def test_interrupted_it_leaves_no_folders(python, tmp_path, monkeypatch):
@@ -412,8 +418,9 @@ def test_interrupted_it_leaves_no_folders(python, tmp_path, monkeypatch):
     run_ = start(python, "torus:4x4", "-e", "nue", "--random", "2000:3", "--timeout", str(AMPLE), "-j", "2")
     until(lambda: run_.poll() is not None or len(list(tmp_path.glob("ibnue-sweep-*/ibnue-sweep-*"))) >= 2)
     run_.send_signal(signal.SIGINT)
-    run_.communicate()
+    _, err = run_.communicate()
     assert run_.returncode == 130
+    assert "no case is stored: --ledger FILE stores the cases" in err
     until(lambda: not list(tmp_path.glob("ibnue-sweep-*")))
 
 
