@@ -11,6 +11,7 @@ from routing.errors import ParseError
 from routing.fabric import Fabric
 from routing.formats import fdbs, lfts, saquery_lfts
 from routing.formats.known_kinds import HEAD, kind_of
+from routing.formats.text import refuse_utf_16
 
 
 def read_lft_file(path: str | Path, fabric: Fabric) -> npt.NDArray[np.uint8]:
@@ -33,9 +34,11 @@ def read_lft_file(path: str | Path, fabric: Fabric) -> npt.NDArray[np.uint8]:
     """
     try:
         with Path(path).open("rb") as file:
-            head = file.read(HEAD).decode("utf-8-sig", "backslashreplace")
+            data = file.read(HEAD)
     except OSError:
-        head = ""  # If the file cannot be read, read_lfts reports the reason.
+        data = b""  # If the file cannot be read, read_lfts reports the reason.
+    refuse_utf_16(data, path)
+    head = data.decode("utf-8-sig", "backslashreplace")
     kind = kind_of(head)
     if kind is not None and kind.as_tables is not None:
         raise ParseError(f"this is {kind.name}, not a file of LFTs", path=path, remedy=kind.as_tables)

@@ -4,6 +4,7 @@ file.
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import io
 import sys
@@ -62,24 +63,21 @@ def read_text(path: str | Path) -> str:
     EnvironmentProblem
         The file cannot be read.
     ParseError
-        The gzip data are damaged, or the text is larger than :data:`MAX_BYTES`.
+        The gzip data are damaged, the text is UTF-16, or it is larger than :data:`MAX_BYTES`.
     """
     try:
         if str(path) == STANDARD_INPUT:
             return _decoded(_bounded(standard_input()), path)
         if Path(path).is_dir():
-            raise EnvironmentProblem(f"{path}: is a folder (name a file)")
+            raise EnvironmentProblem("is a folder", path=path, remedy="name a file")
+        if not Path(path).exists():
+            raise EnvironmentProblem("there is no such file", path=path, remedy="is the name right?")
         if not Path(path).is_file():
-            what = (
-                "is not a regular file (copy it into a regular file)"
-                if Path(path).exists()
-                else "there is no such file (is the name right?)"
-            )
-            raise EnvironmentProblem(f"{path}: {what}")
+            raise EnvironmentProblem("is not a regular file", path=path, remedy="copy it into a regular file")
         with Path(path).open("rb") as file:
             data = _bounded(file)
     except (OSError, ValueError) as problem:
-        raise EnvironmentProblem(f"{path}: {getattr(problem, 'strerror', None) or problem}") from problem
+        raise EnvironmentProblem(getattr(problem, "strerror", None) or str(problem), path=path) from problem
     return _decoded(data, path)
 
 
@@ -89,7 +87,7 @@ def _decoded(data: bytes, path: str | Path) -> str:
     Raises
     ------
     ParseError
-        The gzip data are damaged, or the text is larger than :data:`MAX_BYTES`.
+        The gzip data are damaged, the text is UTF-16, or it is larger than :data:`MAX_BYTES`.
     """
     if data[:2] == b"\x1f\x8b":
         try:
@@ -99,7 +97,14 @@ def _decoded(data: bytes, path: str | Path) -> str:
             raise ParseError(f"damaged gzip data: {problem}", path=path, remedy="copy the file again") from problem
     if len(data) > MAX_BYTES:
         raise ParseError(f"more than {MAX_BYTES >> 20} MiB of text", path=path, remedy="no fabric is that large")
+    refuse_utf_16(data, path)
     return data.decode("utf-8-sig", errors="backslashreplace").replace("\r\r\n", "\n").replace("\r\n", "\n")
+
+
+def refuse_utf_16(data: bytes, path: str | Path) -> None:
+    """Raise ParseError if a file, whose content begins with ``data``, has the byte order mark of UTF-16."""
+    if data[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+        raise ParseError("is UTF-16 text", path=path, remedy="convert it: iconv -f UTF-16 -t UTF-8 FILE > NEW")
 
 
 def lines_of(text: str) -> Iterator[tuple[int, str]]:

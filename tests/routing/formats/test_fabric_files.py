@@ -11,13 +11,14 @@ from examples import examples
 from hypothesis import given
 from strategies import fabrics, ring_fabric
 
-from routing.errors import EnvironmentProblem, IbnueError, InputError, InputWarning, OptionError
+from routing.errors import EnvironmentProblem, IbnueError, InputError, InputWarning, OptionError, ParseError
 from routing.fabric import NodeKind
 from routing.fabric_builder import FabricBuilder
 from routing.formats.fabric_dot import dot_text, parse_dot
 from routing.formats.fabric_files import read_fabric, write_fabric, write_net
 from routing.formats.fabric_graphml import graphml_text, parse_graphml
 from routing.formats.fabric_json import json_text, parse_json
+from routing.formats.lft_files import read_lft_file
 
 DATA = Path(__file__).parent / "data"
 SUFFIXES = (".net", ".json", ".graphml", ".dot", ".net.gz", ".json.gz", ".graphml.gz", ".dot.gz")
@@ -106,6 +107,21 @@ def test_no_fabric_file(tmp_path, content):
     (tmp_path / "a").write_bytes(content)
     with pytest.raises(InputError, match=r"/a: (not a fabric file of a known format|an empty file|damaged gzip data)"):
         read_fabric(tmp_path / "a")
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be"])
+def test_utf_16_is_named(tmp_path, encoding):
+    """As PowerShell redirects the output of a command."""
+    mark = b"" if encoding == "utf-16" else b"\xfe\xff"
+    text = mark + 'Switch 2 "s"\n'.encode(encoding)
+    (tmp_path / "a").write_bytes(text)
+    (tmp_path / "a.gz").write_bytes(gzip.compress(text, mtime=0))
+    with pytest.raises(ParseError, match=r"/a: is UTF-16 text \(convert it: iconv -f UTF-16 -t UTF-8 FILE > NEW\)"):
+        read_fabric(tmp_path / "a")
+    with pytest.raises(ParseError, match=r"/a.gz: is UTF-16 text"):
+        read_fabric(tmp_path / "a.gz")
+    with pytest.raises(ParseError, match=r"/a: is UTF-16 text"):
+        read_lft_file(tmp_path / "a", ring_fabric(3))
 
 
 def test_damaged_gzip(tmp_path):
