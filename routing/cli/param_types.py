@@ -9,10 +9,14 @@ import click
 
 
 class Number(click.FloatRange):
-    """A number within a range.  The type rejects "nan", which click's comparison of ranges would accept."""
+    """A number within a range.  A number up to 1 is a share, which may also be a percentage such as 5%.  The type
+    rejects "nan", which click's comparison of ranges would accept.
+    """
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """Return the value as a number.  The usage error for any other value names the range."""
+        if self.max == 1 and isinstance(value, str) and value.endswith("%"):
+            value = click.FLOAT(value[:-1], param, ctx) / 100
         number = float(super().convert(value, param, ctx))
         if math.isnan(number):
             self.fail(f"{value!r} is not a number.", param, ctx)

@@ -99,13 +99,10 @@ class Option:
     def check(self, value: Any) -> None:
         """Check a value of the option.  Raise OptionError if the value has a wrong type or is out of range."""
         if not self._has_type(value):
-            wanted = " or ".join(_NAMES[kind] for kind in self.types if not (kind is int and float in self.types))
-            raise OptionError(
-                f"{value!r} is not a valid {self.what or f'value of {self.name}'}", remedy=f"use {wanted}"
-            )
+            what = self.what or f"value of {self.name}"
+            raise OptionError(f"{value!r} is not a valid {what}", remedy=f"use {self._type_names}")
         if value is not self.default and not self.fits(value):
-            known = " or ".join(", ".join(self._values).rsplit(", ", 1))
-            raise OptionError(f"{value!r} is not a valid {self.what}", remedy=f"use {known}")
+            raise OptionError(f"{value!r} is not a valid {self.what}", remedy=f"use {self.wanted}")
 
     def _has_type(self, value: Any) -> bool:
         """Return whether a value has the type that the option has in TOML or in :class:`EngineOptions`.
@@ -135,6 +132,15 @@ class Option:
             raise
         except ValueError:
             raise OptionError(f"unknown {self.name} {value!r}", remedy=f"one of {', '.join(self.words)}") from None
+
+    @property
+    def wanted(self) -> str:
+        """Description of the possible values: range and words, or the types if the option has neither."""
+        return " or ".join(", ".join(self._values).rsplit(", ", 1)) or self._type_names
+
+    @property
+    def _type_names(self) -> str:
+        return " or ".join(_NAMES[kind] for kind in self.types if not (kind is int and float in self.types))
 
     @property
     def _values(self) -> list[str]:

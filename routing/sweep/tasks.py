@@ -75,9 +75,8 @@ class Target:
             try:
                 options[key] = OPTIONS[key].parse(value.strip())
             except ValueError:
-                raise OptionError(
-                    f"{value!r} is not a value of {key}", remedy=f"as in {name}:vls=4,effort=0.1"
-                ) from None
+                remedy = f"use {OPTIONS[key].wanted}, as in {name}:vls=4,effort=0.1"
+                raise OptionError(f"{value!r} is not a value of {key}", remedy=remedy) from None
         target = cls(name, tuple(sorted(options.items())))
         target.engine_options(seed=1)
         return target

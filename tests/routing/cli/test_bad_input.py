@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from routing.cli import main
+from routing.cli.param_types import Number
 from routing.engines import ENGINES
 
 FABRIC = "torus:3x3"
@@ -122,6 +123,17 @@ def test_help_names_every_engine():
 @pytest.mark.parametrize("share", ["-0.1", "1.5"])
 def test_a_loss_is_a_share(monkeypatch, folder, share):
     assert "--max-loss" in refused(monkeypatch, folder, "whatif", FABRIC, "--max-loss", share)
+
+
+@pytest.mark.parametrize(("text", "share"), [("5%", 0.05), ("0.05", 0.05), ("100%", 1), ("0%", 0)])
+def test_a_share_may_be_a_percentage(text, share):
+    assert Number(0, 1).convert(text, None, None) == share
+
+
+@pytest.mark.parametrize("text", ["101%", "-1%", "x%", "%", "nan%", "5%%", "5"])
+def test_percentages_that_are_not_shares(monkeypatch, folder, text):
+    assert "--max-loss" in refused(monkeypatch, folder, "whatif", FABRIC, "--max-loss", text)
+    assert "--budget" in refused(monkeypatch, folder, "route", FABRIC, "--budget", "5%")
 
 
 @pytest.mark.parametrize("action", ["unlink sw9.9 1", "unlink sw0.0 99", "relink nobody"])

@@ -28,10 +28,13 @@ def test_targets(text, options):
     ("text", "expected"),
     [
         ("dfssp", "did you mean dfsssp"),
-        ("nue:vls=many", "'many' is not a value of vls"),
+        ("nue:vls=many", r"'many' is not a value of vls \(use 1 to 15, min or auto, as in nue:vls=4,effort=0.1\)"),
+        ("nue:vls=99", "'99' is not a value of vls .use 1 to 15, min or auto"),
+        ("nue:effort=x", "'x' is not a value of effort .use 0 to 1000, as in"),
+        ("updn:partition=x", "'x' is not a valid partition .use metis or none"),
         ("nue:threads=4", "no option 'threads'"),
         ("nue:effort=-1", "effort"),
-        ("nue:reversible=perhaps", "perhaps"),
+        ("nue:reversible=perhaps", "'perhaps' is not a value of reversible .use true or false"),
         ("nue:", None),
     ],
 )
