@@ -18,6 +18,7 @@ from routing.class_settings import CLASS_LABELS, SETTINGS
 from routing.engines.base import OPTIONS
 from routing.errors import InputError, ParseError
 from routing.formats.toml_text import Toml, type_names
+from routing.names import similar_or
 
 LOG_LEVELS = ("error", "info", "debug")
 STABILITIES = ("full", "balanced", "fresh")
@@ -327,11 +328,13 @@ def _drop_invalid(
         name = ".".join((*section, key))
         if key not in known:
             of_engines = not section and key in ENGINE_KEYS
-            remedy = "write it into the table [engine]" if of_engines else f"known are {', '.join(known)}"
+            near = similar_or(f"known are {', '.join(known)}", key, known)
+            remedy = "write it into the table [engine]" if of_engines else near
             yield file.error(f"unknown key {name!r}", *section, key, remedy=remedy)
         # isinstance accepts a bool as an int, but "threads = true" must be an error.
         elif not isinstance(value, known[key]) or (isinstance(value, bool) and bool not in known[key]):
-            yield file.error(f"{name!r} is {value!r}, wanted {type_names(known[key])}", *section, key)
+            shown = str(value).lower() if isinstance(value, bool) else repr(value)
+            yield file.error(f"{name!r} is {shown}, wanted {type_names(known[key])}", *section, key)
         else:
             continue
         del found[key]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 _GUID = re.compile(r"(0[xX][0-9a-fA-F]{1,16})|.* \((0[xX][0-9a-fA-F]{1,16})\)", re.ASCII | re.DOTALL)
 _SYSTEM = re.compile(r"MF0;([^:;]+):[^:;/]+((?:/[A-Z]\d+)+)")
@@ -31,6 +32,14 @@ def did_you_mean(names: Sequence[str]) -> str:
     are quoted.
     """
     return f"did you mean {' or '.join(repr(name) if ' ' in name else name for name in names)}?"
+
+
+def similar_or(otherwise: str, word: str, known: Iterable[str], most: int = 1) -> str:
+    """Return advice for an unknown ``word``: up to ``most`` similar words of the known ones, or the text ``otherwise``
+    if no known word is similar.
+    """
+    near = difflib.get_close_matches(word, list(known), most)
+    return did_you_mean(near) if near else otherwise
 
 
 def system_name(description: str) -> str:

@@ -64,8 +64,10 @@ def install(
         _ = ENGINES[engine_name]
     with spinner("building"):
         built = build(prefix, libdir=libdir, config=config, engine=engine_name, allow_writable=allow_writable)
+    absent = f"There is no {config}: create it before OpenSM starts. In an empty file, each setting has its default."
+    missing = [] if config is None or config.exists() else [absent]
     if as_json:
-        input_warnings().extend(f"{line}, and root's OpenSM would run it" for line in built.warnings)
+        input_warnings().extend([*(f"{line}, and root's OpenSM would run it" for line in built.warnings), *missing])
         shown = {"library": built.library, "opensm_version": built.opensm_version, "conf_lines": built.conf_lines}
         more = {"environment": built.environment, "package": built.package}
         print_json("ibnue-plugin-install/1", {**shown, **more})
@@ -77,6 +79,8 @@ def install(
         click.echo(f"    {line}")
     if not OPENSM_CONF.is_file():
         echo_lines("", f"There is no {OPENSM_CONF}: {CREATE_CONF}.")
+    if missing:
+        echo_lines("", *missing)
     second = second_engine(engine_name)
     echo_lines(
         "",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 
 import click
@@ -11,6 +10,7 @@ from click.shell_completion import CompletionItem
 from routing.cli.json_schemas import load_schema, schema_names
 from routing.cli.output import print_rows
 from routing.errors import OptionError
+from routing.names import similar_or
 
 
 def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -33,9 +33,7 @@ def schema(*, name: str | None) -> int:
         print_rows([(each, load_schema(each)["title"]) for each in names])
         return 0
     if name not in names:
-        near = difflib.get_close_matches(name, names, 1)
-        raise OptionError(
-            f"there is no schema {name!r}", remedy=f"did you mean {near[0]}?" if near else "ibnue schema lists them"
-        )
+        remedy = similar_or("ibnue schema lists them", name, names)
+        raise OptionError(f"there is no schema {name!r}", remedy=remedy)
     click.echo(json.dumps(load_schema(name), indent=2))
     return 0

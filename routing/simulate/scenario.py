@@ -5,7 +5,6 @@ docs/scenarios.md describes the format.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from typing import Any, TypeVar
 
 from routing.errors import EnvironmentProblem, InputError, OptionError, ParseError
 from routing.formats.toml_text import Toml, Where
+from routing.names import similar_or
 from routing.simulate.mechanisms.registry import IN_CASES
 from routing.simulate.scenario_lint import PACKETS, check_unused_keys
 from routing.simulate.scenario_schema import ORIGINS, TOLERANCE, check_expected, check_table, check_value
@@ -261,8 +261,5 @@ def find_scenario(name: str) -> Scenario:
     path = Path(name)
     if path.suffix == ".toml" or path.exists():
         return read_scenario(path)
-    near = difflib.get_close_matches(name.lower(), known, 3, 0.6)
-    raise OptionError(
-        f"there is no scenario {name!r}",
-        remedy=f"did you mean {' or '.join(near)}?" if near else "give one of ibnue simulate --list, or a TOML file",
-    )
+    remedy = similar_or("give one of ibnue simulate --list, or a TOML file", name.lower(), known, 3)
+    raise OptionError(f"there is no scenario {name!r}", remedy=remedy)

@@ -62,10 +62,12 @@ def test_a_full_file(tmp_path):
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("dead_line = 3", "unknown key 'dead_line' \\(known are deadline, "),
-        ("[engine]\nvlz = 3", "unknown key 'engine.vlz'"),
+        ("dead_line = 3", "unknown key 'dead_line' \\(did you mean deadline\\?\\)"),
+        ("xyz = 3", "unknown key 'xyz' \\(known are deadline, "),
+        ("[engine]\nvlz = 3", "unknown key 'engine.vlz' \\(did you mean vls\\?\\)"),
+        ("rebalance = true", "'rebalance' is true, wanted an integer"),
         ("[engine.updn]\nthreads = 3", "unknown key 'engine.updn.threads'"),
-        ("threads = true", "'threads' is True, wanted an integer"),
+        ("threads = true", "'threads' is true, wanted an integer"),
         ("deadline = 0", "'deadline' is 0, wanted seconds over 0"),
         ("deadline = nan", "'deadline' is nan, wanted seconds over 0"),
         ("round_wait = -0.1", "'round_wait' is -0.1, wanted seconds from 0 to 60"),

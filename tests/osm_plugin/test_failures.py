@@ -227,7 +227,7 @@ IN_FORCE = r"ERR IBN20: (.*)"
 @pytest.mark.parametrize(
     ("toml", "reason"),
     [
-        ("dead_line = 3", r"ibnue.toml:\d: unknown key 'dead_line' \(known are .*"),
+        ("dead_line = 3", r"ibnue.toml:\d: unknown key 'dead_line' \(did you mean deadline\?\)"),
         pytest.param("[engine]\nvls = 12", r"vls = 12, but OpenSM sets up 8 data VLs .*", marks=pytest.mark.slow),
         ("[engine]\nroot_guid_file = 'nowhere'", r"/nowhere: cannot be read: No such file or directory"),
         pytest.param(None, r"ibnue.toml: cannot be read: No such file or directory .*", marks=pytest.mark.slow),
