@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from html import escape
@@ -200,8 +200,11 @@ class Tables(Result):
         tables = (self._table(),) if Path(path).suffix == ".csv" else ()
         Report(report.title, report.summary, tables, report.picture).write(Path(path))
 
-    def write(self, folder: StrPath) -> None:
+    def write(self, folder: StrPath, *, formats: Collection[str] | None = None) -> None:
         """Write the tables with their certificate into a folder, for OpenSM and its tools.
+
+        ``formats`` names the formats to write besides the bundle, such as "path-records".  None: the formats that
+        ``ibnue route`` writes.
 
         Raises
         ------
@@ -210,7 +213,7 @@ class Tables(Result):
         EnvironmentProblem
             The folder cannot be written.
         """
-        write_tables(Path(folder), self.fabric, self.routing, self.proof)
+        write_tables(Path(folder), self.fabric, self.routing, self.proof, formats=formats)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

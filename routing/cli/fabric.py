@@ -89,7 +89,8 @@ def fabric(
         shown = {"fabric": fabric_object(subnet, source_text(source, arguments, given)), **described, "file": file}
         print_json("ibnue-fabric-figures/1", shown)
     else:
-        print_rows([*facts(subnet, described), *([("file", str(output))] if output is not None else [])])
+        rows = [*facts(subnet, described), ("file", str(output or ""))]
+        print_rows([row for row in rows if row[1]])
     return 0
 
 

@@ -183,12 +183,14 @@ def live(
     from ibsim_fixtures.lab import Lab
     from routing.cli.lab_report import inspect_lab
     from routing.cli.lab_setup import fresh_route, opensm_settings
+    from routing.reroute.budget import LARGEST_SMALL_TABLE
 
     fresh = fresh_route(engine) if opensm_engine is None else None
     with tempfile.TemporaryDirectory(prefix="ibnue-lab-") as folder, ExitStack() as stack:
-        with spinner("building the plugin and starting OpenSM"):
+        large = fabric.switches * len(fabric.lids) > LARGEST_SMALL_TABLE
+        with spinner("building the plugin and starting OpenSM", slow=large):
             opened = stack.enter_context(Lab(**opensm_settings(Path(folder), fabric, engine, opensm_engine, policies)))
-        with spinner("reading the tables back"):
+        with spinner("OpenSM is up: reading the tables back, and proving them", slow=large):
             start = state = inspect_lab(opened, fabric, "start", last_sweep(opened), None)
         yield state if policies is None else with_ports(opened, state)
         for action in wanted:

@@ -161,11 +161,13 @@ def hint(text: str) -> None:
 
 
 @contextmanager
-def spinner(text: str) -> Iterator[None]:
-    """Show on a terminal the current step (``text``) and its elapsed time.  If standard error is not a terminal, show
-    nothing.
+def spinner(text: str, *, slow: bool = False) -> Iterator[None]:
+    """Show on a terminal the current step (``text``) and its elapsed time.  If standard error is not a terminal, print
+    a ``slow`` step as one line on standard error, and show no other step.
     """
     if not error_is_terminal():
+        if slow:
+            echo_lines(text, err=True)
         yield
         return
     from rich.console import Console

@@ -225,7 +225,15 @@ def facts(result: Result) -> Iterator[tuple[str, str]]:
     if result.seconds:
         yield "seconds", ", ".join(f"{name} {seconds:.2f}" for name, seconds in result.seconds.items())
     if result.files:
-        yield "files", f"{result.files[0].parent}/: {', '.join(path.name for path in result.files)}"
+        from routing.formats.table_files import AUTO_BYTES, FORMATS
+
+        names = [path.name for path in result.files]
+        yield "files", f"{result.files[0].parent}/: {', '.join(names)}"
+        large = [name for name, form in FORMATS.items() if form.file not in names]
+        if large:
+            how = f"tables.write(DIR, formats={large}) of the Python library writes them"
+            listed = ", ".join(FORMATS[name].file for name in large)
+            yield "not written", f"{listed}: over {AUTO_BYTES >> 20} MB; {how}"
 
 
 def as_object(result: Result) -> dict[str, Any]:

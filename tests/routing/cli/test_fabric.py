@@ -1,4 +1,5 @@
 import json
+import re
 
 import pytest
 from command_runs import run
@@ -59,6 +60,11 @@ def test_a_further_word_after_a_file_is_still_a_further_word(tmp_path):
 def test_a_generator_without_arguments_names_the_form_for_every_command():
     assert "(write kary-ntree:K,N, such as kary-ntree:4,3)" in run("route", "kary-ntree").stderr
     assert "(write dragonfly:A,P,H[,G], such as dragonfly:4,2,2)" in run("fabric", "dragonfly").stderr
+
+
+def test_facts_without_a_value_are_left_out():
+    shown = run("fabric", "torus:4x4,cas=0").stdout.splitlines()
+    assert shown and all(re.search(r"\S  +\S", line) for line in shown)
 
 
 def test_a_file_is_preferred_to_a_generator(tmp_path, monkeypatch):

@@ -153,6 +153,16 @@ def test_the_credit_loop_of_opensm_itself_is_found():
 
 
 @pytest.mark.lab
+@pytest.mark.parametrize(("bound", "lines"), [(0, ["building the plugin", "OpenSM is up: reading"]), (1 << 18, [])])
+def test_the_steps_on_a_large_fabric_are_shown_without_a_terminal(monkeypatch, bound, lines):
+    monkeypatch.setattr("routing.reroute.budget.LARGEST_SMALL_TABLE", bound)
+    result = run("lab", "ring:4", "--opensm-engine", "dfsssp", "--do", "quit")
+    assert result.exit_code == 0, result.output
+    shown = result.stderr.splitlines()
+    assert len(shown) == len(lines) and all(map(str.startswith, shown, lines))
+
+
+@pytest.mark.lab
 @pytest.mark.usefixtures("compiled")
 def test_a_list_of_actions_ends_with_quit():
     result = run("lab", "ring:4", "--do", "show", "--do", "quit", "--do", "unlink sw0 2", "--json")
@@ -181,6 +191,10 @@ def test_plugin_install(tmp_path):
     assert "event_plugin_name ibnue\n" in result.stdout
     assert "routing_engine ibnue-updn,ibnue-nue,no_fallback\n" in result.stdout
     assert f"event_plugin_options --config {tmp_path / 'ibnue.toml'}\n" in result.stdout
+    assert f"There is no {tmp_path / 'ibnue.toml'}: create it" in " ".join(result.stdout.split())
+    (tmp_path / "ibnue.toml").touch()
+    again = run("plugin", "install", "--libdir", tmp_path, "--config", tmp_path / "ibnue.toml")
+    assert "create it before" not in " ".join(again.stdout.split())
     refused = run("plugin", "install", "--libdir", tmp_path / "nowhere")
     assert refused.exit_code == 2
     assert refused.stderr.count("\n") == 1

@@ -1,6 +1,8 @@
 """route, check, quality and diff, as a user meets them."""
 
+import ast
 import json
+import re
 import shutil
 import signal
 
@@ -9,10 +11,12 @@ import pytest
 from command_runs import assert_refused, run
 from waiting import until
 
+import ibnue
 import routing.deadlock.proof
 import routing.publish
 import routing.reroute.verify
 from routing.deadlock.proof import prove
+from routing.formats import table_files
 
 
 @pytest.fixture(scope="module")
@@ -44,6 +48,21 @@ def test_route_writes_proven_tables(torus, tmp_path):
     assert reported["credit_loop"] is None
     assert sorted(reported["files"]) == sorted(str(path) for path in (tmp_path / "out").iterdir())
     assert {"read", "route", "prove", "write", "measure"} == set(reported["phase_seconds"])
+
+
+def test_files_that_are_too_large_are_named(torus, tmp_path, monkeypatch):
+    written = run("route", torus, "-o", tmp_path / "all")
+    assert "not written" not in written.stdout
+    size = (tmp_path / "all" / "opensm-path-records.dump").stat().st_size
+    monkeypatch.setattr(table_files, "AUTO_BYTES", size // 2)
+    shown = " ".join(run("route", torus, "-o", tmp_path / "few").stdout.split())
+    assert not (tmp_path / "few" / "opensm-path-records.dump").exists()
+    assert "not written " in shown and "opensm-path-records.dump: over " in shown
+    formats = ast.literal_eval(re.search(r"tables.write\(DIR, formats=(\[.*?\])\)", shown)[1])
+    ibnue.route(torus, "updn").write(tmp_path / "more", formats=formats)
+    assert {path.name for folder in ("few", "more") for path in (tmp_path / folder).iterdir()} == {
+        path.name for path in (tmp_path / "all").iterdir()
+    }
 
 
 def test_route_without_a_folder_writes_nothing(torus, tmp_path):
