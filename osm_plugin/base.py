@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from osm_plugin.returned import are_entries_of, returned_groups, sls_after_return
+from osm_plugin.returned import ReturnedGroup, are_entries_of, returned_groups, sls_after_return
 from osm_plugin.snapshot import BLOCK, SwitchTables
 from osm_plugin.state import SavedTables, fits
 from routing.cdg.acyclic import Cdg
@@ -24,9 +24,10 @@ from routing.reroute.installed import installed, widened
 from routing.tables import Provenance, Routing
 
 Bytes = npt.NDArray[np.uint8]
-Sls = Literal["published", "state", "unknown"]
+Sls = Literal["published", "last", "state", "unknown"]
 """Source from which the SLs in use are known: this OpenSM has published them, a state file contains them, or they are
-unknown.
+unknown.  "last": the switches have entries of several tables that this OpenSM has published.  Then the SLs are those of
+the last tables, although some senders may still use earlier SLs.
 """
 
 
@@ -50,8 +51,7 @@ class Base:
     changed
         Number of known entries in the switches that differ from the new tables.
     sls
-        How the SLs in use are known: "published" (from tables that this process has published), "state" (from other
-        remembered tables), or "unknown".
+        How the SLs in use are known (:data:`Sls`).
     cdg
         A channel dependency graph with all dependencies of packets that follow the old entries.  None means that the
         dependencies are unknown until the tables are traced.
@@ -158,8 +158,10 @@ def base_of(
             continue
         # After an aborted update schedule, entries may differ from the remembered tables.  In this case the CDG of the
         # remembered tables lacks dependencies.
-        whole = kept.deferred is None or are_entries_of(lft, replace(kept, deferred=None), fabric)
-        cdg = kept.proof.cdg if whole and not (sides.rewired or groups or mixed) else None
+        whole = not mixed and (kept.deferred is None or are_entries_of(staying, replace(kept, deferred=None), fabric))
+        cdg = kept.proof.cdg if whole and not (sides.rewired or groups) else None
+        partial = (known and not whole) or not all(_has_only(lft, group, fabric) for group in groups)
+        source: Sls = "last" if partial else "published"
         return Base(
             fabric=wide,
             routing=replace(sides.old, sl=sl),
@@ -167,12 +169,19 @@ def base_of(
             lost=sides.lost,
             unknown=unknown,
             changed=changed,
-            sls="published" if published and tables.served == "ours" else "state",
+            sls=source if published and tables.served == "ours" else "state",
             cdg=None if cdg is None else cdg.onto(fabric),
             strength=kept.proof.strength,
         )
     plain = Routing(lft, new.sl, new.sl2vl, new.vls, new.vls, Provenance("switches"))
     return Base(wide, plain, new, LostLids.unknown(wide, new.sl), unknown, changed, "unknown", None, None)
+
+
+def _has_only(lft: Bytes, group: ReturnedGroup, fabric: Fabric) -> bool:
+    """Return whether the returned switches of a group have no entries of other tables than the tables of the group."""
+    present = np.full_like(lft, NO_PORT)
+    present[group.rows] = lft[group.rows]
+    return are_entries_of(present, replace(group.tables, deferred=None), fabric)
 
 
 def _columns(tables: SwitchTables, least: int) -> int:

@@ -51,8 +51,9 @@ def _assumed(change: Change) -> list[str]:
     """Return the assumptions of the verdict that were not checked, in words.  The list is empty if all assumptions were
     checked.
     """
-    if change.base.sls == "state" and max(change.base.routing.vls, change.after.routing.vls) > 1:
-        return ["if senders use the SLs of the state file"]
+    source = {"state": "the state file", "last": "the tables published last"}.get(change.base.sls)
+    if source and max(change.base.routing.vls, change.after.routing.vls) > 1:
+        return [f"if senders use the SLs of {source}"]
     return []
 
 
