@@ -20,7 +20,7 @@ from routing.topologies import generate
 
 FALLBACKS = {
     "prune_dependencies": ("random-24-3-faults", "nue", 2, 17),
-    "trace_dependencies": ("tree-2-3", "nue", 8, 15),
+    "trace_dependencies": ("random-24-3-faults", "nue", 2, 22),
     "use_sls_by_source": ("random-24-3-faults", "nue", 2, 22),
     "trace_endports": ("lmc-2", "nue", 1, 3),
     "trace_without_failed": ("6x6", "lash", "auto", 62),
