@@ -259,7 +259,7 @@ class _Finder:
         near = target >= 0 and part[sender.switch] == part[target]
         for routing in self._levels if near else self._levels[:1]:
             asker = Sender(target, int(self._fabric.lids.port[lid]), lid, "")
-            sl = service_level(self._fabric, routing, *((asker, sender.lid) if reply else (sender, lid)))
+            sl = service_level(routing, *((asker, sender.lid) if reply else (sender, lid)))
             if sl is not None:
                 sls.add(sl)
         return sorted(sls)

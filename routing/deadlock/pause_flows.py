@@ -85,7 +85,7 @@ def flows_along(fabric: Fabric, routing: Routing, demands: Iterable[Demand]) -> 
 def _path(fabric: Fabric, routing: Routing, links: _Links, demand: Demand) -> list[int]:
     channels, lids = fabric.channels, fabric.lids
     sender = _sender(fabric, demand)
-    sl = service_level(fabric, routing, sender, demand.lid)
+    sl = service_level(routing, sender, demand.lid)
     host = fabric.switches + int(fabric.endport_terminal[demand.source])
     first = int(fabric.endport_port[demand.source])
     path = [

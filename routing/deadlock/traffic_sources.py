@@ -49,7 +49,7 @@ def lid_name(fabric: Fabric, lid: int) -> str:
     return fabric.labels[switch] if switch >= 0 else "nobody"
 
 
-def service_level(fabric: Fabric, routing: Routing, sender: Sender, lid: int) -> int | None:
+def service_level(routing: Routing, sender: Sender, lid: int) -> int | None:
     """Return the SL of a request from a sender to a LID.
 
     Returns None if SLs depend on the sender's LID and the sender has no LID.

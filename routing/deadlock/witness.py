@@ -310,11 +310,11 @@ def _levels(fabric: Fabric, routing: Routing, sender: Sender, lid: int, *, reply
     unknown.
     """
     if not reply:
-        sl = service_level(fabric, routing, sender, lid)
+        sl = service_level(routing, sender, lid)
         if sl is not None:
             yield sl
     elif sender.lid:
         asker = Sender(int(fabric.lids.switch[lid]), int(fabric.lids.port[lid]), lid, "")
-        sl = service_level(fabric, routing, asker, sender.lid)
+        sl = service_level(routing, asker, sender.lid)
         if sl is not None:
             yield sl

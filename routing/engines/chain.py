@@ -97,7 +97,7 @@ class Chain:
         groups, vl = _assign(fabric, destinations, lft, inside, vls + options.first_vl - max(p.vls for p in parts))
         return Routing(
             lft=lft,
-            **_tables(fabric, parts, inside, _crossing(fabric, destinations, groups, vl)),
+            **_tables(fabric, parts, _crossing(fabric, destinations, groups, vl)),
             vls_needed=max(part.routing.vls_needed for part in parts) + 1 + int(vl.max(initial=-1)),
             provenance=provenance(
                 self.name,
@@ -189,9 +189,7 @@ def _crossing(
     return found
 
 
-def _tables(
-    fabric: Fabric, parts: Sequence[_Part], inside: npt.NDArray[np.bool_], crossing: npt.NDArray[np.int64]
-) -> VlTables:
+def _tables(fabric: Fabric, parts: Sequence[_Part], crossing: npt.NDArray[np.int64]) -> VlTables:
     """Return the SLs and the SL2VL tables.  Traffic between parts gets the SLs and VLs above the SLs and VLs of all
     parts.
 

@@ -92,11 +92,11 @@ def suggest(
     routing.check_shapes(fabric)
     facts = port_facts(fabric, loop_channels(fabric, routing))
     waits = drain_times(fabric, routing, packet_bytes=packet_bytes, burst_bytes=burst_bytes)
-    return tuple(_for_roles(fabric, facts, waits, packet_bytes, breaker=breaker))
+    return tuple(_for_roles(facts, waits, packet_bytes, breaker=breaker))
 
 
 def _for_roles(
-    fabric: Fabric, facts: PortFacts, waits: npt.NDArray[np.float64], packet_bytes: int, *, breaker: bool
+    facts: PortFacts, waits: npt.NDArray[np.float64], packet_bytes: int, *, breaker: bool
 ) -> Iterator[Suggestion]:
     for role, usual in _USUAL.items():
         ports = facts.role[role]

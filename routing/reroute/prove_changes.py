@@ -76,7 +76,7 @@ def prove_changes(
         dependencies=cdg.masks.copy() if cdg.fabric is fabric else cdg.onto(fabric).masks,
         hops=_hops(fabric, before, translated) if hops is None or not translated.in_place else hops,
         increasing=increasing,
-        pages=_pages(fabric, routing, translated, missing_pages),
+        pages=_pages(routing, translated, missing_pages),
     )
     if found.lost or found.against_order:
         return None
@@ -91,7 +91,7 @@ def prove_changes(
 
 
 def _pages(
-    fabric: Fabric, routing: Routing, translated: TranslatedTables, missing: npt.NDArray[np.uint8] | None
+    routing: Routing, translated: TranslatedTables, missing: npt.NDArray[np.uint8] | None
 ) -> npt.NDArray[np.uint8] | None:
     """Return uint8[N], whether the entries in each page of the LFTs have to be compared; None if all entries have to be
     compared.

@@ -86,7 +86,7 @@ def translate_tables(
         _invalidate_unreachable(valid, fabric, np.arange(len(fabric.lids)))
     broken = 0 if valid is earlier else int(np.count_nonzero(earlier != valid))
     same = _is_identity(row, old_fabric.switches) and _is_identity(column, len(old_fabric.lids)) and same_position
-    sls = _sls(routing, old_fabric, fabric, row, column)
+    sls = _sls(routing, fabric, row, column)
     moved = replace(routing, lft=valid, sl=sls, sl2vl=take_sl2vl(routing, fabric, row))
     moved.check_shapes(fabric)
     return TranslatedTables(moved, earlier, row, column, broken, same, nothing_new=none_new and bool((row >= 0).all()))
@@ -249,11 +249,7 @@ def _drop_moved_lids(
 
 
 def _sls(
-    routing: Routing,
-    old_fabric: Fabric,
-    fabric: Fabric,
-    row: npt.NDArray[np.int32],
-    column: npt.NDArray[np.int64],
+    routing: Routing, fabric: Fabric, row: npt.NDArray[np.int32], column: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.uint8]:
     sls, columns = routing.service_levels, _with_siblings(fabric, column)
     by_column = reindex(sls.table, columns, -1, 0)
