@@ -7,13 +7,14 @@ from __future__ import annotations
 import dataclasses
 import json
 import time
+import warnings
 from pathlib import Path
 from typing import Any
 
 import click
 
 from routing.cli.output import echo_lines, json_option, print_json, print_rows
-from routing.errors import EnvironmentProblem
+from routing.errors import EnvironmentProblem, InputError, InputWarning
 
 _LIBDIR = click.option("--libdir", type=click.Path(path_type=Path), metavar="DIR",
                        help="Folder of libibnue.so (default: the system's library folder).")  # fmt: skip
@@ -78,11 +79,18 @@ def status(*, libdir: Path | None, prefix: Path | None, config: Path | None, as_
     Exit status 0: the library fits the installed OpenSM.  1: it does not.  2: there is no library.
     """
     from osm_plugin.check_conf import named_configuration
-    from osm_plugin.config import read_config
+    from osm_plugin.config import PluginConfig, read_config
     from osm_plugin.install import LIBRARY, installed_library, opensm_version
     from osm_plugin.installed import inspect, running
 
-    settings = read_config(config or named_configuration(None))
+    try:
+        settings = read_config(config or named_configuration(None))
+    except InputError as problem:
+        # The state of a plugin is of interest above all if its configuration has an error.
+        if config is not None:
+            raise
+        warnings.warn(f"{problem}; the files at the default paths are shown", InputWarning, stacklevel=2)
+        settings = PluginConfig()
     processes = running(LIBRARY)
     try:
         there = inspect(installed_library(prefix, libdir), opensm_version(prefix))

@@ -13,7 +13,7 @@ from plugin_lab import worker_of
 from osm_plugin.install import LIBRARY, InstalledPlugin, install
 from osm_plugin.installed import RunningOpensm, debian_package, remove, running, writable_by_others
 from routing.cli.plugin import plugin
-from routing.errors import EnvironmentProblem
+from routing.errors import EnvironmentProblem, InputWarning
 
 
 def call(*arguments):
@@ -65,6 +65,16 @@ def test_status_names_the_files_that_do_not_exist(plugin_folder, tmp_path):
         re.findall("^(.*?)  +(.*)$", call("status", "--libdir", plugin_folder, "--config", config).stdout, re.M)
     )
     assert found["state file"] == f"{tmp_path}/s.npz does not exist" and found["status file"] == "turned off"
+
+
+@pytest.mark.lab
+def test_status_is_shown_although_the_named_configuration_has_an_error(plugin_folder, tmp_path, monkeypatch):
+    config = tmp_path / "ibnue.toml"
+    config.write_text("deadlin = 5.0\n")
+    monkeypatch.setattr("osm_plugin.check_conf.named_configuration", lambda _: config)
+    with pytest.warns(InputWarning, match=f"{config}:1: .*deadlin"):
+        done = call("status", "--libdir", plugin_folder)
+    assert done.return_value == 0 and "state file" in done.stdout
 
 
 @pytest.mark.lab
