@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 from importlib import import_module
 
 from routing.engines.base import LONGER_PATHS, Engine, EngineOptions, Offers, Promise, refuse_unsupported
-from routing.engines.effort import VISITS_PER_SECOND, is_moderate, visits_per_pass
+from routing.engines.effort import VISITS_PER_SECOND, visits_per_pass
 from routing.engines.orders import top_switches
 from routing.engines.provenance import LOOP_FREE, provenance
 from routing.engines.registry import module_of
 from routing.engines.torus_dimensions import resembles_grid
-from routing.engines.tree_paths import INFINITE, is_doubtful
+from routing.engines.tree_quality import INFINITE, is_doubtful
 from routing.engines.vl_assignment import vls_allowed
 from routing.errors import InputWarning, OptionError, RoutingError
 from routing.fabric import Fabric
@@ -189,7 +189,7 @@ def _measured(engine: Engine, fabric: Fabric, options: EngineOptions) -> Tried:
         raise RoutingError(f"{engine.name} closes a credit loop on this fabric (allow more VLs)")
     loads = channel_loads(fabric, routing, threads=options.threads)
     share = min(all_to_all_share(fabric, loads), INFINITE)
-    if share > COUNTED_ON_TREES and top_switches(fabric) and not (is_moderate(fabric) and is_doubtful(fabric)):
+    if share > COUNTED_ON_TREES and top_switches(fabric) and not is_doubtful(fabric):
         share = COUNTED_ON_TREES
     bisection = bisection_share(fabric, routing, seed=options.seed, threads=options.threads)
     return Tried(engine.name, routing, share, 0.0 if math.isnan(bisection) else bisection)

@@ -8,21 +8,13 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from routing._kernels.closed_form import TreeGraph
+from routing.engines import tree_quality
 from routing.engines.base import LONGER_PATHS, EngineOptions, Offers, Promise, refuse_unsupported
 from routing.engines.destinations import Destinations, forwarding_tables, inverse_capacity
 from routing.engines.provenance import provenance
 from routing.engines.roots import named_roots
-from routing.engines.tree_paths import (
-    LOWER_PEAK,
-    TOLERANCE,
-    all_shortest,
-    channel_ceilings,
-    has_equal_leaves,
-    is_regular,
-    may_descend,
-    tree_paths,
-)
+from routing.engines.tree_paths import may_descend, tree_paths
+from routing.engines.tree_quality import LOWER_PEAK, TOLERANCE
 from routing.engines.vl_assignment import round_robin_sls, vl_tables, vls_allowed
 from routing.fabric import Fabric
 from routing.formats.guid_files import read_guid_list
@@ -30,7 +22,7 @@ from routing.quality import channel_loads
 from routing.tables import Routing
 from routing.trees.closed_form import Leaves, NotATree, route_tree
 from routing.trees.descent import affordable_sweeps, is_whole, tree_slots, tree_tables
-from routing.trees.levels import MOST_LONGER, TreeOrder, reaches_all, tree_order
+from routing.trees.levels import MOST_LONGER, TreeOrder, closed_form_order, reaches_all, tree_order
 
 PASSES = 2
 """Number of passes, after the first, over the entries that the closed form leaves open, at effort 1."""
@@ -104,8 +96,9 @@ ENGINE = FatTree()
 def _best_tables(
     fabric: Fabric, options: EngineOptions, roots: tuple[int, ...]
 ) -> tuple[npt.NDArray[np.uint8], TreeOrder, dict[str, object]]:
-    """Return tables in closed form or by descent (uint8[S, L]), the order that they follow, and values of the
-    provenance.
+    """Return the tables (uint8[S, L]), the switch order that they follow, and values for the provenance.
+
+    The tables are computed in closed form or by a local search (descent).
 
     Raises
     ------
@@ -125,7 +118,7 @@ def _best_tables(
             raise
         return paths.lft, paths.order, {"searched": 0, "longer_paths": 0, "descent": True}
     found = None if has_files else better_by_descent(fabric, tables.lft, level, options)
-    lft, order = found or (tables.lft, _closed_form_order(fabric, level))
+    lft, order = found or (tables.lft, closed_form_order(fabric, level))
     counts: dict[str, object] = {"searched": tables.searched, "longer_paths": tables.filled_between_leaves}
     return lft, order, counts | {"descent": found is not None}
 
@@ -171,13 +164,13 @@ def better_by_descent(
     if order is None:
         return None
     load = channel_loads(fabric, lft, threads=options.threads)
-    shortens = order.longer == 0 and not all_shortest(fabric, destinations, load)
-    ceiling = channel_ceilings(fabric, destinations, level, options)
+    shortens = order.longer == 0 and not tree_quality.all_shortest(fabric, destinations, load)
+    ceiling = tree_quality.channel_ceilings(fabric, destinations, level, options)
     utilisation = load * inverse_rate
     given = np.maximum(utilisation / ceiling - 1.0, 0.0)
     # With any tables, the highest utilisation is at least the highest ceiling, which is the ceiling of the leaf with
     # the fewest links.
-    least_peak = ceiling.max(initial=0.0) if has_equal_leaves(fabric) else 0.0
+    least_peak = ceiling.max(initial=0.0) if tree_quality.has_equal_leaves(fabric) else 0.0
     is_near = given.max(initial=0.0) <= TOLERANCE or utilisation.max() <= (1.0 + TOLERANCE) * least_peak
     if is_near and not shortens:
         return None
@@ -207,19 +200,14 @@ def _order(fabric: Fabric, level: npt.NDArray[np.int32]) -> TreeOrder | None:
     A tree is regular if no link is missing, all links have one speed, and all leaves have the same numbers of end ports
     and of links.
     """
-    order = _closed_form_order(fabric, level)
-    if is_regular(fabric) and is_whole(fabric, tree_slots(fabric, order)):
+    order = closed_form_order(fabric, level)
+    if tree_quality.is_regular(fabric) and is_whole(fabric, tree_slots(fabric, order)):
         return None
     found = tree_order(fabric)
     if found is not None and found.longer == 0:
         return found
     order = replace(order, longer=MOST_LONGER)
     return order if reaches_all(fabric, order.position) else None
-
-
-def _closed_form_order(fabric: Fabric, level: npt.NDArray[np.int32]) -> TreeOrder:
-    """Return the order that tables in closed form follow, for the given levels (int32[S])."""
-    return TreeOrder(level, TreeGraph.of(fabric.channels, level, inverse_capacity(fabric)).position, 0)
 
 
 def compute_nodes(fabric: Fabric, options: EngineOptions) -> npt.NDArray[np.bool_]:

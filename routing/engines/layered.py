@@ -17,8 +17,9 @@ from routing.engines.destinations import Destinations
 from routing.engines.layer_seeds import LayerSeed, random_orders
 from routing.engines.orders import breadth_first, top_switches
 from routing.engines.path_selection import DIRECTED, RING_SYMMETRIC, PathSelector, PathSet
-from routing.engines.tree_paths import TOLERANCE as TREE_TOLERANCE
-from routing.engines.tree_paths import TreePaths, excess_utilisation, may_descend, tree_paths
+from routing.engines.tree_paths import TreePaths, may_descend, tree_paths
+from routing.engines.tree_quality import TOLERANCE as TREE_TOLERANCE
+from routing.engines.tree_quality import excess_utilisation
 from routing.engines.vl_assignment import vls_allowed
 from routing.errors import NotEnoughVLs
 from routing.fabric import Fabric

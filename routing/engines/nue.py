@@ -20,7 +20,8 @@ from routing.engines.orders import HOP_COST, VISITS_PER_SECOND, OrderSearch, top
 from routing.engines.provenance import provenance
 from routing.engines.smart import ENGINE as SMART
 from routing.engines.tree_paths import NOTABLY as MORE
-from routing.engines.tree_paths import OBJECTIVE_REFUSAL, carried, is_doubtful, routing_of_tree
+from routing.engines.tree_paths import OBJECTIVE_REFUSAL, routing_of_tree
+from routing.engines.tree_quality import carried, is_doubtful
 from routing.engines.uncounted import without_uncounted
 from routing.engines.vl_assignment import round_robin_sls, vl_tables, vls_allowed
 from routing.errors import NotEnoughVLs
@@ -96,7 +97,7 @@ class Nue:
         start = time.perf_counter()
         own = {"seeds": "tree", "escape_entries": 0, "escape_destinations": 0}
         tree = routing_of_tree(self, fabric, options, **own) if options.partition is None else None
-        if tree is not None and (options.passes == 0 or not is_moderate(fabric) or not is_doubtful(fabric)):
+        if tree is not None and (options.passes == 0 or not is_doubtful(fabric)):
             return tree
         found = self._search(fabric, Destinations.of(fabric), options, start)
         if tree is not None:

@@ -9,29 +9,28 @@ import numpy as np
 import numpy.typing as npt
 
 from routing._kernels.balance import Balanced
-from routing._kernels.closed_form import TreeGraph, TreeTables
+from routing._kernels.closed_form import TreeTables
+from routing.engines import tree_quality
 from routing.engines.base import Engine, EngineOptions
 from routing.engines.destinations import Destinations, forwarding_tables, inverse_capacity
 from routing.engines.effort import is_moderate
 from routing.engines.order_balance import balanced_in_orders, searched_orders
 from routing.engines.provenance import provenance
+from routing.engines.tree_quality import LOWER_PEAK, TOLERANCE
 from routing.engines.vl_assignment import round_robin_sls, vl_tables, vls_allowed
 from routing.fabric import Fabric
-from routing.quality import all_to_all_share, bisection_share, channel_loads
-from routing.quality.flows import Flows
-from routing.quality.parts import stretch
+from routing.quality import channel_loads
 from routing.tables import Routing
 from routing.trees.closed_form import Leaves, NotATree, route_tree
 from routing.trees.descent import (
     LEAST_SWEEPS,
     MOST_SWEEPS,
     affordable_sweeps,
-    ceilings,
     is_whole,
     tree_slots,
     tree_tables,
 )
-from routing.trees.levels import MOST_FAR, MOST_LONGER, TreeOrder, tree_order
+from routing.trees.levels import MOST_FAR, TreeOrder, closed_form_order, tree_order
 
 OBJECTIVE_REFUSAL = (
     "balances trees for all-to-all traffic and bisections at once",
@@ -43,15 +42,9 @@ MOST_VISITS = 600_000_000
 """Number of allowed channels that the least number of passes of the descent may compare, at effort 1: about two
 seconds.
 """
-TOLERANCE = 0.02
-"""Utilisation above a ceiling, relative to the ceiling, up to which the closed form is kept."""
 MOST_EXCESS = 0.05
 """Utilisation above a ceiling, relative to the ceiling, up to which the closed form replaces a descent of
 :data:`MOST_VISITS`.  The limit rises with the visits that the descent would need."""
-LOWER_PEAK = 1.02
-"""Factor by which the closed form must have a lower highest utilisation than the descent in order to replace the
-descent, and vice versa.
-"""
 ENOUGH_SWEEPS = 4
 """Number of passes of the descent if all leaves are equal, and every two consecutive levels have nearly as many links
 between them as there are end ports.  Further passes do not balance such trees better.
@@ -64,13 +57,6 @@ MOST_COST = 0.05
 """Cost of a tree's switch order (:attr:`routing.trees.levels.TreeOrder.cost`) above which a search for another order
 begins.  Tables are then computed in both orders.
 """
-DOUBTFUL = 0.2
-"""Cost of a tree's switch order above which the fabric may be another fabric, such as a torus with CAs at every second
-switch.  All-to-all shares above 1 count on such a fabric (up to :data:`INFINITE`), and ``nue`` also routes it without
-this order.
-"""
-INFINITE = 1e9
-"""All-to-all share that counts where no link between switches carries traffic."""
 SEARCH = 0.5
 """Part of the run's effort that the search for a switch order may use."""
 NOTABLY = 1.05
@@ -139,13 +125,13 @@ def tree_paths(fabric: Fabric, destinations: Destinations, options: EngineOption
     may_replace = options.passes is None
     closed = None
     is_large = not may_descend(fabric, destinations, options)
-    if may_replace and (is_large or is_regular(fabric)):
+    if may_replace and (is_large or tree_quality.is_regular(fabric)):
         closed = _closed_form(fabric, destinations, inverse_rate, options.threads)
         if closed is not None and (
             _is_perfect(fabric, destinations, closed)
             or (is_large and _is_good_enough(fabric, destinations, closed, options))
         ):
-            return _as_paths(fabric, closed, inverse_rate)
+            return _as_paths(fabric, closed)
     order = tree_order(fabric)
     if order is None or order.far > MOST_FAR:
         return None
@@ -155,13 +141,13 @@ def tree_paths(fabric: Fabric, destinations: Destinations, options: EngineOption
     if closed is None and not is_whole(fabric, tree_slots(fabric, order)):
         closed = _closed_form(fabric, destinations, inverse_rate, options.threads)
     trees = _descended(fabric, destinations, options, order, sweeps=sweeps, closed=closed)
-    excess = excess_utilisation(fabric, destinations, trees.load, order.level, options).max(initial=0.0)
+    excess = tree_quality.excess_utilisation(fabric, destinations, trees.load, order.level, options).max(initial=0.0)
     if may_replace:
         if closed is None and excess > TOLERANCE:
             closed = _closed_form(fabric, destinations, inverse_rate, options.threads)
         peak = float((trees.load * inverse_rate).max(initial=0.0))
         if closed is not None and closed.is_shortest and closed.peak(inverse_rate) * LOWER_PEAK < peak:
-            return _as_paths(fabric, closed, inverse_rate)
+            return _as_paths(fabric, closed)
     paths = TreePaths(order, forwarding_tables(fabric, destinations, trees), trees.load)
     if may_replace and order.cost > MOST_COST and excess > TOLERANCE and is_moderate(fabric):
         return _or_in_searched_order(fabric, destinations, options, paths, sweeps)
@@ -199,43 +185,21 @@ def _or_in_searched_order(
     """Return the given tables of a tree, or tables in a switch order that a search finds, if these carry more traffic.
 
     Two kinds of tables in the order that the search finds are compared: balanced tables as on fabrics other than trees,
-    and tables by descent with ``sweeps`` passes.  :func:`carried` defines which tables carry more traffic.
+    and tables by descent with ``sweeps`` passes.  See :func:`.tree_quality.carried` for the traffic.
     """
-    is_doubtful = paths.order.cost > DOUBTFUL
+    is_doubtful = paths.order.cost > tree_quality.DOUBTFUL
     layer = np.zeros(len(destinations.lid), np.int32)
     position = searched_orders(fabric, destinations, layer, replace(options, effort=SEARCH * options.effort))
     order = replace(paths.order, position=position[0])
-    best = paths, carried(fabric, paths.lft, options, is_doubtful=is_doubtful) * NOTABLY
+    best = paths, tree_quality.carried(fabric, paths.lft, options, is_doubtful=is_doubtful) * NOTABLY
     for trees in (
         balanced_in_orders(fabric, destinations, layer, position, options),
         _descended(fabric, destinations, options, order, sweeps=sweeps),
     ):
         other = TreePaths(order, forwarding_tables(fabric, destinations, trees), trees.load)
-        if (share := carried(fabric, other.lft, options, is_doubtful=is_doubtful)) > best[1]:
+        if (share := tree_quality.carried(fabric, other.lft, options, is_doubtful=is_doubtful)) > best[1]:
             best = other, share
     return best[0]
-
-
-def carried(
-    fabric: Fabric, tables: Routing | npt.NDArray[np.uint8], options: EngineOptions, *, is_doubtful: bool
-) -> float:
-    """Return the product of all-to-all share and bisection share of tables.  Return 0 if a path between end ports
-    exceeds the shortest path by more than :data:`routing.trees.levels.MOST_LONGER` hops.
-
-    Unless the tree is doubtful, all-to-all shares count up to 1, because the links of the CAs limit the rate.
-    """
-    longer = stretch(Flows.of(fabric, tables if isinstance(tables, np.ndarray) else tables.lft, options.threads))
-    if longer is None or longer.more_most > MOST_LONGER:
-        return 0.0
-    share = all_to_all_share(fabric, channel_loads(fabric, tables, threads=options.threads))
-    bisection = bisection_share(fabric, tables, seed=options.seed, threads=options.threads)
-    return min(share, INFINITE if is_doubtful else 1.0) * bisection
-
-
-def is_doubtful(fabric: Fabric) -> bool:
-    """Return whether the fabric may be another fabric than a tree, although it has the levels of a tree."""
-    order = tree_order(fabric)
-    return order is not None and order.cost > DOUBTFUL
 
 
 def routing_of_tree(engine: Engine, fabric: Fabric, options: EngineOptions, **found: object) -> Routing | None:
@@ -296,42 +260,10 @@ def _sweeps(fabric: Fabric, destinations: Destinations, level: npt.NDArray[np.in
         return options.passes + 1
     if not ENOUGH_SWEEPS < sweeps < MOST_SWEEPS or options.effort > 1.0:
         return sweeps
-    if not has_equal_leaves(fabric) or not _is_unweighted(fabric, destinations, options):
+    if not tree_quality.has_equal_leaves(fabric) or not _is_unweighted(fabric, destinations, options):
         return sweeps
     links = np.bincount(level[fabric.channels.src], level[fabric.channels.dst] > level[fabric.channels.src])
     return ENOUGH_SWEEPS if links[: level.max()].min(initial=np.inf) >= FULL * fabric.senders_at.sum() else sweeps
-
-
-def excess_utilisation(
-    fabric: Fabric,
-    destinations: Destinations,
-    load: npt.NDArray[np.float64],
-    level: npt.NDArray[np.int32],
-    options: EngineOptions,
-) -> npt.NDArray[np.float64]:
-    """Return float64[C], the utilisation of each channel above its ceiling, relative to the ceiling; 0 below it.
-
-    Parameters
-    ----------
-    fabric, destinations, options
-        The fabric, its destinations, and the options of the engine.
-    load, level
-        All-to-all load of each channel (float64[C]), and the level of each switch (int32[S]).
-    """
-    utilisation = load * inverse_capacity(fabric, options.link_weights)
-    return np.maximum(utilisation / channel_ceilings(fabric, destinations, level, options) - 1.0, 0.0)
-
-
-def channel_ceilings(
-    fabric: Fabric, destinations: Destinations, level: npt.NDArray[np.int32], options: EngineOptions
-) -> npt.NDArray[np.float64]:
-    """Return float64[C], the ceiling of each channel (:func:`routing.trees.descent.ceilings`).
-
-    The arguments are the fabric, its destinations, the level of each switch (int32[S]), and the options of the engine.
-    """
-    mass = np.bincount(destinations.root, destinations.share, fabric.switches).astype(np.float64)
-    inverse_rate, sources = inverse_capacity(fabric, options.link_weights), fabric.source_weight_at.astype(np.float64)
-    return ceilings(fabric, level, inverse_rate, sources, mass)[0]
 
 
 def _closed_form(
@@ -349,7 +281,7 @@ def _closed_form(
     load = _flows(fabric, destinations, tables, level)
     if load is None:
         load = channel_loads(fabric, tables.lft, threads=threads)
-    return _ClosedForm(tables.lft, level, load, all_shortest(fabric, destinations, load))
+    return _ClosedForm(tables.lft, level, load, tree_quality.all_shortest(fabric, destinations, load))
 
 
 def _flows(
@@ -376,34 +308,15 @@ def _is_good_enough(fabric: Fabric, destinations: Destinations, closed: _ClosedF
 
     The longer the descent would take, the more the utilisation may exceed a ceiling.
     """
-    excess = excess_utilisation(fabric, destinations, closed.load, closed.level, options).max(initial=0.0)
+    excess = tree_quality.excess_utilisation(fabric, destinations, closed.load, closed.level, options).max(initial=0.0)
     most = MOST_EXCESS * _least_visits(fabric, destinations) / MOST_VISITS
     return closed.is_shortest and float(excess) * options.effort <= most
-
-
-def has_equal_leaves(fabric: Fabric) -> bool:
-    """Return whether all links have one speed, and all leaves the same number of end ports."""
-    ends, speeds = np.unique(fabric.senders_at[fabric.senders_at > 0]), np.unique(fabric.channels.capacity)
-    return len(ends) <= 1 and len(speeds) <= 1
 
 
 def _is_unweighted(fabric: Fabric, destinations: Destinations, options: EngineOptions) -> bool:
     """Return whether all end ports that count send and receive equally much, and no link has a separate weight."""
     shares = np.unique(destinations.share[destinations.share > 0])
     return not options.link_weights and len(shares) <= 1 and np.array_equal(fabric.source_weight_at, fabric.senders_at)
-
-
-def is_regular(fabric: Fabric) -> bool:
-    """Return whether the fabric has the links and leaves of a regular tree, as far as this can be seen without levels.
-
-    All links must have one speed.  All switches with end ports must have equally many end ports and equally many links,
-    and these links must lead to switches without end ports.
-    """
-    channels, senders, links = fabric.channels, fabric.senders_at, np.diff(fabric.channels.first)
-    leaf = senders > 0
-    if not leaf.any() or leaf.all() or (leaf[channels.src] & leaf[channels.dst]).any():
-        return False
-    return all(len(np.unique(each)) == 1 for each in (channels.capacity, senders[leaf], links[leaf]))
 
 
 def _is_perfect(fabric: Fabric, destinations: Destinations, closed: _ClosedForm) -> bool:
@@ -420,48 +333,6 @@ def _is_perfect(fabric: Fabric, destinations: Destinations, closed: _ClosedForm)
     return closed.is_shortest and float(closed.load.max(initial=0.0)) <= float(destinations.share.sum())
 
 
-def _as_paths(fabric: Fabric, closed: _ClosedForm, inverse_rate: npt.NDArray[np.float64]) -> TreePaths:
-    """Return the tables, with their load and with an order of the switches in which all their paths lead up and then
-    down.
-    """
-    position = TreeGraph.of(fabric.channels, closed.level, inverse_rate).position
-    return TreePaths(TreeOrder(closed.level, position, 0), closed.lft, closed.load)
-
-
-def all_shortest(fabric: Fabric, destinations: Destinations, load: npt.NDArray[np.float64]) -> bool:
-    """Return whether all flows have shortest paths.  This is the case if the loads add up to the sum of the flows times
-    their distances.
-    """
-    sources = fabric.source_weight_at.astype(np.float64)
-    mass = np.bincount(destinations.root, destinations.share, fabric.switches).astype(np.float64)
-    return bool(np.isclose(float(load.sum()), _least_load(fabric, sources, mass), rtol=1e-9))
-
-
-def _least_load(fabric: Fabric, sources: npt.NDArray[np.float64], mass: npt.NDArray[np.float64]) -> float:
-    """Return the sum of the flows between all switches, each times the distance of the switches.
-
-    A switch sends to every other switch its element of ``sources`` times the other switch's element of ``mass``
-    (float64[S] each).  Two switches in different connected components exchange no flow.
-
-    Cost: O(C S / 64) for each hop of the longest shortest path.
-    """
-    channels = fabric.channels
-    receivers, linked = np.flatnonzero(mass), np.flatnonzero(np.diff(channels.first))
-    near = np.zeros((fabric.switches, len(receivers)), bool)
-    near[receivers, np.arange(len(receivers))] = True
-    # Row s has one bit for each receiver: whether the receiver is within the present number of hops of switch s.
-    rows = np.packbits(near, axis=1)
-    rows = np.pad(rows, ((0, 0), (0, -rows.shape[1] % 8))).view(np.uint64)
-    senders = np.flatnonzero(sources)
-    reached: list[float] = []
-    while True:
-        bits = np.unpackbits(rows[senders].view(np.uint8), axis=1, count=len(receivers))
-        reached.append(float(sources[senders] @ (bits @ mass[receivers])))
-        further = rows.copy()
-        if len(linked):
-            further[linked] |= np.bitwise_or.reduceat(rows[channels.dst], channels.first[linked])
-        if np.array_equal(further, rows):
-            # Element h of `reached` is the sum of all flows over at most h hops.  So a flow over n hops is missing in
-            # the first n elements, and counts n times in the result.
-            return sum(reached[-1] - each for each in reached)
-        rows = further
+def _as_paths(fabric: Fabric, closed: _ClosedForm) -> TreePaths:
+    """Return the tables with their load, and with an order of the switches in which all paths lead up and then down."""
+    return TreePaths(closed_form_order(fabric, closed.level), closed.lft, closed.load)

@@ -96,7 +96,7 @@ def tree_order(fabric: Fabric, senders: npt.NDArray[np.float64] | None = None) -
     compared = _Comparison.of(fabric, level, senders)
     best = compared.best(hub_orders(fabric, level, senders))
     if best is None or best.cost > 0.0:
-        best = compared.best([TreeGraph.of(fabric.channels, level, np.ones(len(fabric.channels))).position], best)
+        best = compared.best([closed_form_order(fabric, level).position], best)
     if best is None or best.far > 0.0:
         roots = int(min(MOST_ROOTS, 1 + MOST_VISITS / (1 + len(compared.ends) * len(fabric.channels))))
         best = compared.best(breadth_first_orders(fabric, level, roots), best)
@@ -179,6 +179,11 @@ class _Comparison:
     def _share(self, marked: npt.NDArray[np.bool_]) -> float:
         """Return the share of the flow between all ends that is between the marked pairs of ends (bool[E, E])."""
         return float((self.weight * marked).sum()) / max(float(self.weight.sum()), 1e-9)
+
+
+def closed_form_order(fabric: Fabric, level: npt.NDArray[np.int32]) -> TreeOrder:
+    """Return the order that tables in closed form follow, for the given levels (int32[S])."""
+    return TreeOrder(level, TreeGraph.of(fabric.channels, level, np.ones(len(fabric.channels))).position, 0)
 
 
 def reaches_all(fabric: Fabric, position: npt.NDArray[np.int32]) -> bool:

@@ -12,11 +12,10 @@ from routing.engines.tree_paths import (
     CLOSED_FORM_PASSES,
     ENOUGH_SWEEPS,
     _flows,
-    _least_load,
     _sweeps,
-    all_shortest,
     may_descend,
 )
+from routing.engines.tree_quality import _least_load, all_shortest
 from routing.fabric import NodeKind
 from routing.formats.guid_files import apply_port_classes
 from routing.port_classes import port_classes_of
