@@ -203,8 +203,8 @@ class Tables(Result):
     def write(self, folder: StrPath, *, formats: Collection[str] | None = None) -> None:
         """Write the tables with their certificate into a folder, for OpenSM and its tools.
 
-        ``formats`` names the formats to write besides the bundle, such as "path-records".  None: the formats that
-        ``ibnue route`` writes.
+        ``formats`` names the formats to write, such as "path-records".  The bundle with tables and certificate is
+        always written.  None: the formats that ``ibnue route`` writes.
 
         Raises
         ------

@@ -114,9 +114,9 @@ def base_of(
         unknown.
     remembered
         Earlier tables, each with True if this process has published the tables, or with False if it has read them from
-        a state file.  The first tables that match the entries in the switches determine the SLs in use.  If
-        the new tables have the same SLs, some switches may already have entries of the new tables.  This happens if
-        another OpenSM ended while it was writing the new tables.
+        a state file.  The first tables that match the entries in the switches determine the SLs in use.  If the
+        new tables have the same SLs, some switches may already have entries of the new tables.  This happens if another
+        OpenSM ended while it was writing the new tables.
     left
         For the GUID of each switch and end port that has left the fabric: the tables that this process had published
         before.  A switch that returns may still have entries of these tables, and open connections may use their SLs.
@@ -139,10 +139,7 @@ def base_of(
         groups = returned_groups(lft, wide, kept, left or {}, own)
         if groups is None or (groups and not published):
             continue
-        staying = lft
-        if groups:
-            staying = lft.copy()
-            staying[np.concatenate([group.rows for group in groups])] = NO_PORT
+        staying = _without_rows(lft, groups)
         mixed = not are_entries_of(staying, kept, fabric)
         known = not mixed or are_entries_of(staying, kept, fabric, own)
         if not known and not are_entries_of(np.where(staying == new.lft, NO_PORT, staying), kept, fabric):
@@ -175,6 +172,14 @@ def base_of(
         )
     plain = Routing(lft, new.sl, new.sl2vl, new.vls, new.vls, Provenance("switches"))
     return Base(wide, plain, new, LostLids.unknown(wide, new.sl), unknown, changed, "unknown", None, None)
+
+
+def _without_rows(lft: Bytes, groups: Sequence[ReturnedGroup]) -> Bytes:
+    """Return LFTs in which the returned switches have no entries."""
+    staying = lft.copy()
+    for group in groups:
+        staying[group.rows] = NO_PORT
+    return staying
 
 
 def _has_only(lft: Bytes, group: ReturnedGroup, fabric: Fabric) -> bool:

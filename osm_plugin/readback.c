@@ -135,8 +135,8 @@ static void treat_as_empty(struct ibnue_plugin *plugin, osm_switch_t *sw)
     copy->assumed = 1;
 }
 
-/* Mark all blocks as unknown again that treat_as_empty has marked as known.  If OpenSM has written no tables, packets may
- * follow entries that the switch had all along. */
+/* Undo treat_as_empty: mark all blocks as unknown.  If OpenSM has written no tables, packets may follow the entries that
+ * the switch had all along. */
 static void end_assumption(struct ibnue_copy *copy)
 {
     if (copy->assumed)

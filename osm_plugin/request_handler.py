@@ -275,8 +275,8 @@ class RequestHandler:
     ) -> Start:
         """Read the state file if it has changed, and decide how to get new tables from the tables in force.
 
-        ``key`` identifies the options of the engine.  ``request`` reports how many rounds of an update schedule the
-        switches have, and which engines have failed.
+        ``key`` identifies the options of the engine.  ``request`` reports how many rounds of an update schedule have
+        been written, and which engines have failed.
         """
         remembers, stability = offers_of(engine).recomputes, Stability(config.stability)
         if remembers:

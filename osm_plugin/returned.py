@@ -120,8 +120,8 @@ def sls_after_return(
 
     Returns
     -------
-    The SL table.  None: the SL2VL tables differ, or senders at one switch use different SLs in a fabric with too many
-    LIDs for a table of all pairs.
+    The SL table.  None if the SL2VL tables differ.  None, too, if senders at one switch use different SLs, and the
+    fabric has too many LIDs for a table of all pairs.
     """
     if any(not np.array_equal(before.sl2vl, old.sl2vl) for _, before in returned):
         return None

@@ -165,7 +165,7 @@ def check_groups(
     Cost: O(edges) for each group.
     """
     used = {mlid: channels_of_group(fabric, ports) for mlid, ports in groups.items()}
-    looping = tuple(mlid for mlid in sorted(used) if _has_circle(fabric, used[mlid]))
+    looping = tuple(mlid for mlid in sorted(used) if _has_cycle(fabric, used[mlid]))
     vl = None if sl2vl is None or sl2vl[sl] >= DATA_VLS else int(sl2vl[sl])
     if vl is None or unicast is None:
         return MulticastVerdict(len(groups), vl, "unknown", (), looping)
@@ -179,7 +179,7 @@ def check_groups(
     return MulticastVerdict(len(groups), vl, "yes", tuple(_describe(fabric, cycle, edges)), looping)
 
 
-def _has_circle(fabric: Fabric, used: npt.NDArray[np.bool_]) -> bool:
+def _has_cycle(fabric: Fabric, used: npt.NDArray[np.bool_]) -> bool:
     """Return whether the links of the channels ``used`` (bool[C]) form a cycle in the undirected graph of switches."""
     channels = fabric.channels
     links = {(min(c, back), max(c, back)) for c, back in zip(

@@ -81,8 +81,8 @@ def _join(fabric: Fabric, roots: list[int]) -> list[int]:
     visited, _, parent = fabric.graph.bfs(roots[0], mode="out")
     is_root = np.zeros(fabric.switches, bool)
     is_root[roots] = True
-    # The search does not visit roots of other connected components.  These roots need no path to
-    # the first root.  They come early in the order in any case, because their distance to the nearest root is 0.
+    # The search does not visit roots of other connected components.  These roots need no path to the first
+    # root.  They come early in the order in any case, because their distance to the nearest root is 0.
     paths = [_path_to_first(parent, root, roots[0]) for root in visited[1:] if is_root[root]]
     channels = fabric.channels
     links = np.unique(channels.src.astype(np.int64) * fabric.switches + channels.dst)

@@ -250,12 +250,14 @@ def _from_scratch(request: Request, numbering: BaseNumbering) -> tuple[Routing |
 
 
 def _taken(context: RerouteContext, repaired: Candidate, numbering: BaseNumbering, peak: int) -> Candidate | None:
-    """Return tables from scratch with their proof, if the fault broke much of the previous tables.
+    """Return tables from scratch with their proof, or None if the repaired tables are better.
 
-    ``peak`` is the highest utilisation of the repaired tables, whose ``fresh`` are the tables from scratch.  If only
-    the previous tables are safe for replies, tables from scratch that are safe for replies are computed.  The result is
-    None, too, if the gain is small, or if no safe rounds lead to the tables although safe rounds lead to the repaired
-    tables.
+    The result is None if the fault broke few entries, if the gain is small, or if safe rounds lead to the repaired
+    tables but not to the tables from scratch.
+
+    ``peak`` is the highest utilisation of the repaired tables.  The attribute ``fresh`` of the repaired tables has the
+    tables from scratch.  If the previous tables are safe for replies, and ``fresh`` is not, other tables from scratch
+    that are safe for replies are computed.
     """
     request, found = context.request, repaired.found
     certificate, fresh, size = request.before.proof.certificate, found.fresh, found.routing.lft.size

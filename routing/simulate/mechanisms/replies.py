@@ -4,9 +4,9 @@ Source: T. M. Pinkston, "Deadlock characterization and resolution in interconnec
 message types share a VL, a message-dependent deadlock can occur, although the tables have no credit loop.  Remedies are
 a VL for each type (strict), a shared VL beside the VLs of the types (wide), the back-off of the SGI Origin 2000, and
 mDisha.  Differences: a CA takes a reply at once, and every packet of a flow is a request.  The third CA is the next CA
-in the order of the fabric.  With wide, a CA sends each message on the VL of its type or
-on the shared VL, but switches do not change the VL.  With
-mDisha, the rescued messages use a separate VL instead of one spare buffer in each switch.
+in the order of the fabric.  With wide, a CA sends each message on the VL of its type or on the shared VL, but
+switches do not change the VL.  With mDisha, the rescued messages use a separate VL instead of one spare buffer in each
+switch.
 """
 
 from __future__ import annotations

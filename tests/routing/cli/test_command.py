@@ -68,7 +68,7 @@ def test_wrong_use_is_one_line_and_status_2(args):
 @pytest.mark.parametrize(
     ("error", "line", "status"),
     [
-        (InputError("bad\nthing", path="f.net", line=3, remedy="mend it"), "f.net:3: bad thing (mend it)", 2),
+        (InputError("bad\nthing", path="f.net", line=3, remedy="repair it"), "f.net:3: bad thing (repair it)", 2),
         (InputError("no device 'a  b'"), "no device 'a  b'", 2),
         (EnvironmentProblem("no opensm"), "no opensm", 2),
         (

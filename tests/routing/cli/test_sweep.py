@@ -27,7 +27,7 @@ def run(*args, **options):
     return ibnue("sweep", *args, **options)
 
 
-def told(result):
+def reported(result):
     return json.loads(result.stdout)
 
 
@@ -35,7 +35,7 @@ def test_every_single_fault(tmp_path):
     args = ["ring:4", "-e", "updn", "-e", "nue:vls=2", "--links", "all", "--switches", "all", "-j", 1]
     result = run(*args, "--ledger", tmp_path / "l.db", "--json")
     assert result.exit_code == 0, result.output
-    found = told(result)
+    found = reported(result)
     assert (found["cases"], found["cases_run"], found["cases_certified"], found["failures"]) == (18, 18, 18, [])
     assert [(line["engine"], line["cases"]) for line in found["summary"]] == [("nue:vls=2", 9), ("updn", 9)]
     assert found["summary"][0]["vls_needed_max"] <= 2
@@ -50,9 +50,9 @@ def test_the_report_says_what_faults_cost():
     """As ibnue whatif does, by engine and stability; the intact fabric does not count."""
     fabric, faults = "random-regular:16,4", ["--links", "all"]
     words = [fabric, "-e", "nue", *faults, "--stability", "full", "--stability", "fresh", "-j", 1]
-    lines = {line["mode"]: line for line in told(run(*words, "--json"))["summary"]}
+    lines = {line["mode"]: line for line in reported(run(*words, "--json"))["summary"]}
     for mode, beside in (("full", ["--beside-fresh"]), ("fresh", [])):
-        found = told(ibnue("whatif", fabric, "-e", "nue", *faults, "--stability", mode, *beside, "--json"))
+        found = reported(ibnue("whatif", fabric, "-e", "nue", *faults, "--stability", mode, *beside, "--json"))
         for kind in ("all_to_all_loss", "bisection_loss"):
             losses = [scenario[kind] for scenario in found["scenarios"]]
             assert lines[mode][f"{kind}_mean"] == pytest.approx(sum(losses) / len(losses))
@@ -75,7 +75,7 @@ def test_losses_that_are_not_known_are_left_out(tmp_path):
     with sqlite3.connect(path) as base:
         for column in ("kept", "bisection_kept", "fresh_kept", "fresh_bisection_kept"):
             base.execute(f"ALTER TABLE results DROP COLUMN {column}")
-    (line,) = told(run("--ledger", path, "--json"))["summary"]
+    (line,) = reported(run("--ledger", path, "--json"))["summary"]
     assert (line["all_to_all_loss_mean"], line["all_to_all_loss_max"]) == (None, None)
     assert run("--ledger", path).stdout.splitlines()[3].split()[-5:-1] == ["-"] * 4
 
@@ -115,24 +115,24 @@ def test_a_ledger_by_itself(tmp_path):
 
 def test_shards_and_their_merger(tmp_path):
     args = ["ring:5", "--links", "all", "--switches", "all", "-j", 1]
-    whole = told(run(*args, "--json"))["cases"]
-    parts = [told(run(*args, "--shard", f"{n}/3", "--ledger", tmp_path / f"{n}.db", "--json")) for n in (1, 2, 3)]
+    whole = reported(run(*args, "--json"))["cases"]
+    parts = [reported(run(*args, "--shard", f"{n}/3", "--ledger", tmp_path / f"{n}.db", "--json")) for n in (1, 2, 3)]
     assert sum(part["cases"] for part in parts) == whole == 11
     merged = [word for n in (1, 2, 3) for word in ("--merge", tmp_path / f"{n}.db")]
-    result = told(run(*args, "--ledger", tmp_path / "all.db", *merged, "--json"))
+    result = reported(run(*args, "--ledger", tmp_path / "all.db", *merged, "--json"))
     assert (result["cases"], result["cases_run"]) == (whole, 0)
 
 
 def test_an_empty_shard_leaves_a_ledger_that_can_be_merged(tmp_path):
     shards = [["ring:5", "--shard", f"{n}/2", "--ledger", tmp_path / f"{n}.db", "-j", 1, "--json"] for n in (1, 2)]
-    assert sorted(told(run(*shard))["cases"] for shard in shards) == [0, 1]
+    assert sorted(reported(run(*shard))["cases"] for shard in shards) == [0, 1]
     merged = [word for n in (1, 2) for word in ("--merge", tmp_path / f"{n}.db")]
-    assert told(run("--ledger", tmp_path / "all.db", *merged, "--json"))["cases"] == 1
+    assert reported(run("--ledger", tmp_path / "all.db", *merged, "--json"))["cases"] == 1
 
 
 def test_fabrics_of_one_name_have_lines_of_their_own():
     args = ["ring:5", "ring:5,cas=2", "ring:4", "-j", 1]
-    names = [line["fabric_name"] for line in told(run(*args, "--by-fabric", "--json"))["summary"]]
+    names = [line["fabric_name"] for line in reported(run(*args, "--by-fabric", "--json"))["summary"]]
     assert sorted(name.partition(" (")[0] for name in names) == ["ring-4", "ring-5", "ring-5"]
     assert len(set(names)) == 3
     assert "ring-4" in names
@@ -159,7 +159,7 @@ def test_a_spec(tmp_path):
         """)
     result = run("--spec", spec, "--json", "-j", 2)
     assert result.exit_code == 0, result.output
-    assert told(result)["cases"] == 2 * 2 * 2 * ((1 + 4 + 5) + (1 + 18 + 5)) + 2
+    assert reported(result)["cases"] == 2 * 2 * 2 * ((1 + 4 + 5) + (1 + 18 + 5)) + 2
 
 
 @pytest.mark.parametrize(
@@ -279,7 +279,7 @@ def test_ledgers_that_cannot_be_used(tmp_path):
         ledger.begin("")
         assert_refused(run("ring:4", "--ledger", path), "another run has this ledger open")
         assert_refused(run("ring:4", "--against", path), "another run has this ledger open")
-        found = told(run("ring:4", "--ledger", path, "--json"))
+        found = reported(run("ring:4", "--ledger", path, "--json"))
     assert found["message"] == "another run has this ledger open"
     assert (found["file"], found["remedy"]) == (str(path), "wait for it, or use another file")
     assert_refused(run("ring:4", "--ledger", path, "--against", path), "is the ledger of this run")
@@ -305,7 +305,7 @@ def test_what_became_worse(tmp_path):
         base.execute("UPDATE results SET outcome = 'wrong', error = 'loop' WHERE task = ?", (fourth,))
     result = run(*args, "--ledger", new, "--against", old, "--json")
     assert result.exit_code == 1
-    worse = {entry["id"]: entry["property"] for entry in told(result)["comparison"]["regressions"]}
+    worse = {entry["id"]: entry["property"] for entry in reported(result)["comparison"]["regressions"]}
     assert worse == {first: "tables", second: "all_to_all", third: "vls", fourth: "outcome"}
     assert run(*args, "--ledger", new, "--against", old).stdout.count("worse: ") == 4
 
@@ -316,9 +316,9 @@ def test_cases_that_take_too_long(tmp_path):
     assert result.exit_code == 1
     assert "certified  0 of 3" in result.stdout
     assert "timed out: torus-4x4 auto: intact: took longer than 0.001 s" in result.stdout
-    again = told(run(*args, "--timeout", AMPLE, "--json"))
+    again = reported(run(*args, "--timeout", AMPLE, "--json"))
     assert (again["cases_run"], again["cases_certified"], again["cases"]) == (3, 3, 3)
-    assert told(run(*args, "--json"))["cases_run"] == 0
+    assert reported(run(*args, "--json"))["cases_run"] == 0
 
 
 def test_errors_are_done_again_when_asked_and_kept_until_then(tmp_path):
@@ -330,7 +330,7 @@ def test_errors_are_done_again_when_asked_and_kept_until_then(tmp_path):
     kept = run(*args)
     assert kept.exit_code == 1
     assert "error: ring-4 auto: intact: worker" in kept.stdout
-    again = told(run(*args, "--retry-errors", "--json"))
+    again = reported(run(*args, "--retry-errors", "--json"))
     assert (again["cases_run"], again["cases_certified"]) == (1, 3)
     rest = run("--ledger", path)
     assert "certified  5 of 6" in rest.stdout
@@ -447,10 +447,10 @@ def test_classes_of_end_ports_make_other_cases(tmp_path):
     """Tables depend on the weights, so that a ledger has both cases; default rules are those without an option."""
     words = ["rails:2x3x4,3,speed=EDR", "-e", "updn", "-j", 1, "--ledger", tmp_path / "l.db"]
     storage = ["--class", "storage=storage*"]
-    assert told(run(*words, *storage, "--class-weight", "storage=1:8", "--json"))["cases_run"] == 1
-    assert told(run(*words, *storage, "--class-weight", "storage=1:8", "--json"))["cases_run"] == 0
-    assert told(run(*words, "--json"))["cases_run"] == 1
-    assert told(run(*words, "--class", "compute=compute*", "--json"))["cases_run"] == 0
+    assert reported(run(*words, *storage, "--class-weight", "storage=1:8", "--json"))["cases_run"] == 1
+    assert reported(run(*words, *storage, "--class-weight", "storage=1:8", "--json"))["cases_run"] == 0
+    assert reported(run(*words, "--json"))["cases_run"] == 1
+    assert reported(run(*words, "--class", "compute=compute*", "--json"))["cases_run"] == 0
     with Ledger(tmp_path / "l.db", read_only=True) as book:
         assert len({record.task.digest for record in book.records()}) == 2
     assert_refused(run("--ledger", tmp_path / "l.db", *storage), "--class", "fabrics")

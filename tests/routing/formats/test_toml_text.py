@@ -82,9 +82,9 @@ def test_what_is_not_there_is_where_it_would_be():
 
 def test_an_error_names_file_and_line():
     file = Toml.of(TEXT, "x.toml")
-    reported = file.error("is wrong", "rule", 1, "ports", remedy="mend it")
+    reported = file.error("is wrong", "rule", 1, "ports", remedy="repair it")
     assert isinstance(reported, ParseError)
-    assert str(reported) == "x.toml:21: is wrong (mend it)"
+    assert str(reported) == "x.toml:21: is wrong (repair it)"
     assert str(file.error("title is missing")) == "x.toml: title is missing"
 
 

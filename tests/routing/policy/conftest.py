@@ -25,8 +25,8 @@ def write(tmp_path):
 
 
 @pytest.fixture
-def lay(ring, write):
-    """Lays rules over the ring, its loops known."""
+def applied(ring, write):
+    """Apply rules to the ring, with its loops known."""
 
     def layer(text, *, fabric=None, routing=None, **options):
         fabric = ring[0] if fabric is None else fabric

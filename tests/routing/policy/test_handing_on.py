@@ -186,16 +186,16 @@ loop_breaker = true
 """
 
 
-def test_bytes_of_portinfo(lay):
-    found = stall_life(lay(RULES))
+def test_bytes_of_portinfo(applied):
+    found = stall_life(applied(RULES))
     assert int(found[2, 3]) == 0xFF00 | 3 << 5 | 20
     assert int(found[0, 1]) == 0xFF00 | 3 << 5 | 12
     assert int(found[0, 3]) == 0xE000 | 3 << 5
     assert int(found[0, 5]) == int(found[0, 0]) == 0
 
 
-def test_files_for_switch_agents(lay, ring, tmp_path):
-    found, fabric = lay(RULES), ring[0]
+def test_files_for_switch_agents(applied, ring, tmp_path):
+    found, fabric = applied(RULES), ring[0]
     written = write_switch_files(found, fabric, tmp_path / "agents")
     assert len(written) == 5
     reported = json.loads((tmp_path / "agents" / f"0x{int(fabric.switch_guid[2]):016x}.json").read_text())
@@ -218,8 +218,8 @@ def test_files_for_switch_agents(lay, ring, tmp_path):
         write_switch_files(found, fabric, tmp_path / "file")
 
 
-def test_values_for_opensm(lay, ring):
-    lines = opensm_lines(lay(RULES), port_facts(ring[0]))
+def test_values_for_opensm(applied, ring):
+    lines = opensm_lines(applied(RULES), port_facts(ring[0]))
     assert lines == [
         "head_of_queue_lifetime 0x12",
         "leaf_head_of_queue_lifetime 0x0c",

@@ -48,8 +48,8 @@ def ports_of(found, rule=0):
         ("speed = '<=8'\nswitch = 'sw0'\nports = 2", {(0, 2)}),
     ],
 )
-def test_ports_of_a_rule(lay, select, ports):
-    found = lay(f"[[rule]]\n{select}\nhoq_life = 9\n")
+def test_ports_of_a_rule(applied, select, ports):
+    found = applied(f"[[rule]]\n{select}\nhoq_life = 9\n")
     assert ports_of(found) == at(found.hoq_life == 9) == at(found.touched) == ports
     assert (found.vl_stall_count == -1).all()
 
@@ -76,7 +76,7 @@ def test_channels_on_loops_are_those_of_the_proof(ring):
     assert not loop_channels(fabric, tree).any()
 
 
-def test_uncabled_ports_are_left_alone(lay, ring):
+def test_uncabled_ports_are_left_alone(applied, ring):
     fabric = ring[0]
     cut = replace(
         fabric,
@@ -94,46 +94,46 @@ def test_uncabled_ports_are_left_alone(lay, ring):
 GENERAL = "[[rule]]\nname = 'all'\nhoq_life = 9\n"
 
 
-def test_rules_that_say_the_same_agree(lay):
-    found = lay(f"{GENERAL}[[rule]]\nname = 'again'\nswitch = 'sw0'\nhoq_life = 9\nvl_stall_count = 2\n")
+def test_rules_that_say_the_same_agree(applied):
+    found = applied(f"{GENERAL}[[rule]]\nname = 'again'\nswitch = 'sw0'\nhoq_life = 9\nvl_stall_count = 2\n")
     assert {int(found.hoq_life[port]) for port in ports_of(found)} == {9}
     assert found.rule("hoq_life", 0, 1).name == "again"
     assert found.rule("hoq_life", 1, 1).name == "all"
 
 
-def test_rules_that_differ_are_an_error(lay):
+def test_rules_that_differ_are_an_error(applied):
     with pytest.raises(OptionError) as error:
-        lay(f"{GENERAL}[[rule]]\nname = 'one'\nswitch = 'sw3'\nports = '1-2'\nhoq_life = 4\n")
+        applied(f"{GENERAL}[[rule]]\nname = 'one'\nswitch = 'sw3'\nports = '1-2'\nhoq_life = 4\n")
     reported = str(error.value)
     assert "one and all (line 1) set hoq_life of sw3 port 1 and 1 more to different values" in reported
     assert ":8: " in reported
     assert "override = true" in reported
 
 
-def test_one_port_that_two_rules_differ_about(lay):
+def test_one_port_that_two_rules_differ_about(applied):
     with pytest.raises(OptionError, match=r"set hoq_life of sw3 port 1 to different values"):
-        lay(f"{GENERAL}[[rule]]\nswitch = 'sw3'\nports = 1\nhoq_life = 4\n")
+        applied(f"{GENERAL}[[rule]]\nswitch = 'sw3'\nports = 1\nhoq_life = 4\n")
 
 
-def test_a_name_is_itself_whatever_signs_are_in_it(lay, ring):
+def test_a_name_is_itself_whatever_signs_are_in_it(applied, ring):
     """Also if, read as a pattern, it would be another switch."""
     fabric = replace(ring[0], switch_name=("sw[1]", "sw1", "sw*", "a", "b"))
     for name, row in (("sw[1]", 0), ("sw1", 1), ("sw*", 2)):
-        found = lay(f"[[rule]]\nswitch = '{name}'\nhoq_life = 4\n", fabric=fabric)
+        found = applied(f"[[rule]]\nswitch = '{name}'\nhoq_life = 4\n", fabric=fabric)
         assert {switch for switch, _ in ports_of(found)} == {row}
         assert explain_port(found, fabric, port_facts(fabric), name, 1).row == row
-    found = lay("[[rule]]\nswitch = 's*'\nhoq_life = 4\n", fabric=fabric)
+    found = applied("[[rule]]\nswitch = 's*'\nhoq_life = 4\n", fabric=fabric)
     assert {switch for switch, _ in ports_of(found)} == {0, 1, 2}
 
 
-def test_breakers_contradict_one_another_too(lay):
+def test_breakers_contradict_one_another_too(applied):
     with pytest.raises(OptionError, match="set breaker of sw0 port 1"):
-        lay("[[rule]]\nloop_breaker = true\n[[rule]]\ndeadlock_breaker = true\n")
+        applied("[[rule]]\nloop_breaker = true\n[[rule]]\ndeadlock_breaker = true\n")
 
 
-def test_a_later_rule_may_override(lay, ring):
+def test_a_later_rule_may_override(applied, ring):
     text = f"{GENERAL}[[rule]]\nname = 'one'\nswitch = 'sw3'\nports = 2\nhoq_life = 4\noverride = true\n"
-    found = lay(text)
+    found = applied(text)
     assert found.hoq_life[3, 2] == 4
     assert (np.sort(found.hoq_life[3, 1:5]) == [4, 9, 9, 9]).all()
     facts = port_facts(ring[0])
@@ -160,23 +160,23 @@ def test_a_later_rule_may_override(lay, ring):
         ("switch = ['sw9', 'sw1']\nports = 40", "no switch fits 'sw9'", set()),
     ],
 )
-def test_what_is_nowhere_is_an_error_but_in_a_running_fabric(lay, select, expected, held):
+def test_what_is_nowhere_is_an_error_but_in_a_running_fabric(applied, select, expected, held):
     """There a switch may be down, and the rule holds for the others."""
     text = f"[[rule]]\nvl_stall_count = 2\n[[rule]]\n{select}\nhoq_life = 9\n"
     with pytest.raises(OptionError, match=expected) as error:
-        lay(text)
+        applied(text)
     assert error.value.line == (5 if expected.startswith("port") else 4)
-    found = lay(text, strict=False)
+    found = applied(text, strict=False)
     assert at(found.hoq_life == 9) == held
     assert (found.vl_stall_count[found.touched] == 2).all()
     assert found.unused[0].startswith("line 3: ")
     assert expected in found.unused[0]
 
 
-def test_names_that_are_nearly_right_are_reported(lay):
+def test_names_that_are_nearly_right_are_reported(applied):
     for name, remedy in (("SW0", "did you mean sw0"), ("0x2*", "GUIDs as 0x and 16 digits")):
         with pytest.raises(OptionError, match=remedy):
-            lay(f"[[rule]]\nswitch = '{name}'\nhoq_life = 9\n")
+            applied(f"[[rule]]\nswitch = '{name}'\nhoq_life = 9\n")
 
 
 @pytest.mark.parametrize(
@@ -190,20 +190,20 @@ def test_names_that_are_nearly_right_are_reported(lay):
         ("loop_breaker = { detect_time = '2s' }", r"after 268.4 ms \(OpenSM's default\)"),
     ],
 )
-def test_lifetimes_shorter_than_detection_are_an_error(lay, rules, expected):
+def test_lifetimes_shorter_than_detection_are_an_error(applied, rules, expected):
     with pytest.raises(OptionError, match=expected) as error:
-        lay(f"[[rule]]\nname = 'a'\n{rules}\n")
+        applied(f"[[rule]]\nname = 'a'\n{rules}\n")
     assert "lower detect_time" in str(error.value)
 
 
-def test_a_rule_decides_where_no_later_one_does(lay):
+def test_a_rule_decides_where_no_later_one_does(applied):
     every = "[[rule]]\nhoq_life = 9\n"
-    found = lay(f"{every}[[rule]]\nswitch = 'sw0'\nhoq_life = 8\noverride = true\n")
+    found = applied(f"{every}[[rule]]\nswitch = 'sw0'\nhoq_life = 8\noverride = true\n")
     assert (found.decides(0), found.decides(1)) == (16, 4)
-    assert lay(f"{every}{every}").decides(0) == 0
+    assert applied(f"{every}{every}").decides(0) == 0
 
 
-def test_lifetimes_longer_than_detection_are_none(lay):
-    found = lay("[[rule]]\nhoq_life = 9\ndeadlock_breaker = { detect_time = '2ms' }\n")
+def test_lifetimes_longer_than_detection_are_none(applied):
+    found = applied("[[rule]]\nhoq_life = 9\ndeadlock_breaker = { detect_time = '2ms' }\n")
     assert found.breaker(0, 1).kind == "deadlock"
-    assert lay("[[rule]]\nhoq_life = 0\nloop_breaker = false\n").breaker(0, 1).kind == "none"
+    assert applied("[[rule]]\nhoq_life = 0\nloop_breaker = false\n").breaker(0, 1).kind == "none"

@@ -59,7 +59,7 @@ typedef struct {
      * switches */
     uint8_t *last;
     int code;
-    array_list arrays; /* memory of all arrays above */
+    array_list arrays; /* allocation of all arrays above */
 } worker_t;
 
 static int32_t degree(const cdg_tables *t, int32_t s)

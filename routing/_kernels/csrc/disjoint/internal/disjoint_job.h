@@ -49,7 +49,7 @@ typedef struct {
     int32_t *queue;
     /* [S + 1]: number of switches within each number of hops of the current destination; also scratch of the sort */
     int32_t *count;
-    array_list arrays; /* memory of all arrays above that the caller has not provided */
+    array_list arrays; /* allocation of all arrays above that the caller has not provided */
 } disjoint_job;
 
 /* Return the index in arrays [S, K, S] at which the entries of a destination's tree begin. */

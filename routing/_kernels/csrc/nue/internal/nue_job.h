@@ -66,7 +66,7 @@ typedef struct {
     double *cost;       /* [256] costs of the channels in `candidate` */
     int32_t *escape;    /* [S] next channel of each switch along the escape tree towards the current destination */
     uint8_t *on_escape; /* [S] whether each switch uses the escape tree towards the current destination */
-    array_list arrays;  /* memory of all arrays above */
+    array_list arrays;  /* allocation of all arrays above */
 } grower_t;
 
 /* Return the slot of the dependency of channel a on channel b. */

@@ -44,7 +44,7 @@ typedef struct {
      * chooses a path separately */
     int32_t *top_of;
     double *load;      /* [C] output: flow on each channel; may be NULL */
-    array_list arrays; /* memory of all arrays above except `lft`, `counts` and `load` */
+    array_list arrays; /* allocation of all arrays above except `lft`, `counts` and `load` */
 } cf_state;
 
 /* Return the channel by which switch v sends if its out-port is `port`. */
