@@ -60,6 +60,7 @@ def test_the_engine_routes_again_although_the_clock_is_set_back(live, nets, set_
     lab = live(nets("torus", "3x3", cas=1), "ibnue-updn,no_fallback")
     lab.opensm.plugin = replace(lab.opensm.plugin, environment={"LD_PRELOAD": str(set_back_clock)})
     with lab:
+        until((lab.opensm.folder / "ibnue-state.npz").exists)
         position, worker = sweep_with_stopped_worker(lab, "sw1.1", 2)
         os.kill(worker, signal.SIGKILL)
         lab.opensm.wait_for_subnet_up(after=position)
