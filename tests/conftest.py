@@ -1,6 +1,8 @@
 import contextlib
+import faulthandler
 import fcntl
 import gc
+import os
 import signal
 from importlib.metadata import entry_points
 
@@ -11,6 +13,28 @@ from json_contract import check_every_run
 # twice.
 _INSTALLED = any(entry.name == "ibnue_lab" for entry in entry_points(group="pytest11"))
 pytest_plugins = [] if _INSTALLED else ["ibsim_fixtures.pytest_plugin"]
+
+_STDERR = pytest.StashKey[int]()
+
+
+def pytest_configure(config):
+    """Keep the standard error stream, because pytest replaces it while a test runs."""
+    config.stash[_STDERR] = os.dup(2)
+
+
+@pytest.hookimpl(tryfirst=True, optionalhook=True)
+def pytest_timeout_set_timer(item, settings):
+    """End the process with a traceback if a test still runs at twice its time limit.
+
+    pytest-timeout ends a test by a signal, which Python handles only after a kernel has returned.
+    """
+    faulthandler.dump_traceback_later(2 * settings.timeout, exit=True, file=item.config.stash[_STDERR])
+
+
+@pytest.hookimpl(tryfirst=True, optionalhook=True)
+def pytest_timeout_cancel_timer():
+    """Let the process run on if a test has ended in time."""
+    faulthandler.cancel_dump_traceback_later()
 
 
 @contextlib.contextmanager

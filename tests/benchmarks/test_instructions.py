@@ -7,6 +7,7 @@ import pytest
 from benchmarks.instructions import STORED, TOLERANCE, CannotCountError, compiler, counts, differences, kernel_count
 
 
+@pytest.mark.timeout(900)  # valgrind executes one instruction in the time of fifty
 def test_no_kernel_takes_more_instructions():
     stored = json.loads(STORED.read_text())
     try:

@@ -8,13 +8,23 @@ from shared_builds import built_once, plugin_build
 import osm_plugin
 from ibsim_fixtures.lab import Lab
 from ibsim_fixtures.opensm import Plugin
-from ibsim_fixtures.processes import missing_packages
+from ibsim_fixtures.processes import missing_packages, tail
 from osm_plugin.build_shim import compile_shim
 from osm_plugin.install import LIBRARY, python_build
 from routing.formats.fabric_files import write_net
 from routing.topologies import generate
 
 BAD = Path(__file__).with_name("bad_worker")
+
+
+class ReportedLab(Lab):
+    """Lab that prints the end of its logs if the test fails, because the logs are removed with the lab."""
+
+    def __exit__(self, kind, error, trace):
+        if kind is not None:
+            for log in (self.opensm.log_path, self.opensm.folder / "ibnue-worker.log"):
+                print(f"end of {log.name}:", tail(log, 40), sep="\n")  # noqa: T201
+        super().__exit__(kind, error, trace)
 
 
 @pytest.fixture(autouse=True)
@@ -57,8 +67,9 @@ def nets(tmp_path_factory):
 
 
 @pytest.fixture
-def live(plugin_folder, tmp_path):
+def live(request, plugin_folder, tmp_path):
     """Starts a lab with the plugin; ``toml`` is its configuration, which may be given another text later."""
+    assert request.node.get_closest_marker("lab"), "without the mark, every Python would run this test"
     config = tmp_path / "ibnue.toml"
 
     def configure(toml):
@@ -67,7 +78,7 @@ def live(plugin_folder, tmp_path):
     def start(net, engine, *, toml="", **options):
         configure(toml)
         plugin = Plugin("ibnue", options=f"--config {config}", folder=plugin_folder)
-        return Lab(net, routing_engine=engine, plugin=plugin, **options)
+        return ReportedLab(net, routing_engine=engine, plugin=plugin, **options)
 
     start.config, start.configure = config, configure
     return start

@@ -51,6 +51,7 @@ def test_opensms_own_engines_come_in_between(history, fallback):
 def test_a_restart(history):
     with history() as run:
         run.start()
+        until(run.state_path.exists)
         run.restart(fault=True)
         assert "state read from" in run.log
         run.restart(kill=True)

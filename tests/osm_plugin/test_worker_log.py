@@ -117,6 +117,7 @@ def test_levels_differ_in_a_running_worker(live, nets, level):
         assert ("info: " in reported) == (level != "error") and ("debug: request" in reported) == (level == "debug")
 
 
+@pytest.mark.lab
 def test_a_worker_whose_log_is_full_is_replaced(live, nets):
     # Every write to /dev/full fails, as on a full disk, and every read returns zeros without an end.
     with live(nets("torus", "3x3", cas=1), "ibnue-updn,no_fallback", toml="log_file = '/dev/full'") as lab:
