@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.path_dump import path_dump_plugin
 from ibsim_fixtures.ibsim import Ibsim
 from ibsim_fixtures.opensm import OpenSM, Setting
-from ibsim_fixtures.path_dump import path_dump_plugin
 from ibsim_fixtures.processes import LabError, poll
 from routing.fabric import Fabric
 from routing.formats.fabric_files import read_fabric, write_net

@@ -8,6 +8,7 @@ these answers.
 from __future__ import annotations
 
 import random
+import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,14 +20,15 @@ import numpy.typing as npt
 from ibsim_fixtures import mad_client
 from ibsim_fixtures.opensm import Plugin
 from ibsim_fixtures.opensm_log import EventKind
-from ibsim_fixtures.path_dump import compile_plugin
-from ibsim_fixtures.processes import LabError, poll
+from ibsim_fixtures.processes import LabError, find_program, poll
+from routing.errors import EnvironmentProblem
 
 if TYPE_CHECKING:
     from ibsim_fixtures.lab import Lab
 
 NAME = "ibnue-records"
 FILE = "ibnue-records.bin"
+INCLUDE = Path("/usr/include")
 SAMPLE = 2000
 """Largest number of paths, and of SL2VL rows, that are queried to check the file of the record plugin."""
 
@@ -52,6 +54,28 @@ class Records:
     lids: npt.NDArray[np.int64]
     sl: npt.NDArray[np.uint8]
     rows: npt.NDArray[np.void]
+
+
+def compile_plugin(source: Path, name: str, folder: Path) -> None:
+    """Compile an OpenSM plugin, which consists of one C file, to a library in a folder.
+
+    ``source`` is the C file, and ``name`` the name of the plugin.
+
+    Raises
+    ------
+    EnvironmentProblem
+        There is no compiler, or the headers of OpenSM are missing.
+    """
+    if not (INCLUDE / "infiniband/opensm/osm_event_plugin.h").is_file():
+        raise EnvironmentProblem("the headers of OpenSM are missing (apt install libopensm-dev)")
+    command: list[str | Path] = [
+        find_program("cc"), "-std=gnu11", "-O2", "-fPIC", "-shared", "-Wall", "-Wextra", "-Wno-unused-function",
+        "-Wno-unused-parameter", f"-I{INCLUDE / 'infiniband'}", f"-I{INCLUDE}", source,
+        "-o", folder.resolve() / f"lib{name}.so", "-lopensm", "-losmcomp",
+    ]  # fmt: skip
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise EnvironmentProblem(f"{name} does not compile: {(done.stderr.splitlines() or ['no message'])[0]}")
 
 
 def record_plugin(folder: str | Path) -> Plugin:

@@ -14,7 +14,7 @@ from ibsim_fixtures.lab import Lab
 from ibsim_fixtures.opensm import Plugin
 from ibsim_fixtures.processes import LabError
 from ibsim_fixtures.pytest_plugin import require_programs
-from ibsim_fixtures.records import checked_records, parse_records, record_plugin, with_records
+from ibsim_fixtures.records import INCLUDE, checked_records, parse_records, record_plugin, with_records
 
 
 @pytest.fixture(scope="module")
@@ -88,8 +88,7 @@ def test_a_file_that_was_cut_is_refused(cut):
 
 
 def test_the_plugin_comes_beside_another_one(tmp_path):
-    require = pytest.importorskip("ibsim_fixtures.path_dump")
-    if not (require.INCLUDE / "infiniband/opensm/osm_event_plugin.h").is_file():
+    if not (INCLUDE / "infiniband/opensm/osm_event_plugin.h").is_file():
         pytest.skip("apt install libopensm-dev")
     both = with_records(Plugin("ibnue", "--config x", tmp_path, {"A": "b"}), tmp_path)
     assert (both.name, both.options, both.folder) == ("ibnue ibnue-records", "--config x", tmp_path)

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from waiting import until
 
+from benchmarks.path_dump import path_dump_plugin
 from ibsim_fixtures import mad_client
 from ibsim_fixtures.catalogue import FIXTURES
 from ibsim_fixtures.ibsim import Ibsim
 from ibsim_fixtures.opensm import OpenSM
-from ibsim_fixtures.path_dump import path_dump_plugin
 from routing.errors import EnvironmentProblem
 from routing.formats.fabric_files import read_fabric
 from routing.formats.path_sl import read, sl_from
@@ -44,6 +44,6 @@ def sm_lid(fabric, ibsim):
 
 
 def test_missing_headers_name_their_package(tmp_path, monkeypatch):
-    monkeypatch.setattr("ibsim_fixtures.path_dump.INCLUDE", tmp_path)
+    monkeypatch.setattr("ibsim_fixtures.records.INCLUDE", tmp_path)
     with pytest.raises(EnvironmentProblem, match="libopensm-dev"):
         path_dump_plugin(tmp_path)
