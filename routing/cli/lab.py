@@ -15,7 +15,7 @@ import click
 
 from routing.cli import engine_options, fabric_argument, proof_report
 from routing.cli.command import FINDING
-from routing.cli.lab_actions import execute, last_sweep, read_actions, validate
+from routing.cli.lab_actions import execute, last_sweep, read_actions, resolve
 from routing.cli.output import echo_lines, fabric_object, json_option, print_json, print_rows, spinner
 from routing.engines import ENGINES, IN_OPENSM
 from routing.errors import InputError
@@ -122,7 +122,7 @@ def lab(
         )  # fmt: skip
     todo = actions or (DEMO_ACTIONS if demo else ())
     for action in todo:
-        validate(action, subnet)
+        resolve(action, subnet)
     if policies is not None:
         from routing.policy import read_policy
 
@@ -198,7 +198,7 @@ def live(
                 return
             try:
                 with spinner(action):
-                    state = inspect_lab(opened, fabric, action, execute(opened, action), state, fresh=fresh)
+                    state = inspect_lab(opened, fabric, action, execute(opened, action, fabric), state, fresh=fresh)
                     state = replace(state, returned=np.array_equal(state.routing.lft, start.routing.lft))
             except InputError as error:
                 if not sys.stdin.isatty():

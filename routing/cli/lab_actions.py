@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -9,7 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 from routing.cli.command import report_error
-from routing.errors import OptionError
+from routing.errors import OptionError, ParseError
+from routing.names import labels_of
 from routing.numerals import parse_decimal
 
 if TYPE_CHECKING:
@@ -27,11 +29,11 @@ def read_actions(fabric: Fabric) -> Iterator[str]:
 
     Raises
     ------
-    OptionError
+    ParseError
         A piped action is unknown, or the fabric does not have the device or cable.
     """
     watched = sys.stdin.isatty()
-    while True:
+    for number in itertools.count(1):
         if watched:
             click.echo(f"({HELP})\n> ", nl=False, err=True)
         line = sys.stdin.readline()
@@ -39,10 +41,10 @@ def read_actions(fabric: Fabric) -> Iterator[str]:
             return
         if action := line.strip():
             try:
-                validate(action, fabric)
+                resolve(action, fabric)
             except OptionError as error:
                 if not watched:
-                    raise
+                    raise ParseError(error.problem, path="standard input", line=number, remedy=error.remedy) from None
                 report_error(error, as_json=False)
                 continue
             yield action
@@ -75,8 +77,10 @@ def parse(action: str) -> tuple[str, str, int | None]:
     return word, rest[0].strip() if number is None else device, number
 
 
-def validate(action: str, fabric: Fabric) -> None:
-    """Check before the lab starts that an action is possible on the fabric.
+def resolve(action: str, fabric: Fabric) -> tuple[str, int, int | None]:
+    """Split an action like :func:`parse`, with the node GUID of its device instead of a name; 0: no device.
+
+    A LID does not identify a device, because OpenSM assigns new LIDs in the lab.
 
     Raises
     ------
@@ -85,17 +89,25 @@ def validate(action: str, fabric: Fabric) -> None:
     """
     from routing.endports import find_device
     from routing.faults import parse_fault
+    from routing.faults.model import node_guids
 
-    _, device, port = parse(action)
+    word, device, port = parse(action)
+    if not device:
+        return word, 0, None
+    if device.isdecimal() and device not in (*fabric.switch_name, *fabric.terminal_name):
+        raise OptionError(f"{action!r}: {device} is not a device", remedy="name it by name or GUID, not by LID")
+    guids = node_guids(fabric).tolist()
     try:
-        if device:
-            _ = find_device(fabric, device) if port is None else parse_fault(f"{device}/{port}", fabric)
+        found = find_device(fabric, device)
+        if port is not None:
+            parse_fault(f"{labels_of((*fabric.switch_name, *fabric.terminal_name), guids)[found]}/{port}", fabric)
     except OptionError as error:
         raise OptionError(f"{action!r}: {error}", remedy=HELP) from None
+    return word, guids[found], port
 
 
-def execute(opened: Lab, action: str) -> Sweep:
-    """Execute an action on the running lab, and return OpenSM's sweep that follows it.
+def execute(opened: Lab, action: str, fabric: Fabric) -> Sweep:
+    """Execute an action on the running lab of a fabric, and return OpenSM's sweep that follows it.
 
     Raises
     ------
@@ -103,7 +115,7 @@ def execute(opened: Lab, action: str) -> Sweep:
         The action is unknown, or the fabric does not have the device or port.  An action that would cut off OpenSM is
         also an error, because no sweep could follow.
     """
-    word, device, port = parse(action)
+    word, device, port = resolve(action, fabric)
     if word == "show":
         return last_sweep(opened)
     if word == "unlink" and opened.cuts_off_opensm(device, port):
