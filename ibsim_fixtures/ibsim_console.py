@@ -6,11 +6,11 @@ import contextlib
 import itertools
 import os
 import re
-import select
 import subprocess
 import tempfile
 import threading
 import time
+from multiprocessing.connection import wait
 from pathlib import Path
 
 from ibsim_fixtures.processes import Child, LabError, tail
@@ -131,7 +131,7 @@ class Console:
                 # ibsim is ended, because its late answer would be mistaken for the answer to the next command.
                 self._child.end(polite_seconds=0.0)
                 raise LabError(f"ibsim did not answer {what} within {seconds:g} s, and was ended")
-            if not select.select([stream], [], [], min(left, 1.0))[0]:
+            if not wait([stream.fileno()], min(left, 1.0)):
                 continue
             piece = os.read(stream.fileno(), 1 << 16)
             if not piece:

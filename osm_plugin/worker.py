@@ -10,11 +10,11 @@ from __future__ import annotations
 import gc
 import json
 import resource
-import select
 import socket
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
+from multiprocessing.connection import wait
 from pathlib import Path
 
 import numpy as np
@@ -79,8 +79,8 @@ def serve(link: socket.socket, handler: RequestHandler, log: WorkerLog) -> None:
             link.send(json.dumps({"remark": line}).encode())
 
     def receive() -> bytes:
-        # Without the select, the log would report a failed write only after the next request, maybe days later.
-        while (files := handler.state.writing) is not None and link not in select.select([link, files], [], [])[0]:
+        # Without this wait, the log would report a failed write only after the next request, maybe days later.
+        while (files := handler.state.writing) is not None and link not in wait([link, files]):
             for line in handler.state.written():
                 send(line)
         return next_message(link)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import multiprocessing
+import multiprocessing.connection
 import os
-import select
 import shutil
 import signal
 import threading
@@ -100,7 +99,7 @@ def exit_with_process(pid: int, tidy: Callable[[], None]) -> None:
     def wait() -> None:
         # If the parent has ended before this call, there is nothing to wait for.
         with contextlib.suppress(ProcessLookupError):
-            select.select([os.pidfd_open(pid)], [], [])
+            multiprocessing.connection.wait([os.pidfd_open(pid)])
         tidy()
 
     threading.Thread(target=_follow, args=(wait,), daemon=True).start()

@@ -1,3 +1,4 @@
+import fcntl
 import os
 import re
 import signal
@@ -5,12 +6,14 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from plugin_lab import children, comes_up, gone, logged, worker_of
 from waiting import until
 
 from osm_plugin.config import LOG_LEVELS
+from osm_plugin.worker import serve
 from osm_plugin.worker_log import WorkerLog
 
 STAMP = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d "
@@ -38,6 +41,7 @@ def test_each_level_has_the_lines_of_those_above_it(capsys, level):
 
 CHILD = """
 import json, socket, sys
+from osm_plugin.worker import serve
 from osm_plugin.worker_log import WorkerLog, next_message
 link, log = socket.socket(fileno=int(sys.argv[1])), WorkerLog()
 while message := next_message(link):
@@ -126,3 +130,15 @@ def test_a_worker_whose_log_is_full_is_replaced(live, nets):
         assert gone(worker)
         assert lab.opensm.resweep().engine == "ibnue-updn"
         assert until(lambda: logged(lab, "the worker (.*); another one is started")) == ["was killed by signal 9"]
+
+
+def test_the_worker_waits_for_descriptors_that_do_not_fit_into_a_set_of_select():
+    """OpenSM may have opened more than 1024 files before it starts the worker."""
+    ends = (*socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET), *socket.socketpair())
+    high = [socket.socket(fileno=fcntl.fcntl(end, fcntl.F_DUPFD, 1100)) for end in (ends[0], ends[2])]
+    for end in ends:
+        end.close()  # The end of OpenSM is closed too, so the worker returns.
+    handler = SimpleNamespace(state=SimpleNamespace(writing=high[1], written=lambda: []))
+    serve(high[0], handler, WorkerLog("info"))
+    for end in high:
+        end.close()
