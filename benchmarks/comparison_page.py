@@ -101,8 +101,8 @@ def fabric_table(ledger: Ledger, fabric: str, shares: Sequence[float]) -> Iterat
             where = "" if len(those) == len(shares) else f" ({', '.join(those)})"
             refused.setdefault(reason, []).append(f"`{engine}`{where}")
     if refused:
-        yield "\nWithout tables:\n"
-        yield from (f"- {', '.join(engines)}: {reason}" for reason, engines in refused.items())
+        yield from ("", line(("engines without tables", "reason")), line(["---"] * 2))
+        yield from (line((", ".join(engines), reason)) for reason, engines in refused.items())
 
 
 def cells(row: Results) -> list[str]:
@@ -157,11 +157,11 @@ def fixture_table(ledger: Ledger, fabrics: Sequence[str]) -> Iterator[str]:
             )
         texts = [" / ".join(column) if len(set(column)) > 1 else column[0] for column in zip(*columns, strict=True)]
         yield line([engine, *texts])
-    yield "\nWithout tables, with the number of cases:\n"
+    yield from ("", line(("engine without tables", "reasons, with the number of cases")), line(["---"] * 2))
     for engine in engines_of(ledger):
         reasons = [f"{reason} ({count})" for (name, reason), count in refused.items() if name == engine]
         if reasons:
-            yield f"- `{engine}`: {'; '.join(reasons)}"
+            yield line((f"`{engine}`", "; ".join(reasons)))
 
 
 def auto_table(ledger: Ledger) -> Iterator[str]:
