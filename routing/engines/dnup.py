@@ -75,16 +75,10 @@ class DownUp:
         position = search.pick(orders)
         best = candidates[next(k for k, order in enumerate(orders) if order is position)]
         return tables_in_orders(
-            self,
-            fabric,
-            destinations,
-            options,
-            layer=np.zeros(len(destinations.lid), np.int32),
-            position=position[None],
-            vls=vls_allowed(options),
-            start=start,
+            self, fabric, destinations, options, layer=np.zeros(len(destinations.lid), np.int32),
+            position=position[None], vls=vls_allowed(options), start=start,
             found={"roots": [fabric.labels[root] for root in best]},
-        )
+        )  # fmt: skip
 
 
 ENGINE = DownUp()

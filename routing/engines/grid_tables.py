@@ -336,16 +336,11 @@ def place(
         start[side[heads], root[heads], source[heads]] % np.uint8(vls),
     )
     vl, _, _, left = assign_vls(
-        channels,
-        np.tile(np.arange(switches, dtype=np.int32), 2),
-        _forwarding_rows(routes),
-        groups,
+        channels, np.tile(np.arange(switches, dtype=np.int32), 2), _forwarding_rows(routes), groups,
         masks=np.zeros(channels.edges.count, np.uint16),
-        order=np.tile(np.arange(len(channels), dtype=np.int32), (vls, 1)),
-        allowed_vls=np.ones(vls, bool),
-        budget=visits,
-        most_failed=MOST_FAILED,
-    )
+        order=np.tile(np.arange(len(channels), dtype=np.int32), (vls, 1)), allowed_vls=np.ones(vls, bool),
+        budget=visits, most_failed=MOST_FAILED,
+    )  # fmt: skip
     found = np.full(exists.shape, NO_VL, np.uint8)
     found[side, root, source] = np.repeat(vl, np.diff(groups.first))
     return VlPlacement(found, int(np.count_nonzero(vl == NO_VL)), left <= 0)

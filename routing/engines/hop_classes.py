@@ -241,13 +241,9 @@ class PairGroups:
         offset = np.arange(int(size.sum())) - np.repeat(np.cumsum(size) - size, size)
         first = np.concatenate([[0], np.cumsum(size.reshape(-1, 2).sum(axis=1))])
         return cls(
-            high,
-            low,
-            first.astype(np.int32),
-            np.repeat(starts, size).astype(np.int32),
-            lids[np.repeat(begin[ends], size) + offset].astype(np.int32),
-            int(counted.sum()),
-        )
+            high, low, first.astype(np.int32), np.repeat(starts, size).astype(np.int32),
+            lids[np.repeat(begin[ends], size) + offset].astype(np.int32), int(counted.sum()),
+        )  # fmt: skip
 
     def part(self, begin: int, end: int, start: npt.NDArray[np.uint8]) -> PathGroups:
         """Return the groups from ``begin`` up to ``end`` as input of the kernel.
@@ -278,15 +274,11 @@ class PairGroups:
         if vls < 1:
             raise NotEnoughVLs(None, vls)
         vl, *_ = assign_vls(
-            channels,
-            fabric.lids.switch,
-            lft,
-            self.part(0, count, np.zeros(count, np.uint8)),
+            channels, fabric.lids.switch, lft, self.part(0, count, np.zeros(count, np.uint8)),
             masks=np.zeros(channels.edges.count, np.uint16),
-            order=np.tile(np.arange(len(channels), dtype=np.int32), (vls, 1)),
-            allowed_vls=np.ones(vls, bool),
+            order=np.tile(np.arange(len(channels), dtype=np.int32), (vls, 1)), allowed_vls=np.ones(vls, bool),
             budget=visits,
-        )
+        )  # fmt: skip
         if (vl == NO_VL).any():
             raise NotEnoughVLs(None, vls)
         return vl.astype(np.int64)
@@ -355,15 +347,9 @@ class _Assignment:
         start[~usable[start]] = int(free[0]) if usable[free[0]] else 0
         for begin, end, budget in ((0, groups.counted, VISITS), (groups.counted, count, SPARE_VISITS)):
             vl[begin:end], masks, order, _ = assign_vls(
-                channels,
-                paths.fabric.lids.switch,
-                lft,
-                groups.part(begin, end, start),
-                masks=masks,
-                order=order,
-                allowed_vls=usable,
-                budget=budget,
-            )
+                channels, paths.fabric.lids.switch, lft, groups.part(begin, end, start), masks=masks, order=order,
+                allowed_vls=usable, budget=budget,
+            )  # fmt: skip
             if begin == 0 and (vl[:end] == NO_VL).any():
                 return None
         return cls(classes, copies, vls, groups, np.where(vl == NO_VL, start, vl).astype(np.uint8))

@@ -180,21 +180,11 @@ class _Job:
     def _assign(self, paths: PathSet, vls: int, seed: LayerSeed) -> ChangingVls:
         selector, fabric, options = self.selector, self.selector.fabric, self.selector.options
         return changing_vls(
-            fabric.channels,
-            selector.inverse_capacity,
-            selector.sources,
-            root=selector.destinations.root,
-            share=selector.destinations.share,
-            next_channel=paths.next_channel,
-            load=paths.load,
-            counted=fabric.terminals_at > 0,
-            vls=vls,
-            sls=SLS - options.first_vl,
-            avoid=seed.avoid,
-            order=seed.order,
-            budget=self.visits,
-            spare=self.visits // 10,
-        )
+            fabric.channels, selector.inverse_capacity, selector.sources, root=selector.destinations.root,
+            share=selector.destinations.share, next_channel=paths.next_channel, load=paths.load,
+            counted=fabric.terminals_at > 0, vls=vls, sls=SLS - options.first_vl, avoid=seed.avoid, order=seed.order,
+            budget=self.visits, spare=self.visits // 10,
+        )  # fmt: skip
 
     def tables(self, engine: LashTor, paths: PathSet, levels: ChangingVls, vls: int, seconds: float) -> Routing:
         """Return the tables with the given paths and SLs.  On some of the SLs, packets change their VL along the path.

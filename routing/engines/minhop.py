@@ -45,16 +45,11 @@ class MinHop:
         destinations = Destinations.of(fabric)
         bisection = options.objective is Objective.BISECTION
         trees = balance(
-            fabric.channels,
-            inverse_capacity(fabric, options.link_weights),
-            fabric.source_weight_at.astype(np.float64),
-            destinations.targets(),
-            passes=refinement_passes(fabric, options),
-            seed=options.seed,
-            threads=options.threads,
-            hop_cost=NEW_CHANNEL_COST if bisection else 0.0,
-            bisection=bisection,
-        )
+            fabric.channels, inverse_capacity(fabric, options.link_weights),
+            fabric.source_weight_at.astype(np.float64), destinations.targets(),
+            passes=refinement_passes(fabric, options), seed=options.seed, threads=options.threads,
+            hop_cost=NEW_CHANNEL_COST if bisection else 0.0, bisection=bisection,
+        )  # fmt: skip
         lft = forwarding_tables(fabric, destinations, trees)
         return Routing(
             lft=lft,

@@ -85,16 +85,9 @@ class MultipleUpDown:
             position = np.stack([search.pick(list(_orders(fabric, root, options.seed))) for root in roots])
             layer = _best_networks(fabric, destinations, search, position, options)
         return tables_in_orders(
-            self,
-            fabric,
-            destinations,
-            options,
-            layer=layer,
-            position=position,
-            vls=vls,
-            start=start,
+            self, fabric, destinations, options, layer=layer, position=position, vls=vls, start=start,
             found={"roots": [fabric.labels[root] for root in roots]},
-        )
+        )  # fmt: skip
 
 
 ENGINE = MultipleUpDown()
@@ -168,16 +161,9 @@ def _mean_hops(fabric: Fabric, order: npt.NDArray[np.int32], options: EngineOpti
     every = np.arange(switches, dtype=np.int32)
     targets = Targets(np.arange(switches + 1, dtype=np.int32), every, np.ones(switches), np.zeros_like(every))
     trees = balance(
-        channels,
-        inverse_capacity(fabric),
-        np.ones(switches),
-        targets,
-        position=order[None],
-        passes=0,
-        seed=options.seed,
-        threads=options.threads,
-        hop_cost=1.0,
-    )
+        channels, inverse_capacity(fabric), np.ones(switches), targets, position=order[None], passes=0,
+        seed=options.seed, threads=options.threads, hop_cost=1.0,
+    )  # fmt: skip
     at = np.tile(every, (switches, 1))
     rows, total = every[:, None], np.zeros(switches)
     while True:

@@ -268,15 +268,11 @@ class _Job:
     def build_trees(self, seeds: Seeds) -> NueTrees:
         options = self.options
         return nue_trees(
-            *self.inputs(),
-            parent=seeds.parent,
-            rank=seeds.rank,
-            start=seeds.start,
+            *self.inputs(), parent=seeds.parent, rank=seeds.rank, start=seeds.start,
             passes=self.passes() if options.passes is None else options.passes,
-            full_passes=2 if options.passes is not None or self.visits() <= FULL_PASS_UP_TO else 1,
-            seed=options.seed,
+            full_passes=2 if options.passes is not None or self.visits() <= FULL_PASS_UP_TO else 1, seed=options.seed,
             threads=options.threads,
-        )
+        )  # fmt: skip
 
     def searched_orders(self) -> npt.NDArray[np.int32]:
         """Return int32[layers, S], orders of the switches in which Up*/Down* balances well."""
@@ -290,13 +286,9 @@ class _Job:
         ``position`` (int32[layers, S]) has the order of the switches in each layer, for the up/down rule.
         """
         trees = balance(
-            *self.inputs(),
-            position=position,
-            passes=refinement_passes(self.fabric, self.options),
-            seed=self.options.seed,
-            threads=self.options.threads,
-            hop_cost=HOP_COST,
-        )
+            *self.inputs(), position=position, passes=refinement_passes(self.fabric, self.options),
+            seed=self.options.seed, threads=self.options.threads, hop_cost=HOP_COST,
+        )  # fmt: skip
         return replace(by_order(self.fabric, position), name="updn", start=trees.next_channel)
 
     def inputs(self) -> tuple[Channels, npt.NDArray[np.float64], npt.NDArray[np.float64], Targets]:

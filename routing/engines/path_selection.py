@@ -186,18 +186,10 @@ class PathSelector:
     def _trees(self, targets: Targets, rank: npt.NDArray[np.int32] | None, passes: int, rank_from: int = 0) -> Balanced:
         bisection = self.options.objective is Objective.BISECTION
         return balance(
-            self.fabric.channels,
-            self.inverse_capacity,
-            self.sources,
-            targets,
-            passes=passes,
-            seed=self.options.seed,
-            threads=self.options.threads,
-            hop_cost=NEW_CHANNEL_COST if bisection else 0.0,
-            bisection=bisection,
-            rank=rank,
-            rank_from=rank_from,
-        )
+            self.fabric.channels, self.inverse_capacity, self.sources, targets, passes=passes, seed=self.options.seed,
+            threads=self.options.threads, hop_cost=NEW_CHANNEL_COST if bisection else 0.0, bisection=bisection,
+            rank=rank, rank_from=rank_from,
+        )  # fmt: skip
 
     def _path_set(
         self,

@@ -281,15 +281,9 @@ def partition(graph: TurnGraph, start: int, rng: np.random.Generator, *, cluster
     """
     switches = graph.fabric.switches
     state = _Partition(
-        graph=graph,
-        key=rng.random(switches).tolist(),
-        seen=[False] * switches,
-        links=[0] * switches,
-        earliest=[switches] * switches,
-        used=[False] * len(graph.dst),
-        order=[],
-        segments=[],
-    )
+        graph=graph, key=rng.random(switches).tolist(), seen=[False] * switches, links=[0] * switches,
+        earliest=[switches] * switches, used=[False] * len(graph.dst), order=[], segments=[],
+    )  # fmt: skip
     roots = iter([start, *range(switches)])
     while len(state.order) < switches:
         new = [switch for switch in range(switches) if not state.seen[switch] and state.links[switch]]

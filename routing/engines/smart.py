@@ -114,14 +114,11 @@ class _Rounds:
         """Return balanced shortest paths to the sample of destinations."""
         trial = self.trial
         return balance(
-            trial.fabric.channels,
-            inverse_capacity(trial.fabric, trial.options.link_weights),
-            trial.fabric.source_weight_at.astype(np.float64),
-            trial.sample,
-            passes=min(refinement_passes(trial.fabric, trial.options), 2),
-            seed=trial.options.seed,
+            trial.fabric.channels, inverse_capacity(trial.fabric, trial.options.link_weights),
+            trial.fabric.source_weight_at.astype(np.float64), trial.sample,
+            passes=min(refinement_passes(trial.fabric, trial.options), 2), seed=trial.options.seed,
             threads=trial.options.threads,
-        )
+        )  # fmt: skip
 
     def flow(self, trees: Balanced) -> npt.NDArray[np.float64]:
         """Return float64[N], the flow over each of the N turns between bundles.  Cost: O(D S hops)."""

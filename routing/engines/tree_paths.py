@@ -167,16 +167,11 @@ def _descended(
     with the tables ``closed``.
     """
     return tree_tables(
-        fabric,
-        order,
-        destinations.targets(),
-        lid=destinations.lid,
+        fabric, order, destinations.targets(), lid=destinations.lid,
         inverse_capacity=inverse_capacity(fabric, options.link_weights),
-        sources=fabric.source_weight_at.astype(np.float64),
-        sweeps=sweeps,
-        seed=options.seed,
+        sources=fabric.source_weight_at.astype(np.float64), sweeps=sweeps, seed=options.seed,
         start=None if closed is None else closed.lft,
-    )
+    )  # fmt: skip
 
 
 def _or_in_searched_order(

@@ -205,16 +205,10 @@ class TurnTrial:
     def trees(self, turns: AllowedTurns, targets: Targets, passes: int) -> Balanced:
         """Return balanced trees to ``targets`` that take only allowed turns, after ``passes`` refinement passes."""
         return balance(
-            self.fabric.channels,
-            inverse_capacity(self.fabric, self.options.link_weights),
-            self.fabric.source_weight_at.astype(np.float64),
-            targets,
-            turns=turns,
-            passes=passes,
-            seed=self.options.seed,
-            threads=self.options.threads,
-            hop_cost=HOP_COST,
-        )
+            self.fabric.channels, inverse_capacity(self.fabric, self.options.link_weights),
+            self.fabric.source_weight_at.astype(np.float64), targets, turns=turns, passes=passes,
+            seed=self.options.seed, threads=self.options.threads, hop_cost=HOP_COST,
+        )  # fmt: skip
 
     def rate(self, turns: AllowedTurns) -> tuple[int, float]:
         """Rate a set of turns by how well the trees of ``sample`` are balanced.  The smaller tuple is better.
