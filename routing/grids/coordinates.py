@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import itertools
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,9 +15,12 @@ from routing.errors import RoutingError
 from routing.fabric import Fabric
 from routing.grids.frame import Neighbours, frames
 from routing.grids.growth import Growth
+from routing.grids.squares import by_squares
 
 STARTS = 80
 """Maximum number of switches from which coordinates are spread, one after the other, until the coordinates fit."""
+BY_SQUARES = 3
+"""Number of frames from which squares shall determine the coordinates, before the search."""
 VISITS = 40_000
 """Number of links that may be visited while coordinates are spread from further switches, after the first few."""
 FEWEST_STARTS = 4
@@ -155,7 +159,14 @@ def _grid_of(near: Neighbours, component: Sequence[int]) -> Grid:
     links = sum(len(near[switch]) for switch in component) // 2
     most = max(FEWEST_STARTS, VISITS // max(links, 1))
     starts = min(STARTS, most)
-    from_these = frames(near, component, starts, len(component) / LEAST_PRESENT)
+    candidates = frames(near, component, starts, len(component) / LEAST_PRESENT)
+    from_these = []
+    for frame in itertools.islice(candidates, BY_SQUARES):
+        from_these.append(frame)
+        grown = by_squares(near, frame)
+        if grown is not None and grown.cost() <= GOOD * links and _is_plausible(near, component, grown):
+            return _canonical(grown)
+    from_these += candidates
     starts = len(from_these)
     best: tuple[tuple[bool, int], Growth] | None = None
     seen = 0

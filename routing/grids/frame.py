@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 Neighbours = Sequence[frozenset[int]]
@@ -81,21 +81,26 @@ def frame_at(near: Neighbours, origin: int) -> Frame:
     return Frame(origin, cliques, opposite, tuple(one for one in lone if one not in paired), doubtful)
 
 
-def frames(near: Neighbours, component: Sequence[int], most: int, volume: float) -> list[Frame]:
-    """Return frames at up to ``most`` switches of a component; the most promising frame comes first.
+def frames(near: Neighbours, component: Sequence[int], most: int, volume: float) -> Iterator[Frame]:
+    """Yield frames at up to ``most`` switches of a component; the most promising frame comes first.
 
     A switch with many neighbours, none of which is doubtful, shows the dimensions best.  Frames of grids with more than
     ``volume`` positions are left out.
     """
     by_degree = sorted(component, key=lambda switch: (-len(near[switch]), switch))
-    found = []
+    clear, found = 0, list[Frame]()
     for number, switch in enumerate(by_degree[: 5 * most]):
         frame = frame_at(near, switch)
-        if frame.least_volume <= volume:
+        if frame.least_volume > volume:
+            if number >= FRUITLESS and clear + len(found) == 0:
+                return
+        elif frame.doubtful == 0 and len(near[switch]) == len(near[by_degree[0]]) and clear < most:
+            clear += 1
+            yield frame  # No later frame is more promising.
+        else:
             found.append(frame)
-        elif number >= FRUITLESS and not found:
-            return []
-    return sorted(found, key=lambda one: (one.doubtful - 2 * len(near[one.origin]), one.origin))[:most]
+    found.sort(key=lambda one: (one.doubtful - 2 * len(near[one.origin]), one.origin))
+    yield from found[: most - clear]
 
 
 def _spans_square(near: Neighbours, origin: int, a: int, b: int) -> bool:

@@ -62,6 +62,8 @@ class Growth:
         Source of random choices among positions that are not certain; None: the first position is taken.
     has_failed
         Whether so many links do not fit that the search ended.
+    known_misfits
+        Result of :meth:`misfits` once no position changes any more; None: not yet known.
     """
 
     near: Neighbours
@@ -73,6 +75,7 @@ class Growth:
     box: list[tuple[int, int]] | None = None
     chance: random.Random | None = None
     has_failed: bool = False
+    known_misfits: list[tuple[int, int]] | None = None
     _closing: Counter[tuple[int, int]] = field(default_factory=Counter)
     _slices: dict[tuple[int, int], set[int]] = field(default_factory=dict)
     _placed_near: Counter[int] = field(default_factory=Counter)
@@ -80,12 +83,26 @@ class Growth:
     _wrong: int = 0
     _forced: int = 0
     _joined: int = 0
-    _misfits: list[tuple[int, int]] | None = None
     _around: _Around | None = None
 
     @classmethod
     def of(cls, near: Neighbours, frame: Frame, chance: random.Random | None = None) -> Growth:
         """Return the coordinates of all switches that are connected to the origin of a frame.
+
+        For the parameters, see :meth:`begin`.
+        """
+        made = cls.begin(near, frame, chance)
+        made._spread()
+        if not made.has_failed:
+            made._close_rings(at_end=True)
+            made._correct()
+            # From here on, no position changes.
+            made.known_misfits = made.misfits()
+        return made
+
+    @classmethod
+    def begin(cls, near: Neighbours, frame: Frame, chance: random.Random | None = None) -> Growth:
+        """Return the coordinates of the switches of a frame.
 
         ``near`` has the neighbours of each switch.  ``frame`` has the origin, which is a switch, and its neighbours
         sorted into dimensions.  ``chance`` is a source of random choices, or None.
@@ -101,12 +118,6 @@ class Growth:
             made._put(high, _unit(count, axis, 1))
             if low is not None:
                 made._put(low, _unit(count, axis, -1))
-        made._spread()
-        if not made.has_failed:
-            made._close_rings(at_end=True)
-            made._correct()
-            # From here on, no position changes.
-            made._misfits = made.misfits()
         return made
 
     def around(self, position: Position) -> Iterator[Position]:
@@ -151,8 +162,8 @@ class Growth:
         """Return the pairs of linked switches whose positions no link of the grid joins, or of which one has no
         position.
         """
-        if self._misfits is not None:
-            return self._misfits
+        if self.known_misfits is not None:
+            return self.known_misfits
         place = self.position
         component = {*place, *(b for a in place for b in self.near[a])}
         return [
@@ -379,7 +390,7 @@ class Growth:
         """
         radius = 0
         while radius < RADIUS:
-            bad = self._misplaced()
+            bad = self.misplaced()
             if not bad:
                 return
             for _ in range(radius):
@@ -412,7 +423,10 @@ class Growth:
             for axis, here in enumerate(place):
                 self._slices.setdefault((axis, here), set()).add(switch)
 
-    def _misplaced(self) -> set[int]:
+    def misplaced(self) -> set[int]:
+        """Return the badly placed switches: those whose links do not fit, or that are nearly alone at the end of a
+        dimension.
+        """
         misfits = self.misfits()
         count = Counter(switch for pair in misfits for switch in pair)
         bad = {switch for switch, number in count.items() if 3 * number >= len(self.near[switch])}

@@ -116,80 +116,61 @@ def _row_tables(grid: Grid, axis: int, bundles: LinkBundles) -> tuple[Hops, Hops
     other : uint8[N, size]
         As ``hop``, but by the other side of the ring where both sides are equally long.
     """
-    size, kind = grid.size[axis], grid.kind[axis]
-    local = _bundle_index(bundles)
-    row_of = {switch: row for row, switch in enumerate(grid.switches.tolist())}
-    hop = np.full((len(grid.switches), size), NONE, np.uint8)
-    other = hop.copy()
-    rows: dict[tuple[int, ...], list[int]] = {}
-    for switch, place in zip(grid.switches.tolist(), grid.position.tolist(), strict=True):
-        members = rows.setdefault((*place[:axis], *place[axis + 1 :]), [-1] * size)
-        members[place[axis]] = switch
-    for members in rows.values():
-        steps = _clique_row(members, local) if kind is Kind.CLIQUE else _line_row(members, local, kind is Kind.RING)
-        for here, there, nearest, farther in steps:
-            row = row_of[members[here]]
-            hop[row, there] = local[members[here], members[nearest]]
-            other[row, there] = local[members[here], members[farther]]
+    switches, kind = len(bundles.first) - 1, grid.kind[axis]
+    # The last row and the last column belong to positions without a switch.
+    index = np.full((switches + 1, switches + 1), NONE, np.uint8)
+    src = np.repeat(np.arange(switches), np.diff(bundles.first))
+    index[src, bundles.dst] = np.arange(len(src)) - bundles.first[src]
+    _, row = np.unique(np.delete(grid.position, axis, axis=1), axis=0, return_inverse=True)
+    row = row.reshape(-1)
+    members = np.full((1 + int(row.max(initial=-1)), grid.size[axis]), switches)
+    members[row, grid.position[:, axis]] = grid.switches
+    found = _clique_rows(members, index) if kind is Kind.CLIQUE else _line_rows(members, index, kind is Kind.RING)
+    hop, other = (table[row, grid.position[:, axis]] for table in found)
     return hop, other
 
 
-def _bundle_index(bundles: LinkBundles) -> dict[tuple[int, int], int]:
-    src = np.repeat(np.arange(len(bundles.first) - 1), np.diff(bundles.first))
-    index = np.arange(len(src)) - bundles.first[src]
-    return dict(zip(zip(src.tolist(), bundles.dst.tolist(), strict=True), index.tolist(), strict=True))
+def _line_rows(members: npt.NDArray[np.int64], index: Hops, is_ring: bool) -> tuple[Hops, Hops]:
+    """Return the first hops along rows of lines or rings, as two arrays uint8[R, size, size] by row, coordinate and
+    coordinate of the destination.  In the second array, paths to a destination half a ring away use the other side.
 
-
-def _line_row(
-    members: Sequence[int], local: dict[tuple[int, int], int], is_ring: bool
-) -> list[tuple[int, int, int, int]]:
-    """Return the paths along the row of a line or ring, as tuples (coordinate, destination, next coordinate, next
-    coordinate on the other side of the ring).
-
-    ``members`` has the switches of the row by coordinate.  The keys of ``local`` are the pairs of linked switches.
+    ``members`` (int64[R, size]) has the switch at each position of each row, and ``index`` the bundle of each pair of
+    linked switches.
     """
-    size = len(members)
-    linked = [(members[at], members[(at + 1) % size]) in local for at in range(size)]
+    size = members.shape[1]
+    ahead, behind = (index[members, np.roll(members, -step, axis=1)] for step in (1, -1))
     if not is_ring:
-        linked[-1] = False
-    is_whole, found = all(linked), []
-    for here in range(size):
-        for step in (1, -1):
-            at = here
-            for gap in range(1, size):
-                if not linked[at if step == 1 else at - 1] or (is_whole and 2 * gap > size):
-                    break
-                at = (at + step) % size
-                if is_whole and 2 * gap == size and step == -1:
-                    continue
-                ahead, behind = (here + step) % size, (here - step) % size
-                found.append((here, at, ahead, behind if is_whole and 2 * gap == size else ahead))
-    return found
+        ahead[:, -1] = behind[:, 0] = NONE
+    is_whole, here = (ahead != NONE).all(axis=1)[:, None], np.arange(size)
+    hop = np.full((*members.shape, size), NONE, np.uint8)
+    other = hop.copy()
+    for step, near, far in ((1, ahead, behind), (-1, behind, ahead)):
+        is_linked = near != NONE
+        for gap in range(1, size):
+            longer = 2 * gap > size or (2 * gap == size and step < 0)
+            row, start = np.nonzero(is_linked & ~(is_whole & longer))
+            end = (start + step * gap) % size
+            hop[row, start, end] = near[row, start]
+            other[row, start, end] = np.where(is_whole & (2 * gap == size), far, near)[row, start]
+            is_linked &= near[:, (here + step * gap) % size] != NONE
+    return hop, other
 
 
-def _clique_row(members: Sequence[int], local: dict[tuple[int, int], int]) -> list[tuple[int, int, int, int]]:
-    """Return the paths along the row of a HyperX, as tuples like the tuples of :func:`_line_row`.  A missing link is
+def _clique_rows(members: npt.NDArray[np.int64], index: Hops) -> tuple[Hops, Hops]:
+    """Return the first hops along rows of a HyperX, twice, in the format of :func:`_line_rows`.  A missing link is
     replaced by two hops over a higher coordinate.
 
     Hops to a higher coordinate come before hops to a lower coordinate, so such paths close no cycle of dependencies.
     """
-    size, found = len(members), []
-    for here in range(size):
-        for there in range(size):
-            if here == there or members[here] < 0 or members[there] < 0:
-                continue
-            if (members[here], members[there]) in local:
-                found.append((here, there, there, there))
-                continue
-            over = [
-                middle
-                for middle in range(max(here, there) + 1, size)
-                if (members[here], members[middle]) in local and (members[middle], members[there]) in local
-            ]
-            if over:
-                chosen = over[(here + there) % len(over)]
-                found.append((here, there, chosen, chosen))
-    return found
+    hop = index[members[:, :, None], members[:, None, :]]
+    is_linked, here = hop != NONE, members < len(index) - 1
+    missing = here[:, :, None] & here[:, None, :] & ~is_linked & ~np.eye(members.shape[1], dtype=bool)
+    for row, start, end in np.argwhere(missing).tolist():
+        over = np.flatnonzero(is_linked[row, start] & is_linked[row, :, end])
+        over = over[over > max(start, end)]
+        if len(over):
+            hop[row, start, end] = hop[row, start, over[(start + end) % len(over)]]
+    return hop, hop
 
 
 def _whole_paths(

@@ -8,6 +8,7 @@ import pytest
 from routing.faults.choose import between_switches, every_switch
 from routing.faults.model import apply_faults
 from routing.faults.text import parse_fault
+from routing.grids import coordinates
 from routing.grids.coordinates import Kind, NotAGrid, find_coordinates
 from routing.grids.miscabled import alternative_links, link_names, surplus_links
 from routing.topologies import generate
@@ -161,6 +162,33 @@ def random_case(rng):
         if name == "hypercube" or np.prod(sizes) <= 130:
             size = "x".join(map(str, sizes))
             return generate(name, [size], cas=1, redundancy=rng.choice([1, 1, 1, 2]))
+
+
+def found_in(fabric):
+    found = find_coordinates(fabric)
+    return [(grid.text, grid.switches.tolist(), grid.position.tolist()) for grid in found.grids]
+
+
+def test_squares_give_the_coordinates_of_the_search(monkeypatch):
+    for seed in range(60):
+        rng = random.Random(seed)
+        fabric = broken(random_case(rng), rng.choice([0, 1, 2, 5]), rng.choice(["links", "switches"]), rng)
+        by_squares = found_in(fabric)
+        with monkeypatch.context() as patch:
+            patch.setattr(coordinates, "BY_SQUARES", 0)
+            assert found_in(fabric) == by_squares, seed
+
+
+@pytest.mark.parametrize(
+    ("name", "args"), [("torus", ["6x5x5"]), ("torus", ["4x4x4"]), ("mesh", ["6x5"]), ("hyperx", ["5x4"])]
+)
+def test_a_grid_needs_no_search(name, args, monkeypatch):
+    """So the first sweep of a torus takes milliseconds, mostly also with a lost link."""
+    monkeypatch.setattr(coordinates.Growth, "of", None)
+    fabric = generate(name, args, cas=1)
+    found_in(fabric)
+    for link in between_switches(fabric).tolist()[5::40] if args == ["6x5x5"] else []:
+        found_in(fabric.without_links([link]))
 
 
 @pytest.mark.slow

@@ -1,0 +1,73 @@
+"""Find coordinates by squares (cycles of four switches) in one pass, if few links and switches are missing."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+
+from routing.grids.frame import Frame, Neighbours
+from routing.grids.growth import Growth, Position
+
+
+def by_squares(near: Neighbours, frame: Frame) -> Growth | None:
+    """Return coordinates that all links fit, or None if squares determine no such coordinates.
+
+    ``near`` has the neighbours of each switch.  ``frame`` has the origin and its neighbours, sorted into dimensions.
+
+    Cost: O(S d^2) set operations for S switches with d neighbours, mostly.
+    """
+    grown = Growth.begin(near, frame)
+    position, layer, stuck = dict(grown.position), near[frame.origin], set[int]()
+    while edge := {other for switch in layer for other in near[switch] if other not in position} | stuck:
+        layer = frozenset(switch for switch in sorted(edge) if _place(switch, near, position))
+        stuck = edge - layer
+        if not layer:
+            return None
+    fits = len(position) > 1 and _close_rings(grown, position) and not grown.misplaced()
+    return grown if fits else None
+
+
+def _place(switch: int, near: Neighbours, position: dict[int, Position]) -> bool:
+    """Add the position of a switch: of the fourth corner of a square, or the next position along an axis.
+
+    Return whether the placed switches determine a position.
+    """
+    placed = [other for other in near[switch] if other in position]
+    for one, other in itertools.combinations(placed, 2):
+        for corner in near[one] & near[other] - near[switch]:
+            # A square whose opposite corners are linked can lie in one dimension.
+            if corner != switch and corner in position and other not in near[one]:
+                places = zip(position[one], position[other], position[corner], strict=True)
+                position[switch] = tuple(a + b - c for a, b, c in places)
+                return True
+    if any(sum(map(bool, position[other])) > 1 for other in placed):
+        return False
+    position[switch] = tuple(here + (here > 0) - (here < 0) for here in position[placed[0]])
+    return True
+
+
+def _close_rings(grown: Growth, position: dict[int, Position]) -> bool:
+    """Give all switches their positions on rings.
+
+    In a dimension of rings, most rows have a link between the first and the last position.
+
+    Return whether all links fit the positions.
+    """
+    row = {switch: row for row, switch in enumerate(position)}
+    pairs = np.array([(row[a], row[b]) for a in position for b in grown.near[a]])
+    place = np.array(list(position.values()))
+    gap = np.abs(place[pairs[:, 0]] - place[pairs[:, 1]])
+    axis, hops = gap.argmax(axis=1), gap.max(axis=1)
+    fits = (hops == 1) | np.array(grown.is_clique)[axis]
+    for one in set(axis[~fits].tolist()):
+        size = grown.length[one] = int(hops[axis == one].max()) + 1
+        closing = (axis == one) & (hops == size - 1)
+        place[:, one] %= size
+        if np.count_nonzero(closing) >= np.count_nonzero(place[:, one] == 0):  # Both directions of a link count.
+            fits |= closing
+    grown.position = dict(zip(position, map(tuple, place.tolist()), strict=True))
+    grown.at = {there: switch for switch, there in grown.position.items()}
+    grown.labels = (1 + place.max(axis=0)).tolist()
+    grown.known_misfits = []
+    return len(grown.at) == len(position) and bool((fits & (np.count_nonzero(gap, axis=1) == 1)).all())
