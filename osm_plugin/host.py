@@ -51,6 +51,8 @@ class Host:
         self._failed: dict[str, bool] = {}
         # time at which to request a sweep that rebalances more entries, as time.monotonic(); None: never
         self._again: float | None = None
+        # memory files in which a worker leaves its tables for the worker that replaces it
+        self._copies = [os.memfd_create("ibnue-copy", os.MFD_CLOEXEC) for _ in range(2)]
         self._status = StatusWriter({"version": __version__, "pid": os.getpid()}, self._follow_log)
 
     @property
@@ -371,7 +373,9 @@ class Host:
         reports = self._status.reports.fileno()
         try:
             user = self._config.worker_user
-            return WorkerProcess(self._python, self._paths, setup, log, reports=reports, module=module, user=user)
+            return WorkerProcess(
+                self._python, self._paths, setup, log, reports=reports, copies=self._copies, module=module, user=user
+            )  # fmt: skip
         finally:
             if log is not None:
                 log.close()

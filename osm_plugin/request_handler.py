@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import traceback
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -67,6 +67,8 @@ class RequestHandler:
         reporter: Reporter,
         config_path: Path | None = None,
         log: WorkerLog | None = None,
+        *,
+        copies: Sequence[int] = (),
     ) -> None:
         self._memory = memory
         self._log = WorkerLog() if log is None else log
@@ -74,7 +76,7 @@ class RequestHandler:
         self._report: Answer | None = None
         self._last_good = LastGood(config_path)
         self._engines = engines
-        self.state = State()
+        self.state = State(copies=copies)
         self._changes = SwitchChanges(self.state)
         self._saver, self._unsaved = Desk("ibnue-last-good"), ""
         # The historian gets the method ``remark`` instead of ``remarks.append``, because take_remarks() replaces the

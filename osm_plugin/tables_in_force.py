@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Container
+from collections.abc import Container, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -30,6 +31,9 @@ class State:
     ----------
     timeout
         Number of seconds for which :meth:`refresh` waits for the files.
+    copies
+        Descriptors of two memory files of OpenSM for copies of these tables.  A worker that replaces this one reads the
+        copies if it gets no tables from the state file.
 
     Attributes
     ----------
@@ -39,11 +43,11 @@ class State:
         Lines for OpenSM's log that were not returned yet.
     """
 
-    def __init__(self, timeout: float = RETRY_SECONDS) -> None:
+    def __init__(self, timeout: float = RETRY_SECONDS, copies: Sequence[int] = ()) -> None:
         self.last: SavedTables | None = None
         self.baseline: SavedTables | None = None
         self.remarks: list[str] = []
-        self._timeout = timeout
+        self._timeout, self._copies = timeout, copies
         self._files = FileKeeper()
         self._path: Path | None = None
         self._stamps: dict[Path, Stamp] = {}
@@ -73,12 +77,26 @@ class State:
                 self._files.end()
             self._overdue = self._late = False
         self._path = path
-        if path is None:
-            return
-        if self._files.waiting is None:
-            for folder in (path, baseline_path(path)):
-                self._files.inspect(folder.as_posix(), self._stamps.get(folder))
-        self._collect(path, threads)
+        if path is not None:
+            if self._files.waiting is None:
+                for folder in (path, baseline_path(path)):
+                    self._files.inspect(folder.as_posix(), self._stamps.get(folder))
+            self._collect(path, threads)
+        if self.last is None:
+            self._take_over(threads)
+
+    def _take_over(self, threads: int) -> None:
+        """Read the tables that a worker before this one has left in memory."""
+        found, source = [], Path("the memory of the worker that has ended")
+        with suppress(IbnueError):  # The worker may have ended while it wrote the copies.
+            for copy in self._copies:
+                if os.fstat(copy).st_size:
+                    with open(copy, "rb", closefd=False) as file:
+                        file.seek(0)
+                        found.append(read_state(source, threads=threads, file=file))
+        if len(found) == len(self._copies) > 0:
+            self.last, self.baseline = found
+            self.remarks.append(f"state read from {source}")
 
     @property
     def writing(self) -> socket.socket | None:
@@ -210,15 +228,21 @@ class State:
 
     def save(self) -> None:
         """Request that the tables in memory are written to the state files, unless the files already have them."""
-        if self._path is None:
-            return
-        for folder, kept in ((self._path, self.last), (baseline_path(self._path), self.baseline)):
+        path = self._path or Path("memory")
+        for number, (folder, kept) in enumerate(((path, self.last), (baseline_path(path), self.baseline))):
             if kept is None or self._saved.get(folder) is kept:
                 continue
             content = os.memfd_create("ibnue-state", os.MFD_CLOEXEC)
             with os.fdopen(content, "wb", closefd=False) as file:
                 save_state(file, kept)
-            self._files.put(folder.as_posix(), content)
+            for copy in self._copies[number : number + 1]:
+                os.ftruncate(copy, 0)
+                os.lseek(copy, 0, os.SEEK_SET)
+                os.sendfile(copy, content, 0, os.fstat(content).st_size)
+            if self._path is None:
+                os.close(content)
+            else:
+                self._files.put(folder.as_posix(), content)
             self._saved[folder] = kept
 
     def end(self) -> None:

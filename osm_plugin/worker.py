@@ -108,7 +108,8 @@ def main(setup_text: str) -> int:
     Parameters
     ----------
     setup_text
-        JSON object with the file descriptors ``socket``, ``memory`` and ``reports``, and the process id ``parent``.
+        JSON object with the file descriptors ``socket``, ``memory``, ``reports`` and ``copies``, and the process id
+        ``parent``.
         The keys ``path`` and ``config`` are optional: the file and the content of the configuration.
     """
     setup = json.loads(setup_text)
@@ -123,7 +124,9 @@ def main(setup_text: str) -> int:
     log, config = WorkerLog(), from_message(setup.get("config"))
     log.level = config.log_level
     memory = SharedMemory(int(setup["memory"]))
-    handler = RequestHandler(memory, engines, reporter, None if path is None else Path(path), log)
+    handler = RequestHandler(
+        memory, engines, reporter, None if path is None else Path(path), log, copies=setup["copies"]
+    )
     handler.prepare(config)
     link = socket.socket(fileno=int(setup["socket"]))
     about = f"ibnue {routing.__version__}, Python {sys.version.split()[0]}, numpy {np.__version__}"

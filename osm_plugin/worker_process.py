@@ -12,6 +12,7 @@ import socket
 import subprocess
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -91,6 +92,7 @@ class WorkerProcess:
         log: IO[bytes] | None,
         *,
         reports: int,
+        copies: Sequence[int] = (),
         module: str = "worker",
         user: str | None = None,
     ) -> None:
@@ -112,12 +114,13 @@ class WorkerProcess:
         self.socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         for end in (self.socket, theirs):
             end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4 * LONGEST_MESSAGE)
-        setup = {**setup, "socket": theirs.fileno(), "memory": self.memory, "parent": self.owner, "reports": reports}
+        setup = {**setup, "socket": theirs.fileno(), "memory": self.memory, "reports": reports, "copies": copies}
+        setup["parent"] = self.owner
         try:
             switches = ("-I", "-X", "faulthandler", "-X", "utf8")
             self.process = subprocess.Popen(
                 [python, *switches, "-c", _BOOT.format(module), *paths, json.dumps(setup)],
-                pass_fds=(theirs.fileno(), self.memory, reports),
+                pass_fds=(theirs.fileno(), self.memory, reports, *copies),
                 stdin=subprocess.DEVNULL,
                 stdout=log or subprocess.DEVNULL,
                 stderr=log or subprocess.DEVNULL,

@@ -165,6 +165,21 @@ def test_the_state_lies_beside_opensms_cache_unless_it_is_turned_off(live, nets)
         assert logged(lab, "tables unchanged") and not list(lab.opensm.folder.glob("ibnue-state*"))
 
 
+@pytest.mark.parametrize("state_file", ["false", "'/proc/s.npz'"])
+def test_a_new_worker_takes_over_the_tables_without_a_state_file(live, nets, state_file):
+    with live(nets("torus", "4x4", cas=1), ENGINE, toml=f"state_file = {state_file}") as lab:
+        home = lab.switch_lfts()
+        lab.unlink("sw1.1", 2)
+        before, worker = lab.switch_lfts(), worker_of(lab)
+        os.kill(worker, signal.SIGKILL)
+        assert gone(worker)
+        lab.opensm.resweep()
+        assert lab.switch_lfts() == before
+        assert logged(lab, "; tables unchanged; .*state read from the memory of the worker that has ended")
+        lab.relink("sw1.1", 2)
+        assert lab.switch_lfts() == home and len(logged(lab, "routed from scratch")) == 1
+
+
 def test_a_state_that_cannot_be_written_is_named_and_no_obstacle(live, nets, tmp_path):
     with live(nets("ring", "4", cas=1), ENGINE, toml=f"state_file = '{tmp_path}/none/s.npz'") as lab:
         assert lab.opensm.resweep().engine == "ibnue-updn"
