@@ -82,21 +82,22 @@ class State:
                 for folder in (path, baseline_path(path)):
                     self._files.inspect(folder.as_posix(), self._stamps.get(folder))
             self._collect(path, threads)
-        if self.last is None:
-            self._take_over(threads)
+        if self.last is None and (found := [self._left(copy, threads) for copy in self._copies]) and found[0]:
+            self.last, self.baseline = found[0], found[1] or self.baseline
+            self.remarks.append("state read from the memory of the worker that has ended")
 
-    def _take_over(self, threads: int) -> None:
-        """Read the tables that a worker before this one has left in memory."""
-        found, source = [], Path("the memory of the worker that has ended")
-        with suppress(IbnueError):  # The worker may have ended while it wrote the copies.
-            for copy in self._copies:
-                if os.fstat(copy).st_size:
-                    with open(copy, "rb", closefd=False) as file:
-                        file.seek(0)
-                        found.append(read_state(source, threads=threads, file=file))
-        if len(found) == len(self._copies) > 0:
-            self.last, self.baseline = found
-            self.remarks.append(f"state read from {source}")
+    def _left(self, copy: int, threads: int) -> SavedTables | None:
+        """Return the tables that a worker before this one has left in a memory file; None if there are none, or if the
+        worker ended while it wrote them.
+        """
+        with suppress(IbnueError), open(copy, "rb", closefd=False) as file:
+            file.seek(0)
+            return read_state(Path("memory"), threads=threads, file=file)
+        return None
+
+    def _is_outdated(self, stamp: Stamp) -> bool:
+        """Return whether the worker before this one has left newer tables than a state file with this stamp has."""
+        return any((about := os.fstat(copy)).st_size and stamp[0] < about.st_mtime_ns for copy in self._copies[:1])
 
     @property
     def writing(self) -> socket.socket | None:
@@ -156,9 +157,12 @@ class State:
         """
         with os.fdopen(content, "rb") as file:
             file.seek(0)
-            self._saved.pop(folder, None)
+            known = self._saved.pop(folder, None)
             if self._late:
                 self.remarks.append(f"state ignored: {folder}: it was read only after tables had been published")
+                return
+            if known is None and folder == self._path and self._is_outdated(self._stamps[folder]):
+                self.remarks.append(f"state ignored: {folder}: it is older than the tables in memory")
                 return
             try:
                 kept = read_state(folder, threads=threads, file=file)

@@ -202,8 +202,8 @@ def started():
     """Starts the state of a worker; its files answer before a test goes on."""
     running = []
 
-    def start(path=None):
-        state = State(timeout=AMPLE)
+    def start(path=None, copies=()):
+        state = State(timeout=AMPLE, copies=copies)
         running.append(state)
         state.refresh(path, threads=1)
         return state
@@ -231,6 +231,29 @@ def test_tables_outlive_the_process(tmp_path, torus, degraded, started):
     before = again.before("nue", torus.options, torus.fabric)
     assert same_tables(before.routing, degraded.routing)
     assert same_tables(again.baseline_of(before).routing, torus.routing)
+
+
+@pytest.mark.parametrize("path", [None, Path("/proc/s.npz"), "outdated"])
+def test_the_next_worker_reads_what_the_last_one_left_in_memory(tmp_path, torus, degraded, started, path):
+    copies = [os.memfd_create("copy") for _ in range(2)]
+    if path == "outdated":
+        write_state(path := tmp_path / "s.npz", torus)
+        os.utime(path, ns=(1, 1))
+    state = started(path, copies)
+    state.put(torus, reset=False)
+    state.put(degraded, reset=False)
+    state.save()
+    if path == tmp_path / "s.npz":
+        until(lambda: state.refresh(path, threads=1) or state._files.waiting is None)
+        write_state(path, torus)  # as if no later write had succeeded
+        os.utime(path, ns=(1, 1))
+    again = started(path, copies)
+    assert "state read from the memory of the worker that has ended" in again.take_remarks()
+    assert same_tables(again.last.routing, degraded.routing) and same_tables(again.baseline.routing, torus.routing)
+    os.truncate(copies[0], 100)  # as if the worker had ended while it wrote
+    assert started(None, copies).last is None
+    for copy in copies:
+        os.close(copy)
 
 
 def test_what_is_published_in_one_sweep_is_written_without_the_next(tmp_path, torus, degraded, started):
