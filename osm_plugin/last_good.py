@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -22,6 +23,8 @@ from routing.formats.atomic import atomic_write, write_text_atomically
 SAVED = "config.json"
 _LONGEST = 50_000
 """Maximum number of characters of a configuration as JSON, because a message to the worker can have at most 64 KiB."""
+ANSWER_SECONDS = 1.0
+"""Number of seconds for which a sweep waits for the configuration file."""
 _POLICIES = ("policies",)
 _BUNDLE = ("bundle",)
 
@@ -60,7 +63,8 @@ def stamp_of(path: Path) -> Stamp | None:
 class ConfigFile:
     """Reads the configuration file for the host inside OpenSM.
 
-    The file is read again when it changes.  While it is invalid, its last good content is used.
+    The file is read again when it changes.  While it is invalid, or its file system does not answer, its last good
+    content is used.
 
     Attributes
     ----------
@@ -78,6 +82,9 @@ class ConfigFile:
         self.current = PluginConfig()
         self.warnings: list[str] = []
         self._stamp: Stamp | None = None
+        self._reader: threading.Thread | None = None
+        self._found: PluginConfig | InputError | None = None  # result of the reader; None: the file is unchanged
+        self._found_stamp: Stamp | None = None
         self._good = False
         self._wrong = ""
 
@@ -89,22 +96,39 @@ class ConfigFile:
         Raises
         ------
         InputError
-            The file is invalid, and no last good configuration is known.
+            The file is invalid or does not answer, and no last good configuration is known.
         """
-        stamp = None if self.path is None else stamp_of(self.path)
-        if self._good and stamp == self._stamp:
+        if self.path is None:
             return self.current
-        try:
-            self.current = _short(read_config(self.path), self.path)
-        except InputError as problem:
-            self._fall_back(problem)
-        else:
+        if self._reader is None:
+            self._reader = threading.Thread(target=self._read, args=(self.path,), daemon=True)
+            self._reader.start()
+            self._reader.join(ANSWER_SECONDS)  # Later sweeps do not wait for a reader that does not end.
+        if self._reader.is_alive():
+            self._fall_back(InputError(f"has not answered for {ANSWER_SECONDS:g} s", path=self.path))
+            self._good, self._stamp = True, None
+            return self.current
+        self._reader = None
+        if isinstance(self._found, InputError):
+            self._fall_back(self._found)
+        elif self._found is not None:
+            self.current = self._found
             if self._wrong:
                 self.warnings.append(f"{self.path}: can be read again")
             self._wrong = ""
         # The stamp of an invalid file is stored too.  Otherwise every sweep would parse the file again.
-        self._good, self._stamp = True, stamp
+        self._good, self._stamp = True, self._found_stamp
         return self.current
+
+    def _read(self, path: Path) -> None:
+        """Read the file in a thread, because its file system may not answer."""
+        self._found = None
+        self._found_stamp = stamp_of(path)
+        if not self._good or self._found_stamp != self._stamp:
+            try:
+                self._found = _short(read_config(path), path)
+            except InputError as problem:
+                self._found = problem
 
     def _fall_back(self, problem: InputError) -> None:
         assert self.path is not None
@@ -119,7 +143,7 @@ class ConfigFile:
             self.warnings.append(f"{problem}; {how}")
 
 
-def _short(config: PluginConfig, path: Path | None) -> PluginConfig:
+def _short(config: PluginConfig, path: Path) -> PluginConfig:
     """Return the configuration, or raise InputError if it is too long for a message to the worker."""
     if len(json.dumps(config.to_table(), default=str)) > _LONGEST:
         raise InputError("is too long", path=path, remedy="list roots in a file: root_guid_file")

@@ -82,11 +82,11 @@ class State:
                 for folder in (path, baseline_path(path)):
                     self._files.inspect(folder.as_posix(), self._stamps.get(folder))
             self._collect(path, threads)
-        if self.last is None and (found := [self._left(copy, threads) for copy in self._copies]) and found[0]:
+        if self.last is None and (found := [self._inherited(copy, threads) for copy in self._copies]) and found[0]:
             self.last, self.baseline = found[0], found[1] or self.baseline
             self.remarks.append("state read from the memory of the worker that has ended")
 
-    def _left(self, copy: int, threads: int) -> SavedTables | None:
+    def _inherited(self, copy: int, threads: int) -> SavedTables | None:
         """Return the tables that a worker before this one has left in a memory file; None if there are none, or if the
         worker ended while it wrote them.
         """

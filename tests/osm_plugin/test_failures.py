@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from plugin_lab import children, executes_worker, gone, logged, sweep_with_stopped_worker, worker_of
+from plugin_lab import children, comes_up, executes_worker, gone, logged, sweep_with_stopped_worker, worker_of
 from shared_builds import built_once
 from waiting import until
 
@@ -45,21 +45,26 @@ def test_a_worker_killed_at_a_fault_leaves_the_tables_to_its_engine(live, nets, 
         assert not logged(lab, "building routing with '(?:minhop|ibnue-nue)'")
 
 
-@pytest.fixture(scope="session")
-def set_back_clock(tmp_path_factory):
-    """A library for LD_PRELOAD, with which the clock is set back by an hour while the plugin waits."""
+@pytest.fixture
+def preloaded(live, nets, tmp_path_factory):
+    """Prepares a lab whose OpenSM starts with a library for LD_PRELOAD."""
 
-    def build(folder):
-        source = Path(__file__).with_name("shift_clock.c")
-        subprocess.run(["cc", "-shared", "-fPIC", "-o", folder / "shift.so", source], check=True)
+    def prepare(name):
+        def build(folder):
+            source = Path(__file__).with_name(f"{name}.c")
+            subprocess.run(["cc", "-shared", "-fPIC", "-o", folder / "library.so", source], check=True)
 
-    return built_once(tmp_path_factory, "clock", build) / "shift.so"
+        library = built_once(tmp_path_factory, name, build) / "library.so"
+        lab = live(nets("torus", "3x3", cas=1), "ibnue-updn,no_fallback")
+        lab.opensm.plugin = replace(lab.opensm.plugin, environment={"LD_PRELOAD": str(library)})
+        return lab
+
+    return prepare
 
 
-def test_the_engine_routes_again_although_the_clock_is_set_back(live, nets, set_back_clock):
-    lab = live(nets("torus", "3x3", cas=1), "ibnue-updn,no_fallback")
-    lab.opensm.plugin = replace(lab.opensm.plugin, environment={"LD_PRELOAD": str(set_back_clock)})
-    with lab:
+def test_the_engine_routes_again_although_the_clock_is_set_back(preloaded):
+    """While the plugin waits, the clock is set back by an hour."""
+    with preloaded("shift_clock") as lab:
         until((lab.opensm.folder / "ibnue-state.npz").exists)
         position, worker = sweep_with_stopped_worker(lab, "sw1.1", 2)
         os.kill(worker, signal.SIGKILL)
@@ -263,6 +268,18 @@ def test_an_opensm_that_starts_with_a_wrong_file_takes_what_was_saved(live, nets
         assert lab.sweep.engine == "ibnue-updn"
         (line,) = until(lambda: logged(lab, IN_FORCE))
         assert "unknown key 'engine.sead'" in line and "started with the last good configuration" in line
+
+
+def test_a_configuration_file_that_does_not_answer_stops_no_sweep(live, preloaded):
+    with preloaded("silent_file") as lab:
+        silent = live.config.with_name(f"{live.config.name}.silent")
+        silent.touch()
+        lab.unlink("sw1.1", 2)
+        lab.relink("sw1.1", 2)
+        why = r"ERR IBN20: \S+/ibnue.toml: has not answered for 1 s; the last good configuration stays in use"
+        assert len(logged(lab, why)) == len(lab.opensm.errors) == 1
+        silent.unlink()
+        comes_up(lab, f"{live.config}: can be read again")
 
 
 def test_a_missing_configuration_file_is_named(live, nets):

@@ -1,12 +1,14 @@
 """A configuration that becomes wrong does not count until it is right again."""
 
 import json
+import threading
 from pathlib import Path
 
 import pytest
+from waiting import until
 
 from osm_plugin.config import PluginConfig, config_from_table, read_config
-from osm_plugin.last_good import SAVED, ConfigFile, LastGood, read_saved, saved_folder
+from osm_plugin.last_good import SAVED, ConfigFile, LastGood, read_saved, saved_folder, stamp_of
 from routing.errors import InputError, OptionError, RoutingError
 from routing.formats.guid_files import read_guid_list
 
@@ -182,3 +184,20 @@ def test_without_a_state_file_nothing_is_saved(path):
 
     path.write_text("state_file = false\n[engine]\nvls = 2")
     assert good.use(read_config(path), only_one)[0] == "one"
+
+
+def test_a_file_system_that_does_not_answer_is_waited_for_once(path, monkeypatch):
+    path.write_text("deadline = 3")
+    file, answers = ConfigFile(path), threading.Event()
+    assert file.refresh().deadline == 3
+    monkeypatch.setattr("osm_plugin.last_good.ANSWER_SECONDS", 0.05)
+    monkeypatch.setattr("osm_plugin.last_good.stamp_of", lambda path: answers.wait() and stamp_of(path))
+    path.write_text("deadline = 4.5")
+    for _ in range(3):
+        assert file.refresh().deadline == 3
+    assert file.warnings == [f"{path}: has not answered for 0.05 s; the last good configuration stays in use"]
+    with pytest.raises(InputError, match="has not answered"):
+        ConfigFile(path).refresh()
+    answers.set()
+    until(lambda: file.refresh().deadline == 4.5)
+    assert file.warnings[1:] == [f"{path}: can be read again"]
