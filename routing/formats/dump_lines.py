@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from routing.errors import EnvironmentProblem, InputError, ParseError
+from routing.formats.text import DAMAGED, damaged, open_unpacked
 
 PIECE = 1 << 23
 MAX_LINE = 1 << 16
@@ -93,7 +94,7 @@ def read_pieces(path: str | Path, size: int = PIECE) -> Iterator[Piece]:
     """
     rest, number = b"", 1
     try:
-        with Path(path).open("rb") as file:
+        with open_unpacked(path) as file:
             while chunk := file.read(size):
                 data = rest + chunk if number > 1 or rest else chunk.removeprefix(codecs.BOM_UTF8)
                 cut = data.rfind(b"\n") + 1
@@ -104,6 +105,8 @@ def read_pieces(path: str | Path, size: int = PIECE) -> Iterator[Piece]:
                     piece = _piece(data, number)
                     number += len(piece.start)
                     yield piece
+    except DAMAGED as problem:
+        raise damaged(problem, path) from None
     except (FileNotFoundError, IsADirectoryError, NotADirectoryError) as error:
         raise InputError((error.strerror or "unreadable").lower(), path=path, remedy="name a file") from None
     except OSError as error:

@@ -11,7 +11,7 @@ from routing.errors import ParseError
 from routing.fabric import Fabric
 from routing.formats import fdbs, lfts, saquery_lfts
 from routing.formats.known_kinds import HEAD, kind_of
-from routing.formats.text import refuse_utf_16
+from routing.formats.text import DAMAGED, open_unpacked, refuse_utf_16
 
 
 def read_lft_file(path: str | Path, fabric: Fabric) -> npt.NDArray[np.uint8]:
@@ -33,9 +33,9 @@ def read_lft_file(path: str | Path, fabric: Fabric) -> npt.NDArray[np.uint8]:
         The file is missing or unreadable.
     """
     try:
-        with Path(path).open("rb") as file:
+        with open_unpacked(path) as file:
             data = file.read(HEAD)
-    except OSError:
+    except (OSError, *DAMAGED):
         data = b""  # If the file cannot be read, read_lfts reports the reason.
     refuse_utf_16(data, path)
     head = data.decode("utf-8-sig", "backslashreplace")

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from routing.errors import ParseError, TableError
 from routing.fabric import Fabric
 from routing.formats.path_reader import SLS, UNKNOWN, check_sources
-from routing.formats.text import read_text
+from routing.formats.text import DAMAGED, open_unpacked, read_text
 
 HEAD = "PathRecord dump:"
 _WHOLE, _MOVED = "is the file whole?", "SLs are stated by LID: use a file with the fabric's LIDs"
@@ -26,9 +26,9 @@ def is_saquery(path: str | Path) -> bool:
     result is False.
     """
     try:
-        with Path(path).open("rb") as file:
+        with open_unpacked(path) as file:
             return file.read(256).lstrip().startswith(HEAD.encode())
-    except OSError:
+    except (OSError, *DAMAGED):
         return False  # If the file cannot be read, the reader of the other formats reports the reason.
 
 

@@ -173,5 +173,8 @@ def fabric_file(folder: str | Path) -> Path:
 
 
 def first_of(folder: Path, names: Sequence[str]) -> Path | None:
-    """Return the first file of a folder that has one of the names; None if there is no such file."""
-    return next((folder / name for name in names if (folder / name).exists()), None)
+    """Return the first file of a folder that has one of the names, or one of the names and the suffix ``.gz``; None if
+    there is no such file.
+    """
+    paths = (folder / f"{name}{suffix}" for name in names for suffix in ("", ".gz"))
+    return next((path for path in paths if path.exists()), None)

@@ -20,6 +20,9 @@ _PIECE = 1 << 18
 
 STANDARD_INPUT = "-"
 """Path that means standard input."""
+DAMAGED = (gzip.BadGzipFile, EOFError, zlib.error)
+"""Errors if the gzip data of a file are damaged."""
+_GZIP = b"\x1f\x8b"
 
 MAX_BYTES = 1 << 29
 """Maximum size of a text in bytes, as a protection against decompression bombs.  The largest fabrics (48K LIDs) need
@@ -50,6 +53,19 @@ def standard_input() -> BinaryIO:
     if sys.stdin is None:
         raise EnvironmentProblem("standard input is closed (name a file)")
     return sys.stdin.buffer
+
+
+def open_unpacked(path: str | Path) -> IO[bytes] | gzip.GzipFile:
+    """Open a file of bytes.  If gzip has compressed the file, :data:`DAMAGED` may be raised while the file is read.
+
+    Raises
+    ------
+    OSError
+        The file cannot be read.
+    """
+    with Path(path).open("rb") as file:
+        packed = file.read(2) == _GZIP
+    return gzip.open(path) if packed else Path(path).open("rb")
 
 
 def read_text(path: str | Path) -> str:
@@ -89,16 +105,21 @@ def _decoded(data: bytes, path: str | Path) -> str:
     ParseError
         The gzip data are damaged, the text is UTF-16, or it is larger than :data:`MAX_BYTES`.
     """
-    if data[:2] == b"\x1f\x8b":
+    if data[:2] == _GZIP:
         try:
             with gzip.GzipFile(fileobj=io.BytesIO(data)) as packed:
                 data = _bounded(packed)
-        except (OSError, EOFError, zlib.error) as problem:
-            raise ParseError(f"damaged gzip data: {problem}", path=path, remedy="copy the file again") from problem
+        except DAMAGED as problem:
+            raise damaged(problem, path) from problem
     if len(data) > MAX_BYTES:
         raise ParseError(f"more than {MAX_BYTES >> 20} MiB of text", path=path, remedy="no fabric is that large")
     refuse_utf_16(data, path)
     return data.decode("utf-8-sig", errors="backslashreplace").replace("\r\r\n", "\n").replace("\r\n", "\n")
+
+
+def damaged(problem: Exception, path: str | Path) -> ParseError:
+    """Return the error for a file that gzip cannot decompress because of ``problem``."""
+    return ParseError(f"damaged gzip data: {problem}", path=path, remedy="copy the file again")
 
 
 def refuse_utf_16(data: bytes, path: str | Path) -> None:

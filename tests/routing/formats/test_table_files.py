@@ -1,3 +1,5 @@
+import gzip
+
 import numpy as np
 import pytest
 from routing_cases import tables
@@ -6,7 +8,7 @@ from strategies import random_fabric
 from ibsim_fixtures.catalogue import FIXTURES
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
-from routing.errors import EnvironmentProblem, InputError, OptionError, TableError
+from routing.errors import EnvironmentProblem, InputError, OptionError, ParseError, TableError
 from routing.formats.fabric_files import read_fabric
 from routing.formats.table_files import BUNDLE, FORMATS, LFTS, read_tables, write_tables
 from routing.publish import verify
@@ -51,6 +53,29 @@ def test_dumps_carry_what_the_bundle_carries(tmp_path, sl_form, per_port):
         where = np.ix_(owned, owned) if sl_form == "pair" else (..., owned)
         assert np.array_equal(found.sl[where], routing.sl[where])
         assert found.sl2vl.shape == routing.sl2vl.shape
+
+
+@pytest.mark.parametrize("lft_file", [LFTS, "opensm.fdbs"])
+def test_dumps_may_be_compressed_by_gzip(tmp_path, case, lft_file):
+    fabric, routing, proof = case
+    folder = tmp_path / "t"
+    write_tables(folder, fabric, routing, proof)
+    (folder / BUNDLE).unlink()
+    (folder / ({LFTS, "opensm.fdbs"} - {lft_file}).pop()).unlink()
+    plain = read_tables(folder, fabric)
+    for path in folder.iterdir():
+        path.with_name(f"{path.name}.gz").write_bytes(gzip.compress(path.read_bytes()))
+        path.unlink()
+    packed = read_tables(folder, fabric)
+    for part in ("lft", "sl", "sl2vl"):
+        assert np.array_equal(getattr(packed, part), getattr(plain, part))
+    file = folder / f"{lft_file}.gz"
+    assert np.array_equal(read_tables(file, fabric).lft, plain.lft)
+    data = file.read_bytes()
+    for damage in (data[:-9], data[:40], data[:30] + bytes(20) + data[50:]):
+        file.write_bytes(damage)
+        with pytest.raises(ParseError, match=f"{file}: damaged gzip data"):
+            read_tables(file, fabric)
 
 
 def test_dumps_alone_state_what_was_assumed(tmp_path, case):
