@@ -104,7 +104,7 @@ def _is_there(name: str) -> bool:
 
 
 def _not_installed(name: str) -> EnvironmentProblem:
-    return EnvironmentProblem(f"{name} is not installed (apt install {PACKAGES.get(name, name)})")
+    return EnvironmentProblem(f"{name} is not installed", remedy=f"apt install {PACKAGES.get(name, name)}")
 
 
 def tail(path: Path, lines: int = 20, size: int = 16384) -> str:

@@ -67,7 +67,7 @@ def compile_plugin(source: Path, name: str, folder: Path) -> None:
         There is no compiler, or the headers of OpenSM are missing.
     """
     if not (INCLUDE / "infiniband/opensm/osm_event_plugin.h").is_file():
-        raise EnvironmentProblem("the headers of OpenSM are missing (apt install libopensm-dev)")
+        raise EnvironmentProblem("the headers of OpenSM are missing", remedy="apt install libopensm-dev")
     command: list[str | Path] = [
         find_program("cc"), "-std=gnu11", "-O2", "-fPIC", "-shared", "-Wall", "-Wextra", "-Wno-unused-function",
         "-Wno-unused-parameter", f"-I{INCLUDE / 'infiniband'}", f"-I{INCLUDE}", source,

@@ -76,16 +76,16 @@ def read_build_info(library: Path) -> BuildInfo:
     try:
         data = library.read_bytes()
     except OSError as problem:
-        raise EnvironmentProblem(f"{library}: cannot be read: {problem.strerror or problem}") from None
+        raise EnvironmentProblem(f"cannot be read: {problem.strerror or problem}", path=library) from None
     at = data.find(_MAGIC)
     if at < 0 or at + _HEAD.size > len(data):
         raise EnvironmentProblem(
-            f"{library}: has no record of what it was built from (run 'ibnue plugin install' again)"
+            "has no record of what it was built from", path=library, remedy="run 'ibnue plugin install' again"
         )
     _, opensm, package, spoken, python, rows = _HEAD.unpack_from(data, at)
     begin, end = at + _HEAD.size, at + _HEAD.size + rows * _ROW.size
     if rows > _MOST_ROWS or end > len(data):
-        raise EnvironmentProblem(f"{library}: is damaged (run 'ibnue plugin install' again)")
+        raise EnvironmentProblem("is damaged", path=library, remedy="run 'ibnue plugin install' again")
     members = {_text(name): (offset, size) for name, offset, size in _ROW.iter_unpack(data[begin:end])}
     layout = f"{_fnv1a(data[begin:end]):016x}"
     return BuildInfo(_text(opensm), _text(package), _text(spoken), _text(python), layout, members)

@@ -134,7 +134,7 @@ def compile_shim(
         The compiler is missing or failed.  The message contains its first error.
     """
     if shutil.which(compiler) is None:
-        raise EnvironmentProblem(f"there is no C compiler {compiler!r} (apt install gcc libc6-dev)")
+        raise EnvironmentProblem(f"there is no C compiler {compiler!r}", remedy="apt install gcc libc6-dev")
     with tempfile.TemporaryDirectory(prefix="ibnue-shim-") as scratch:
         glue, library = Path(scratch, "glue.c"), Path(scratch, target.name)
         write_glue(build, glue)

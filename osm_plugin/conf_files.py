@@ -60,7 +60,7 @@ class ConfFiles:
         try:
             folder.mkdir(mode=0o750, parents=True, exist_ok=True)
         except OSError as problem:
-            raise EnvironmentProblem(f"{folder}: cannot be made: {problem.strerror or problem}") from None
+            raise EnvironmentProblem(f"cannot be made: {problem.strerror or problem}", path=folder) from None
         for name, content in list(unsaved.items()):
             with atomic_write(folder / name) as file:
                 file.write(content)

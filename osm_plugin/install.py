@@ -107,14 +107,14 @@ def install(
     version = _version(root, include)
     folder = Path(libdir) if libdir is not None else _system_libdir(root)
     if not folder.is_dir():
-        raise EnvironmentProblem(f"{folder} is not a directory (create it, or name another one)")
+        raise EnvironmentProblem(f"{folder} is not a directory", remedy="create it, or name another one")
     library = folder.resolve() / LIBRARY
     warnings = writable_by_others(run_by_root(library)) if is_root() else []
     if warnings and libdir is None and not allow_writable:
         more = f" and {len(warnings) - 1} more" if len(warnings) > 1 else ""
         raise EnvironmentProblem(
-            f"root's OpenSM would run files that other users may change: {warnings[0]}{more} "
-            "(install ibnue as root into folders that only root may write, or use --allow-writable)"
+            f"root's OpenSM would run files that other users may change: {warnings[0]}{more}",
+            remedy="install ibnue as root into folders that only root may write, or use --allow-writable",
         )
     names = [f"{PLUGIN}-{name}" for name in plugin_engines()]
     libraries = tuple(path for path in (root / "lib", _system_libdir(root)) if path.is_dir() and root != Path("/usr"))
@@ -148,8 +148,8 @@ def _packaged(library: Path, prefix: str | Path | None, lines: tuple[str, ...]) 
     if there.problems:
         problem = there.problems[0].partition(" (")[0]
         raise EnvironmentProblem(
-            f"{library} belongs to the Debian package {package}, and {problem} "
-            f"(upgrade both packages, or apt remove {package} to build another library)"
+            f"{library} belongs to the Debian package {package}, and {problem}",
+            remedy=f"upgrade both packages, or apt remove {package} to build another library",
         )
     return InstalledPlugin(library, there.build.opensm, lines, {}, package=package)
 
@@ -214,16 +214,17 @@ def _version(root: Path, include: Path) -> str:
         raise EnvironmentProblem(f"{include / 'opensm/osm_version.h'} does not state its version")
     if _REGISTERS not in (include / "opensm/osm_opensm.h").read_text(errors="replace"):
         raise EnvironmentProblem(
-            f"{found[1]} accepts no routing engines from plugins: its headers lack {_REGISTERS} "
-            "(OpenSM 3.3.23 or later has it)"
+            f"{found[1]} accepts no routing engines from plugins: its headers lack {_REGISTERS}",
+            remedy="OpenSM 3.3.23 or later has it",
         )
     program = opensm_program(root)
     if program is None:
-        raise EnvironmentProblem("OpenSM is not installed (apt install opensm)")
+        raise EnvironmentProblem("OpenSM is not installed", remedy="apt install opensm")
     running = _program_version(program)
     if running is not None and running != found[1]:
         raise EnvironmentProblem(
-            f"{program} is {running}, its headers are {found[1]} (apt install libopensm-dev of the same version)"
+            f"{program} is {running}, its headers are {found[1]}",
+            remedy="apt install libopensm-dev of the same version",
         )
     return found[1]
 
@@ -300,6 +301,6 @@ def _libpython(version: str) -> Path:
             if name and ".so" in str(name) and (folder / str(name)).is_file():
                 return folder / str(name)
     raise EnvironmentProblem(
-        f"{sys.executable} has no shared libpython, so that it cannot be embedded "
-        f"(apt install libpython{version}, or build Python with --enable-shared)"
+        f"{sys.executable} has no shared libpython, so that it cannot be embedded",
+        remedy=f"apt install libpython{version}, or build Python with --enable-shared",
     )

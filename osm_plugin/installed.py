@@ -70,7 +70,7 @@ def inspect(library: Path, opensm_version: str | None) -> Installed:
         The file does not exist, or contains no build information.
     """
     if not library.is_file():
-        raise EnvironmentProblem(f"{library} does not exist (run 'ibnue plugin install')")
+        raise EnvironmentProblem(f"{library} does not exist", remedy="run 'ibnue plugin install'")
     build = read_build_info(library)
     problems = []
     if opensm_version is not None and build.opensm != opensm_version:
@@ -130,18 +130,25 @@ def remove(library: Path, *, force: bool = False) -> None:
         plugin or of a Debian package, and a running OpenSM that has loaded the library.
     """
     if not library.is_file():
-        raise EnvironmentProblem(f"{library} does not exist (there is nothing to remove, or --libdir names its folder)")
+        raise EnvironmentProblem(
+            f"{library} does not exist", remedy="there is nothing to remove, or --libdir names its folder"
+        )
     if not force:
         read_build_info(library)
         package = debian_package(library)
         if package is not None:
-            raise EnvironmentProblem(f"{library} belongs to the Debian package {package} (apt remove {package})")
+            raise EnvironmentProblem(
+                f"{library} belongs to the Debian package {package}", remedy=f"apt remove {package}"
+            )
         users = [opensm for opensm in running(library.name) if Path(opensm.library) == library.resolve()]
         if users:
             pids = ", ".join(str(opensm.pid) for opensm in users)
             raise EnvironmentProblem(
-                f"OpenSM (process {pids}) has loaded {library} (remove the lines from opensm.conf and restart OpenSM, "
-                "or use --force: OpenSM continues with the library that it has loaded)"
+                f"OpenSM (process {pids}) has loaded {library}",
+                remedy=(
+                    "remove the lines from opensm.conf and restart OpenSM, "
+                    "or use --force: OpenSM continues with the library that it has loaded"
+                ),
             )
     try:
         library.unlink()

@@ -233,7 +233,7 @@ class LastGood:
         try:
             self._save(self._folder, pending)
         except OSError as problem:
-            raise EnvironmentProblem(f"{self._folder}: cannot be written: {problem.strerror or problem}") from None
+            raise EnvironmentProblem(f"cannot be written: {problem.strerror or problem}", path=self._folder) from None
 
     def _save(self, folder: Path, pending: tuple[PluginConfig, bool, bool]) -> None:
         config = pending[0]

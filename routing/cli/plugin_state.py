@@ -96,7 +96,7 @@ def status(*, libdir: Path | None, prefix: Path | None, config: Path | None, as_
         there = inspect(installed_library(prefix, libdir), opensm_version(prefix))
     except EnvironmentProblem as problem:
         users = "".join(f"; OpenSM {process.pid} runs {process.library}" for process in processes)
-        raise EnvironmentProblem(f"{problem}{users}") from None
+        raise EnvironmentProblem(f"{problem.problem}{users}", path=problem.path, remedy=problem.remedy) from None
     files = {"state file": settings.state_path, "status file": settings.status_path}
     ages = {name: _age(path) for name, path in files.items()}
     last = _read(settings.status_path)

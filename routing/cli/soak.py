@@ -65,7 +65,9 @@ def open_ledger(path: Path, head: dict[str, Any]) -> TextIO:
     except FileExistsError:
         raise OptionError(f"{path} exists already", remedy="name a new ledger, or remove it") from None
     except OSError as problem:
-        raise EnvironmentProblem(f"{path}: cannot be written: {(problem.strerror or str(problem)).lower()}") from None
+        raise EnvironmentProblem(
+            f"cannot be written: {(problem.strerror or str(problem)).lower()}", path=path
+        ) from None
     ledger.write(json.dumps({"schema": LEDGER, **head}) + "\n")
     return ledger
 

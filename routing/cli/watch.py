@@ -170,7 +170,7 @@ def run(command: Sequence[str]) -> str:
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     except FileNotFoundError:
-        raise EnvironmentProblem(f"{command[0]} is not installed (apt install infiniband-diags)") from None
+        raise EnvironmentProblem(f"{command[0]} is not installed", remedy="apt install infiniband-diags") from None
     except subprocess.TimeoutExpired:
         raise EnvironmentProblem(f"{' '.join(command)} does not end") from None
     if done.returncode != 0:

@@ -244,7 +244,8 @@ def reachable_routes(
     for device, info in zip(asked, umad.get_all(queries, mads.node_info, done), strict=True):
         if info is not None and info.guid != guids[device]:
             raise EnvironmentProblem(
-                f"{fabric.labels[device]} was replaced by {info.guid:#018x} while the fabric was read (run it again)"
+                f"{fabric.labels[device]} was replaced by {info.guid:#018x} while the fabric was read",
+                remedy="run it again",
             )
         found[device] = None if info is None else routes[device]
     return found

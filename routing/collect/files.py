@@ -80,7 +80,7 @@ def _copy(path: Path, folder: Path) -> None:
     try:
         shutil.copyfile(path, folder / path.name)
     except OSError as error:
-        raise EnvironmentProblem(f"{path}: cannot be copied: {error.strerror or error}") from None
+        raise EnvironmentProblem(f"cannot be copied: {error.strerror or error}", path=path) from None
 
 
 def _time(path: Path | None) -> str:

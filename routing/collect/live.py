@@ -142,12 +142,12 @@ def _open(request: Request) -> Umad:
         return Umad(request.ca, request.port, timeout_ms=request.timeout_ms)
     except OSError as problem:
         if "libibumad" in str(problem):
-            raise EnvironmentProblem("libibumad is not installed (apt install libibumad3)") from None
+            raise EnvironmentProblem("libibumad is not installed", remedy="apt install libibumad3") from None
         place = [*([f"port {request.port}"] if request.port else []), *([request.ca] if request.ca else [])]
         where = " of ".join(place) or "an InfiniBand port"
         raise EnvironmentProblem(
-            f"{where} cannot be opened: {problem.strerror or problem}"
-            " (run it as root on a host with an active InfiniBand port; -C and -P name another one)"
+            f"{where} cannot be opened: {problem.strerror or problem}",
+            remedy="run it as root on a host with an active InfiniBand port; -C and -P name another one",
         ) from None
 
 
@@ -158,7 +158,7 @@ def _topology(writer: _Writer, request: Request) -> Fabric:
     try:
         done = subprocess.run(command, capture_output=True, check=False, timeout=_DISCOVERY_SECONDS)
     except FileNotFoundError:
-        raise EnvironmentProblem("ibnetdiscover is not installed (apt install infiniband-diags)") from None
+        raise EnvironmentProblem("ibnetdiscover is not installed", remedy="apt install infiniband-diags") from None
     except subprocess.TimeoutExpired:
         raise EnvironmentProblem(f"ibnetdiscover does not end within {_DISCOVERY_SECONDS} s") from None
     errors = done.stderr.decode("utf-8", "backslashreplace").strip().splitlines()
@@ -180,7 +180,7 @@ def _local(umad: Umad) -> mads.PortInfo:
     """Return PortInfo of the local port that sends the queries."""
     info = umad.get(directed(b"", mads.PORT_INFO), mads.port_info)
     if info is None:
-        raise EnvironmentProblem("the local InfiniBand port does not answer (is it active, and is this root?)")
+        raise EnvironmentProblem("the local InfiniBand port does not answer", remedy="is it active, and is this root?")
     return info
 
 
@@ -189,7 +189,9 @@ def _reader(umad: Umad, fabric: Fabric, progress: Progress) -> Reader:
     own = umad.get(directed(b"", mads.NODE_INFO), mads.node_info)
     guids = [*fabric.switch_guid.tolist(), *fabric.terminal_guid.tolist()]
     if own is None or own.guid not in guids:
-        raise EnvironmentProblem("the sending CA is not in the output of ibnetdiscover (name its port with -C and -P)")
+        raise EnvironmentProblem(
+            "the sending CA is not in the output of ibnetdiscover", remedy="name its port with -C and -P"
+        )
     routes = directed_routes(fabric, guids.index(own.guid), own.port)
     with progress("devices", len(routes)) as done:
         return Reader(umad, fabric, reachable_routes(umad, fabric, routes, done), progress)
@@ -412,7 +414,7 @@ def _refuse_changed(reader: Reader, lft: npt.NDArray[np.uint8], again: npt.NDArr
         where = f"the tables of {_some([reader.name(row) for row in changed], 'switch')}"
     else:
         where = "the LIDs of the fabric"
-    raise EnvironmentProblem(f"{where} changed while they were read (collect the snapshot again)")
+    raise EnvironmentProblem(f"{where} changed while they were read", remedy="collect the snapshot again")
 
 
 def _versions() -> dict[str, str]:

@@ -186,5 +186,7 @@ def _environment(target: Path) -> Iterator[None]:
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise EnvironmentProblem(
-            f"{target}: cannot be written: {reason} (check that the folder exists and is writable, and the free space)"
+            f"cannot be written: {reason}",
+            path=target,
+            remedy="check that the folder exists and is writable, and the free space",
         ) from None

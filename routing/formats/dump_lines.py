@@ -110,7 +110,7 @@ def read_pieces(path: str | Path, size: int = PIECE) -> Iterator[Piece]:
     except (FileNotFoundError, IsADirectoryError, NotADirectoryError) as error:
         raise InputError((error.strerror or "unreadable").lower(), path=path, remedy="name a file") from None
     except OSError as error:
-        raise EnvironmentProblem(f"{path}: cannot be read: {(error.strerror or str(error)).lower()}") from None
+        raise EnvironmentProblem(f"cannot be read: {(error.strerror or str(error)).lower()}", path=path) from None
     if rest:
         yield _piece(rest + b"\n", number)
 

@@ -86,7 +86,7 @@ class NpzReader:
         except (FileNotFoundError, IsADirectoryError, NotADirectoryError) as error:
             raise InputError((error.strerror or "unreadable").lower(), path=path, remedy="name a file") from None
         except OSError as error:
-            raise EnvironmentProblem(f"{path}: cannot be read: {(error.strerror or str(error)).lower()}") from None
+            raise EnvironmentProblem(f"cannot be read: {(error.strerror or str(error)).lower()}", path=path) from None
         try:
             self._archive = zipfile.ZipFile(self._file)
         except (*_BROKEN, OSError) as error:

@@ -51,7 +51,7 @@ def standard_input() -> BinaryIO:
         Standard input is closed.
     """
     if sys.stdin is None:
-        raise EnvironmentProblem("standard input is closed (name a file)")
+        raise EnvironmentProblem("standard input is closed", remedy="name a file")
     return sys.stdin.buffer
 
 

@@ -205,7 +205,7 @@ class Dask(Workers):
             self._client: Any = self._dask.Client(self._address, timeout=DASK_SECONDS, set_as_default=False)
         except (OSError, ValueError) as error:
             raise EnvironmentProblem(
-                f"no Dask scheduler answers at {self._address}: {error} (dask scheduler prints its address)"
+                f"no Dask scheduler answers at {self._address}: {error}", remedy="dask scheduler prints its address"
             ) from None
         try:
             self.count = self._greet()
@@ -226,15 +226,15 @@ class Dask(Workers):
             versions = self._client.run(code_version)
         except (TimeoutError, self._dask.TimeoutError):
             raise EnvironmentProblem(
-                f"the Dask scheduler at {self._address} has no workers (dask worker ADDRESS)"
+                f"the Dask scheduler at {self._address} has no workers", remedy="dask worker ADDRESS"
             ) from None
         except ImportError as error:
             raise EnvironmentProblem(f"the Dask workers at {self._address} have no ibnue: {error}") from None
         other = sorted({version for version in versions.values() if version != code_version()})
         if other:
             raise EnvironmentProblem(
-                f"the Dask workers at {self._address} have ibnue {', '.join(other)}, this is {code_version()}"
-                " (install the same on all)"
+                f"the Dask workers at {self._address} have ibnue {', '.join(other)}, this is {code_version()}",
+                remedy="install the same on all",
             )
         return sum(self._client.nthreads().values()) or 1
 
@@ -255,7 +255,9 @@ class Dask(Workers):
             Raised if the connection to the scheduler is lost.
         """
         if isinstance(error, CancelledError) or self._client.status not in ("running", "connecting"):
-            raise EnvironmentProblem(f"the Dask scheduler at {self._address} is gone (run again to continue)") from None
+            raise EnvironmentProblem(
+                f"the Dask scheduler at {self._address} is gone", remedy="run again to continue"
+            ) from None
         return isinstance(error, self._dask.KilledWorker)
 
     def restart(self) -> None:
@@ -286,9 +288,9 @@ def mpi_ranks() -> Iterator[Any]:
     try:
         mpi = importlib.import_module("mpi4py.MPI")
     except (ImportError, RuntimeError) as error:
-        raise EnvironmentProblem(f"mpi4py finds no MPI: {error} (install openmpi-bin or mpich)") from None
+        raise EnvironmentProblem(f"mpi4py finds no MPI: {error}", remedy="install openmpi-bin or mpich") from None
     if mpi.COMM_WORLD.Get_size() < 2:
-        raise EnvironmentProblem("there are no MPI ranks to work (mpiexec -n 5 ibnue sweep ... --executor mpi)")
+        raise EnvironmentProblem("there are no MPI ranks to work", remedy="mpiexec -n 5 ibnue sweep ... --executor mpi")
     # Other ranks need not import the main module of rank 0, because tasks are functions in modules of this package.
     with futures.MPICommExecutor(mpi.COMM_WORLD, root=0, main=False) as executor:
         yield executor
@@ -321,7 +323,7 @@ class Mpi(Workers):
 
     def restart(self) -> None:
         """Raise EnvironmentProblem, because MPI cannot restart a rank."""
-        raise EnvironmentProblem("the MPI workers are gone (run again to continue)")
+        raise EnvironmentProblem("the MPI workers are gone", remedy="run again to continue")
 
     def close(self, *, now: bool = False) -> None:
         """Release the other ranks, which then end."""
@@ -340,7 +342,7 @@ def optional(module: str, extra: str) -> Any:
     try:
         return importlib.import_module(module)
     except ImportError:
-        raise EnvironmentProblem(f"{module} is not installed (pip install 'ibnue[{extra}]')") from None
+        raise EnvironmentProblem(f"{module} is not installed", remedy=f"pip install 'ibnue[{extra}]'") from None
 
 
 def workers(executor: str, count: int | None = None) -> Workers:

@@ -100,7 +100,9 @@ class TaskProcess:
 
 def cannot_start(why: str) -> EnvironmentProblem:
     """Return the error for a child process that cannot start.  ``why`` is the first error of the process."""
-    return EnvironmentProblem(f"a worker cannot start: {' '.join(why.split())} (is ibnue installed completely?)")
+    return EnvironmentProblem(
+        f"a worker cannot start: {' '.join(why.split())}", remedy="is ibnue installed completely?"
+    )
 
 
 def check_start() -> None:

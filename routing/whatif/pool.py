@@ -67,7 +67,9 @@ def _over_processes(baseline: Baseline, scenarios: Sequence[Scenario], jobs: int
         yield from _in_order(pool, batches, jobs)
         finished = True
     except BrokenExecutor:
-        raise EnvironmentProblem("a worker process died, perhaps for lack of memory (use fewer --jobs)") from None
+        raise EnvironmentProblem(
+            "a worker process died, perhaps for lack of memory", remedy="use fewer --jobs"
+        ) from None
     finally:
         end(pool, now=not finished)
 

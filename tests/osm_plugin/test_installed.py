@@ -53,7 +53,7 @@ def test_an_opensm_that_runs_the_previous_library_is_named(tmp_path, monkeypatch
     assert [line for line in lines if "previous" in line] == [
         "OpenSM 12 still runs the previous library. Restart OpenSM."
     ]
-    with pytest.raises(EnvironmentProblem, match=rf"{library} does not exist .*; OpenSM 12 runs {library}; OpenSM 13"):
+    with pytest.raises(EnvironmentProblem, match=rf"{library} does not exist; OpenSM 12 runs {library}; OpenSM 13"):
         call("status", "--libdir", tmp_path)
 
 

@@ -1,11 +1,15 @@
 """Errors keep their type, text and attributes when they are sent from one process to another."""
 
+import ast
 import copy
 import inspect
 import pickle
+import re
+from pathlib import Path
 
 import pytest
 
+import routing
 from routing import errors
 from routing.engines.registry import UnknownEngine
 from routing.errors import IbnueError, InputError, NotEnoughVLs
@@ -33,3 +37,17 @@ def test_errors_can_be_pickled(error, protocol):
         assert str(other) == str(error)
         assert vars(other) == vars(error)
         assert other.args == error.args
+
+
+def test_the_remedy_of_a_problem_of_the_machine_is_not_part_of_its_text():
+    """With ``--json``, path and remedy of an error are keys of their own."""
+    found, root = [], Path(routing.__file__).parents[1]
+    for path in (path for name in ("routing", "osm_plugin", "ibsim_fixtures") for path in (root / name).rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "EnvironmentProblem" and node.args:
+                text = ast.unparse(node.args[0])
+                if re.search(r"\([^()]*\)['\"]$", text) or re.match(
+                    r"f['\"]\{\w*(path|folder|file|library)\w*\}: ", text
+                ):
+                    found.append(f"{path.name}:{node.lineno}: {text}")
+    assert not found
