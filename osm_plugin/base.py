@@ -222,13 +222,17 @@ def _lft(fabric: Fabric, tables: SwitchTables | None, new: Routing) -> tuple[Byt
         unknown[:, lids:] = True
         unknown[:, :lids] = ~np.repeat(tables.known, BLOCK, axis=1)[:, :lids]
         unknown[:, 0] = False
+    own, now = tables.lft[:, :lids], lft[:, :lids]
+    missing = (own == NO_PORT) & (now != NO_PORT)
+    np.putmask(now, missing, NO_PORT)
     # Every entry of the new tables leads to a neighbour or end port.  So only entries that differ from the new tables
     # need a check.
-    row, lid = np.divmod(np.flatnonzero(tables.lft[:, :lids] != lft[:, :lids]), lids)
+    row, lid = np.divmod(np.flatnonzero(own != now), lids)
     port = tables.lft[row, lid]
     certain = ~unknown[row, lid] & (lid > 0)
     forwarded = np.where(lid > tables.top[row], np.uint8(NO_PORT), port)
     changed = int(np.count_nonzero(certain & (forwarded != lft[row, lid])))
+    changed += int(np.count_nonzero((missing & ~unknown[:, :lids])[:, 1:]))
     delivers = (fabric.lids.switch[lid] == row) & (fabric.lids.port[lid] == port)
     leads = (fabric.channels.at_port[row, port] >= 0) | delivers
     # A link may be up but left out of the fabric.  Switches still forward over it, but the fabric does not show its

@@ -135,18 +135,17 @@ def _senders(
 def _repliers(fabric: Fabric, routing: Routing) -> npt.NDArray[np.int32]:
     """Return the LIDs of the senders whose replies must be followed.
 
-    If the SL depends on the destination LID alone, senders with equal SLs at ports with equal rows in the SL2VL table
-    cause equal dependencies.  So one such sender represents all such senders.  A CA or router is preferred to the
-    switch itself.  If the SL also depends on the source, all LIDs are returned.
+    Senders at ports of a switch with equal rows in the SL2VL table cause equal dependencies if all packets to their
+    LIDs have equal SLs.  So one such sender represents all such senders.  A CA or router is preferred to the switch
+    itself.
     """
     lid = np.flatnonzero(fabric.lids.switch >= 0).astype(np.int32)
-    if not routing.service_levels.by_lid:
-        return lid
     lid = lid[np.argsort(fabric.lids.port[lid] == 0, kind="stable")]
     switch, port = fabric.lids.switch[lid], fabric.lids.port[lid]
-    alike = (switch.astype(np.int64) * 256 + _like(routing, switch, port)) * 16 + routing.sl[lid]
-    _, one = np.unique(alike, return_index=True)
-    return lid[one]
+    sls = map(bytes, np.ascontiguousarray(np.atleast_2d(routing.sl)[:, lid].T))
+    alike = zip(switch.tolist(), _like(routing, switch, port).tolist(), sls, strict=True)
+    first = {key: number for number, key in reversed(list(enumerate(alike)))}
+    return lid[sorted(first.values())]
 
 
 def _like(routing: Routing, switch: npt.NDArray[np.int32], port: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:

@@ -182,6 +182,18 @@ static void collect(worker *w, const uint8_t *number)
     }
 }
 
+/* Collect the dependencies of all packets to a LID, from the switches at which the packets enter. */
+static void follow(worker *w, const uint8_t *number, const uint8_t *sl, int32_t lid)
+{
+    const cdg_tables *t = w->j->t;
+    w->dep = w->deps + (t->lid_port[lid] ? 0 : (size_t)t->slots * w->j->l->vls);
+    memset(w->flow, 0, ((size_t)t->switches + 2) * SLS * sizeof *w->flow);
+    memset(w->present, 0, ((size_t)t->switches + 2) * sizeof *w->present);
+    enter_requests(w, number, sl, lid);
+    enter_replies(w, number, lid);
+    collect(w, number);
+}
+
 /* Count the switches that have a sender whose requests to the LID are dropped because of their SL.  Switches near the
  * LID are visited first.  So the SLs that are not dropped on the rest of the route are known. */
 static void count_dropped(worker *w, const uint8_t *number, const uint8_t *sl, int32_t lid)
@@ -224,6 +236,23 @@ static void load_levels(worker *w, int32_t lid, int32_t count)
     }
 }
 
+/* Return whether a LID, the i-th of its block, adds no dependencies, because an earlier LID of the block belongs to the
+ * same switch and has equal routes and SLs. */
+static bool repeats(const worker *w, int32_t lid, int32_t i)
+{
+    const cdg_tables *t = w->j->t;
+    const int32_t target = t->lid_switch[lid + i];
+    const uint8_t *number = w->f.number + i * w->f.stride, *sl = w->sl + (size_t)i * w->j->l->senders;
+    if (t->sl_rows && t->sl_rows != t->switches) /* The SLs of replies depend on the LID. */
+        return false;
+    for (int32_t k = i - 1; k >= 0; k--)
+        if (t->lid_switch[lid + k] == target && !t->lid_port[lid + k] == !t->lid_port[lid + i]
+            && !memcmp(w->f.number + k * w->f.stride, number, t->switches)
+            && !memcmp(w->sl + (size_t)k * w->j->l->senders, sl, w->j->l->senders))
+            return true;
+    return false;
+}
+
 static void run_block(worker *w, int32_t lid, int32_t count)
 {
     const cdg_tables *t = w->j->t;
@@ -233,18 +262,17 @@ static void run_block(worker *w, int32_t lid, int32_t count)
     ibn_cdg_forest_load(&w->f, lid, count);
     load_levels(w, lid, count);
     for (int32_t i = 0; i < count; i++) {
-        const uint8_t *number = w->f.number + i * w->f.stride, *sl = w->sl + (size_t)i * l->senders;
+        const int32_t target = t->lid_switch[lid + i];
+        uint8_t *number = w->f.number + i * w->f.stride, *sl = w->sl + (size_t)i * l->senders;
         if (!ibn_cdg_forest_wanted(t, lid + i))
             continue;
         ibn_cdg_forest_grow(&w->f, lid + i, i);
-        if (t->lid_switch[lid + i] < 0)
+        if (target < 0)
             continue;
-        w->dep = w->deps + (t->lid_port[lid + i] ? 0 : (size_t)t->slots * l->vls);
-        memset(w->flow, 0, ((size_t)t->switches + 2) * SLS * sizeof *w->flow);
-        memset(w->present, 0, ((size_t)t->switches + 2) * sizeof *w->present);
-        enter_requests(w, number, sl, lid + i);
-        enter_replies(w, number, lid + i);
-        collect(w, number);
+        if (w->f.next[target] > t->switches) /* The port that delivers causes no dependency. */
+            number[target] = 0;
+        if (!repeats(w, lid, i))
+            follow(w, number, sl, lid + i);
         if (w->j->passes && !t->has_endport)
             count_dropped(w, number, sl, lid + i);
     }
