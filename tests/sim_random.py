@@ -31,7 +31,7 @@ def any_network(rng, blocks):
     name, _, size = rng.choice(TOPOLOGIES).partition(":")
     fabric = generate(name, size.split(","), **({} if name == "kary-ntree" else {"cas": 1}))
     engine = rng.choice(list(ENGINE_VLS))
-    routing = ENGINES[engine].route(fabric, EngineOptions(vls=rng.choice(ENGINE_VLS[engine]), threads=1))
+    routing = ENGINES[engine].route(fabric, EngineOptions(vls=rng.choice(ENGINE_VLS[engine]), threads=1, effort=0.05))
     buffer = blocks * rng.choice([1, 2, 5])
     timing = Timing(1.0, rng.choice([1, 2, 9]), rng.choice([0, 1, 3]), rng.choice([1.0, 2.5, 0.7]), buffer)
     return build_network(fabric, routing, timing)

@@ -1,6 +1,7 @@
 """No module imports itself through other modules, also not by imports inside functions."""
 
 import ast
+import functools
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -10,6 +11,11 @@ import networkx as nx
 
 ROOT = Path(__file__).parents[1]
 FOLDERS = ("ibnue", "routing", "osm_plugin", "ibsim_fixtures", "benchmarks")
+
+
+@functools.cache
+def parsed(text: str) -> ast.Module:
+    return ast.parse(text)
 
 
 def module_name(path: Path) -> str:
@@ -40,7 +46,7 @@ def imports(sources: dict[str, str]) -> "nx.DiGraph[str]":
     graph = nx.DiGraph()
     graph.add_nodes_from(sources)
     for name, text in sources.items():
-        graph.add_edges_from((name, other) for other in imported(ast.parse(text), set(sources)))
+        graph.add_edges_from((name, other) for other in imported(parsed(text), set(sources)))
     return graph
 
 
@@ -68,7 +74,7 @@ def test_no_folder_imports_itself_through_others():
     folders = nx.DiGraph()
     for path in sorted((ROOT / "routing").rglob("*.py")):
         here = module_name(path).split(".")[1:2]
-        for part in ast.walk(ast.parse(path.read_text())):
+        for part in ast.walk(parsed(path.read_text())):
             if here and isinstance(part, ast.ImportFrom) and part.module and part.module.startswith("routing."):
                 folders.add_edge(here[0], part.module.split(".")[1])
     folders.remove_edges_from([(folder, folder) for folder in list(folders)])

@@ -71,7 +71,9 @@ def test_other_tables_than_the_engines_count_when_the_switches_have_them(ring, m
     (tmp_path / "rules.toml").write_text(RULES)
     desk = PolicyDesk()
     desk.routed(fabric, routing)
-    plugin_request.write_request_with_tables(fabric, ENGINES["updn"].route(fabric, EngineOptions(vls=1)).lft, memory)
+    plugin_request.write_request_with_tables(
+        fabric, ENGINES["updn"].route(fabric, EngineOptions(vls=1, effort=0.05)).lft, memory
+    )
     want, note = answered(desk, memory, tmp_path / "rules.toml")
     assert "0 channels on credit loops (assuming that all packets use one VL)" in note
     assert set(np.unique(want).tolist()) == {0, 0x1F00 | 17}

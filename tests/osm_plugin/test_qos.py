@@ -107,7 +107,7 @@ def test_a_request_for_an_sl_that_is_safe_on_a_path_gets_it(sls):
 
 def test_one_vl_leaves_all_to_the_policy():
     fabric = FABRICS["torus"]
-    routing = ENGINES["updn"].route(fabric, EngineOptions(vls="min"))
+    routing = ENGINES["updn"].route(fabric, EngineOptions(vls="min", effort=0.05))
     classes = classes_of(fabric, routing, QosPolicy((0, 4, 7)), 8)
     assert classes.routing is routing
     assert all((classes.sl_for[sl] == sl).all() for sl in range(16))

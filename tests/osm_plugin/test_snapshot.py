@@ -83,7 +83,7 @@ def test_a_request_and_its_answer(memory):
     snapshot = read_request(memory.view())
     assert (snapshot.sequence, snapshot.data_vls, snapshot.qos, snapshot.answer_at) == (7, 8, False, at)
     assert snapshot.fabric.digest == fabric.digest
-    routing = ENGINES["updn"].route(fabric, EngineOptions())
+    routing = ENGINES["updn"].route(fabric, EngineOptions(effort=0.05))
     tables = verify(fabric, routing, ENGINES["updn"])
     hops = tables.proof.hops
     write_answer(memory, at, tables, sequence=7)

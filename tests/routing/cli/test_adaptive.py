@@ -75,7 +75,7 @@ def test_wrong_use_and_tables_with_a_loop(torus, tmp_path):
 )
 def test_damaged_lines_name_their_line(tmp_path, line, problem):
     fabric = from_words("torus", ["3x3"])
-    routing = ENGINES["updn"].route(fabric, EngineOptions())
+    routing = ENGINES["updn"].route(fabric, EngineOptions(effort=0.05))
     lines = list(port_group_lines(compute_port_groups(fabric, routing, prove(fabric, routing))))
     path = tmp_path / "groups.txt"
     path.write_text("\n".join([*lines[:3], line, *lines[3:]]))

@@ -48,9 +48,9 @@ def test_routing_loads_no_networkx(python):
     assert "networkx" not in modules
 
 
-@pytest.mark.parametrize("drawing", ["matplotlib", "cairocffi", "cairo"])
-def test_what_igraph_could_draw_with_is_not_loaded(python, tmp_path, drawing):
-    (tmp_path / f"{drawing}.py").write_text("raise RuntimeError('loaded')")
+def test_what_igraph_could_draw_with_is_not_loaded(python, tmp_path):
+    for drawing in ("matplotlib", "cairocffi", "cairo", "wcwidth"):
+        (tmp_path / f"{drawing}.py").write_text(f"raise RuntimeError('{drawing} is loaded')")
     paths = os.pathsep.join([str(tmp_path), str(Path(routing.__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
     command = python("-m", "routing.cli", "route", "ring:4", PYTHONPATH=paths)
     assert (command.communicate()[1], command.returncode) == ("", 0)

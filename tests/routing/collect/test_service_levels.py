@@ -33,7 +33,7 @@ class Tables:
 @pytest.fixture(scope="module")
 def routed():
     fabric = generate("torus", ["3x3"])
-    return fabric, ENGINES["updn"].route(fabric, EngineOptions()).lft
+    return fabric, ENGINES["updn"].route(fabric, EngineOptions(effort=0.05)).lft
 
 
 def test_one_query_for_each_source_gives_the_sl_of_each_path(routed):

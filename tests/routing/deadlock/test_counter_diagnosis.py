@@ -215,7 +215,7 @@ def test_two_loops_are_distinguished(ring):
 
 def test_congestion_points_at_no_loop(torus):
     fabric = torus[0]
-    tree = ENGINES["updn"].route(fabric, EngineOptions(vls=1))
+    tree = ENGINES["updn"].route(fabric, EngineOptions(vls=1, effort=0.05))
     reported = suspect_loops(fabric, tree, np.array([2, 7], np.int32))
     assert reported.loops == ()
     assert reported.elsewhere == (2, 7)

@@ -89,5 +89,5 @@ def test_strength_goes_before_scope():
 @pytest.mark.parametrize("name", [name for name in FIXTURES if name != "back-to-back"])
 def test_updn_is_free_of_loops_for_all_traffic(name):
     fabric = read_fabric(FIXTURES[name].path)
-    proof = prove(fabric, ENGINES["updn"].route(fabric, EngineOptions(vls=1, passes=0)))
+    proof = prove(fabric, ENGINES["updn"].route(fabric, EngineOptions(vls=1, passes=0, effort=0.05)))
     assert (proof.strength, proof.scope, proof.switch_loop) == ("reversible", "all", None)

@@ -203,7 +203,7 @@ def test_nothing_that_changes_is_one_round():
 
 def test_vls_that_change_on_the_path_are_not_scheduled():
     fabric = generate("ring", ["5"], cas=1)
-    routing = ENGINES["updn"].route(fabric, EngineOptions(vls=1))
+    routing = ENGINES["updn"].route(fabric, EngineOptions(vls=1, effort=0.05))
     ports = 1 + int(fabric.switch_ports.max())
     vls = np.zeros((fabric.switches, ports, ports, 16), np.uint8)
     vls[0, 0] = 1

@@ -101,7 +101,7 @@ ONE_HOP = """
 
 def test_a_path_of_one_hop_has_a_hop(tmp_path):
     fabric = generate("mesh", ["2x1"])
-    page = page_text("t", picture=picture_of(fabric, ENGINES["updn"].route(fabric, EngineOptions())))
+    page = page_text("t", picture=picture_of(fabric, ENGINES["updn"].route(fabric, EngineOptions(effort=0.05))))
     assert re.fullmatch(r"1 hop: \S+ port \d+ → \S+", browse(page, ONE_HOP, tmp_path)["path"])
 
 
@@ -115,7 +115,7 @@ SPINE = """
 def test_a_search_for_a_switch_without_cas_says_why_it_shows_no_path(tmp_path):
     fabric = generate("kary-ntree", ["2", "2"])
     top = fabric.switch_name[int((fabric.terminals_at[: fabric.switches] == 0).argmax())]
-    page = page_text("t", picture=picture_of(fabric, ENGINES["updn"].route(fabric, EngineOptions())))
+    page = page_text("t", picture=picture_of(fabric, ENGINES["updn"].route(fabric, EngineOptions(effort=0.05))))
     found = browse(page, SPINE.replace("TOP", top), tmp_path)
     assert found["answer"] == f"{top}. The switch has no CA, and the page has only the paths to CAs."
 

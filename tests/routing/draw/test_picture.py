@@ -60,7 +60,7 @@ def test_cables_have_the_load_of_both_directions(ring):
 
 def test_the_fullest_cable_is_in_the_last_class():
     fabric = generate("mesh", ["5x2"])
-    routing = ENGINES["updn"].route(fabric, EngineOptions())
+    routing = ENGINES["updn"].route(fabric, EngineOptions(effort=0.05))
     picture = picture_of(fabric, routing)
     use = picture.cables.load.max(axis=1) / picture.cables.rate
     share = use / use.max()
@@ -73,7 +73,7 @@ def test_lost_cables_and_switches():
     fabric = generate("torus", ["3x3"])
     faults = [parse_fault("sw0.0/3", fabric), parse_fault("sw2.2", fabric)]
     left = apply_faults(fabric, faults)
-    picture = picture_of(fabric, ENGINES["updn"].route(left, EngineOptions()), after_faults=left)
+    picture = picture_of(fabric, ENGINES["updn"].route(left, EngineOptions(effort=0.05)), after_faults=left)
     assert np.flatnonzero(picture.lost_switches).tolist() == [fabric.switch_name.index("sw2.2")]
     assert picture.cables.lost.sum() == 5
     assert (picture.cables.load[picture.cables.lost] == 0).all()
@@ -161,7 +161,7 @@ def test_empty_fabrics_have_pictures():
 def test_every_fixture_has_a_page():
     for name, fixture in FIXTURES.items():
         fabric = read_fabric(fixture.path)
-        picture = picture_of(fabric, ENGINES["updn"].route(fabric, EngineOptions(passes=0)))
+        picture = picture_of(fabric, ENGINES["updn"].route(fabric, EngineOptions(passes=0, effort=0.05)))
         assert len(np.unique(picture.layout.xy, axis=0)) == fabric.switches, name
         page = page_text(name, picture=picture)
         assert page.count("<circle ") == fabric.switches and len(page) < 200_000, name

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from routing_cases import ANY_FABRIC
 from strategies import Sketch, fabrics, pull_links, random_fabric, ring_fabric
 
-from ibsim_fixtures.catalogue import FIXTURES
 from routing.deadlock.proof import prove
 from routing.engines import ENGINES, nue
 from routing.engines.base import EngineOptions
@@ -19,7 +18,6 @@ from routing.engines.layered import LayerSearch
 from routing.errors import OptionError
 from routing.fabric import NodeKind
 from routing.faults import apply_faults, every_link
-from routing.formats.fabric_files import read_fabric
 from routing.quality import measure
 from routing.reroute import Published, reroute
 from routing.topologies import generate
@@ -34,13 +32,6 @@ def test_certified_on_any_fabric_with_any_number_of_vls(fabric, vls, partition):
     assert proof.certified
     assert routing.vls == vls
     assert vls > 1 or proof.strength == "reversible"
-
-
-@pytest.mark.parametrize("fixture", FIXTURES)
-@pytest.mark.parametrize("vls", [1, 8])
-def test_every_fixture(route, fixture, vls):
-    _, proof = route("nue", read_fabric(FIXTURES[fixture].path), vls=vls, effort=0.05)
-    assert proof.certified
 
 
 @pytest.mark.parametrize("vls", [1, 2, 8])

@@ -60,7 +60,7 @@ def write_own(folder):
     (folder / "own.mcfdbs").write_text(rows)
     (folder / "own.manifest").write_text(json.dumps(manifest()))
     torus = generate("torus", ["3x3"])
-    routing = ENGINES["updn"].route(torus, EngineOptions())
+    routing = ENGINES["updn"].route(torus, EngineOptions(effort=0.05))
     write_bundle(folder / "own.npz", torus, routing, prove(torus, routing))
     return folder
 

@@ -104,7 +104,7 @@ def test_drain_times_of_walked_packets(name, seed, gaps, burst, mixed):
 def test_bursts_bound_what_service_in_turn_does_not():
     """The share of the first switch of a long chain halves at every further one."""
     fabric = generate("mesh", ["12"])
-    routing = ENGINES["updn"].route(fabric, EngineOptions(vls=1))
+    routing = ENGINES["updn"].route(fabric, EngineOptions(vls=1, effort=0.05))
     assert drain_times(fabric, routing, burst_bytes=1 << 30).max() > 2**9 * PACKET
     assert drain_times(fabric, routing, burst_bytes=8192).max() == pytest.approx(11 * 2 * PACKET)
 
@@ -158,7 +158,7 @@ deadlock_breaker = { detect_time = "41us", check_period = "4.1us", release_perio
 
 
 def test_nothing_is_proposed_for_loops_that_are_not_there(ring):
-    tree = ENGINES["updn"].route(ring[0], EngineOptions(vls=1))
+    tree = ENGINES["updn"].route(ring[0], EngineOptions(vls=1, effort=0.05))
     found = suggest(ring[0], tree)
     assert [(one.role, one.hoq_life) for one in found] == [("ca-facing", 16), ("switch-facing", 18)]
     assert "no credit loop" in rules_text(found, ring[0])

@@ -105,7 +105,7 @@ def test_no_congestion_outlasts_the_drain_time(name, args, slow):
     fabric = generate(name, args)
     if slow is not None:
         fabric = apply_faults(fabric, [parse_fault(slow, fabric)])
-    routing = ENGINES["updn"].route(fabric, EngineOptions(vls=1))
+    routing = ENGINES["updn"].route(fabric, EngineOptions(vls=1, effort=0.05))
     network = build_network(fabric, routing, TIMING)
     target = int(fabric.endport_lid[0])
     flows = tuple(Flow(row, (target,)) for row in range(1, fabric.endports))

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from campaigns import without_slow
 
 from routing.cdg.certificate import check_certificate
 from routing.deadlock.proof import prove
@@ -37,7 +38,7 @@ def without(baseline, options, link):
 
 @pytest.mark.parametrize(
     ("size", "vls", "link"),
-    [("6x6", 2, 19), ("6x6", 2, 32), ("6x6", 1, 23), ("4x4x4", 1, 14)],
+    without_slow([("6x6", 2, 19), ("6x6", 2, 32), ("6x6", 1, 23), ("4x4x4", 1, 14)], [("6x6", 2, 32)]),
 )
 def test_turns_that_no_packet_takes_are_let_go_of(size, vls, link):
     """On few VLs: each of these took a trace of all tables, or tables from scratch."""
@@ -68,7 +69,7 @@ def test_one_more_fault_after_a_last_resort():
     baseline, options = published("6x6", 2)
     less, found = without(baseline, options, 19)
     before = Published(less, found.routing, found.proof)
-    for link in np.unique(less.channels.link).tolist()[::9]:
+    for link in np.unique(less.channels.link).tolist()[::18]:
         fewer = less.without_links([link])
         more = reroute(ENGINE, options, before, fewer, baseline=baseline)
         proof = prove(fewer, more.routing, threads=1)

@@ -71,7 +71,7 @@ def test_schemes_under_overload():
 
 def ring_of_six(scheme, seed):
     fabric = generate("ring", ["6"], cas=2)
-    routing = ENGINES["updn"].route(fabric, EngineOptions(vls=1, threads=1))
+    routing = ENGINES["updn"].route(fabric, EngineOptions(vls=1, threads=1, effort=0.05))
     network = build_network(fabric, routing, Timing(1.0, 1, 1, 1.0, BLOCKS), vls=1)
     return overload(scheme, network=network, seed=seed, detect=20)
 
@@ -103,7 +103,7 @@ def test_few_packets_in_front_of_switches_do_not_lock():
 def test_one_seed_one_result():
     first, again, other = (overload(Scheme.BUBBLE, seed=seed) for seed in (7, 7, 8))
     for simulation in (first, again, other):
-        simulation.run(3000)
+        simulation.run(1000)
     np.testing.assert_array_equal(first._handle.channels(), again._handle.channels())
     assert first.totals() == again.totals() != other.totals()
 
@@ -162,7 +162,7 @@ def test_paths_are_shortest():
 @pytest.mark.parametrize(("name", "size"), [("ring", "7"), ("torus", "4x4"), ("torus", "3x3x3"), ("hypercube", "4")])
 def test_what_locks_without_it_goes_on_for_ever(scheme, name, size):
     fabric = generate(name, [size], cas=3)
-    routing = ENGINES["updn"].route(fabric, EngineOptions(vls=1, threads=1))
+    routing = ENGINES["updn"].route(fabric, EngineOptions(vls=1, threads=1, effort=0.05))
     network = build_network(fabric, routing, Timing(1.0, 1, 1, 1.0, BLOCKS), vls=1)
     assert overload(Scheme.NONE, network=network).run(20_000, stop_at_standstill=True).reason is StopReason.STANDSTILL
     simulation, before = overload(scheme, network=network), 0
@@ -195,7 +195,7 @@ def test_longer_escape_paths_are_not_left_again():
 def test_escape_paths_that_end_are_refused():
     """Where the tables have no entry, and where they lead to VL 15, which switches drop."""
     fabric, _ = torus_dor(4)
-    routing = ENGINES["updn"].route(fabric, EngineOptions(vls=1, threads=1))
+    routing = ENGINES["updn"].route(fabric, EngineOptions(vls=1, threads=1, effort=0.05))
     lft = routing.lft.copy()
     lft[3, fabric.endport_lid[9]] = NO_PORT
     for ends, reported in (
@@ -221,7 +221,7 @@ def test_escape_paths_are_asked_for_within_each_part_of_a_fabric():
 
 def test_on_a_tree_it_needs_no_scheme():
     fabric = generate("kary-ntree", ["4,2"])
-    routing = ENGINES["updn"].route(fabric, EngineOptions(vls=1, threads=1))
+    routing = ENGINES["updn"].route(fabric, EngineOptions(vls=1, threads=1, effort=0.05))
     network = build_network(fabric, routing, Timing(1.0, 1, 1, 1.0, 2 * BLOCKS), vls=4)
     assert share(overload(Scheme.NONE, network=network)) > 0.8
 
@@ -248,7 +248,7 @@ def test_time_goes_on():
 
 
 def routed(fabric, engine, vls):
-    routing = ENGINES[engine].route(fabric, EngineOptions(vls=vls, threads=1))
+    routing = ENGINES[engine].route(fabric, EngineOptions(vls=vls, threads=1, effort=0.05))
     return build_network(fabric, routing, Timing(1.0, 1, 1, 1.0, 2 * BLOCKS), vls=routing.vls)
 
 
@@ -337,7 +337,7 @@ def test_a_link_that_fails_loses_packets_which_are_sent_again(scheme):
 def test_a_packet_takes_another_path_around_a_failed_link_only_if_one_is_shortest():
     """From corner to corner of a 3x3 mesh several shortest paths lead; to the next switch only one does."""
     fabric = generate("mesh", ["3x3"], cas=1)
-    routing = ENGINES["updn"].route(fabric, EngineOptions(vls=1, threads=1))
+    routing = ENGINES["updn"].route(fabric, EngineOptions(vls=1, threads=1, effort=0.05))
     network = build_network(fabric, routing, Timing(1.0, 1, 1, 1.0, BLOCKS), vls=1)
     arrays, near = network.arrays, fabric.endport_switch.tolist()
     first = int(near[0])

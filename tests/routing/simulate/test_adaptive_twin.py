@@ -89,7 +89,7 @@ def any_network(rng, scheme, blocks):
     elif name == "torus" and rng.random() < 0.7:
         routing, least = dimension_order(fabric), 3
     else:
-        routing, least = ENGINES["updn"].route(fabric, EngineOptions(vls=1, threads=1)), 2
+        routing, least = ENGINES["updn"].route(fabric, EngineOptions(vls=1, threads=1, effort=0.05)), 2
     return build_network(fabric, routing, timing, vls=rng.randint(least if scheme is Scheme.ESCAPE else routing.vls, 4))
 
 
@@ -161,7 +161,7 @@ def test_loops_are_found_and_resolved(size):
     A packet of 40 bytes takes less than a tick, and a tick to be sheltered all the same.
     """
     fabric = generate("ring", ["5"], cas=1)
-    routing = ENGINES["updn"].route(fabric, EngineOptions(vls=1, threads=1))
+    routing = ENGINES["updn"].route(fabric, EngineOptions(vls=1, threads=1, effort=0.05))
     network = build_network(fabric, routing, Timing(1.0, 1, 1, 1.0, -(-size // 64)), vls=1)
     traffic = shift(fabric, 2, bytes=size, mtu=size)
     found = {

@@ -36,7 +36,7 @@ def folder(tmp_path):
     fabric = from_words("ring", ["4", "cas=2"])
     write_fabric(fabric, tmp_path / "fabric.net")
     for name in ("minhop", "updn"):
-        routing = ENGINES[name].route(fabric, EngineOptions(threads=1))
+        routing = ENGINES[name].route(fabric, EngineOptions(threads=1, effort=0.05))
         write_tables(tmp_path / name, fabric, routing, verify(fabric, routing, ENGINES[name], threads=1).proof)
     return tmp_path
 

@@ -38,7 +38,7 @@ def test_alarms_without_a_loop_are_those_of_a_breaker(seed):
     rng = random.Random(seed)
     name, size = rng.choice([("ring", "5"), ("torus", "3x3"), ("mesh", "2x2")])
     fabric = generate(name, [size], cas=1)
-    routing = ENGINES["updn"].route(fabric, EngineOptions(vls=1, threads=1))
+    routing = ENGINES["updn"].route(fabric, EngineOptions(vls=1, threads=1, effort=0.05))
     network = build_network(fabric, routing, Timing(1.0, rng.choice([1, 2]), rng.choice([0, 3]), 1.0, 8))
     traffic = Traffic(tuple(any_flow(rng, fabric) for _ in range(rng.randint(4, 9))), 256)
     timeout, switching = rng.choice([2, 8, 15]), Switching(Arbitration(rng.randrange(3)), seed=rng.randrange(99))

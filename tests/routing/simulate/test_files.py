@@ -59,7 +59,7 @@ def written(folder, words=RING, engine="minhop", file="fabric.net"):
     """A folder with a fabric in a file and an engine's tables of it."""
     fabric = made(words)
     write_fabric(fabric, folder / file)
-    routing = ENGINES[engine].route(fabric, EngineOptions(threads=1))
+    routing = ENGINES[engine].route(fabric, EngineOptions(threads=1, effort=0.05))
     write_tables(folder / "tables", fabric, routing, verify(fabric, routing, ENGINES[engine], threads=1).proof)
     return fabric
 

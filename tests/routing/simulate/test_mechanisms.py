@@ -43,7 +43,9 @@ def test_holds_in_anything_small(seed):
 @pytest.fixture
 def torus():
     fabric = generate("torus", ["3x3"], cas=1)
-    return build_network(fabric, ENGINES["updn"].route(fabric, EngineOptions(vls=1, threads=1)), Timing(buffer=64))
+    return build_network(
+        fabric, ENGINES["updn"].route(fabric, EngineOptions(vls=1, threads=1, effort=0.05)), Timing(buffer=64)
+    )
 
 
 def test_a_hold_of_all_lids_empties_the_fabric_and_no_message_is_forgotten(torus):

@@ -15,7 +15,9 @@ from routing.topologies import generate
 
 def network_of(name, size, cas=1):
     fabric = generate(name, [size], cas=cas)
-    return build_network(fabric, ENGINES["updn"].route(fabric, EngineOptions(threads=1)), cycles(8 * PACKET))
+    return build_network(
+        fabric, ENGINES["updn"].route(fabric, EngineOptions(threads=1, effort=0.05)), cycles(8 * PACKET)
+    )
 
 
 @pytest.mark.parametrize("name", PERMUTATIONS)

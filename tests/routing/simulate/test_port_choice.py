@@ -119,7 +119,7 @@ def test_a_port_whose_link_is_down_is_not_chosen():
 def test_only_unproven_ports_deadlock(choice):
     """On a ring, ports on shortest paths close a cycle; the proven groups of any tables do not."""
     fabric = generate("ring", ["6"], cas=2)
-    network = network_of(fabric, ENGINES["updn"].route(fabric, EngineOptions(vls=1)), packets=1)
+    network = network_of(fabric, ENGINES["updn"].route(fabric, EngineOptions(vls=1, effort=0.05)), packets=1)
     simulation = simulate(network, all_to_all(fabric, bytes=PACKET, mtu=PACKET), mechanisms=[choice])
     simulation.run(4000 * BLOCKS)
     assert bool(simulation.wait_graph().deadlocks) is choice.shortest

@@ -14,7 +14,7 @@ from routing.simulate.recovery_paths import recovery_channels, switch_ranks
 
 def network_of(seed):
     fabric = random_fabric(seed, 4 + seed % 9)
-    return build_network(fabric, ENGINES["updn"].route(fabric, EngineOptions(vls=1, threads=1)))
+    return build_network(fabric, ENGINES["updn"].route(fabric, EngineOptions(vls=1, threads=1, effort=0.05)))
 
 
 def spare_buffers(network, ranks, channels, start, end):

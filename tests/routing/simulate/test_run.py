@@ -200,7 +200,7 @@ def test_buffers_tables_and_times_that_cannot_be_are_refused():
 @pytest.mark.parametrize("engine", ["dfsssp", "lash", "nue", "updn"])
 def test_tables_that_are_proven_never_lock(engine):
     fabric = generate("torus", ["4x4"], cas=1)
-    routing = ENGINES[engine].route(fabric, EngineOptions(vls=4, threads=1))
+    routing = ENGINES[engine].route(fabric, EngineOptions(vls=4, threads=1, effort=0.05))
     network = build_network(fabric, routing, cycles(2 * 4))
     for arbitration in Arbitration:
         traffic = uniform(network, 1.0, bytes=256, mtu=256, process=Process.PERSISTENT)

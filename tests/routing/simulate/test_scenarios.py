@@ -13,6 +13,12 @@ LONG = {
     ("request-grant-figures", None),
     # The case "reserved buffers without speedup, 8 hotspots" has the same bounds of delay and throughput at more load.
     ("request-grant", "delay with and without 8 hotspots, reserved buffers, no speedup"),
+    # Other cases of these scenarios have fewer or more packets or VLs.
+    ("adaptive-escape", "Up*/Down*, eleven packets of each CA under way"),
+    ("adaptive-torus", "CAs send on two VLs"),
+    ("adaptive-window", "11 packets under way"),
+    # The case "a deadlock that stays, by flow control" compares the same two ways to detect a deadlock.
+    ("detection", "tables without a credit loop, by flow control"),
 }
 CASES = [
     pytest.param(name, case.name, marks=[pytest.mark.slow] * ((name, None) in LONG or (name, case.name) in LONG))

@@ -45,7 +45,7 @@ expect = { outcome = "progress" }
 def ring_change(size=6, every=50, old="updn", new="nue", vls=(1, 1)):
     fabric = generate("ring", [str(size)], cas=1)
     tables = (
-        ENGINES[name].route(fabric, EngineOptions(vls=count, threads=1))
+        ENGINES[name].route(fabric, EngineOptions(vls=count, threads=1, effort=0.05))
         for name, count in zip((old, new), vls, strict=True)
     )
     return TableChange(fabric, *aligned(fabric, *tables), every, range(size))

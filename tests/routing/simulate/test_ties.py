@@ -36,6 +36,7 @@ def test_with_the_lowest_port_first_three_flows_lock_when_they_do_in_the_prototy
     assert lock_time(LowestPortFirst, packets, window) == locked
 
 
+@pytest.mark.slow
 def test_with_128_packets_they_settle_as_in_the_prototype_if_200_of_a_flow_are_in_flight():
     """Published: 0.38, 0.62, 0.62."""
     slow = slow_ring(LowestPortFirst, 128, window=200)
@@ -46,6 +47,7 @@ def test_with_128_packets_they_settle_as_in_the_prototype_if_200_of_a_flow_are_i
     assert shares == [0.38, 0.62, 0.62]
 
 
+@pytest.mark.slow
 def test_with_128_packets_and_any_number_in_flight_they_lock():
     assert lock_time(LowestPortFirst, 128) == 3036.9375
 

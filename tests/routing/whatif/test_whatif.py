@@ -40,7 +40,7 @@ from routing.whatif import (
 from routing.whatif.capacity import BISECTIONS, loss
 from routing.whatif.connectivity import connectivity_loss
 
-ONE_THREAD = EngineOptions(threads=1)
+ONE_THREAD = EngineOptions(threads=1, effort=0.05)
 
 
 def baseline(fabric, engine="updn", **more):
