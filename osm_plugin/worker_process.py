@@ -28,9 +28,10 @@ _TAIL = 2000
 """Maximum number of bytes at the end of the worker's log that are read to find its last line."""
 
 _F_ADD_SEALS, _F_SEAL_SHRINK = 1033, 2
-PRELUDE = "import gc, sys; gc.disable(); sys.modules['matplotlib'] = None"
+PRELUDE = "import gc, sys; gc.disable(); sys.modules.update(dict.fromkeys(('matplotlib', 'wcwidth')))"
 """First line of the worker's program.  It keeps igraph from importing matplotlib, which would take most of the worker's
-start-up time.  The garbage collector is off, because it would find nothing while modules are loaded.
+start-up time, and wcwidth, which only drawings of tables need.  The garbage collector is off, because it would find
+nothing while modules are loaded.
 """
 _BOOT = f"{PRELUDE}; sys.path[:0] = sys.argv[1:-1]; from osm_plugin.{{}} import main; sys.exit(main(sys.argv[-1]))"
 
@@ -78,6 +79,18 @@ def _as_user(name: str | None) -> dict[str, Any]:
     return {"user": name, "group": group, "extra_groups": []}
 
 
+def _sealed_memory() -> int:
+    """Return the descriptor of a file in memory that cannot shrink.
+
+    If a mapped file shrinks, a read of the mapping raises the signal SIGBUS, which would end OpenSM.
+    """
+    import fcntl  # noqa: PLC0415  (an extension module: not before the symbols of libpython are visible)
+
+    memory = os.memfd_create("ibnue", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    fcntl.fcntl(memory, _F_ADD_SEALS, _F_SEAL_SHRINK)
+    return memory
+
+
 _REPORTED = re.compile(r"[-0-9]+ [:0-9]+ (info|debug): ")
 
 
@@ -96,8 +109,6 @@ class WorkerProcess:
         module: str = "worker",
         user: str | None = None,
     ) -> None:
-        import fcntl  # noqa: PLC0415  (an extension module: not before the symbols of libpython are visible)
-
         identity = _as_user(user)  # An unknown user must fail before descriptors are open.
         self.owner, self.started = os.getpid(), time.monotonic()
         self.hello: dict[str, Any] | None = None
@@ -107,10 +118,7 @@ class WorkerProcess:
         self._log_path = None if log is None else Path(log.name)
         self._log_start = 0 if log is None else log.seek(0, os.SEEK_END)
         self._log_file = None if log is None else _identity(os.fstat(log.fileno()))
-        self.memory = os.memfd_create("ibnue", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-        # If a mapped file shrinks, a read of the mapping raises the signal SIGBUS, which would end OpenSM.  So the file
-        # is sealed against shrinking.
-        fcntl.fcntl(self.memory, _F_ADD_SEALS, _F_SEAL_SHRINK)
+        self.memory = _sealed_memory()
         self.socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         for end in (self.socket, theirs):
             end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4 * LONGEST_MESSAGE)

@@ -10,7 +10,7 @@ def start() -> None:
     """Remove the working directory from Python's import path, then run the command line."""
     # igraph imports its drawing backends if they are installed, which takes longer than most commands.  No command
     # draws with igraph, so the backends are hidden.
-    for drawing in ("matplotlib", "cairocffi", "cairo"):
+    for drawing in ("matplotlib", "cairocffi", "cairo", "wcwidth"):
         sys.modules.setdefault(drawing, None)  # type: ignore[arg-type]  # None makes the import fail
     sys.path[:] = import_path()
     main()

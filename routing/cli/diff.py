@@ -26,19 +26,7 @@ NAMED_SWITCHES = 10
 @click.argument("b", type=click.Path(path_type=Path))
 @click.option("--fabric", metavar="FABRIC", help="Fabric of the tables A, and of B unless --fabric-b is given.")
 @click.option("--fabric-b", metavar="FABRIC", help="Fabric of the tables B, if it differs from --fabric.")
-@click.option(
-    "--lmc",
-    type=click.IntRange(0, 7),
-    metavar="N",
-    default=0,
-    show_default=True,
-    help="LMC for ports without LIDs in the file: each gets 2^N LIDs.",
-)
-@click.option(
-    "--guid2lid", type=click.Path(path_type=Path), metavar="FILE", help="Take LIDs from this guid2lid file of OpenSM."
-)
-@fabric_argument.name_map_option
-@fabric_argument.class_options
+@fabric_argument.device_options
 @json_option
 def diff(
     *, a: Path, b: Path, fabric: str | None, fabric_b: str | None, lmc: int, guid2lid: Path | None, as_json: bool

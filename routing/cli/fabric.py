@@ -27,22 +27,10 @@ if TYPE_CHECKING:
 @click.option("--speed", metavar="SPEED", help="Speed of every link, such as NDR (SDR to XDR), 4xNDR or 400G.")
 @click.option("--seed", type=int, help="Seed of random topologies.")
 @click.option("--name", help="Name of the fabric.")
-@click.option(
-    "--lmc",
-    type=click.IntRange(0, 7),
-    metavar="N",
-    default=0,
-    show_default=True,
-    help="LMC for ports without LIDs in the file: each gets 2^N LIDs.",
-)
-@click.option(
-    "--guid2lid", type=click.Path(path_type=Path), metavar="FILE", help="Take LIDs from this guid2lid file of OpenSM."
-)
+@fabric_argument.device_options
 @fabric_argument.fault_options
 @click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE",
               help="Write the fabric; the suffix names the format: .net, .json, .graphml, .dot or .lst.")  # fmt: skip
-@fabric_argument.name_map_option
-@fabric_argument.class_options
 @json_option
 def fabric(
     *,

@@ -73,8 +73,8 @@ def class_options(command: Command) -> Command:
     return command
 
 
-def fabric_argument(command: Command) -> Command:
-    """Add the argument FABRIC to a command, and the options for the LIDs, names and classes of its devices."""
+def device_options(command: Command) -> Command:
+    """Add the options for the LIDs, names and classes of devices to a command."""
     command = name_map_option(class_options(command))
     command = click.option(
         "--guid2lid",
@@ -82,7 +82,7 @@ def fabric_argument(command: Command) -> Command:
         metavar="FILE",
         help="Take LIDs from this guid2lid file of OpenSM, and not from the fabric file.",
     )(command)
-    command = click.option(
+    return click.option(
         "--lmc",
         type=click.IntRange(0, 7),
         metavar="N",
@@ -90,7 +90,11 @@ def fabric_argument(command: Command) -> Command:
         show_default=True,
         help="LMC for ports without LIDs in the file: each gets 2^N LIDs.",
     )(command)
-    return click.argument("fabric", shell_complete=complete)(command)
+
+
+def fabric_argument(command: Command) -> Command:
+    """Add the argument FABRIC to a command, and the options for the LIDs, names and classes of its devices."""
+    return click.argument("fabric", shell_complete=complete)(device_options(command))
 
 
 def tables_argument(command: Command) -> Command:
