@@ -147,9 +147,9 @@ static int serve_remains(struct ibnue_engine *engine, const uint8_t *now, char *
     }
     if (ibnue_remains_make(plugin, now, what))
         return -1;
-    /* Another engine would replace nearly all entries, and this engine would replace them again in the next sweep.
-     * Both changes can be unsafe.  So if this engine will probably route in the next sweep, pairs without a path wait
-     * for that sweep. */
+    /* If another engine routed now, it would replace nearly all entries, and this engine would replace them again in
+     * the next sweep.  Each of these changes can be unsafe.  So if this engine will probably route in the next sweep,
+     * pairs without a path wait for that sweep. */
     spare = remains->served < remains->pairs && ibnue_another_follows(engine);
     if (spare && !recovers_soon(engine)) {
         snprintf(what, IBNUE_WHY, "%" PRIu64 " of %" PRIu64 " pairs of end ports have a path in its last tables, so the "

@@ -1,6 +1,6 @@
 /* Build the tree of a multicast group.  It consists of the parts of the answer's multicast tree that connect the
- * group's members.  This code runs in OpenSM's sweeper with the exclusive lock held.  It also runs between sweeps, when
- * a port joins a group. */
+ * group's members.  This code runs in two cases: in OpenSM's sweeper with the exclusive lock held, and between sweeps
+ * when a port joins a group. */
 #include "shim.h"
 
 #include <stdlib.h>

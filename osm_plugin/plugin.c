@@ -177,7 +177,8 @@ static void report(void *data, osm_epi_event_id_t event, void *about)
     if (event == OSM_EVENT_ID_UCAST_ROUTING_DONE && plugin->layout_known) {
         ibnue_rounds_go_on(plugin);
         ibnue_copies_written(plugin);
-        /* ibnue_settle sets OpenSM's hop counts, so ibnue_rounds_go_on has to write the last round before. */
+        /* ibnue_rounds_go_on comes first, because it writes the last round, and ibnue_settle then sets OpenSM's hop
+         * counts by the final tables. */
         ibnue_settle(plugin);
     }
     if (event == OSM_EVENT_ID_HEAVY_SWEEP_DONE && may_use_nodes(plugin))

@@ -23,7 +23,7 @@ def limit_resources() -> None:
 def exit_with_parent(parent: int) -> None:
     """Make the kernel kill this process when the OpenSM thread that started it ends.
 
-    That thread lives as long as OpenSM.
+    This thread of OpenSM ends only when OpenSM ends.
 
     ``parent`` is the process id of OpenSM.  If OpenSM has ended already, this process exits.
     """

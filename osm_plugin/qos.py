@@ -3,8 +3,8 @@
 OpenSM chooses an SL for every path record: by QoS level, by partition, or as the request demands.  OpenSM passes this
 SL to the engine as a hint.  Tables with one layer are safe on any SL, so each path keeps the SL of the hint.
 
-With more layers, every traffic class (an SL of the policy) gets one SL for each layer.  A path then uses the SL that
-belongs to both its class and the layer in which it is proven.
+With more layers, every traffic class (an SL of the policy) gets one SL for each layer.  Each pair of a class and a
+layer has its own SL, and a path uses the SL of its class and of the layer in which the path is proven.
 """
 
 from __future__ import annotations
@@ -200,10 +200,9 @@ class _Assignment:
         return Classes(routing, by_label.astype(np.uint8), vl_like, layer_vl, self._line(sl, vls, shared))
 
     def _sls(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Assign an SL to each class in each layer.  In its first layer, a class keeps its SL of the policy.
-
-        The remaining SLs go to the default class: the class of SL 0, or else of the lowest SL.  They are distributed
-        over the layers of this class round robin.
+        """Assign an SL to each class in each layer.  In the first layer of a class, paths keep the class's SL of the
+        policy.  All SLs that are left over are distributed round robin over the layers of the default class (the class
+        of SL 0, or else of the lowest SL).
 
         Returns
         -------
@@ -226,9 +225,9 @@ class _Assignment:
     def _vls(self) -> tuple[list[list[int]], bool]:
         """Assign a VL to each class in each layer.
 
-        Classes that ``qos_sl2vl`` maps to the same VL share their VLs.  In its first layer, a class keeps its VL of the
-        policy, with the arbitration weight of this VL.  If there are too few VLs, every class uses the VLs of the
-        engine's tables.
+        Classes that ``qos_sl2vl`` maps to the same VL share their VLs.  In the first layer of a class, paths keep the
+        class's VL of the policy, with the arbitration weight of this VL.  If there are too few VLs, every class uses
+        the VLs of the engine's tables.
 
         Returns
         -------

@@ -1,9 +1,9 @@
 /* Find out which LFTs the switches have, and read the unknown parts from the switches.
  *
- * OpenSM keeps a copy of each switch's LFT (`lft`), which every acknowledged block updates.  The copy can differ
- * from the LFT in the switch: after OpenSM's start, after another SM was the master, for a switch that came back or
- * lost power, and in blocks that were not acknowledged.  Blocks that may differ are read from the switches before
- * tables are computed. */
+ * OpenSM keeps a copy of each switch's LFT (`lft`), which every acknowledged block updates.  OpenSM's copy can differ
+ * from the LFT in the switch in four cases: OpenSM has just started, another SM was the master, the switch came back or
+ * lost power, or a block was not acknowledged.  Blocks that may differ are read from the switches before tables are
+ * computed. */
 #include "shim.h"
 
 #include <stdlib.h>

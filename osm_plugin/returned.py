@@ -51,7 +51,7 @@ def returned_groups(
 ) -> list[ReturnedGroup] | None:
     """Return the switches and LIDs that are back in the fabric, in groups.
 
-    The devices of one group left while the same tables were in force.
+    When the devices of one group left, the switches had the same tables for all of them.
 
     Parameters
     ----------

@@ -26,9 +26,9 @@ void ibnue_rounds_drop(struct ibnue_plugin *plugin)
     plugin->rounds = (struct ibnue_rounds){.entry = NULL};
 }
 
-/* Prepare the rounds of tables that OpenSM has received.  Entries of later rounds are set to the port that they have
- * until their round.  If `again` is set, these entries are set to no port, because it is unknown which of these rounds
- * an earlier sweep has written. */
+/* Prepare the rounds of tables that OpenSM has received.  Set the entries of later rounds to the ports that these
+ * entries keep until their round.  If `again` is set, these entries are set to no port, because it is unknown which of
+ * these rounds an earlier sweep has written. */
 void ibnue_rounds_begin(struct ibnue_engine *engine, const struct ibnue_answer *answer, const uint8_t *bytes,
                         int again)
 {

@@ -242,7 +242,8 @@ static int leaves_worker_to_another(struct ibnue_engine *engine, int *done)
         return 0;
     snprintf(why, sizeof(why), "the worker was still computing tables for %s", asked->engine->name);
     if (!ibnue_comes_later(engine, asked->engine)) {
-        /* The other engine was asked earlier in this sweep, and uses the answer in the next sweep. */
+        /* The late answer is for another engine, which has already failed in this sweep, and uses the answer in the
+         * next sweep. */
         *done = fall_back(engine, "ERR IBN1", why);
         return 1;
     }

@@ -35,8 +35,8 @@ class Change:
     asked
         Whether an update schedule was searched for.
     replies
-        Whether the update schedule is safe for replies too, as far as the two tables are: the value is also true if one
-        of the two tables is not proven for replies.
+        False if the update schedule is not safe for replies, although the old and the new tables are both proven for
+        replies.  Otherwise true.
     """
 
     base: Base

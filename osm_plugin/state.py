@@ -175,7 +175,8 @@ def _check_certificate(fabric: Fabric, routing: Routing, bundle: Bundle, threads
 def fits(kept: SavedTables, fabric: Fabric) -> bool:
     """Return whether tables belong to this subnet.
 
-    The tables belong to it if their fabric and ``fabric`` share at least half of the switches of the smaller fabric.
+    The tables belong to the subnet of ``fabric`` if the fabric of the tables and ``fabric`` have common switches: at
+    least half of the switches of the smaller fabric.
 
     ``kept`` are the tables, with the fabric for which they were computed.
     """

@@ -25,8 +25,8 @@ class SwitchChanges:
     Parameters
     ----------
     state
-        The tables that are kept from earlier sweeps.  They determine the SLs in use until this process has published
-        tables.
+        The tables that are kept from earlier sweeps.  Until this process has published tables, the SLs in use are the
+        SLs of these earlier tables.
     """
 
     def __init__(self, state: State) -> None:

@@ -139,8 +139,8 @@ class State:
             self._read(folder, reply.content, threads)
 
     def _record_problem(self, reply: Reply) -> None:
-        """Add a line for the log if reads or writes of a file begin to fail or fail for another reason, or if writes
-        succeed again.
+        """Add a line for the log in three cases: reads or writes of a file begin to fail, they fail for a new reason,
+        or writes succeed again.
         """
         request = reply.kind, reply.path
         if reply.problem and reply.problem != self._problems.get(request):
@@ -250,7 +250,7 @@ class State:
             self._saved[folder] = kept
 
     def end(self) -> None:
-        """End the file process, which reads and writes the state files."""
+        """End the helper process that reads and writes the state files."""
         self._files.end()
 
 

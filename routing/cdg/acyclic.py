@@ -65,7 +65,7 @@ class Cdg:
     def follows_switches(self, position: npt.NDArray[np.int32]) -> bool:
         """Return whether every edge is allowed by an Up*/Down* order of the switches (int32[S]).
 
-        Such an order forbids edges from a channel that leads down to a channel that leads up.
+        An Up*/Down* order forbids edges from a channel that leads down to a channel that leads up.
         """
         channels, used = self.fabric.channels, (self.masks != 0).astype(np.uint16)
         return dependencies_against_order(channels, used, is_increasing(channels, position)[np.newaxis]) == 0

@@ -2,8 +2,8 @@
 
 The union contains every dependency that packets can cause on any VL, as requests or replies, with any SL and any SL2VL
 tables in which packets keep their VL.  So if the union is acyclic, its topological order is valid on every VL.  The
-union takes one pass over the LFTs by rows, without SLs.  This pass is several times faster than a separate trace of
-each VL.
+union takes one pass over the LFTs by rows, without SLs.  One such pass takes a fraction of the time of a separate trace
+of each VL.
 """
 
 from __future__ import annotations

@@ -284,8 +284,8 @@ class _Scheme:
         return replace(old, sl=sl[old.sl], sl2vl=self._sl2vl(old, old, new, shift))
 
     def _sls(self, new: Routing, apart: Routing) -> npt.NDArray[np.uint8]:
-        """Return an SL table for the steps in which the first set of LIDs has its new routes, and the second set its
-        old routes.
+        """Return the SL table for the steps of the transition in which the first set of LIDs already has its new
+        routes, and the second set still has its old routes.
 
         For the first set, the result has the SLs of the new tables ``new``.  For the second set, it has the SLs of
         ``apart``: the old tables with substitute SLs, so that no packet on an old route shares a VL with a packet on

@@ -116,11 +116,11 @@ class LoopBreak:
 def break_loop(fabric: Fabric, routing: Routing, loop: CreditLoop, *, threads: int = 2) -> LoopBreak | None:
     """Find the fewest LFT entries whose change removes a credit loop.
 
-    A dependency of the loop goes from one channel to the next.  It is removed if one of the two switches at which these
-    channels begin sends all LIDs of the dependency by another port, such that every LID is still delivered.  Changes
-    with few entries are tried first, and of equally many entries the changes with short paths.  The first change after
-    which the tables have no credit loop is returned.  If there is no such change, the change is returned that leaves
-    the fewest dependencies on credit loops.
+    A dependency of the loop goes from one channel to the next.  To remove a dependency, one of the two switches at
+    which these channels begin sends all LIDs of the dependency by another port, such that every LID is still delivered.
+    Changes with few entries are tried first, and of equally many entries the changes with short paths.  The first
+    change after which the tables have no credit loop is returned.  If there is no such change, the change is returned
+    that leaves the fewest dependencies on credit loops.
 
     Parameters
     ----------

@@ -56,8 +56,7 @@ class LostLids:
     def replies(self, lids: npt.NDArray[np.int64], senders: InjectionPoints, bit: Masks) -> Masks:
         """Return the SLs of the replies that are still sent to LIDs that no port has any more.
 
-        A reply uses the SL of its request, so it uses the SL from the former owner of the LID to the sender of the
-        reply.
+        A reply uses the SL of its request: the SL from the former owner of the LID to the sender of the reply.
 
         Parameters
         ----------

@@ -112,8 +112,8 @@ def channel_budget(channels: int, escape: Sequence[int], avoidance: Avoidance) -
 
 
 def channels_needed(escape: Sequence[int], avoidance: Avoidance, usable: int = 1) -> int:
-    """Return the fewest virtual channels with which messages of every type may choose from ``usable`` channels at each
-    hop.
+    """Return how many virtual channels a link needs so that messages of every type may choose from ``usable`` channels
+    at each hop.
 
     ``escape`` is the number of escape channels of each type.  With the avoidance ``strict``, the types share no
     channels.  With ``wide``, the types share all but escape channels.

@@ -191,8 +191,8 @@ def leads_nowhere(
 ) -> npt.NDArray[np.bool_]:
     """Return bool[N], which of N entries neither deliver their LID nor lead to a switch.
 
-    Such entries of the LFTs ``lft`` (uint8[S, L]) hold 255, a port without a cable, or the port of a CA that does not
-    have the LID.  ``switches`` and ``lids`` name the entries, int64[N] each.  Cost: O(N).
+    An entry of ``lft`` (uint8[S, L]) leads nowhere if it is 255, a port without a cable, or the port of a CA that does
+    not have the LID.  ``switches`` and ``lids`` name the entries, int64[N] each.  Cost: O(N).
     """
     entry = lft[switches, lids]
     delivers = (switches == fabric.lids.switch[lids]) & (entry == fabric.lids.port[lids])
@@ -311,8 +311,8 @@ class MixedGraphs:
         """Return bool[K], whether the column of each of the K LIDs can change now without a cycle in the CDG of any VL.
 
         LIDs are checked one after the other.  A LID is admitted if its mixed entries close no cycle with other
-        dependencies.  These are the dependencies of the mixed tables of this object, and the dependencies of LIDs
-        admitted earlier.
+        dependencies.  The other dependencies are those of the mixed tables of this object, and those of LIDs admitted
+        earlier.
 
         Traffic from or to CAs and routers counts; packets must not change their VLs.  ``before`` and ``after`` are the
         tables to mix, uint8[S, L] each.

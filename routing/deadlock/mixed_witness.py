@@ -114,8 +114,8 @@ def _words(table: Table) -> str:
 def mixed_loop(mixture: Mixture, cycle: Sequence[At], *, replies: bool, scope: Scope, looping: bool) -> MixedLoop:
     """Describe a cycle of (channel, VL) as a credit loop, and find traffic for each of its dependencies.
 
-    ``replies`` and ``scope`` state which traffic may be used.  Both must have the values with which the check found the
-    cycle.
+    ``replies`` and ``scope`` state which traffic may be used.  The values of ``replies`` and ``scope`` must be those
+    with which the check found the cycle.
 
     Raises
     ------

@@ -106,9 +106,9 @@ class Flows:
         """Return groups of flows that share a capacity, each as a pair (link, users).
 
         A link is one VL of one direction of a cable.  Each link in use has a group.  If several VLs of one direction of
-        a cable are in use, their flows together are a further group, with None in place of the link.  This group has
-        the capacity of one link of the cable without pauses.  Each user is a pair: the number of a flow, and the index
-        of the link in the path of this flow.
+        a cable are in use, their flows together are a further group, with None in place of the link.  The capacity of
+        this group is the capacity of one link of the cable without pauses.  Each user is a pair: the number of a flow,
+        and the index of the link in the path of this flow.
         """
         users: list[list[tuple[int, int]]] = [[] for _ in self.names]
         for number, flow in enumerate(self.flows):

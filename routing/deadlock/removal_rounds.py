@@ -2,8 +2,8 @@
 cycle.
 
 Some old entries are removed in the first round, and all packets leave the fabric.  The remaining entries then use only
-dependencies that the new tables use as well, so all new entries can be written.  Such rounds always exist.  The search
-keeps the number of removed entries small.
+dependencies that the new tables use as well, so all new entries can be written.  Two rounds of this kind always exist.
+The search keeps the number of removed entries small.
 """
 
 from __future__ import annotations

@@ -2,8 +2,9 @@
 
 Rounds that only wait for acknowledgements of the switches are preferred.  A packet reaches a switch either before or
 after the switch is written.  So if a switch is written only after other switches have acknowledged their new entries,
-packets that use its new entry meet only new entries at these switches.  Such rounds do not wait until packets in flight
-have left the fabric.  So in all later rounds these packets may still occupy every channel that they may have reached.
+packets that use its new entry meet only new entries at these switches.  Between rounds in such an order, no wait is
+necessary until packets in flight have left the fabric.  So in all later rounds these packets may still occupy every
+channel that they may have reached.
 """
 
 from __future__ import annotations
@@ -139,7 +140,8 @@ def _with_other_sls(mixture: Mixture, *, replies: bool) -> npt.NDArray[np.int64]
 
 
 def _searched(waiting: MixedDependencies, new: Routing, schedule: UpdateSchedule | None) -> UpdateSchedule | None:
-    """Find rounds that close no cycle with the dependencies of unchanged columns.  This takes a trace of all tables.
+    """Find rounds that close no cycle with the dependencies of unchanged columns.  This search has to collect the
+    dependencies of all columns.
 
     ``schedule`` holds the rounds that :func:`rounds_per_lid` found; None if that function found none.  These rounds are
     preferred to rounds that remove old entries.

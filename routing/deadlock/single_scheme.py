@@ -23,7 +23,8 @@ def lids_to_drain(fabric: Fabric, old: Routing, new: Routing, *, threads: int = 
 
     Packets to all other LIDs may meet old and new entries in any mixture.  Together with packets to any LID on new
     routes, they close no credit loop.  So senders may continue to send to the other LIDs, and the switches may be
-    written in any order.  No single LID can be taken out of the result, although another set may be smaller.
+    written in any order.  The result is minimal: no LID of the result can be left out.  But a different set of fewer
+    LIDs may exist.
 
     All LIDs are in the result if packets change their VLs along their paths, if the SL2VL tables change, or if the new
     routes with the old SLs have a credit loop.

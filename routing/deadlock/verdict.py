@@ -1,10 +1,10 @@
 """Decide whether tables have a credit loop, although their files may leave SLs or VLs open.  The answer is "none",
 "yes" or "unknown".
 
-The verdict must not depend on unknown values.  Suppose that all packets share one VL.  This VL then has every
-dependency that packets have with the real SLs and VLs.  So if the dependencies on this VL are acyclic, the tables are
-free of credit loops for any SLs and VLs.  If these dependencies have a loop, the loop is certain only if all packets
-really share one VL.
+The verdict must not depend on unknown values.  Suppose that all packets share one VL.  Then this VL has every
+dependency that packets can have with the real SLs and VLs.  So if the dependencies on this VL are acyclic, the tables
+are free of credit loops for any SLs and VLs.  If these dependencies have a loop, the loop is certain only if all
+packets really share one VL.
 """
 
 from __future__ import annotations

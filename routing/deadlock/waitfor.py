@@ -165,8 +165,8 @@ class WaitFor:
 
     @cached_property
     def stuck(self) -> npt.NDArray[np.bool_]:
-        """Return bool[n], vertices that will never move.  These are the members of deadlocked knots, and vertices that
-        wait only for vertices that will never move.
+        """Return bool[n], vertices that will never move.  The result contains the members of deadlocked knots, and all
+        vertices that wait only for vertices that never move.
 
         Cost: O(n + N) for n vertices and N edges.
         """

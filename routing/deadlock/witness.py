@@ -176,8 +176,8 @@ def credit_loop(
 ) -> CreditLoop:
     """Describe a cycle of (channel, VL) as a credit loop, and find traffic for each of its dependencies.
 
-    ``replies`` and ``scope`` state which traffic is searched.  Both must have the values with which the check found the
-    cycle.
+    ``replies`` and ``scope`` state which traffic is searched.  The values of ``replies`` and ``scope`` must be those
+    with which the check found the cycle.
 
     Raises
     ------

@@ -124,8 +124,9 @@ class Auto:
         started = time.perf_counter()
         tried, refused = [], list[RoutingError]()
         for engine in _engines(fabric, options):
-            # The first engine for grids finds no coordinates only if the fabric has no coordinates.  Its search takes
-            # most of the time of `auto` on a small fabric, so the other engines for grids do not repeat the search.
+            # The first engine for grids finds no coordinates only if the fabric has no coordinates.  The search for
+            # coordinates takes most of the time of `auto` on a small fabric, so the other engines for grids do not
+            # repeat it.
             if engine.name in GRIDS_ONLY and any(isinstance(refusal, NotAGrid) for refusal in refused):
                 continue
             try:

@@ -205,8 +205,9 @@ def _attempts(have: int, *, minimal: bool) -> Iterator[tuple[int, int]]:
 
 
 def _dimension_ordered(fabric: Fabric, options: EngineOptions) -> npt.NDArray[np.uint8] | None:
-    """Return uint8[S, S], first trees for grids, tori and hypercubes.  They are dimension-ordered, which balances best
-    there.  None for other fabrics, for the objective bisection, and if a switch has no LID or there are no end ports.
+    """Return uint8[S, S], first trees for grids, tori and hypercubes.  These first trees are dimension-ordered, because
+    this balances best on such fabrics.  None for other fabrics, for the objective bisection, and if a switch has no LID
+    or there are no end ports.
     """
     destinations = Destinations.of(fabric)
     roots, first = np.unique(destinations.root, return_index=True)

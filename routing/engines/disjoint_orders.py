@@ -133,7 +133,7 @@ def choose_orders(
     most_hops: int,
     seed: int,
 ) -> VlOrders:
-    """Choose switch orders that together serve most pairs of switches.  They are chosen one after the other.
+    """Choose switch orders that together serve most pairs of switches.  The orders are chosen one after the other.
 
     Parameters
     ----------

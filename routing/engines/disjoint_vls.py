@@ -37,8 +37,8 @@ class Placement:
     next_channel
         uint8[S, K, S], by destination, tree and switch: index of the next channel among the channels of the switch.
     vl
-        uint8[S, K, S], VL of the path by destination, tree and source.  It is symmetric in the switches: the path back
-        in the same tree uses the same VL.
+        uint8[S, K, S], VL of the path by destination, tree and source.  The array is symmetric in the two switches: a
+        path and its reply path in one tree use the same VL.
     by_order
         Whether every path with an end port at either end agrees with the order of its VL.
     """

@@ -63,7 +63,7 @@ def groups_of(fabric: Fabric) -> npt.NDArray[np.int64]:
 
 def _shares(group: npt.NDArray[np.int64], links: npt.NDArray[np.int32]) -> tuple[float, float]:
     """Return two shares: of the pairs of switches within groups that are linked, and of the pairs of groups that are
-    linked.  Both shares are 0 if no two switches are in one group, or if there is only one group.
+    linked.  The two shares are 0 if no two switches are in one group, or if there is only one group.
     """
     size = np.bincount(group)
     ends = group[links]

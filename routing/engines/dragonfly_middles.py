@@ -105,8 +105,9 @@ class Middles:
     def are_regular(self, following: Ints, roots: Ints) -> Flags:
         """Return bool[D, S], whether each hop of a path has a higher place than the hop before.
 
-        The place of a channel on a VL is determined by its VL, and then by its kind.  Links within groups come before
-        links between groups, but on the last VL after them.  So regular paths close no cycle together.
+        The position of a channel in the topological order depends first on its VL, and then on its kind.  Links within
+        groups come before links between groups, but on the last VL after them.  So regular paths close no cycle
+        together.
 
         Parameters
         ----------

@@ -18,8 +18,8 @@ NO_CHANNEL = 255
 
 
 def over_one_link(selector: PathSelector, group: npt.NDArray[np.int64]) -> PathSet | None:
-    """Return balanced paths that use at most one link between groups.  They are shortest among the paths with this
-    property.
+    """Return balanced paths that use at most one link between groups.  Of all paths with at most one link between
+    groups, these are the shortest.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Work limits of a run.  They are counted in channel visits instead of seconds, so that results are the same on every
+"""Work limits of a run.  Work is counted in channel visits instead of seconds, so that results are equal on every
 machine.
 """
 

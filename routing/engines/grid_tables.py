@@ -170,8 +170,8 @@ def channels_of_bundles(
     """Return uint8[D, S], the next channel among the channels of the switch; 255 for none.
 
     ``hop`` is uint8[D, S], the bundle of parallel links by which each switch sends.  ``flow`` returns float64[D, S],
-    the traffic through each switch towards each destination.  It is called only if there are parallel links, over which
-    the flows are distributed.
+    the traffic through each switch towards each destination.  ``flow`` is called only if there are parallel links, over
+    which the flows are distributed.
     """
     channels = fabric.channels
     # The channels of a bundle are consecutive, in the order of their ports.

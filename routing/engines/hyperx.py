@@ -42,7 +42,7 @@ class HyperX:
     The topology comes from J. Ahn, N. Binkert, A. Davis, M. McLaren, R. S. Schreiber, "HyperX: topology, routing, and
     packaging of efficient large-scale networks", SC 2009.  Base LIDs have minimal paths, all other LIDs of a port have
     paths over a further switch in each dimension.  So a sender chooses short paths or many paths when it chooses the
-    destination LID, for example by message size.  This is the pattern of PARX by J. Domke et al., "HyperX topology:
+    destination LID, for example by message size.  PARX uses LIDs in this manner: J. Domke et al., "HyperX topology:
     first at-scale implementation and comparison to the fat-tree", SC 2019.  Differences:
 
     - PARX removes the links of one half of the HyperX for each LID, and routes over the other links with DFSSSP.  So

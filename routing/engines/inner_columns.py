@@ -107,7 +107,7 @@ def columns_of(job: Inner, targets: npt.NDArray[np.intp], own: Cdg) -> list[Colu
 
     ``job`` holds the tables and the inner switches.  All paths follow one order of the channels, which agrees with the
     CDG ``own``.  The search begins with an order in which paths lead up and then down.  If a path is missing, the order
-    is changed, so that it allows one more path in addition to the paths found so far.  Returns None if no change of the
+    is changed such that it allows this path in addition to all paths found before.  Returns None if no change of the
     order allows a further path, or if paths are missing after :data:`MOST_ORDERS` orders.
     """
     fabric, edges = job.fabric, job.fabric.channels.edges

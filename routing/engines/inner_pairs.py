@@ -2,9 +2,9 @@
 end ports that count in traffic patterns.
 
 Engines that use layers assign VLs to the paths from or to end ports that count.  Two aggregation nodes on inner
-switches of a tree need paths as well, and such a path leads down and then up.  It must not need a further VL.  So this
-module takes paths that follow a topological order of a VL's channels.  If the shortest path does not follow the order,
-a longer path is taken.
+switches of a tree need paths as well, which lead down and then up.  These paths should not need a further VL.  So this
+module takes paths that follow a topological order of the channels of a VL in use.  If the shortest path does not follow
+the order, a longer path is taken.
 """
 
 from __future__ import annotations
@@ -78,7 +78,8 @@ def connect_inner_switches(
 
 
 def _on_one_vl(job: Inner, counted: Cdg) -> Routing | None:
-    """Return the tables with all paths between inner switches on one SL; None if no SL admits them.
+    """Return the tables with all paths between inner switches on one SL.  If these paths close a cycle with every SL,
+    return None.
 
     ``job`` holds the tables without these paths, and ``counted`` the CDG of all other paths.
     """
@@ -227,8 +228,8 @@ class _Pair:
 
 
 def _by_lid(job: Inner, counted: Cdg, *, replies: bool) -> Routing | None:
-    """Return the tables with each path between inner switches on the VL of its LID; None if some VL does not admit its
-    paths.
+    """Return the tables with each path between inner switches on the VL of its LID.  If these paths close a cycle on
+    some VL, return None.
 
     ``counted`` is the CDG of all other paths.  A reply uses the VL of its request.  So with ``replies``, all VLs share
     one topological order.

@@ -49,7 +49,7 @@ class LashTor:
     -----
     After T. Skeie, O. Lysne, J. Flich, P. Lopez, A. Robles, J. Duato, "LASH-TOR: a generic transition-oriented routing
     algorithm", ICPADS 2004.  Pairs of switches are placed as in LASH.  If a pair fits into no layer, its paths begin in
-    the first layer.  They move up to the next layer where the next dependency would close a cycle.  Differences:
+    the first layer.  Before a hop whose dependency would close a cycle, a path moves to the next layer.  Differences:
 
     - A switch of InfiniBand knows in-port, out-port and SL of a packet, not its VL.  So the changes of VL belong to
       an SL: SL2VL names one VL for each SL, in-port and out-port.  Pairs whose changes of VL agree share an SL, and the

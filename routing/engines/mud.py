@@ -40,7 +40,7 @@ class MultipleUpDown:
     in its network.  So traffic does not meet at one root.  Differences:
 
     - The published source chooses the network for each pair of hosts.  Forwarding tables have one next hop for each
-      LID.  So the network, which is the SL, follows from the destination LID, and all sources use it.
+      LID.  So the destination LID determines the virtual network and the SL for all sources.
     - A destination takes a network in which its paths are short, as long as the network has room.  Assigning networks
       in turn is tried as well, and the better balanced result counts.
     - The roots are as far from each other as possible; on trees they are top switches.  The order of a network begins

@@ -1,9 +1,9 @@
 """Orders of the switches for Up*/Down*: candidates, and the search for an order that balances the load.
 
 An order is valid if every switch except the first of each connected component has a neighbour before it.  Then every
-switch has a path up to the first switch, and every pair has a path.  This differs from OpenSM's ranks in two respects.
-First, several roots (the top switches of a tree) are joined by a tree of links inside the order.  So even two roots
-reach each other, while every path between leaves stays the same.
+switch has a path up to the first switch, and every pair has a path.  These orders differ from OpenSM's ranks in two
+points.  First, several roots (the top switches of a tree) are joined by a tree of links inside the order.  So even two
+roots reach each other, while every path between leaves stays the same.
 
 Second, an order need not be breadth first.  In maximum cardinality search, the next switch is always the switch with
 the most links to the switches before it.  Each switch then has many paths up, and the points where paths turn down are
@@ -81,8 +81,8 @@ def _join(fabric: Fabric, roots: list[int]) -> list[int]:
     visited, _, parent = fabric.graph.bfs(roots[0], mode="out")
     is_root = np.zeros(fabric.switches, bool)
     is_root[roots] = True
-    # The search does not visit roots of other connected components.  These roots need no path to the first
-    # root.  They come early in the order in any case, because their distance to the nearest root is 0.
+    # The search does not visit roots of other connected components.  These roots need no path to the first root, and
+    # come early in the order, because their distance to the nearest root is 0.
     paths = [_path_to_first(parent, root, roots[0]) for root in visited[1:] if is_root[root]]
     channels = fabric.channels
     links = np.unique(channels.src.astype(np.int64) * fabric.switches + channels.dst)
@@ -199,8 +199,8 @@ class OrderSearch:
         return min(orders, key=lambda order: self._try(order, sample))
 
     def sample(self, tries: int) -> Targets:
-        """Return an even sample of the destinations.  It is so small that its trees can be computed ``tries`` times
-        within the work limit.
+        """Return an even sample of the destinations.  The sample is so small that its trees can be computed ``tries``
+        times within the work limit.
         """
         with_flow = np.flatnonzero(self.destinations.share[self.destinations.lmc_group_first[:-1]] > 0.0)
         return self._sample(with_flow, self.visits // max(tries, 1))

@@ -66,7 +66,9 @@ class PathSet:
 
 @dataclass(frozen=True, eq=False)
 class PathSelector:
-    """Selection of shortest paths.  All rules balance the load; they differ in the other properties of the paths."""
+    """Selection of shortest paths.  With every method, the paths balance the load.  The methods differ in the other
+    properties of the paths.
+    """
 
     fabric: Fabric
     destinations: Destinations
@@ -157,8 +159,8 @@ class PathSelector:
         """Return shortest paths as a breadth-first search finds them: each switch sends to the first of its neighbours
         that are nearer to the destination.
 
-        These are the paths of the published LASH.  They share far more CDG edges than balanced paths, so they need
-        fewer layers.  Only parallel links share the load.
+        The published LASH uses these paths.  The paths share far more CDG edges than balanced paths, so they need fewer
+        layers.  Only parallel links share the load.
         """
         bundles = LinkBundles.between_switches(self.fabric.channels, self.inverse_capacity)
         distance = np.asarray(self.fabric.graph.distances(mode="out"), np.float32)
@@ -209,7 +211,7 @@ class PathSelector:
 def _lead_switches(destinations: Destinations, following: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
     """Replace the tree towards each switch with end ports by the tree towards its first end port, and return the trees.
 
-    With the same tree, the LIDs of such switches add no dependencies.
+    If the LIDs of such a switch share a tree with other LIDs, they add no dependencies.
     """
     with_flow = np.flatnonzero(destinations.share > 0.0)
     roots, first = np.unique(destinations.root[with_flow], return_index=True)

@@ -37,9 +37,9 @@ class SegmentBased:
     -----
     After A. Mejia, J. Flich, J. Duato, S.-A. Reinemo, T. Skeie, "Segment-based routing: an efficient fault-tolerant
     routing algorithm for meshes and tori", IPDPS 2006.  A segment is a path over switches that no earlier segment has,
-    between two switches of earlier segments.  It forbids the turn between two links at one of its switches, in both
-    directions.  A segment of a single link forbids, at one end of the link, the turns between this link and earlier
-    links.  Each segment may choose the place of its turn without regard to other segments.  Differences:
+    between two switches of earlier segments.  Each segment forbids the turn between two links at one of its switches,
+    in both directions.  A segment of a single link forbids, at one end of the link, the turns between this link and
+    earlier links.  Each segment may choose the place of its turn without regard to other segments.  Differences:
 
     - Segments are the shortest that a breadth-first search finds.  Several first switches are tried.  In most trials
       the next switch is the switch with the most links to switches in earlier segments.

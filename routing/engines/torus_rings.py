@@ -3,8 +3,8 @@
 Paths complete one dimension before the next, so dependencies can close a cycle only along a ring.  A ring has two
 opposite switches that can be its cut.  Each layer has one of these switches as its cut: no path of the layer passes
 through this switch.  No shortest path passes through both switches.  If a path and its reply path use the same side of
-the ring, there is one of the two switches through which neither of them passes.  There is one layer for each choice of
-one cut per dimension (2^3 layers for three dimensions), so every pair of switches fits into a layer.
+the ring, both avoid at least one of the two switches.  There is one layer for each choice of one cut per dimension (2^3
+layers for three dimensions), so every pair of switches fits into a layer.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class Rings:
         int64[ranks, S], position of each switch on the ring of a direction, in cyclic order.  In a direction without
         rings, the number of the slice: the component that remains without the channels of the direction.
     length
-        int64[ranks], length of the rings of a direction.  It is 0 if there are no rings, or if the rings are so short
-        that shortest paths along them close no cycle.
+        int64[ranks], length of the rings of a direction.  The length is 0 if there are no rings, or if the rings are so
+        short that shortest paths along them close no cycle.
     """
 
     rank: npt.NDArray[np.int32]

@@ -112,9 +112,10 @@ def tree_paths(fabric: Fabric, destinations: Destinations, options: EngineOption
     """Return paths that suit both all-to-all traffic and bisections; None if the fabric is not a tree, if too much flow
     would have paths much longer than the shortest paths, or if the fabric is too large.
 
-    Two kinds of tables are possible: tables in closed form, and tables by descent.  The closed form is taken if its
-    paths are shortest paths and perfectly even.  It is also taken if the descent would take too long, or has a much
-    higher peak utilisation.  On a tree with 27,648 CAs the descent takes a minute, and the closed form a few seconds.
+    Two kinds of tables are possible: tables in closed form, and tables by descent.  The tables in closed form are
+    returned if their paths are shortest paths with perfectly even loads.  They are also returned if the descent would
+    take too long, or if its tables have a much higher peak utilisation.  On a tree with 27,648 CAs the descent takes a
+    minute, and the closed form a few seconds.
 
     If the tree's switch order leaves many uplinks unused (:data:`MOST_COST`), a search finds another order.  The tables
     by descent are compared with tables in this order, and the tables that carry more traffic are returned.
@@ -285,8 +286,8 @@ def _flows(
     """Return the all-to-all load of each channel as the closed form has summed it, float64[C].  None if the sum is
     incomplete.
 
-    The sum leaves out flows over longer paths than up and then down, and all end ports have the same weight in it.  The
-    sum is complete if every two leaves have a path up and then down, and each switch delivers as much as is sent to it.
+    Flows over longer paths than up and then down are left out, and all end ports have equal weights.  The sum is
+    complete if every two leaves have a path up and then down, and each switch delivers as much as is sent to it.
     ``level`` is the level of each switch, int32[S].
     """
     load, sources = tables.load, fabric.source_weight_at.astype(np.float64)

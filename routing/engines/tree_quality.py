@@ -92,7 +92,8 @@ def has_equal_leaves(fabric: Fabric) -> bool:
 
 
 def is_regular(fabric: Fabric) -> bool:
-    """Return whether the fabric has the links and leaves of a regular tree, as far as this can be seen without levels.
+    """Return whether the links and leaves of the fabric can be those of a regular tree.  This check does not need the
+    levels of the switches.
 
     All links must have one speed.  All switches with end ports must have equally many end ports and equally many links,
     and these links must lead to switches without end ports.
@@ -105,8 +106,8 @@ def is_regular(fabric: Fabric) -> bool:
 
 
 def all_shortest(fabric: Fabric, destinations: Destinations, load: Reals) -> bool:
-    """Return whether all flows have shortest paths.  This is the case if the loads add up to the sum of the flows times
-    their distances.
+    """Return whether all flows have shortest paths.  All flows have shortest paths if the loads of all channels add up
+    to the sum of all flows times their distances.
     """
     sources = fabric.source_weight_at.astype(np.float64)
     mass = np.bincount(destinations.root, destinations.share, fabric.switches).astype(np.float64)

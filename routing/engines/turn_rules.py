@@ -1,11 +1,11 @@
 """Sets of allowed turns for routing on one VL: construct such sets, and choose the set that balances best.
 
 A turn is an edge of the channel dependency graph: a channel, and a channel that may follow it.  If the allowed turns
-have no cycle, all paths that take only allowed turns are free of credit loops on one VL.  All rules here treat parallel
-channels alike, so they are defined on bundles: all channels from one switch to another.
+have no cycle, all paths that take only allowed turns are free of credit loops on one VL.  A rule allows or forbids
+turns between bundles.  A bundle is all parallel channels from one switch to another switch.
 
-A set of turns includes all turns of a spanning tree, so that every connected pair of switches has a path.  It is
-maximal: a turn is forbidden only if it closes a cycle with the allowed turns.
+A set of turns includes all turns of a spanning tree, so that every connected pair of switches has a path.  The set of
+turns is maximal: a turn is forbidden only if it closes a cycle with the allowed turns.
 """
 
 from __future__ import annotations
@@ -92,8 +92,8 @@ class TurnGraph:
 
     @cached_property
     def order(self) -> npt.NDArray[np.int32]:
-        """Position of each bundle in a topological order of the last set of turns, int32[N].  It makes the next call of
-        :meth:`complete` faster, and has no influence on its result.
+        """Position of each bundle in a topological order of the last set of turns, int32[N].  With this order, the next
+        call of :meth:`complete` is faster, and has an equal result.
         """
         return np.arange(len(self.src), dtype=np.int32)
 

@@ -1,4 +1,4 @@
-"""Route end ports that count in no traffic pattern, such as aggregation nodes, without a VL of their own.
+"""Route end ports that count in no traffic pattern, such as aggregation nodes, without a further VL.
 
 An engine routes the fabric without these end ports.  Then each of their LIDs takes the LFT column and the SLs of
 another LID at its switch.  So the paths between all other end ports are the same as in a fabric without these end

@@ -1,5 +1,5 @@
-"""Up*/Down*: paths lead up and then down in an order of the switches.  They are free of credit loops on one VL on any
-fabric.
+"""Up*/Down*: paths lead up and then down in an order of the switches.  Such paths are free of credit loops on one VL on
+any fabric.
 """
 
 from __future__ import annotations

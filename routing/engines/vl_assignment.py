@@ -25,8 +25,8 @@ class VlTables(TypedDict):
 
 
 def vls_allowed(options: EngineOptions) -> int:
-    """Return the number of data VLs that an engine may use.  It is 1 if the option ``vls`` is "min".  If the option is
-    "auto", the result is the number of VLs that the ports have from the first VL on.
+    """Return the number of data VLs that an engine may use.  With the option ``vls`` "min", the result is 1.  If the
+    option is "auto", the result is the number of VLs that the ports have from the first VL on.
 
     Raises
     ------

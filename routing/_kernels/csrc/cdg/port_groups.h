@@ -34,8 +34,8 @@ typedef struct {
 } ibn_port_groups;
 
 /* Enlarge the port groups of some LIDs (the targets), one LID after the other.  A port group is the set of channels by
- * which a packet to a target may leave a switch.  It receives each further channel that closes no dependency cycle with
- * the port groups so far.
+ * which a packet to a target may leave a switch.  A further channel joins the group if it closes no dependency cycle
+ * with the port groups computed before.
  *
  * order: int32 [vls, C], a topological order of the tables' dependencies on each VL.
  * member: uint8 [targets, (C + 7) / 8], zeroed by the caller; receives for each target the channels in its port groups,

@@ -1,7 +1,7 @@
 /* Compute port groups for adaptive routing: enlarge each group while the dependencies stay acyclic.  Each group begins
  * with the channel of the tables.  A channel is a candidate for a group if it leads to a switch with fewer hops to the
- * target by the tables.  So every hop leads nearer to the target, whichever channels packets take.  A candidate joins
- * its group if all dependencies that it adds fit into the acyclic graphs of their VLs. */
+ * target by the tables.  So packets come nearer to the target with every hop.  A candidate joins its group if the
+ * dependencies that it adds close no cycle on any VL. */
 #include "cdg/port_groups.h"
 
 #include <stdlib.h>
@@ -223,9 +223,9 @@ static void spread(grower *w, int32_t from, uint16_t vls)
     }
 }
 
-/* Add channel c to the port group of switch s if the dependencies that arise fit on every VL in use.  If they do not
- * fit on some VL, the channel does not join.  Its dependencies on VLs that were tried before are not removed.  They do
- * no harm, except that fewer channels may join later. */
+/* Add channel c to the port group of switch s if the dependencies that arise fit on every VL in use.  If they close a
+ * cycle on some VL, the channel does not join the group.  Its dependencies on VLs that were tried before are not
+ * removed.  Because of these dependencies, fewer channels may join other groups later. */
 static void join(grower *w, int32_t s, int32_t c)
 {
     for (int32_t vl = 0; vl < w->g->vls; vl++)

@@ -102,8 +102,8 @@ static inline void enter(worker *w, const uint8_t *number, int32_t s, int32_t in
     }
 }
 
-/* Return whether packets that switches send to this LID are left out.  This is so if traffic between switches does not
- * count and the LID belongs to a switch. */
+/* Return whether packets that switches send to this LID are left out.  They are left out if traffic between switches
+ * does not count and the LID belongs to a switch. */
 static inline bool mutes_switches(const cdg_tables *t, int32_t lid)
 {
     return t->has_endport && !t->lid_port[lid];

@@ -1,6 +1,6 @@
-/* Local search over trees: a switch gets another next hop in a tree if the new next hop lowers the cost.  The paths of
- * all switches upstream of this switch change with it.  In this file, the load of a channel is its utilisation: flow
- * times inverse capacity. */
+/* Local search over trees: in each move, a switch of a tree gets a new next hop that lowers the cost.  The paths of all
+ * switches upstream of this switch change with it.  In this file, the load of a channel is its utilisation: flow times
+ * inverse capacity. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -2,14 +2,14 @@
  * Each path goes into the first layer whose CDG stays acyclic with the path.
  *
  * If `mutual` is not set in the request, each path from a switch to a target is assigned separately.  A path that is a
- * section of a placed path needs no test, because its layer has its dependencies already.  So only paths that are not
- * sections of other paths are tested.
+ * section of a placed path needs no test, because the layer of the placed path already has the dependencies of the
+ * section.  So only paths that are not sections of other paths are tested.
  *
  * If `mutual` is set, all paths between two switches, in both directions, are assigned together.
  *
  * The counted paths (see layering.h) are placed before all other paths.  The other paths lead between switches without
- * end ports.  They are placed as far as they fit.  In the end, every path moves to the least loaded of the layers that
- * have all of its dependencies. */
+ * end ports.  Of these paths, only those are placed that fit into a layer.  In the end, every path moves to the least
+ * loaded of the layers that have all of its dependencies. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -4,7 +4,7 @@
  * stays acyclic with the paths of the pair, as in layering.c.
  *
  * A pair that fits on none of these SLs gets one of the other SLs.  On such an SL, a path begins on VL 0.  A path stays
- * on its VL if its next dependency closes no cycle there.  Otherwise the path moves up to the next VL.
+ * on its VL if its next dependency closes no cycle on this VL.  Otherwise the path moves up to the next VL.
  *
  * A dependency between two VLs always leads to the higher VL.  So no cycle contains such a dependency, and it is enough
  * that each VL alone is acyclic.
@@ -32,7 +32,7 @@ typedef struct {
     uint8_t *sl;         /* [S, S] SL of the paths between two switches */
     acyclic_step *added; /* CDG edges that the current attempt has added, each to the VL in `added_vl` */
     uint8_t *added_vl;   /* VL of each edge in `added` */
-    int32_t *decided;    /* CDG edges for which the current attempt has decided the VL on the second channel */
+    int32_t *decided;    /* CDG edges to whose second channel the current attempt has assigned a VL */
     /* CDG edges that the current attempt could not add, because they close a cycle on the VL in `refused_vl` */
     acyclic_step *refused;
     uint8_t *refused_vl;               /* VL of each edge in `refused` */

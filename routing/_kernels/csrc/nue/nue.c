@@ -204,8 +204,8 @@ static void release(nue_t *nue, run_t *run)
 }
 
 /* Compute the trees of destinations without flow.  If a destination with flow belongs to the same switch, its tree is
- * copied, because the dependencies of this tree are in use.  Otherwise, the tree is grown over dependencies that are in
- * use already, as far as possible. */
+ * copied, because the dependencies of this tree are in use.  Otherwise, the tree is grown, if possible over
+ * dependencies that are already in use. */
 static void route_idle(run_t *run, double *load)
 {
     nue_t *nue = run->nue;

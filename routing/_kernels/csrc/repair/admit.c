@@ -113,8 +113,8 @@ static bool vls_admit(repair_state *job, int32_t c, bool *changed_sls)
         if (job->prepares_sls ? !ibn_repair_prepare_sls(job, c, vl) : !job->sls_may_change || !changes_vl(job, c, vl))
             return false;
         *changed_sls = true;
-        /* The edges added so far may be removed again.  An edge that closes a cycle only together with these edges must
-         * be tested again after their removal, and is recorded for this purpose while on_trial is set. */
+        /* The edges that were added before may be removed again.  An edge that closes a cycle only together with these
+         * edges must be tested again after their removal, and is recorded for this purpose while on_trial is set. */
         job->on_trial = true;
     }
     return true;

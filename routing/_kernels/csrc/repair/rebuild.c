@@ -192,9 +192,9 @@ static bool take_first(repair_state *job, const donor_column *donors, int32_t co
     return false;
 }
 
-/* Copy the LFT entries of another LID (the donor) to the current LID.  One switch delivers both LIDs, or two neighbours
- * do.  The copy adds few CDG edges, because the CDG has the edges of the donor's paths already.  Donors that change
- * fewer entries are tried earlier.  Returns whether entries were copied. */
+/* Copy the LFT entries of another LID (the donor) to the current LID.  The two LIDs belong to one switch, or to two
+ * neighbour switches.  The copy adds few CDG edges, because the CDG has the edges of the donor's paths already.  Donors
+ * that change fewer entries are tried earlier.  Returns whether entries were copied. */
 bool ibn_repair_copy_column(repair_state *job)
 {
     const repair_fabric *f = job->f;

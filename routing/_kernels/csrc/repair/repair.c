@@ -197,8 +197,8 @@ static void withdraw_flow(repair_state *job, int32_t root)
     }
 }
 
-/* Subtract the flow of all subtrees of disconnected switches from their previous paths.  This happens before any entry
- * is filled, so that new paths are compared by the flow that is really there. */
+/* Subtract the flow of all subtrees of disconnected switches from their previous paths.  This is done before any entry
+ * is filled, so that the load of new paths does not include flow of broken paths. */
 static void withdraw_all(repair_state *job, const int32_t *first, const int32_t *missing)
 {
     for (int32_t lid = 0; lid < job->f->lids; lid++) {

@@ -40,8 +40,8 @@ void ibn_repair_write_entry(repair_state *job, int32_t s, uint8_t port)
         job->copied_column[job->lid][s] = port;
 }
 
-/* Copy the column of the current LID and the columns beside it.  Returns the copy of the column, or NULL if enough
- * columns are copied already or memory ran out. */
+/* Copy the LFT column of the current LID and the neighbouring columns.  Returns the copy of the column, or NULL if
+ * enough columns are copied already or memory ran out. */
 static uint8_t *copy_columns(repair_state *job)
 {
     const repair_fabric *f = job->f;

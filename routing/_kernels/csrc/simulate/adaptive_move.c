@@ -299,7 +299,7 @@ void ibn_simulate_adaptive_serve(ibn_sim *sim)
         else
             serve_ca(sim, d);
         /* The field `touched` is cleared only now.  A CA that is served prepares its next packet, which lists the CA
-         * again if `touched` is 0.  This would be useless, because its channel is busy now. */
+         * again if `touched` is 0.  The CA need not be listed, because its channel is busy now. */
         model->touched[d] = 0;
     }
     model->turns_taken = 0;

@@ -1,5 +1,4 @@
-/* Common part of Loop Breaker and Deadlock Breaker.  These are protocols by which ports detect and resolve a credit
- * loop.
+/* Common part of Loop Breaker and Deadlock Breaker.  With these protocols, ports detect a credit loop and break it.
  *
  * A VC that makes no progress is suspected of being in a deadlock.  The port of a suspected VC sends control messages.
  * The functions of this file find suspected VCs, send their control messages, and pass each message that arrives to its

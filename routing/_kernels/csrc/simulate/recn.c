@@ -2,10 +2,10 @@
  * VL.
  *
  * A channel is congested if its sender, a switch, has many packets queued for it although the receiver has room.  This
- * channel is the root of a congestion tree, and all packets whose paths lead through it belong to the tree.  The
- * devices that send these packets to the switch are notified.  These devices assign one of their set-aside VLs to the
- * tree, so that these packets do not take the buffers of other packets.  When many packets wait for a set-aside VL, the
- * devices further away are notified as well, up to the CAs.  A VL that is empty is released.
+ * channel is the root of a congestion tree, and all packets whose paths lead through it belong to the tree.  The switch
+ * notifies the devices that send it packets of the tree.  A notified device assigns one of its set-aside VLs to the
+ * tree, so that packets of the tree do not take the buffers of other packets.  When many packets wait for a set-aside
+ * VL, the devices further away are notified as well, up to the CAs.  A VL that is empty is released.
  *
  * Source: regional explicit congestion notification (RECN) as it is generally described; see
  * routing/simulate/mechanisms/recn.py. */

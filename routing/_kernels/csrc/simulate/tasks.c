@@ -1,10 +1,10 @@
 /* Tasks: messages that begin when other messages have arrived, as in a collective operation or in the trace of a
  * program.
  *
- * Each task is one message of a flow.  A task is ready when three conditions hold.  All tasks for which it waits have
- * arrived completely, its delay since each of these arrivals has passed, and its earliest tick has come.  A flow sends
- * its tasks in the order in which they become ready.  A task with a lost packet never arrives, and neither do the tasks
- * that wait for it.
+ * Each task is one message of a flow.  A task is ready when three conditions hold.  First, all tasks for which the task
+ * waits have arrived completely.  Second, the task's delay since each of these arrivals has passed.  Third, the task's
+ * earliest tick has come.  A flow sends its tasks in the order in which they become ready.  A task with a lost packet
+ * never arrives, and neither do the tasks that wait for it.
  *
  * The flows have the process PROCESS_TRACE.  The mechanism writes a row of sim->trace when a task becomes ready. */
 #include "simulate/internal/flow.h"
@@ -23,7 +23,7 @@ typedef struct {
         waits;        /* number of messages that have to arrive before this task is ready */
     int64_t at,       /* earliest tick at which the task can be ready */
         delay,        /* ticks from `at` to the start of the task, if the task waits for no message */
-        due,          /* tick at which the task can be ready, by the messages that have arrived so far */
+        due,          /* tick at which the task can be ready, computed from the messages that have arrived */
         ready,        /* tick at which the task became ready, or -1 */
         done;         /* tick at which the message had arrived completely, or -1 */
     int32_t successor; /* index in state->after of the first task that waits for this task */

@@ -151,8 +151,8 @@ static int misses_slot(const descent_t *descent, int32_t u, int32_t c)
            && options->slot[v] != descent->digit / options->stride[u] % options->slots[u];
 }
 
-/* Return whether the first pass should avoid channel `number`, because the start tables have another channel that is
- * allowed.  `place` is the index of the switch in paths->order. */
+/* Return whether the first pass should avoid channel `number`: the start tables use another channel here, and this
+ * other channel is allowed.  `place` is the index of the switch in paths->order. */
 static int misses_start(const descent_t *descent, int32_t target, const descent_paths *paths, int32_t place,
                         uint8_t number)
 {

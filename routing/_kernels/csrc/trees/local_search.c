@@ -1,5 +1,5 @@
-/* One move of the local search in passes.c: a switch gets another next hop towards one destination, as far as the rule
- * of paths allows this. */
+/* One move of the local search in passes.c: a switch gets another next hop towards one destination, if the rule for
+ * paths allows the new path. */
 #include "trees/internal/passes.h"
 
 /* Return whether the rule of paths allows switch u to take channel c as its next hop, while all other next hops

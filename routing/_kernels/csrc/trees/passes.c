@@ -8,7 +8,7 @@
 
 #define BLOCK 16
 #define ROUNDS 64
-/* lowest utilisation, as a part of the peak utilisation, of channels that count as close to the peak */
+/* a channel counts as close to the peak if its utilisation is at least this part of the highest utilisation */
 #define NEAR_PEAK 0.999
 
 int ibn_trees_account_prepare(const ibn_network *net, load_account *account)
@@ -145,8 +145,8 @@ static void route_block(void *context, int32_t which)
     }
 }
 
-/* Add to `load` the changes that both load accounts have made since the last merge.  Both accounts begin the next block
- * with these loads. */
+/* Add to `load` the changes that both load accounts have made since the last merge.  The two accounts begin the next
+ * block with the merged loads. */
 void ibn_trees_passes_merge(passes_t *passes, double *load)
 {
     const job_t *job = passes->job;

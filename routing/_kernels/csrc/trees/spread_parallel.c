@@ -1,5 +1,5 @@
-/* Turn paths between switches into paths to LIDs.  Of parallel channels, each LID takes the channel with the lowest
- * utilisation so far.  LIDs with large flows are handled first. */
+/* Turn paths between switches into paths to LIDs.  Each LID takes, of several parallel channels, the channel that has
+ * the lowest utilisation at that time.  LIDs with large flows are handled first. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -81,11 +81,11 @@ static void update_upstream(const job_t *job, load_account *account, const uint8
  * Switches near the root choose before switches farther away.  Switches at equal distance choose in random order, so
  * that no switch always chooses first.
  *
- * For bisection traffic, a switch without end ports chooses only when the first flow reaches it.  At that time, it can
- * join channels that already belong to the tree, which cost nothing.
+ * For bisection traffic, a switch without end ports chooses only when the first flow reaches it.  At that time, the
+ * switch can take channels that already belong to the tree and so cost nothing.
  *
- * For a destination without flow, each switch takes its first channel, so that all such trees have the same
- * dependencies. */
+ * If a destination has no flow, each switch takes its first channel, so that the trees of all these destinations have
+ * equal dependencies. */
 void ibn_trees_grow_shortest(const job_t *job, load_account *account, int32_t target)
 {
     const ibn_network *net = job->net;

@@ -6,9 +6,9 @@
  * the subtree are CUT OFF from the LID.  They keep their entries, so their packets will use the path that the
  * disconnected switch gets.
  *
- * To DISPLACE a switch is to move it to another path, so that a disconnected switch finds a path.  To DEFER a switch is
- * to detach it from its subtree: its entry becomes missing, and is repaired later.  A path is MONOTONE if its channels
- * follow the present topological order.  A monotone path cannot close a CDG cycle.
+ * To DISPLACE a switch is to move it to another path, so that a disconnected switch finds a path.  To DEFER a switch
+ * means to detach the switch from its subtree: the entry of the switch becomes missing, and is repaired later.  A path
+ * is MONOTONE if its channels follow the present topological order.  A monotone path cannot close a CDG cycle.
  *
  * The PREFERRED entry of a switch is its entry in the previous tables. */
 #ifndef IBNUE_REPAIR_STATE_H

@@ -50,7 +50,7 @@ typedef struct {
         locked;
 } ibn_mark;
 
-/* State of the input queue of one VC, beside the packets in it. */
+/* State of the input queue of one VC, without the packets in the queue. */
 typedef struct {
     int64_t since,     /* tick at which the head packet reached the head of the queue */
         next_ping,     /* earliest tick at which this queue may send another ping */

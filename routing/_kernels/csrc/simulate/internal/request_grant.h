@@ -4,8 +4,8 @@
  * second port.  The flow from adapter i to adapter o has the number i x adapters + o.  Adapter i is the input of this
  * flow, and adapter o its output.  The packets of a flow wait in a virtual output queue (VOQ) at adapter i.  Packets
  * cross the fabric in segments, which are the packets of the simulation.  An unsolicited segment is sent without a
- * grant.  The virtual time of a flow decides when the output grants its next request.  The opposite flow of a flow has
- * its input and its output exchanged. */
+ * grant.  The virtual time of a flow decides when the output grants its next request.  The opposite flow of a flow
+ * leads from its output to its input. */
 #ifndef IBNUE_INTERNAL_SIM_REQUEST_GRANT_H
 #define IBNUE_INTERNAL_SIM_REQUEST_GRANT_H
 
@@ -44,10 +44,10 @@ typedef struct {
         newest,         /* last packet that has arrived at the input */
         sending,        /* packet with the first byte that has not been put into a segment yet */
         asking,         /* first packet for which the input has not requested a grant yet */
-        pending,        /* number of segments that are requested and not granted, as far as the sender knows */
+        pending,        /* number of segments that are requested and not granted, in the view of the sender */
         granted,        /* number of grants that the sender has received and not used yet */
         unacknowledged, /* number of unsolicited segments that have not been acknowledged */
-        requests,       /* number of segments that are requested and not granted, as far as the receiver knows */
+        requests,       /* number of segments that are requested and not granted, in the view of the receiver */
         grants_to_send, /* number of grants for the opposite flow that wait to be carried by a segment of this flow */
         ack_to_send;    /* 1: an acknowledgement for the opposite flow waits for a segment of this flow, else 0 */
     uint32_t path,      /* path of the next segment, modulo the number of paths */

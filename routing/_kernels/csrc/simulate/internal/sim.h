@@ -2,8 +2,8 @@
  *
  * Switches have output queues (switch.c, arbiter.c), or they are adaptive (internal/adaptive.h).
  *
- * A virtual channel (VC) is one VL of one channel.  It consists of the credits of the sender and of the input buffer of
- * this VL at the receiver.  In names, a VC is `vc` or `l`.  VC l belongs to channel l / vls.  A block is 64 bytes. */
+ * A virtual channel (VC) is one VL of one channel.  A VC consists of the sender's credits, and of the receiver's input
+ * buffer of this VL.  In names, a VC is `vc` or `l`.  VC l belongs to channel l / vls.  A block is 64 bytes. */
 #ifndef IBNUE_INTERNAL_SIM_H
 #define IBNUE_INTERNAL_SIM_H
 
@@ -25,8 +25,8 @@ enum {
     EV_INPUT,
     /* Kind of event: a pause message reaches the sender of a VC.  Subject: the VC.  Value: number of the message. */
     EV_PAUSE,
-    /* Events of this kind and of all later kinds are sorted within a tick.  They are handled after the events of all
-     * earlier kinds. */
+    /* Events of this kind and of all later kinds are sorted within a tick.  The events of these kinds are handled after
+     * the events of all earlier kinds. */
     EV_LATER,
     EV_HEAD = EV_LATER, /* Kind of event: a head packet may have exceeded a lifetime limit.  Subject: the VC. */
     EV_UNSTALL,         /* Kind of event: the stall of a VL ends.  Subject: the VC. */
@@ -102,7 +102,7 @@ enum { STOP_TIME, STOP_EMPTY, STOP_STANDSTILL, STOP_EVENTS };
 #define IBN_LOG_WIDTH 6      /* number of columns of the event log: tick, kind, and four numbers */
 #define IBN_LOG_MOST 4000000 /* largest number of rows of the event log; further rows are counted, but not stored */
 
-/* An event that is due at a later tick.  The place where an event is stored determines its tick and its kind. */
+/* An event that is due at a later tick.  The tick and the kind of an event follow from where the event is stored. */
 typedef struct {
     int32_t subject, /* VC, packet, channel or flow that the event concerns, depending on its kind */
         value;       /* a further number for some kinds of events, for instance a number of blocks */

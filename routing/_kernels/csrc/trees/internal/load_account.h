@@ -48,7 +48,8 @@ typedef struct {
     double *load;   /* [C] flow on each channel */
     double *weight; /* [C] cost of each channel: (utilisation / highest utilisation)^(2^squarings) + cost of a hop */
     double inverse_peak; /* 1 / highest utilisation at the last merge of the two accounts */
-    double potential;    /* change of the sum of all channel costs since the last merge of the two accounts */
+    double potential;    /* by how much the sum of all channel costs has changed in this account since the last merge of
+                          * the two load accounts */
     /* [S] cost of each switch's path, as of the time when the path was chosen or flow was last added to it */
     double *cost;
     double *estimate; /* [S] estimated cost of the cheapest path, for switches that have no next hop yet */
