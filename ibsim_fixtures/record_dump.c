@@ -24,7 +24,7 @@ struct recorder {
 /* Header of the file that this plugin writes. */
 struct head {
     char magic[8];   /* text "ibnue-r1" that identifies the file */
-    uint32_t sweeps; /* number of times that the subnet was up when the file was written */
+    uint32_t sweeps; /* how many sweeps had brought the subnet up when the file was written */
     /* number P of ports with a LID.  uint16 lid[P] and uint8 sl[P][P] (source, destination) follow the header. */
     uint32_t ports;
     uint32_t rows; /* number of SL2VL rows, which come last in the file */

@@ -232,7 +232,7 @@ class Fabric:
         link = np.concatenate([switch_link, switch_link])
         src, dst = np.concatenate([ends[:, 0], ends[:, 1]]), np.concatenate([ends[:, 1], ends[:, 0]])
         port, dst_port = np.concatenate([ports[:, 0], ports[:, 1]]), np.concatenate([ports[:, 1], ports[:, 0]])
-        # Channels are sorted by switch and port.  A table of all ports takes less time than a sort.
+        # The channels have to be sorted by switch and port.  To fill a table of all ports takes less time than to sort.
         at_port = np.full((self.switches, 256), -1, np.int32)
         at_port[src, port] = np.arange(len(src), dtype=np.int32)
         cabled = at_port >= 0
@@ -243,7 +243,7 @@ class Fabric:
         other_path = np.roll(position, len(switch_link))
         src, dst, port = src[order].astype(np.int32), dst[order].astype(np.int32), port[order]
         rows = np.arange(self.switches + 1)
-        # NumPy sorts numbers of 16 bits by radix, in a fraction of the time.
+        # For numbers of 16 bits, NumPy uses radix sort, which takes a fraction of the time.
         into = np.argsort(dst.astype(np.uint16) if self.switches <= 1 << 16 else dst, kind="stable").astype(np.int32)
         return Channels(
             src=src,

@@ -46,7 +46,8 @@ def resembles_grid(fabric: Fabric) -> bool:
 
 
 def _most_pairs_joined(bundles: Rows, squares: Rows, opposite: Rows, switches: int) -> int:
-    """Return the largest number of sets of two opposite links that one large set joins to squares.
+    """Return for how many pairs of opposite links a single larger set of links supplies the other two sides of the
+    squares: the largest such number.
 
     In a grid with a dimension of two switches, the links of this dimension join all links of the other dimension.
     """

@@ -42,8 +42,8 @@ class LidMatrix:
     lid
         int64[n], the LIDs in the matrix, ascending.
     hops
-        uint8[S, n, P], where P is one more than the largest number of ports: hops from a switch to a LID if the first
-        hop uses that port; 255 for no path.  Port 0 has the minimum over all ports.
+        uint8[S, n, P], where P is one more than the largest number of ports: number of hops from a switch to a LID over
+        each out-port of the switch; 255: no path.  Port 0 has the minimum over all ports.
     """
 
     lid: npt.NDArray[np.int64]

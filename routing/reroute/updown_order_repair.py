@@ -179,8 +179,8 @@ def _moved_within_order(
     """Return a new Up*/Down* order in which switch ``x`` is right above switch ``top``, which has no upward link so
     far.
 
-    Both switches are placed as late as possible, but before the other neighbours of ``top`` (``others``).  ``position``
-    is the position of each switch in the old order.
+    The two switches get the latest possible positions before all other neighbours of ``top`` (``others``).
+    ``position`` is the position of each switch in the old order.
     """
     key = position.astype(np.float64)
     key[top] = position[others].min(initial=len(position)) - 0.25

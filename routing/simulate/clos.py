@@ -111,8 +111,8 @@ class _Builder:
     def switch(self, by_path: bool, unit: int) -> _Crossbar:
         """Add one switch: a crossbar with its output queues.
 
-        ``by_path`` is whether the switch spreads packets over paths.  ``unit`` is the divisor in the rule of its routes
-        (see :class:`_Crossbar`).
+        ``by_path`` is whether the switch spreads packets over paths.  ``unit`` is the divisor by which the switch
+        computes an output from a destination (see :class:`_Crossbar`).
         """
         number, radix = len(self.crossbars), self.radix
         crossbar = self.fabric.add_device(NodeKind.SWITCH, CROSSBAR_GUID + number, f"s{number}", 2 * radix)

@@ -225,7 +225,9 @@ def run_request_grant(scenario: Scenario, case: Case) -> CaseOutput:
 
 
 def _slowdown(curves: Mapping[str, _Curve], calm: Mapping[str, _Curve]) -> float | None:
-    """Return the largest ratio of a delay to the delay without hotspots (``calm``); None if there is no such delay."""
+    """Return how many times longer the delay is with hotspots than without hotspots (``calm``): the largest ratio.  If
+    there is no delay without hotspots, return None.
+    """
     delays = [(curves[name].delay, curve.delay) for name, curve in calm.items()]
     return max((round(delay / least, 3) for delay, least in delays if delay is not None and least), default=None)
 

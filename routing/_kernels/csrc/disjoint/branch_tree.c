@@ -8,9 +8,9 @@
 
 static const double SHARED_LINK = 10, WRONG_ORDER = 15;
 
-/* Return the cost of the path that begins with channel c and then follows a tree.  Each earlier tree in which the path
- * of switch s uses one of these links adds to the cost.  The caller has marked the links of the earlier paths.
- * `highest` is the highest utilisation of a channel, by which utilisations are divided. */
+/* Return the cost of the path that begins with channel c and then follows a tree.  The cost is higher for each earlier
+ * tree in which the path of switch s shares a link with this path.  The caller has marked the links of the earlier
+ * paths.  `highest` is the highest utilisation of a channel, by which utilisations are divided. */
 static double join_cost(disjoint_job *job, int32_t d, int32_t tree, int32_t s, int32_t c, double highest)
 {
     const disjoint_request *net = job->net;

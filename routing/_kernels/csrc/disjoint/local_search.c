@@ -145,8 +145,8 @@ static double load_cost(const search_job *search, int32_t d, int32_t tree, int64
     }
 }
 
-/* Fill `mask` for one candidate next hop c of the moved switch: for each switch of the subtree, the switch orders that
- * allow the path after the move.  Returns the number of these paths that must not be used (disjoint_is_wrong). */
+/* Consider the move of a switch to next hop c.  Fill `mask`: for each switch of the subtree, the switch orders that
+ * allow its path after the move.  Returns the number of these paths that must not be used (disjoint_is_wrong). */
 static int32_t fill_masks(search_job *search, int32_t d, int32_t tree, int32_t c, uint8_t *mask)
 {
     const disjoint_job *job = search->job;
@@ -493,9 +493,9 @@ static int64_t count_wrong(const disjoint_job *job)
 }
 
 /* Balance the first trees.  The search moves next hops off the channels with the highest load.  It also moves next hops
- * to paths that some switch order allows.  If the caller has given initial first trees, no load may exceed the highest
- * load of these trees.  The search ends after IDLE_PASSES passes without a gain.  Returns DISJOINT_OK or
- * DISJOINT_NO_MEMORY. */
+ * to paths that some switch order allows.  If the caller has given initial first trees, the search never raises a load
+ * above the highest load of these trees.  The search ends after IDLE_PASSES passes without a gain.  Returns DISJOINT_OK
+ * or DISJOINT_NO_MEMORY. */
 int ibn_disjoint_balance_first(disjoint_job *job)
 {
     search_job search = {.job = job};

@@ -32,9 +32,9 @@ static int32_t change_of(const order_search *search, int32_t w, int32_t a, int32
     return b <= p && p < a ? 1 : 0;
 }
 
-/* Move the switch at position a to position b, and the switches in between by one position.  The move is made only if
- * it does not raise the number of pairs of channels out of one switch that both lead up or both lead down, summed over
- * all switches. */
+/* Move the switch at position a to position b, and the switches in between by one position.  A pair of channels out of
+ * one switch is bad if both channels lead up or both lead down.  The move is made only if it does not raise the number
+ * of bad pairs at all switches together. */
 static void try_move(order_search *search, int32_t a, int32_t b)
 {
     const int32_t v = search->at[a], degree = search->first[v + 1] - search->first[v];

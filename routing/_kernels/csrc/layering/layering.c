@@ -56,8 +56,8 @@ static int run(layering_job *job)
 
 /* Assign a layer to all paths.
  *
- * next: uint8 [D, S], by target and switch, the index of the next channel among the switch's channels (255: none).  The
- * array is changed where paths get other first hops.
+ * next: uint8 [D, S], by target and switch, the index of the next channel among the switch's channels (255: none).  If
+ * a path gets another first hop, the array is changed.
  * load: double [C], flow on each channel, updated where paths change.
  * layer: uint8, output: [D, S], by target and switch; if paths->mutual is set: [S, S], by pair of switches.
  * result: output, statistics.  The number of layers in use (`used`) is at least paths->have.

@@ -5,9 +5,9 @@
 
 #include <string.h>
 
-/* Return whether the packets of a subtree may be split over several VLs.  This is allowed if three conditions hold.
- * SLs depend on the source switch, only requests (not replies) must be free of credit loops, and the work limit for
- * splitting is not reached. */
+/* Return whether the packets of a subtree may be split over several VLs.  The packets may be split if three conditions
+ * hold.  SLs depend on the source switch, only requests (not replies) must be free of credit loops, and the work limit
+ * for splitting is not reached. */
 static bool may_split(const repair_state *job)
 {
     return job->f->by_parts && job->f->sl_by_switch && !job->f->replies && job->parts_budget > 0;
@@ -187,7 +187,8 @@ static void begin_repair(repair_state *job, const int32_t *missing, int32_t coun
  * and returns false. */
 static bool fill_monotone(repair_state *job, const int32_t *missing, int32_t count)
 {
-    /* If SLs may change, no paths along the topological order are tried: a changed SL is preferred to a detour. */
+    /* If SLs may change, a changed SL is preferred to a detour.  So the repair does not first try all paths that follow
+     * the topological order. */
     if (!job->f->monotone_first || job->no_monotone_path[job->target] || (job->f->sl_by_switch && !job->f->replies))
         return false;
     begin_repair(job, missing, count);

@@ -13,8 +13,9 @@ typedef struct {
     int32_t slots;         /* number of possible CDG edges, which is the length of arrays by CDG edge */
     int32_t vls;           /* V: number of VLs; 0: credit loops need not be avoided */
     int32_t sl_by_switch;  /* shape of the array `sl`; 0: [L], by LID; 1: [S, L], by source switch and LID */
-    int32_t replies;       /* whether replies must be free of credit loops too; otherwise only requests are */
-    /* whether packets from switches without end ports to LIDs of switches are left out when credit loops are avoided */
+    int32_t replies;       /* whether requests and replies together must be free of credit loops; otherwise only
+                            * requests must be */
+    /* whether packets from switches without end ports to LIDs of switches may close credit loops */
     int32_t endports_only;
     int32_t by_parts;      /* whether the packets of one subtree may be split over several SLs; needs sl_by_switch */
     /* whether the search for balance may change SLs; the VL of a new SL must admit the paths by `preferred` as well */

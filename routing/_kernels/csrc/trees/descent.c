@@ -44,8 +44,8 @@ static void release(descent_t *descent)
     ibn_core_arrays_free(&descent->arrays);
 }
 
-/* Fill `first` with the index of each switch's first turn in the array `turn`, unless `first` is NULL.  The first
- * elements of the array stand for "no turn".  Returns the total number of elements of the array `turn`. */
+/* Fill `first` with the index of each switch's first turn in the array `turn`, unless `first` is NULL.  A few elements
+ * at the beginning of `turn` stand for "no turn".  Returns the number of elements of `turn`. */
 static size_t count_turns(const ibn_network *net, int32_t *first)
 {
     size_t turns = 1;

@@ -139,7 +139,7 @@ static int32_t cheapest(const job_t *job, int32_t from, int32_t to, int mirrored
     return best;
 }
 
-/* Add `more` to the number of longer paths that contain the path between two switches. */
+/* Add `more` to the counter of a pair of switches: how many longer paths contain the path of this pair as a section. */
 static void rely(job_t *job, int32_t a, int32_t b, int32_t more)
 {
     job->relied[(int64_t)(a < b ? a : b) * job->switches + (a < b ? b : a)] += more;

@@ -30,7 +30,7 @@ typedef struct {
     double *load;       /* [C] flow on each channel */
     acyclic_step *step; /* CDG edges of the unit that is being placed in a layer */
     int32_t steps;      /* number of edges in `step` */
-    int64_t room;       /* number of edges that fit into `step` */
+    int64_t room;       /* number of CDG edges for which the array `step` has room */
     ibn_layers *result;
     /* 1: stop once some unit fits into no layer, after all other units with equally long paths were tried */
     int hasty;

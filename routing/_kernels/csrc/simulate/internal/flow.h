@@ -210,8 +210,8 @@ static inline void ibn_simulate_flow_got(ibn_flow *flow, const ibn_packet *packe
         flow->worst = latency;
 }
 
-/* Return whether the delivery or loss of a packet lets its flow continue, because the flow's window was full.  If so,
- * the caller schedules an injection event for the next tick. */
+/* Return whether the flow of a packet that was delivered or lost can continue now, because its window was full before.
+ * If so, the caller schedules an injection event for the next tick. */
 static inline int ibn_simulate_flow_opens(ibn_flow *flow)
 {
     int shut = flow->shut;

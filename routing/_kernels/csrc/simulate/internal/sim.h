@@ -433,7 +433,8 @@ struct ibn_sim {
     uint64_t *busy_slots;  /* [slots / 64] one bit for each slot of the timing wheel, set if the slot has events */
     /* 1: arbitration is round robin, and one 64-bit word has enough bits for the inputs of each channel; else 0 */
     int32_t in_turn;
-    /* 1: `in_turn` is 1, and no option except speedup is set for which a hop needs the general code; else 0 */
+    /* 1: the fast code handles a hop, because `in_turn` is 1 and no option except speedup is set that needs the general
+     * code; else 0 */
     int32_t plain;
     int32_t aging;       /* 1: some channel has a lifetime limit, or some port has a breaker; else 0 */
     uint16_t *marked;    /* [channels] 1: the channel is listed in `touched`, else 0 */
