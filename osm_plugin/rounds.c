@@ -54,7 +54,8 @@ void ibnue_rounds_begin(struct ibnue_engine *engine, const struct ibnue_answer *
     for (uint32_t i = 0; i < rounds->count; i++) {
         struct ibnue_deferred *entry = rounds->entry + i;
         uint8_t *place = plugin->rows.row[entry->row]->new_lft + entry->lid, port = entry->port;
-        entry->port = *place; /* From now on, `port` in the list is the port that the entry gets in its round. */
+        entry->port = *place; /* From here on, the field `port` of an entry in the list is the out-port that the entry
+                               * gets in its round. */
         /* If an entry is removed before its round, the list has two writes for the entry.  Only the second write is
          * counted. */
         rounds->left += entry->port != OSM_NO_PATH;

@@ -149,8 +149,8 @@ class ChangingVls:
         the edge's second channel; 255 if no path on the SL uses the edge.  The edges are in the order of
         :meth:`~routing.edges.Edges.channels`.  Paths on these SLs begin on VL 0.
     left, left_uncounted
-        1 if a pair of switches with counted paths fits on no SL, in which case ``sl`` is not valid; else 0.  Number of
-        other pairs that fit on no SL; they have SL 0.
+        ``left`` is 1 if a pair of switches with counted paths fits on no SL (then ``sl`` is not valid); else 0.
+        ``left_uncounted`` is the number of other pairs that fit on no SL; these pairs have SL 0.
     changing, visited
         Number of pairs of switches on an SL whose packets may change their VL.  Number of channels that were visited by
         cycle searches and by attempts to assign a path.

@@ -125,7 +125,7 @@ def _first_vl(routing: Routing) -> int:
 
 
 def _roots(routing: Routing, fabric: Fabric) -> list[int]:
-    """Return the row numbers of the named roots of the earlier tables, without roots that are no longer in the fabric."""
+    """Return the row numbers of the named roots of the earlier tables that the fabric still has."""
     named = routing.provenance.options.get("roots")
     row = {_guid_text(int(guid)): row for row, guid in enumerate(fabric.switch_guid)}
     return [row[guid] for guid in map(str, named) if guid in row] if isinstance(named, list) else []

@@ -87,7 +87,7 @@ class MixedDependencies:
     def union(self, columns: LidColumns, dependencies: Masks) -> Masks:
         """Return a copy of ``dependencies``, with the CDG edges of the old columns and of the new columns added.
 
-        Edges that only a path over old and new entries would have are not added.
+        A path that mixes old and new entries can have further CDG edges, which are not added.
         """
         dependencies = dependencies.copy()
         for path in columns.next_channels:

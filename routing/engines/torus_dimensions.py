@@ -46,8 +46,8 @@ def resembles_grid(fabric: Fabric) -> bool:
 
 
 def _most_pairs_joined(bundles: Rows, squares: Rows, opposite: Rows, switches: int) -> int:
-    """Return for how many pairs of opposite links a single larger set of links supplies the other two sides of the
-    squares: the largest such number.
+    """Return the number of pairs of opposite links whose squares have their other two sides in one larger set of links.
+    Of several larger sets, the set with the most such pairs counts.
 
     In a grid with a dimension of two switches, the links of this dimension join all links of the other dimension.
     """

@@ -133,9 +133,7 @@ class Growth:
                     yield (*position[:axis], there, *position[axis + 1 :])
 
     def _known_around(self) -> _Around:
-        """Return the positions around each position.  These positions are computed only once while the grid keeps its
-        shape.
-        """
+        """Return the positions around each position.  The result is cached until the grid grows."""
         shape: list[object] = [*self.labels, *self.length, self.box]
         if self._around is None or self._around.shape != shape:
             self._around = _Around(self, shape)

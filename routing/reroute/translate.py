@@ -231,7 +231,8 @@ def _drop_moved_lids(
     same : bool
         Whether every LID is delivered at the switch and port that delivered it in the old fabric.
     none_new : bool
-        Whether every LID that is delivered now was delivered at the same switch and port before.
+        Whether the present fabric has no new LID: every LID that is delivered now was also delivered in the old fabric,
+        at the same switch and port.
     """
     old, now = old_fabric.lids, fabric.lids
     known = column >= 0

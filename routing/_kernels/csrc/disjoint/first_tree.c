@@ -42,8 +42,8 @@ static void attach(disjoint_job *job, int32_t d, int32_t s, double highest)
     for (int32_t c = net->first[s]; c < net->first[s + 1]; c++) {
         if (hops[net->dst[c]] != hops[s] - 1)
             continue;
-        /* To concentrate the traffic, the switch attaches to the neighbour that forwards the most traffic in this
-         * tree. */
+        /* To concentrate the traffic on few channels, the switch sends to the neighbour that already forwards the most
+         * traffic in this tree. */
         double cost =
             net->concentrate ? 1 / (1 + job->forwarded[net->dst[c]]) : path_cost(job, d, row, c, flow, highest);
         if (disjoint_counts(job, s, d) && !(disjoint_mask_over(job, d, row, c) & back))

@@ -3,9 +3,9 @@
  * A buffer that fills to the threshold xoff stops its sender.  The sender resumes when the buffer has emptied to the
  * threshold xon.
  *
- * Arbitration tests only credits.  So a VC that may send gets more additional credits than it can use.  A paused VC has
- * negative credits.  The field `reserve` is minus the number of additional credits, so that buffer + reserve is the
- * real size of the buffer. */
+ * Arbitration tests only credits.  So pauses are expressed by credits: a VC that may send gets more additional credits
+ * than it can use, and a paused VC has negative credits.  The field `buffer` includes the additional credits, and
+ * `reserve` is minus their number, so that buffer + reserve is the real size of the buffer. */
 #include "simulate/internal/sim.h"
 
 #define ENDLESS (1 << 24)

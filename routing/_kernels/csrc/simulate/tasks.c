@@ -37,7 +37,7 @@ typedef struct {
 
 typedef struct {
     task *tasks;       /* [count + 1] tasks; the last element only marks the end of the last task's successors */
-    successor *after;  /* for each task in turn, the tasks that wait for it, in one list */
+    successor *after;  /* one list with the tasks that wait for each task, task by task */
     int32_t *row_task; /* [rows of sim->trace] number of the task whose message is in each row */
     int32_t count;     /* number of tasks */
 } tasks;

@@ -100,8 +100,8 @@ typedef struct {
     const transition_tables *t;
     transition_paths paths;
     int32_t *out; /* [S]: number of next hops of each switch; -1: the switch is not in the core (see find_core) */
-    /* [S]: scratch: in find_core the switches to be removed from the core, in depth_of the switches on the current
-     * path */
+    /* [S]: scratch memory of two functions.  find_core stores the switches to be removed from the core, and depth_of
+     * the switches on the current path */
     int32_t *rest;
     /* [S]: number of rounds that are needed to write the new path from each switch; -1: not computed yet */
     int32_t *depth;
