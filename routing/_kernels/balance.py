@@ -68,10 +68,13 @@ class AllowedTurns:
         int32[S], channel from each switch to its parent in a spanning tree of its connected part; -1 for the root.  All
         CDG edges between channels of the spanning trees, in both directions, must be allowed, except edges that lead
         back over the same link.
+    order
+        Positions of the bundles of parallel channels in a topological order of the turns, int32.
     """
 
     allowed: npt.NDArray[np.uint8]
     spanning: npt.NDArray[np.int32]
+    order: npt.NDArray[np.int32]
 
 
 def network_of(channels: Channels, inverse_capacity: npt.NDArray[np.float64], sources: npt.NDArray[np.float64]) -> Any:

@@ -12,9 +12,8 @@ from routing._kernels.native import call, lib
 
 def maximal_turns(
     graph: Sequence[npt.NDArray[np.int32]], edges: int, sequence: npt.NDArray[np.int32], order: npt.NDArray[np.int32]
-) -> npt.NDArray[np.uint8]:
+) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int32]]:
     """Select CDG edges one after the other.  An edge is left out if it closes a cycle with the edges selected before.
-    Returns uint8[M] for the M possible CDG edges: 1 if the edge is selected, else 0.
 
     Parameters
     ----------
@@ -27,14 +26,20 @@ def maximal_turns(
         int32[N], numbers of N CDG edges in the order of :meth:`~routing.edges.Edges.channels`, each at most once.
         Edges that are not in ``sequence`` are not selected.
     order
-        int32[C], position of each channel in an initial order, which changes only the run time.  The call replaces the
-        positions by a topological order of the selected edges, the best initial order for a similar sequence.
+        int32[C], position of each channel in an initial order, which changes only the run time.
+
+    Returns
+    -------
+    allowed : uint8[M]
+        For each of the M possible CDG edges: 1 if the edge is selected, else 0.
+    order : int32[C]
+        Positions in a topological order of the selected edges, the best initial order for a similar sequence.
 
     Notes
     -----
     The incremental topological order follows D. J. Pearce, P. H. J. Kelly, "A dynamic topological sort algorithm for
     directed acyclic graphs", ACM J. Exp. Algorithmics 11, 2007.
     """
-    allowed, (first, src, *_) = np.zeros(edges, np.uint8), graph
+    allowed, order, (first, src, *_) = np.zeros(edges, np.uint8), order.copy(), graph
     call(lib.ibn_cdg_maximal_turns, len(first) - 1, len(src), *graph, order, sequence, len(sequence), allowed)
-    return allowed
+    return allowed, order

@@ -75,14 +75,15 @@ class SegmentBased:
         plans = [partition(graph, first, rng, clustered=k % 4 > 0) for k, first in enumerate(firsts)] or [Segments(())]
         best = min((trial.rate(plan.turns(graph, plan.middle())), k) for k, plan in enumerate(plans))
         plan = plans[best[1]]
-        places, rating = plan.middle(), best[0]
+        places, rating, turns = plan.middle(), best[0], plan.turns(graph, plan.middle())
         for _ in range(steps if plan.segments else 0):
             moved = plan.moved(places, rng)
-            tried = trial.rate(plan.turns(graph, moved))
+            other = plan.turns(graph, moved, turns)
+            tried = trial.rate(other)
             if tried <= rating:
-                places, rating = moved, tried
+                places, rating, turns = moved, tried, other
         found = {"segments": len(plan.segments), "single_links": sum(len(part) == 1 for part in plan.segments)}
-        return trial.tables(self, plan.turns(graph, places), start, found)
+        return trial.tables(self, turns, start, found)
 
 
 ENGINE = SegmentBased()
@@ -126,7 +127,7 @@ class Segments:
             found[number] = rng.integers(0, 2 if size == 1 else size - 1)
         return found
 
-    def turns(self, graph: TurnGraph, places: npt.NDArray[np.int64]) -> AllowedTurns:
+    def turns(self, graph: TurnGraph, places: npt.NDArray[np.int64], near: AllowedTurns | None = None) -> AllowedTurns:
         """Return the turns that are allowed if the forbidden turns are at the given places (int64, one place for each
         segment).
 
@@ -159,7 +160,7 @@ class Segments:
         for link, earlier in ((before, after), (after, before)):
             forbidden |= (closed_at[link] == at) & (when[earlier] <= when[link])
         spanning = _spanning(graph, dropped)
-        return graph.complete(spanning, forbidden.astype(np.float64))
+        return graph.complete(spanning, forbidden.astype(np.float64), near)
 
 
 def _spanning(graph: TurnGraph, dropped: npt.NDArray[np.bool_]) -> npt.NDArray[np.int32]:

@@ -91,13 +91,6 @@ class TurnGraph:
         return np.asarray(self.dst[after] != self.src[before])
 
     @cached_property
-    def order(self) -> npt.NDArray[np.int32]:
-        """Position of each bundle in a topological order of the last set of turns, int32[N].  With this order, the next
-        call of :meth:`complete` is faster, and has an equal result.
-        """
-        return np.arange(len(self.src), dtype=np.int32)
-
-    @cached_property
     def turn_of(self) -> npt.NDArray[np.int64]:
         """For each CDG edge of the fabric, the number of the turn between bundles to which it belongs."""
         before, after = self.fabric.channels.edges.channels()
@@ -127,7 +120,9 @@ class TurnGraph:
                         queue.append(neighbour)
         return parent
 
-    def complete(self, spanning: npt.NDArray[np.int32], priority: npt.NDArray[np.float64]) -> AllowedTurns:
+    def complete(
+        self, spanning: npt.NDArray[np.int32], priority: npt.NDArray[np.float64], near: AllowedTurns | None = None
+    ) -> AllowedTurns:
         """Return a maximal set of turns without a cycle.
 
         Parameters
@@ -138,6 +133,8 @@ class TurnGraph:
         priority
             float64[N], one value for each turn: turns with lower values are allowed first.  Turns with equal values are
             allowed in the order of their numbers.
+        near
+            A similar set of turns, which makes the call faster, and has no influence on the result.
         """
         before, after = self.turns
         in_tree = np.zeros(len(self.src), np.bool_)
@@ -147,12 +144,13 @@ class TurnGraph:
         sequence = np.argsort(rank, kind="stable")
         graph = self.first, self.src, self.dst, self.into, self.into_first
         chosen = np.asarray(sequence[self.useful[sequence]], np.int32)
-        allowed = maximal_turns(graph, len(self.edges), chosen, self.order)
+        order = np.arange(len(self.src), dtype=np.int32) if near is None else near.order
+        allowed, order = maximal_turns(graph, len(self.edges), chosen, order)
         channel = np.full(len(self.src), -1, np.int32)
         channels = self.fabric.channels
         channel[self.of[::-1]] = np.arange(len(channels), dtype=np.int32)[::-1]
         up = np.where(spanning >= 0, channel[np.maximum(spanning, 0)], -1) if len(self.src) else spanning
-        return AllowedTurns(np.ascontiguousarray(allowed[self.turn_of]), np.ascontiguousarray(up, np.int32))
+        return AllowedTurns(np.ascontiguousarray(allowed[self.turn_of]), np.ascontiguousarray(up, np.int32), order)
 
     def trials(self, most: int, effort: float) -> int:
         """Return the number of sets of turns (1 to ``most``) that are worth a trial at the given effort."""

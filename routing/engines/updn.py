@@ -130,9 +130,8 @@ def _names_order(options: EngineOptions) -> bool:
 
 
 def _wants_layers(options: EngineOptions) -> bool:
-    if options.reversible:
-        return False
-    return options.partition == "metis" or (options.partition is None and isinstance(options.vls, int))
+    wants = options.partition == "metis" or (options.partition is None and isinstance(options.vls, int))
+    return wants and not options.reversible
 
 
 def _layers(fabric: Fabric, destinations: Destinations, layers: int, seed: int) -> npt.NDArray[np.int32]:

@@ -31,6 +31,16 @@ def random_turns(fabric, seed):
     return graph, graph.complete(graph.breadth_first([]), np.random.default_rng(seed).random(len(graph.edges)))
 
 
+def test_a_similar_set_of_turns_changes_neither_the_result_nor_itself():
+    fabric = generate("torus", ["4x4"])
+    graph, near = random_turns(fabric, 1)
+    kept = near.order.copy()
+    priority = np.random.default_rng(2).random(len(graph.edges))
+    turns = [graph.complete(graph.breadth_first([]), priority, given) for given in (None, near, near)]
+    assert np.array_equal(near.order, kept)
+    assert all(np.array_equal(each.allowed, turns[0].allowed) for each in turns)
+
+
 @examples(40)
 @given(fabrics(connected=False, min_switches=0, max_switches=10, max_cas=1), st.integers(0, 5))
 def test_turns_have_no_cycle_and_one_more_closes_one(fabric, seed):
