@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
 from routing.engines import tree_quality
 from routing.engines.base import LONGER_PATHS, EngineOptions, Offers, Promise, refuse_unsupported
-from routing.engines.destinations import Destinations, forwarding_tables, inverse_capacity
+from routing.engines.destinations import Destinations, inverse_capacity
 from routing.engines.provenance import provenance
 from routing.engines.roots import named_roots
-from routing.engines.tree_paths import may_descend, tree_paths
+from routing.engines.tree_paths import descended, may_descend, tree_paths
 from routing.engines.tree_quality import LOWER_PEAK, TOLERANCE
 from routing.engines.vl_assignment import round_robin_sls, vl_tables, vls_allowed
 from routing.fabric import Fabric
@@ -21,8 +20,8 @@ from routing.formats.guid_files import read_guid_list
 from routing.quality import channel_loads
 from routing.tables import Routing
 from routing.trees.closed_form import Leaves, NotATree, route_tree
-from routing.trees.descent import affordable_sweeps, is_whole, tree_slots, tree_tables
-from routing.trees.levels import MOST_LONGER, TreeOrder, closed_form_order, reaches_all, tree_order
+from routing.trees.descent import is_whole, tree_slots
+from routing.trees.levels import TreeOrder, closed_form_order
 
 PASSES = 2
 """Number of passes, after the first, over the entries that the closed form leaves open, at effort 1."""
@@ -155,16 +154,12 @@ def better_by_descent(
 
     Cost: O(S L) for the comparison; see :func:`routing.trees.descent.tree_tables`.
     """
-    inverse_rate, sources = inverse_capacity(fabric, options.link_weights), fabric.source_weight_at.astype(np.float64)
-    destinations = Destinations.of(fabric)
-    sweeps = affordable_sweeps(fabric, len(destinations.lid), options.effort)
-    if sweeps == 0 or not may_descend(fabric, destinations, options):
-        return None
-    order = _order(fabric, level)
-    if order is None:
+    inverse_rate, destinations = inverse_capacity(fabric, options.link_weights), Destinations.of(fabric)
+    order = closed_form_order(fabric, level)
+    is_whole_tree = tree_quality.is_regular(fabric) and is_whole(fabric, tree_slots(fabric, order))
+    if is_whole_tree or not may_descend(fabric, destinations, options):
         return None
     load = channel_loads(fabric, lft, threads=options.threads)
-    shortens = order.longer == 0 and not tree_quality.all_shortest(fabric, destinations, load)
     ceiling = tree_quality.channel_ceilings(fabric, destinations, level, options)
     utilisation = load * inverse_rate
     given = np.maximum(utilisation / ceiling - 1.0, 0.0)
@@ -172,42 +167,18 @@ def better_by_descent(
     # the fewest links.
     least_peak = ceiling.max(initial=0.0) if tree_quality.has_equal_leaves(fabric) else 0.0
     is_near = given.max(initial=0.0) <= TOLERANCE or utilisation.max() <= (1.0 + TOLERANCE) * least_peak
-    if is_near and not shortens:
+    is_shortest = tree_quality.all_shortest(fabric, destinations, load)
+    if is_near and is_shortest:
         return None
-    trees = tree_tables(
-        fabric,
-        order,
-        destinations.targets(),
-        lid=destinations.lid,
-        inverse_capacity=inverse_rate,
-        sources=sources,
-        sweeps=sweeps if options.passes is None else options.passes + 1,
-        seed=options.seed,
-        start=None if is_whole(fabric, tree_slots(fabric, order)) or shortens else lft,
-    )
-    found = forwarding_tables(fabric, destinations, trees)
-    new_load = channel_loads(fabric, found, threads=options.threads)
-    left = np.maximum(new_load * inverse_rate / ceiling - 1.0, 0.0)
-    peak, new_peak = float(utilisation.max()), float((new_load * inverse_rate).max())
+    paths = tree_paths(fabric, destinations, options) or descended(fabric, destinations, options, order)
+    if paths is None:
+        return None
+    shortens = not is_shortest and tree_quality.all_shortest(fabric, destinations, paths.load)
+    new = paths.load * inverse_rate
+    left = np.maximum(new / ceiling - 1.0, 0.0)
+    peak, new_peak = float(utilisation.max()), float(new.max())
     is_lower = new_peak * LOWER_PEAK < peak or (shortens and new_peak < peak * LOWER_PEAK)
-    return (found, order) if is_lower or float(left.sum()) < float(given.sum()) * (1.0 - 1e-9) else None
-
-
-def _order(fabric: Fabric, level: npt.NDArray[np.int32]) -> TreeOrder | None:
-    """Return the order of the switches for a descent with the given levels (int32[S]).  None if there is no such order,
-    or if the tree is regular, so that no descent is needed.
-
-    A tree is regular if no link is missing, all links have one speed, and all leaves have the same numbers of end ports
-    and of links.
-    """
-    order = closed_form_order(fabric, level)
-    if tree_quality.is_regular(fabric) and is_whole(fabric, tree_slots(fabric, order)):
-        return None
-    found = tree_order(fabric)
-    if found is not None and found.longer == 0:
-        return found
-    order = replace(order, longer=MOST_LONGER)
-    return order if reaches_all(fabric, order.position) else None
+    return (paths.lft, paths.order) if is_lower or float(left.sum()) < float(given.sum()) * (1.0 - 1e-9) else None
 
 
 def compute_nodes(fabric: Fabric, options: EngineOptions) -> npt.NDArray[np.bool_]:

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from routing._kernels.balance import Balanced
 from routing._kernels.closed_form import TreeTables
 from routing.engines import tree_quality
 from routing.engines.base import Engine, EngineOptions
@@ -30,7 +29,8 @@ from routing.trees.descent import (
     tree_slots,
     tree_tables,
 )
-from routing.trees.levels import MOST_FAR, TreeOrder, closed_form_order, tree_order
+from routing.trees.levels import MOST_FAR, TreeOrder, closed_form_order, reaches_all, tree_order
+from routing.trees.switch_orders import chained_order
 
 OBJECTIVE_REFUSAL = (
     "balances trees for all-to-all traffic and bisections at once",
@@ -54,13 +54,13 @@ FULL = 0.8
 :data:`ENOUGH_SWEEPS` passes are enough.
 """
 MOST_COST = 0.05
-"""Cost of a tree's switch order (:attr:`routing.trees.levels.TreeOrder.cost`) above which a search for another order
-begins.  Tables are then computed in both orders.
+"""Cost of a tree's switch order (:attr:`routing.trees.levels.TreeOrder.cost`) above which tables in other orders are
+tried.
 """
 SEARCH = 0.5
 """Part of the run's effort that the search for a switch order may use."""
 NOTABLY = 1.05
-"""Factor by which tables in the order that the search finds must carry more traffic than other tables."""
+"""Factor by which tables in another order must carry more traffic."""
 CLOSED_FORM_PASSES = 2
 """Number of passes of the closed form over entries that it leaves open."""
 
@@ -117,8 +117,8 @@ def tree_paths(fabric: Fabric, destinations: Destinations, options: EngineOption
     take too long, or if its tables have a much higher peak utilisation.  On a tree with 27,648 CAs the descent takes a
     minute, and the closed form a few seconds.
 
-    If the tree's switch order leaves many uplinks unused (:data:`MOST_COST`), a search finds another order.  The tables
-    by descent are compared with tables in this order, and the tables that carry more traffic are returned.
+    If the tree's switch order leaves many uplinks unused (:data:`MOST_COST`), the tables by descent are compared with
+    other tables (:func:`_or_in_other_orders`).
 
     Cost: see :func:`routing.trees.closed_form.route_tree` and :func:`routing.trees.descent.tree_tables`.
     """
@@ -136,66 +136,76 @@ def tree_paths(fabric: Fabric, destinations: Destinations, options: EngineOption
     order = tree_order(fabric)
     if order is None or order.far > MOST_FAR:
         return None
-    sweeps = _sweeps(fabric, destinations, order.level, options)
-    if sweeps == 0:
-        return None
     if closed is None and not is_whole(fabric, tree_slots(fabric, order)):
         closed = _closed_form(fabric, destinations, inverse_rate, options.threads)
-    trees = _descended(fabric, destinations, options, order, sweeps=sweeps, closed=closed)
-    excess = tree_quality.excess_utilisation(fabric, destinations, trees.load, order.level, options).max(initial=0.0)
+    paths = descended(fabric, destinations, options, order, closed=None if closed is None else closed.lft)
+    if paths is None:
+        return None
+    excess = tree_quality.excess_utilisation(fabric, destinations, paths.load, order.level, options).max(initial=0.0)
     if may_replace:
         if closed is None and excess > TOLERANCE:
             closed = _closed_form(fabric, destinations, inverse_rate, options.threads)
-        peak = float((trees.load * inverse_rate).max(initial=0.0))
+        peak = float((paths.load * inverse_rate).max(initial=0.0))
         if closed is not None and closed.is_shortest and closed.peak(inverse_rate) * LOWER_PEAK < peak:
             return _as_paths(fabric, closed)
-    paths = TreePaths(order, forwarding_tables(fabric, destinations, trees), trees.load)
     if may_replace and order.cost > MOST_COST and excess > TOLERANCE and is_moderate(fabric):
-        return _or_in_searched_order(fabric, destinations, options, paths, sweeps)
+        return _or_in_other_orders(fabric, destinations, options, paths)
     return paths
 
 
-def _descended(
+def descended(
     fabric: Fabric,
     destinations: Destinations,
     options: EngineOptions,
     order: TreeOrder,
     *,
-    sweeps: int,
-    closed: _ClosedForm | None = None,
-) -> Balanced:
-    """Compute trees by descent in an order of the switches, with ``sweeps`` passes.  A descent of few passes begins
-    with the tables ``closed``.
+    closed: npt.NDArray[np.uint8] | None = None,
+) -> TreePaths | None:
+    """Compute tables by descent in an order of the switches.  Return None if a switch does not reach all switches in
+    this order, or if the descent needs too much memory.
+
+    A descent of few passes begins with the tables ``closed`` (uint8[S, L]).
     """
-    return tree_tables(
+    sweeps = _sweeps(fabric, destinations, order.level, options)
+    if sweeps == 0 or not reaches_all(fabric, order.position):
+        return None
+    trees = tree_tables(
         fabric, order, destinations.targets(), lid=destinations.lid,
         inverse_capacity=inverse_capacity(fabric, options.link_weights),
-        sources=fabric.source_weight_at.astype(np.float64), sweeps=sweeps, seed=options.seed,
-        start=None if closed is None else closed.lft,
+        sources=fabric.source_weight_at.astype(np.float64), sweeps=sweeps, seed=options.seed, start=closed,
     )  # fmt: skip
+    return TreePaths(order, forwarding_tables(fabric, destinations, trees), trees.load)
 
 
-def _or_in_searched_order(
-    fabric: Fabric, destinations: Destinations, options: EngineOptions, paths: TreePaths, sweeps: int
+def _or_in_other_orders(
+    fabric: Fabric, destinations: Destinations, options: EngineOptions, paths: TreePaths
 ) -> TreePaths:
-    """Return the given tables of a tree, or tables in a switch order that a search finds, if these carry more traffic.
+    """Return the given tables of a tree, or other tables if these carry notably more traffic.
 
-    Two kinds of tables in the order that the search finds are compared: balanced tables as on fabrics other than trees,
-    and tables by descent with ``sweeps`` passes.  See :func:`.tree_quality.carried` for the traffic.
+    Balanced tables as on fabrics other than trees are tried in the given order, and tables by descent in the order
+    :func:`.switch_orders.chained_order`.  If these carry more traffic than the given tables, both kinds of tables are
+    also tried in an order that a search finds.  See :func:`.tree_quality.carried` for the traffic.
     """
-    is_doubtful = paths.order.cost > tree_quality.DOUBTFUL
     layer = np.zeros(len(destinations.lid), np.int32)
-    position = searched_orders(fabric, destinations, layer, replace(options, effort=SEARCH * options.effort))
-    order = replace(paths.order, position=position[0])
-    best = paths, tree_quality.carried(fabric, paths.lft, options, is_doubtful=is_doubtful) * NOTABLY
-    for trees in (
-        balanced_in_orders(fabric, destinations, layer, position, options),
-        _descended(fabric, destinations, options, order, sweeps=sweeps),
-    ):
-        other = TreePaths(order, forwarding_tables(fabric, destinations, trees), trees.load)
-        if (share := tree_quality.carried(fabric, other.lft, options, is_doubtful=is_doubtful)) > best[1]:
-            best = other, share
-    return best[0]
+    is_doubtful = paths.order.cost > tree_quality.DOUBTFUL
+
+    def rated(found: TreePaths) -> tuple[float, TreePaths]:
+        return tree_quality.carried(fabric, found.lft, options, is_doubtful=is_doubtful), found
+
+    def tried(position: npt.NDArray[np.int32], *, descends: bool) -> tuple[float, TreePaths]:
+        order = replace(paths.order, position=position)
+        if descends:
+            return rated(descended(fabric, destinations, options, order) or paths)
+        trees = balanced_in_orders(fabric, destinations, layer, position[None], options)
+        return rated(TreePaths(order, forwarding_tables(fabric, destinations, trees), trees.load))
+
+    given, chained = rated(paths)[0], chained_order(fabric, paths.order.level)
+    found = [tried(paths.order.position, descends=False), tried(chained, descends=True)]
+    if max(share for share, _ in found) > given:
+        position = searched_orders(fabric, destinations, layer, replace(options, effort=SEARCH * options.effort))[0]
+        found += [tried(position, descends=descends) for descends in (False, True)]
+    share, best = max(found, key=lambda each: each[0])
+    return best if share > given * NOTABLY else paths
 
 
 def routing_of_tree(engine: Engine, fabric: Fabric, options: EngineOptions, **found: object) -> Routing | None:

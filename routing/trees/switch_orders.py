@@ -33,11 +33,9 @@ def torn_leaves(fabric: Fabric, level: npt.NDArray[np.int32], position: npt.NDAr
     up = level[dst] > level[src]
     before = np.bincount(src[up & (position[dst] < position[src])], minlength=fabric.switches) > 0
     after = np.bincount(src[up & (position[dst] > position[src])], minlength=fabric.switches) > 0
-    turned: npt.NDArray[np.bool_] = np.zeros(fabric.switches, np.bool_)
-    turned[src[up & (position[dst] > position[src])]] = True
     inner = up & _has_above_of(fabric, level)[dst]
-    over = np.bincount(src[inner & turned[dst]], minlength=fabric.switches) > 0
-    usual = np.bincount(src[inner & ~turned[dst]], minlength=fabric.switches) > 0
+    over = np.bincount(src[inner & after[dst]], minlength=fabric.switches) > 0
+    usual = np.bincount(src[inner & ~after[dst]], minlength=fabric.switches) > 0
     return np.asarray((before & after) | (over & usual))
 
 
@@ -88,6 +86,22 @@ def hub_orders(
         yield _order(fabric, level, below, [leaf if n == part else chosen[0] for n, chosen in enumerate(hubs)])
 
 
+def chained_order(fabric: Fabric, level: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+    """Return an order that suits director switches below other director switches, int32[S].
+
+    Leaves and spines of a director switch take turns in this order: each spine comes after another leaf with links to
+    the director switch above.  A leaf without such a link (because a cable is missing) then reaches these links over
+    every spine.  In the orders of :func:`hub_orders`, such a leaf reaches them over one leaf only.
+    """
+    below, channels = _below(fabric, level), fabric.channels
+    hubs = []
+    for component in range(int(fabric.component.max(initial=-1)) + 1):
+        members = np.flatnonzero(fabric.component == component)
+        top = int(members[level[members].argmax()])
+        hubs.append(int(channels.dst[channels.first[top]]) if channels.first[top] < channels.first[top + 1] else top)
+    return _order(fabric, level, below, hubs, chained=True)
+
+
 def breadth_first_orders(fabric: Fabric, level: npt.NDArray[np.int32], most: int) -> Iterator[npt.NDArray[np.int32]]:
     """Yield at most ``most`` orders by the distance from a root in each component, int32[S].
 
@@ -116,7 +130,12 @@ def _below(fabric: Fabric, level: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_
 
 
 def _order(
-    fabric: Fabric, level: npt.NDArray[np.int32], below: npt.NDArray[np.bool_], hubs: list[int]
+    fabric: Fabric,
+    level: npt.NDArray[np.int32],
+    below: npt.NDArray[np.bool_],
+    hubs: list[int],
+    *,
+    chained: bool = False,
 ) -> npt.NDArray[np.int32]:
     """Return int32[S], positions of the switches.  First come the hubs with the switches above them, from the bottom
     up; then all other switches, from the top down.
@@ -124,40 +143,45 @@ def _order(
     Every switch needs a path up to one of these first switches.  Switches without such a path that are linked to one of
     the first switches follow the first switches.  If there are none, the highest switch is chosen that has such a path
     and is linked to a switch without such a path.  The chosen switch and the switches above it follow, from the bottom
-    up.  This is repeated until each switch has a path, if possible.  ``below`` is the result of :func:`_below`.
+    up.  This is repeated until each switch has a path, if possible.  With ``chained``, only one switch without such a
+    path follows the chosen switch at a time.  ``below`` is the result of :func:`_below`.
     """
     channels, switches = fabric.channels, fabric.switches
     placed: npt.NDArray[np.bool_] = np.zeros(switches, np.bool_)
     order: list[int] = []
 
-    def turn_over(start: int, joined: npt.NDArray[np.bool_]) -> None:
-        above = np.flatnonzero(below[:, start] & ~placed)
+    def turn_over(start: int, joined: npt.NDArray[np.bool_], most: int) -> None:
         # A path up joins `start` to the placed switches.  Upper switches of this path come first, because each switch
         # needs a neighbour before it in the order.
+        above = np.flatnonzero(below[:, start] & ~placed)
         above = above[np.lexsort((level[above] * np.where(joined[above], -1, 1), ~joined[above]))]
+        above = above[: int(joined[above].sum()) + most]
         order.extend(above.tolist())
         placed[above] = True
 
     for hub in hubs:
-        turn_over(hub, np.zeros(switches, np.bool_))
+        turn_over(hub, np.zeros(switches, np.bool_), switches)
     while True:
         # A switch is joined if a path that only goes up leads from the switch to a switch with a place in the order.
         joined: npt.NDArray[np.bool_] = np.logical_or.reduce(below[placed])
         apart = ~joined
         if not apart.any():
             break
-        # Trees that have no top switch in common may be joined by links between switches of one level.
         across = np.flatnonzero(apart & (np.bincount(channels.src[placed[channels.dst]], minlength=switches) > 0))
-        if len(across):
+        linked = joined & ~placed & (np.bincount(channels.src[apart[channels.dst]], minlength=switches) > 0)
+        rows = np.flatnonzero(linked)
+        # Trees that have no top switch in common may be joined by links between switches of one level.
+        if len(across) and not (chained and len(rows)):
             order.extend(across.tolist())
             placed[across] = True
             continue
-        linked = joined & ~placed & (np.bincount(channels.src[apart[channels.dst]], minlength=switches) > 0)
-        rows = np.flatnonzero(linked)
         if len(rows) == 0:
             break
         rows = rows[level[rows] == level[rows].max()]
-        turn_over(int(rows[below[np.ix_(apart, rows)].sum(axis=0).argmax()]), joined)
+        joins = below[np.ix_(apart, rows)].sum(axis=0)
+        if chained:  # Leaves with links to upper leaves are better than leaves without, if these links are missing.
+            joins = joins * switches + below[:, rows].sum(axis=0)
+        turn_over(int(rows[joins.argmax()]), joined, 1 if chained else switches)
     rest = np.flatnonzero(~placed)
     order.extend(rest[np.argsort(-level[rest], kind="stable")].tolist())
     position = np.empty(switches, np.int32)

@@ -220,6 +220,28 @@ def test_a_lost_link_is_repaired_in_the_order_of_the_tree(engine):
     assert found.proof.certified
 
 
+@pytest.mark.parametrize("engine", ["ftree", "updn"])
+def test_a_leaf_without_its_cable_uses_the_cables_of_other_leaves(engine):
+    """Each of four director switches with 12 CAs has six cables to a fifth director switch; one cable is missing."""
+    fabric = generate("director", ["5", "6", "4", "6"], cas=2)
+    name = [label.split(".")[0] for label in fabric.labels[: fabric.switches]]
+    channels = fabric.channels
+    cables = [int(c) for c in range(len(channels)) if name[channels.src[c]] == "sw0" and name[channels.dst[c]] == "sw4"]
+    assert len(cables) == 6
+    fabric = fabric.without_links([int(channels.link[cables[0]])])
+    routing = ENGINES[engine].route(fabric, EngineOptions(threads=1))
+    assert prove(fabric, routing, threads=1).certified
+    bound = 59 / (12 * 48 / 5)  # Five cables carry the flows from 12 CAs to 48 other CAs.
+    assert all_to_all_share(fabric, channel_loads(fabric, routing)) > 0.9 * bound
+
+
+@pytest.mark.parametrize("side", [4, 6])
+def test_updn_balances_a_torus_with_the_levels_of_a_tree_no_worse_than_in_one_searched_order(side):
+    fabric = checkerboard(side)
+    routing = ENGINES["updn"].route(fabric, EngineOptions(threads=1))
+    assert all_to_all_share(fabric, channel_loads(fabric, routing)) > {4: 1.2, 6: 0.8}[side]
+
+
 def checkerboard(side):
     """Return a torus with CAs at every second switch: each cable joins a switch with CAs and a switch without CAs."""
     every = [(x, y) for x in range(side) for y in range(side)]
