@@ -95,7 +95,8 @@ void ibnue_qos_sls(const struct ibnue_plugin *plugin, uint32_t *policy, uint32_t
 
 /* Sum of the weights of each VL in one arbitration table of a port. */
 struct weights {
-    unsigned of[16]; /* [VL], sum of the weights of each VL over the entries of the list that fit into the table */
+    unsigned of[16]; /* [VL], sum of the weights of each VL, over those entries of the list for which the table has room
+                      * */
 };
 
 /* Parse a list "VL:weight,..." of opensm.conf as OpenSM does.  A port uses the first `entries` entries, with each VL

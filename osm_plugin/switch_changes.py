@@ -52,7 +52,8 @@ class SwitchChanges:
         last = self._state.last
         if last is not None and last.deferred is not None and number == plan_number(last):
             self._state.last = as_written(last, rounds)
-            # If the baseline tables are the same object as the last tables, the report applies to both tables.
+            # The baseline tables may be the same object as the last tables.  Then the report applies to the baseline
+            # tables, too.
             if self._state.baseline is last:
                 self._state.baseline = self._state.last
 

@@ -56,8 +56,10 @@ def recommend(candidates: Sequence[Candidate]) -> Recommendation | None:
 
 
 def contenders(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """Return the candidates that :func:`recommend` compares by the loss of the worst link, among all candidates or
-    among candidates with a certificate that covers replies.
+    """Return the candidates for which :func:`recommend` needs the loss after the worst lost link.
+
+    These candidates equal the best candidate in throughput, number of VLs and safety of replies.  If replies are unsafe
+    with all of them, the same candidates among those with safe replies follow.
     """
     throughput = {each.engine: _throughput(each, candidates) for each in candidates}
     found: list[Candidate] = []

@@ -156,7 +156,7 @@ def double_scheme(
 
     Notes
     -----
-    Cost: one dependency graph for each flow of each step, at most seven in all.
+    Cost: at most seven dependency graphs, for the kinds of traffic in the steps.
     """
     gone = Mixture.of(fabric, old, new, lost).misdirected
     first, second = split_lids(fabric, old, new, gone)

@@ -91,8 +91,8 @@ class GridRoutes:
     def balanced(self) -> Iterator[GridRoutes]:
         """Yield routes with balanced paths around missing links, the routes with the most moved paths first.
 
-        The fewer paths move, the fewer VLs are mostly necessary.  If no link is missing, or no path moves, there are no
-        such routes.
+        Routes with fewer moved paths mostly need fewer VLs.  If no link is missing, or if no path can move, nothing is
+        yielded.
         """
         if missing_links(self.fabric, self.coordinates, self.bundles) == 0:
             return

@@ -193,7 +193,8 @@ class _Partition:
     graph
         The bundles of the fabric.
     key
-        Key of each switch: among switches that suit equally well, the switch with the lowest key is taken.
+        Random number of each switch.  If several switches are equally good as the next one, the one with the lowest
+        number is taken.
     seen, links, earliest
         Whether each switch is in a segment; number of bundles from each switch to switches in segments; and the index
         in ``order`` of the earliest of these switches.

@@ -228,9 +228,9 @@ def tree_slots(fabric: Fabric, order: TreeOrder) -> TreeSlots:
     """Return the slots of the switches: their numbers within groups.  A group is the switches of one level that are
     connected with each other by links to the level below.
 
-    The slots are for the first pass.  Towards a destination, each switch sends up to the switch with one selected slot.
-    At the leaves, the selected slot advances by one with each destination.  At each higher level, the slot advances by
-    one after each full turn of the slots at the level below.
+    The slots are for the first pass.  The destination selects a slot at each level, and each switch sends up to the
+    upper switch with the selected slot.  At the leaves, the selected slot advances by one with each destination.  At
+    each higher level, the slot advances by one after each full turn of the slots at the level below.
     """
     level, (src, dst) = order.level, (fabric.channels.src, fabric.channels.dst)
     slot, slots, stride = (np.full(fabric.switches, value, np.int32) for value in (0, 1, 1))

@@ -391,7 +391,8 @@ def _accepted(
 def _explained(
     context: RerouteContext, before: Rerouted, start: State, end: State, was: int
 ) -> tuple[RerouteStatistics, str]:
-    """Return the statistics of the tables of ``end``, and why they replace the repaired tables.
+    """Return two results: the statistics of the tables of ``end``, and a text that states why these tables replace the
+    repaired tables.
 
     ``before`` and ``start`` are the repaired tables and their state.  ``was`` is the highest utilisation of the tables
     before the fault.

@@ -59,9 +59,9 @@ def released(context: RerouteContext, progress: Progress | None = None) -> Progr
 def goal_in_force(context: RerouteContext, progress: Progress) -> int:
     """Return the goal of a search: the utilisation of the most loaded channel at which the search ends.
 
-    The goal is the cut bound of single switches if the tables in force are the baseline tables, if there is no
-    baseline, or if the repair no longer reserves the dependencies of the baseline tables.  Otherwise the goal is the
-    utilisation that the baseline tables have.
+    The goal is the result of :func:`routing.reroute.cut_bounds.cut_bound` if the tables in force are the baseline
+    tables, if there is no baseline, or if the repair no longer reserves the dependencies of the baseline tables.
+    Otherwise the goal is the utilisation that the baseline tables have.
     """
     baseline = context.request.baseline
     own = baseline is None or baseline.routing is context.request.before.routing

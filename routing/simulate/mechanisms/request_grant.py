@@ -96,7 +96,8 @@ class RequestGrant(Mechanism):
 
     name: ClassVar[str] = "request-grant"
     output_queues: ClassVar[bool] = True
-    # Segments of requests and grants are neither gated nor announced to other mechanisms, and keep their VL.
+    # Other mechanisms cannot act on the segments of requests and grants, so this mechanism cannot be combined with
+    # them.
     alone: ClassVar[bool] = True
 
     clos: Clos

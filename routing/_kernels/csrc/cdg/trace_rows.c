@@ -164,8 +164,8 @@ static const uint8_t *ports(const cdg_tables *t, int32_t s, const int32_t *lid, 
     return copy;
 }
 
-/* Visit the rows of the switches in `again` repeatedly, until the hops to all LIDs of the block are known.  Returns
- * false if a repetition does not lower the number of hops that are still unknown. */
+/* Visit the rows of the switches in `again` repeatedly, until the hops from these switches to all LIDs of the block are
+ * known.  Returns false if a repetition does not lower the number of hops that are still unknown. */
 static bool settle(worker_t *w, int32_t target, const int32_t *lid, const uint8_t *kind, int32_t n, int32_t rows)
 {
     uint8_t copy[BLOCK];

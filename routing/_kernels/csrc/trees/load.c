@@ -148,8 +148,9 @@ static void count_hops(const struct all_to_all *job, int32_t lid, const int32_t 
     }
 }
 
-/* Correct the flows that flow_down has added, so that only the flow that reaches the target is counted.  `hops`
- * must have been computed for this target.  `filled` is the result of flow_down. */
+/* Subtract the flows that flow_down has added to `own->load`.  Add the flows from the switches whose path reaches the
+ * target instead.  The caller must have computed `own->hops` for this target.  `filled` is the result of
+ * flow_down. */
 static void write_arrivals(const struct all_to_all *job, int64_t weight, const int32_t *out, int32_t filled,
                            const struct tree_memory *own)
 {

@@ -100,7 +100,7 @@ typedef struct {
         blocked;       /* number of channels from which no packet departs for some time, see `blocks` */
     int64_t *lid,      /* [adapters] first LID of each adapter */
         *blocks,       /* [blocked] channels from which no packet departs from tick block_from to tick block_until */
-        *load;         /* [adapters][adapters] by input and output o: sum of the input's loads to adapters 0 to o */
+        *load;         /* [adapters][adapters] entry [i][o]: sum of the loads from input i to adapters 0 to o */
     grant_adapter *adapter;    /* [adapters] state of each adapter */
     grant_flow *flow;          /* [adapters x adapters] state of the flow from each adapter to each adapter */
     uint64_t *asks;            /* [adapters][mask_words] by output: bit i is set if input i has requests to it */
