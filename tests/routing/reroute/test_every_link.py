@@ -1,4 +1,4 @@
-"""Every seventh link of every fixture fabric: never many changes, never a weaker proof, and back at the baseline."""
+"""Every thirteenth link of every fixture fabric: never many changes, never a weaker proof, and back at the baseline."""
 
 import numpy as np
 import pytest
@@ -13,9 +13,9 @@ from routing.reroute import Published, reroute
 
 OPTIONS = EngineOptions(threads=1, effort=0.1)
 MOST_CHANGES = 6
-STRIDE = 7
-MEAN_LOSS = {"nue": 0.095, "dfsssp": 0.16, "lash": 0.155, "updn": 0.135}
-"""Share of the all-to-all rate that a link takes on average; a fresh run loses 0.096, 0.140, 0.140 and 0.093."""
+STRIDE = 13
+MEAN_LOSS = {"nue": 0.105, "dfsssp": 0.145, "lash": 0.14, "updn": 0.1}
+"""Share of the all-to-all rate that a link takes on average; a fresh run loses 0.107, 0.137, 0.137 and 0.096."""
 
 
 def strength_of(proof):

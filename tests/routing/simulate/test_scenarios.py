@@ -17,6 +17,9 @@ LONG = {
     ("adaptive-escape", "Up*/Down*, eleven packets of each CA under way"),
     ("adaptive-torus", "CAs send on two VLs"),
     ("adaptive-window", "11 packets under way"),
+    ("recovery-paths", "CAs send on two VLs"),
+    ("recovery-paths", "eleven packets of each CA under way"),
+    ("request-grant", "implicit rate regulation, links of 1.2 times the rate"),
     # The case "a deadlock that stays, by flow control" compares the same two ways to detect a deadlock.
     ("detection", "tables without a credit loop, by flow control"),
 }

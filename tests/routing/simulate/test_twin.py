@@ -116,4 +116,4 @@ def test_a_ring_that_locks(arbitration, remedy):
     network = build_network(fabric, routing, Timing(1.0, 1, 0, 1.0, 16))
     traffic = flows_along(fabric, paths, bytes=256)
     remedies = Remedies(remedy, sample=2, move_others=True, release_packets=2, rounds=3)
-    both(network, traffic, Switching(arbitration), remedies, stops=(100, 500, 3000))
+    both(network, traffic, Switching(arbitration), remedies, stops=(100, 500, 1500))
