@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from routing.cli.output import echo_lines, fabric_object, json_option, print_json, print_rows, progress_bar
 from routing.errors import InputWarning, OptionError
+
+if TYPE_CHECKING:
+    from routing.formats.snapshot import Manifest
 
 
 @click.command()
@@ -77,7 +81,13 @@ def collect(
             warnings.simplefilter("ignore", InputWarning)
             subnet = fabric_object(read_fabric(output), str(output))
         print_json("ibnue-collect/1", {"fabric": subnet, "snapshot": str(output), **manifest.as_object()})
-        return 0
+    else:
+        print_manifest(output, manifest)
+    return 0
+
+
+def print_manifest(output: Path, manifest: Manifest) -> None:
+    """Print the parts of a snapshot, and the reasons why parts are unknown."""
     print_rows([
         ("snapshot", str(output)),
         *((name, f"{part.amount} ({part.file})" if part.file else "NOT collected")
@@ -88,4 +98,3 @@ def collect(
             echo_lines(f"unknown: {name}: {part.reason}")
     for remark in manifest.remarks:
         echo_lines(f"note: {remark}")
-    return 0

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,6 +13,9 @@ from routing.cli.output import echo_lines, input_warnings, json_option, print_js
 from routing.cli.plugin_history import history, rollback
 from routing.cli.plugin_state import check, remove, status
 from routing.engines import ENGINES, IN_OPENSM
+
+if TYPE_CHECKING:
+    from osm_plugin.install import InstalledPlugin
 
 _SHOWN = 3
 """Maximum number of warnings that are printed; further warnings are only counted."""
@@ -55,10 +60,7 @@ def install(
     the library belongs to a Debian package, the command builds nothing, and only prints the lines.
     """
     from osm_plugin.bundle_engine import plugin_engines
-    from osm_plugin.check_conf import CREATE_CONF, OPENSM_CONF
     from osm_plugin.install import install as build
-    from osm_plugin.install import second_engine
-    from osm_plugin.installed import running
 
     if engine_name not in plugin_engines():
         _ = ENGINES[engine_name]
@@ -71,7 +73,20 @@ def install(
         shown = {"library": built.library, "opensm_version": built.opensm_version, "conf_lines": built.conf_lines}
         more = {"environment": built.environment, "package": built.package}
         print_json("ibnue-plugin-install/1", {**shown, **more})
-        return 0
+    else:
+        print_installed(built, engine_name, missing)
+    return 0
+
+
+def print_installed(built: InstalledPlugin, engine_name: str, missing: Sequence[str]) -> None:
+    """Print the lines for opensm.conf, and what else an administrator has to know or to do.
+
+    ``missing`` has a remark for each file that does not exist yet.
+    """
+    from osm_plugin.check_conf import CREATE_CONF, OPENSM_CONF
+    from osm_plugin.install import second_engine
+    from osm_plugin.installed import running
+
     if built.package is not None:
         echo_lines(f"{built.library} belongs to the Debian package {built.package}, so nothing is built.")
     click.echo(f"{built.library} is built for {built.opensm_version}. Write into opensm.conf:\n")
@@ -97,4 +112,3 @@ def install(
         echo_lines(f"warning: and {len(built.warnings) - _SHOWN} more", err=True)
     for name, value in built.environment.items():
         click.echo(f"\nand start OpenSM with {name}={value} in its environment.")
-    return 0

@@ -20,9 +20,10 @@ from routing.numerals import count_noun
 
 if TYPE_CHECKING:
     from routing.counters import CounterDeltas
-    from routing.deadlock.counter_diagnosis import SuspectTurns
+    from routing.deadlock.counter_diagnosis import SuspectLoop, SuspectTurns
     from routing.deadlock.loop_breaking import LoopBreak
     from routing.fabric import Fabric
+    from routing.tables import Routing
 
 
 @click.command()
@@ -77,7 +78,6 @@ def watch(
     import numpy as np
 
     from routing.deadlock.counter_diagnosis import SuspectTurns, suspect_loops
-    from routing.deadlock.loop_breaking import break_loop
     from routing.deadlock.verdict import worst_case
     from routing.policy import loop_channels
 
@@ -99,11 +99,9 @@ def watch(
             show(subnet, number, len(watched), added, suspects)
         if report.loops and rounds is None:
             break
-    found = break_loop(subnet, routing, report.loops[0].loop) if propose and report.loops else None
-    if propose and report.loops and not as_json:
-        echo_lines(*(["no change of a few LFT entries removes the loop"] if found is None else found.describe(subnet)))
-    if output is not None and found is not None:
-        write_proposal(output, subnet, found)
+    found = None
+    if propose and report.loops:
+        found = propose_change(subnet, routing, report.loops[0], output, quiet=as_json)
     if as_json:
         shown = {"fabric": fabric_object(subnet, fabric), **as_object(subnet, report, unclassified.tolist())}
         shown["proposal"] = None if found is None else found.as_object(subnet)
@@ -113,8 +111,12 @@ def watch(
     return FINDING if report.loops else 0
 
 
-def write_proposal(output: Path, fabric: Fabric, found: LoopBreak) -> None:
-    """Write the changed tables into a folder.
+def propose_change(
+    fabric: Fabric, routing: Routing, suspect: SuspectLoop, output: Path | None, *, quiet: bool
+) -> LoopBreak | None:
+    """Find and print the fewest LFT entries whose change removes a loop, and write the changed tables into a folder.
+
+    Without a folder (``output``), no tables are written.  With ``quiet``, nothing is printed.
 
     Raises
     ------
@@ -122,14 +124,21 @@ def write_proposal(output: Path, fabric: Fabric, found: LoopBreak) -> None:
         The changed tables still have a credit loop.
     """
     from routing.cli.route import write
+    from routing.deadlock.loop_breaking import break_loop
     from routing.publish import Demand, Shortfall, admit
 
+    found = break_loop(fabric, routing, suspect.loop)
+    if not quiet:
+        echo_lines(*(["no change of a few LFT entries removes the loop"] if found is None else found.describe(fabric)))
+    if output is None or found is None:
+        return found
     tables = admit(fabric, found.routing, found.proof, Demand("forward"))
     if isinstance(tables, Shortfall):
         raise TableError(
             f"the changed tables have {tables.value}", remedy="route the fabric with an engine without credit loops"
         )
     write(output, tables)
+    return found
 
 
 def rounds_of(
