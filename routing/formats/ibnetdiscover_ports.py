@@ -15,7 +15,7 @@ from routing.rates import SPEED_OF, WIDTHS, parse_rate
 
 _KIND = {"SW": NodeKind.SWITCH, "CA": NodeKind.CA, "RT": NodeKind.ROUTER}
 _END = r"(SW|CA|RT)[ \t]+(\d{1,5})[ \t]+(\d{1,3})[ \t]+0x([0-9a-fA-F]{1,16})"
-_NEAR = re.compile(rf"{_END}[ \t]+([0-9?]{{1,3}})x[ \t]+([A-Z0-9?]+)[ \t]+")
+_NEAR = re.compile(rf"{_END}[ \t]+(\d{{1,3}}(?=x)|\?{{1,3}})x?[ \t]+([A-Z0-9?]+)[ \t]+")
 _FAR = re.compile(rf"- {_END}[ \t]+\( '(.*?)' - '.*' \)[ \t]*$")
 _ALONE = re.compile(r"'(.*)'[ \t]*$")
 _SIGNATURE = re.compile(rf"^{_NEAR.pattern}(?:- {_END}|')", re.MULTILINE)

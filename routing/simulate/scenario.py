@@ -201,19 +201,8 @@ def _case(file: Toml, row: Mapping[str, Any], origin: str | None, *where: str | 
         _check_origin(file, row["origin"], *where, "origin")
     of_case = f"of case {row['name']!r}"
     mechanisms = [mechanism.table for mechanism in IN_CASES]
-    for part in (
-        "remedy",
-        "graph",
-        "change",
-        "pauses",
-        "chain",
-        "adaptive",
-        "workload",
-        "request_grant",
-        "watch",
-        "detection",
-        *mechanisms,
-    ):
+    own = ("remedy", "graph", "change", "pauses", "chain", "adaptive", "workload", "request_grant", "watch")
+    for part in (*own, "detection", *mechanisms):
         if part in row:
             check_table(file, row[part], part, f"{part} {of_case}", *where, part)
     if "routing" in row:

@@ -35,6 +35,10 @@ from routing.simulate.scenario_key import (
 
 MOST_DIGITS = 24
 """Maximum number of digits of an integer that an error message shows."""
+NAME_OF_TYPE = {
+    str: "a text", int: "a whole number", float: "a number", bool: "true or false", list: "a list", dict: "a table"
+}  # fmt: skip
+"""Names of types of values in error messages."""
 
 
 TABLES: Mapping[str, Mapping[str, Key]] = {
@@ -185,7 +189,7 @@ def check_value(file: Toml, value: object, key: Key, message: str, *where: str |
     value.
     """
     if not isinstance(value, key.types) or (isinstance(value, bool) and bool not in key.types):
-        wanted = " or ".join(kind.__name__ for kind in key.types)
+        wanted = " or ".join(NAME_OF_TYPE[kind] for kind in key.types if kind is not int or float not in key.types)
         raise file.error(f"{message} has to be {wanted}, it is {shown(value)}", *where)
     if isinstance(value, int | float):
         remedy = f"use {shown(key.least)} to {shown(key.most)}"

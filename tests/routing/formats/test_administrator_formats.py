@@ -94,6 +94,13 @@ def test_lists_of_ports(name):
     assert read_fabric(DATA / name).endport_lmc.tolist() == [0] * 6
 
 
+def test_a_ports_report_without_width_and_speed(tmp_path):
+    path = tmp_path / "ports"
+    path.write_text((DATA / "mixed.ibnetdiscover_p").read_text().replace(" 4x EDR ", " ?? ??? "))
+    with pytest.warns(InputWarning, match="1 link has an unknown rate"):
+        assert read_fabric(path).links == FABRIC.links
+
+
 def test_a_topology_file_of_ibdm():
     """ibdmsh made it of opensm-subnet.lst, without the router, loops, speeds over QDR and most of the names."""
     with pytest.warns(InputWarning, match="3 links have an unknown rate"):

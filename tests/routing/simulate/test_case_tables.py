@@ -97,7 +97,7 @@ def test_other_kinds_of_cases_take_them_too(folder, what):
         ("", '"minhop"', '"none"', "none: there is no such file or folder", 14),
         ("", "{ tables =", "{ table =", "routing of case 'locks': there is no 'table'; there are tables", 14),
         ("", '{ tables = "minhop" }', "{}", "routing of case 'locks': tables is missing", 14),
-        ("", '{ tables = "minhop" }', '"minhop"', "routing has to be dict", 14),
+        ("", '{ tables = "minhop" }', '"minhop"', "routing has to be a table", 14),
         ("", "[[case]]", '[[case]]\nengine = "updn"', "routing does nothing beside engine", 15),
         ("", "[[case]]", "[[case]]\nvls = 2", "vls does nothing beside tables", 13),
         ("", "[[case]]", '[[case]]\nwhat = "graph"', "routing does nothing for graph", 15),

@@ -72,7 +72,7 @@ expect = { outcome = "progress" }
     ("old", "new", "expected"),
     [
         ("title", "titel", "there is no 'titel'"),
-        ('title = "t"', "title = 1", "title has to be str"),
+        ('title = "t"', "title = 1", "title has to be a text, it is 1"),
         ('title = "t"', 'title = "t"\norigin = "hearsay"', "'hearsay' is not an origin of figures .*[(]use paper, "),
         ('name = "c"', 'name = "c"\norigin = "hearsay"', "'hearsay' is not an origin of figures"),
         ("[[case]]", "[[case", "not TOML"),
