@@ -27,9 +27,10 @@ from routing.fabric_builder import Location
 from routing.formats.graph_elements import ENDS, Element, GraphFile, edge_rows, fabric_of_graph, node_rows
 from routing.names import escape_control
 
-_COMMENT = r"//[^\n]*|/\*(?:[^*]|\*(?!/))*\*/"
+# A comment has to end at a line end: otherwise the pattern could split a line of many comment signs in 2^n ways.
+_COMMENT = r"//[^\n]*(?![^\n])|/\*(?:[^*]|\*(?!/))*\*/"
 _HEAD = re.compile(
-    rf'(?:\s|{_COMMENT}|#[^\n]*)*(?:strict\s+)?(?:di)?graph\b\s*(?:"(?:[^"\\]|\\.)*"|[^\s"\[;=,{{}}]+)?\s*\{{',
+    rf'(?:\s|{_COMMENT}|#[^\n]*(?![^\n]))*(?:strict\s+)?(?:di)?graph\b\s*(?:"(?:[^"\\]|\\.)*"|[^\s"\[;=,{{}}]+)?\s*\{{',
     re.DOTALL | re.IGNORECASE,
 )
 _TOKEN = re.compile(

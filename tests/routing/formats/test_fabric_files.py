@@ -109,6 +109,14 @@ def test_no_fabric_file(tmp_path, content):
         read_fabric(tmp_path / "a")
 
 
+@pytest.mark.parametrize("line", ["#" * 200, "/" * 200, "# a\r" * 60], ids=["hash", "slash", "old Mac"])
+def test_a_line_of_comment_signs_is_searched_once(tmp_path, line):
+    path = tmp_path / "banner"
+    path.write_bytes(line.encode() + b"\nno fabric\n")
+    with pytest.raises(ParseError, match="not a fabric file"):
+        read_fabric(path)
+
+
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be"])
 def test_utf_16_is_named(tmp_path, encoding):
     """As PowerShell redirects the output of a command."""
