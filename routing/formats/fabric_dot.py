@@ -27,7 +27,7 @@ from routing.fabric_builder import Location
 from routing.formats.graph_elements import ENDS, Element, GraphFile, edge_rows, fabric_of_graph, node_rows
 from routing.names import escape_control
 
-# A comment has to end at a line end: otherwise the pattern could split a line of many comment signs in 2^n ways.
+# A comment ends only at a line end. Otherwise the pattern would try 2^n splits of a line of n comment signs.
 _COMMENT = r"//[^\n]*(?![^\n])|/\*(?:[^*]|\*(?!/))*\*/"
 _HEAD = re.compile(
     rf'(?:\s|{_COMMENT}|#[^\n]*(?![^\n]))*(?:strict\s+)?(?:di)?graph\b\s*(?:"(?:[^"\\]|\\.)*"|[^\s"\[;=,{{}}]+)?\s*\{{',
