@@ -29,7 +29,7 @@ from routing.trees.descent import (
     tree_slots,
     tree_tables,
 )
-from routing.trees.levels import MOST_FAR, TreeOrder, closed_form_order, reaches_all, tree_order
+from routing.trees.levels import MOST_FAR, MOST_LONGER, TreeOrder, closed_form_order, reaches_all, tree_order
 from routing.trees.switch_orders import chained_order
 
 OBJECTIVE_REFUSAL = (
@@ -193,7 +193,7 @@ def _or_in_other_orders(
         return tree_quality.carried(fabric, found.lft, options, is_doubtful=is_doubtful), found
 
     def tried(position: npt.NDArray[np.int32], *, descends: bool) -> tuple[float, TreePaths]:
-        order = replace(paths.order, position=position)
+        order = replace(paths.order, position=position, longer=MOST_LONGER)
         if descends:
             return rated(descended(fabric, destinations, options, order) or paths)
         trees = balanced_in_orders(fabric, destinations, layer, position[None], options)

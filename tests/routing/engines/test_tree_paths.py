@@ -235,6 +235,14 @@ def test_a_leaf_without_its_cable_uses_the_cables_of_other_leaves(engine):
     assert all_to_all_share(fabric, channel_loads(fabric, routing)) > 0.9 * bound
 
 
+@pytest.mark.parametrize("engine", ["dfsssp", "lash"])
+def test_engines_of_shortest_paths_take_no_longer_paths_of_a_tree(engine):
+    """Tables of updn in another order than the order of the levels have longer paths on this fabric."""
+    fabric = generate("director", ["6", "12", "8", "12"], cas=4)
+    routing = ENGINES[engine].route(fabric, EngineOptions(threads=1))
+    assert stretch(Flows.of(fabric, routing, 1)).more_most == 0
+
+
 @pytest.mark.parametrize("side", [4, 6])
 def test_updn_balances_a_torus_with_the_levels_of_a_tree_no_worse_than_in_one_searched_order(side):
     fabric = checkerboard(side)
