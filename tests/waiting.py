@@ -9,5 +9,5 @@ AMPLE = 3600.0
 def until(ready):
     """Call ``ready`` until it returns a true value, and return the value."""
     while not (found := ready()):
-        time.sleep(0.005)
+        time.sleep(0.02)
     return found

@@ -8,12 +8,11 @@ from routing.engines import ENGINES
 pytestmark = pytest.mark.lab
 
 # Fixtures that differ in something that OpenSM or the plugin has to discover.  The regular topologies among the others
-# come up in test_vls_live.py and in the tests of their engines.
+# come up in test_vls_live.py and in the tests of their engines, and clusters in test_real_fabrics_live.py.
 SAMPLE = (
-    "back-to-back", "back-to-back-beside", "bare-switches", "bridge", "cascade-3", "cluster-uneven", "director-3",
-    "dual-plane", "dual-port-one-switch", "dual-port-two-switches", "lmc-2", "loop-cable", "mixed-speeds",
-    "mixed-widths", "own-guids", "own-lids", "parallel-uneven", "rails-uneven", "routers", "single-switch",
-    "split-lone-switch", "split-two", "switches-only", "tree-2-3-faults", "two-switches",
+    "back-to-back", "back-to-back-beside", "bare-switches", "cascade-3", "dual-plane", "dual-port-one-switch",
+    "dual-port-two-switches", "lmc-2", "loop-cable", "mixed-speeds", "mixed-widths", "own-guids", "own-lids",
+    "parallel-uneven", "routers", "single-switch", "split-lone-switch", "split-two", "switches-only",
 )  # fmt: skip
 
 

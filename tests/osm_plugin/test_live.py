@@ -1,4 +1,5 @@
 import pytest
+from campaigns import some_of
 from plugin_lab import ample_timeouts, expected_lfts, logged, sweep_options
 from waiting import until
 
@@ -9,11 +10,11 @@ from routing.engines import ENGINES
 pytestmark = pytest.mark.lab
 
 
-@pytest.mark.parametrize(
-    ("name", "args", "options"),
-    [("torus", ["4x4x4"], {"cas": 4}), ("kary-ntree", ["4", "3"], {})],
-)
-@pytest.mark.parametrize("lmc", [0, 2])
+FABRICS = (("torus", ["4x4x4"], {"cas": 4}), ("kary-ntree", ["4", "3"], {}))
+CASES = [(*fabric, lmc) for fabric in FABRICS for lmc in (0, 2)]
+
+
+@pytest.mark.parametrize(("name", "args", "options", "lmc"), some_of(CASES, [CASES[1], CASES[2]]))
 def test_switches_hold_what_the_engine_makes_of_the_fabric_as_the_tools_see_it(live, nets, name, args, options, lmc):
     with live(nets(name, *args, **options), "ibnue-updn,no_fallback", config={"lmc": lmc}) as lab:
         assert lab.sweep is not None and lab.sweep.engine == "ibnue-updn"
