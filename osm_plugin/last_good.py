@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -162,6 +163,7 @@ class LastGood:
     def __init__(self, path: Path | None) -> None:
         self._folder = None if path is None else saved_folder(path)
         self._good = None if path is None else read_saved(path)
+        self._opening: list[Path] = []  # files that a thread has still to open
         self._wrong = ""
         # What to save: the configuration, whether the file of port rules was read, and whether the bundle was read.
         self._pending: tuple[PluginConfig, bool, bool] | None = None
@@ -195,10 +197,13 @@ class LastGood:
         IbnueError
             The action failed, and there is no last good configuration, or the action failed with it as well.
         """
+        silent = self._silent_file(config)
         try:
+            if silent is not None:
+                raise InputError(f"has not answered for {ANSWER_SECONDS:g} s", path=silent)
             result = action(config)
         except (InputError, EnvironmentProblem) as problem:
-            good = self._instead_of(config, ports=ports)
+            good = self._instead_of(config, silent, ports=ports)
             if good is None:
                 raise
             try:
@@ -215,6 +220,19 @@ class LastGood:
         warning = "the configuration is valid again, and in use" if self._wrong else ""
         self._wrong = ""
         return result, warning
+
+    def _silent_file(self, config: PluginConfig) -> Path | None:
+        """Return a file that the configuration names and whose file system does not answer; None if all answer.
+
+        Only the first request waits for such a file.
+        """
+        files = list(config.files.values())
+        if next(iter(self._opening), None) not in files:
+            self._opening = files
+            opener = threading.Thread(target=_open_each, args=(files,), daemon=True)
+            opener.start()
+            opener.join(ANSWER_SECONDS)
+        return next(iter(self._opening), None)
 
     def save(self) -> None:
         """Save the last configuration that was used without an error, unless it is already saved.
@@ -252,11 +270,11 @@ class LastGood:
         known = {} if self._good is None else self._good.files
         return {keys: known[keys] for keys in config.files if keys in known}
 
-    def _instead_of(self, config: PluginConfig, *, ports: bool) -> PluginConfig | None:
+    def _instead_of(self, config: PluginConfig, silent: Path | None, *, ports: bool) -> PluginConfig | None:
         """Return the last good configuration to use instead of ``config``; None if no good configuration is known, or
         if it equals ``config``.
 
-        ``ports`` is whether the configuration is used for port rules only.
+        ``silent`` is a file that does not answer.  ``ports`` is whether the configuration is used for port rules only.
         """
         good = self._good
         if good is None:
@@ -266,7 +284,17 @@ class LastGood:
             # replaced.
             instead = replace(config, policies=good.policies or config.policies, classes=good.classes)
             return None if instead == config else instead
+        if silent is not None:
+            return None if silent in good.files.values() else good
         return None if _same(good, config) else good
+
+
+def _open_each(files: list[Path]) -> None:
+    """Open each file, and remove it from the list when its file system has answered."""
+    while files:
+        with suppress(OSError):
+            os.close(os.open(files[0], os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC))
+        del files[0]
 
 
 def _was_read(keys: tuple[str, ...], pending: tuple[PluginConfig, bool, bool]) -> bool:

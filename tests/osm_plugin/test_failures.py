@@ -49,13 +49,13 @@ def test_a_worker_killed_at_a_fault_leaves_the_tables_to_its_engine(live, nets, 
 def preloaded(live, nets, tmp_path_factory):
     """Prepares a lab whose OpenSM starts with a library for LD_PRELOAD."""
 
-    def prepare(name):
+    def prepare(name, toml=""):
         def build(folder):
             source = Path(__file__).with_name(f"{name}.c")
             subprocess.run(["cc", "-shared", "-fPIC", "-o", folder / "library.so", source], check=True)
 
         library = built_once(tmp_path_factory, name, build) / "library.so"
-        lab = live(nets("torus", "3x3", cas=1), "ibnue-updn,no_fallback")
+        lab = live(nets("torus", "3x3", cas=1), "ibnue-updn,no_fallback", toml=toml)
         lab.opensm.plugin = replace(lab.opensm.plugin, environment={"LD_PRELOAD": str(library)})
         return lab
 
@@ -280,6 +280,20 @@ def test_a_configuration_file_that_does_not_answer_stops_no_sweep(live, preloade
         assert len(logged(lab, why)) == len(lab.opensm.errors) == 1
         silent.unlink()
         comes_up(lab, f"{live.config}: can be read again")
+
+
+def test_a_file_of_the_configuration_that_does_not_answer_is_replaced_by_its_copy(preloaded, tmp_path):
+    roots = tmp_path / "roots"
+    roots.write_text("0x200000\n")
+    with preloaded("silent_file", f"[engine.updn]\nroot_guid_file = '{roots}'") as lab:
+        until(lambda: list(lab.opensm.folder.glob("ibnue-last-good-*/engine-updn-root_guid_file-*")))
+        silent = roots.with_name("roots.silent")
+        silent.touch()
+        lab.unlink("sw1.1", 2)
+        comes_up(lab, f"ERR IBN20: {roots}: has not answered for 1 s; the last good configuration is in use")
+        assert logged(lab, "ibnue-updn: .*re-routed, repaired") and len(lab.opensm.errors) == 1
+        silent.unlink()
+        comes_up(lab, "the configuration is valid again, and in use")
 
 
 def test_a_missing_configuration_file_is_named(live, nets):

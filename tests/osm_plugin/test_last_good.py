@@ -1,6 +1,7 @@
 """A configuration that becomes wrong does not count until it is right again."""
 
 import json
+import os
 import threading
 from pathlib import Path
 
@@ -116,6 +117,26 @@ def test_a_named_file_that_becomes_wrong_is_replaced_by_its_last_good_copy(path,
     assert sorted(file.suffix for file in saved_folder(path).iterdir()) == ["", ".json"]  # one copy is left
     roots.unlink()
     assert good.use(config, roots_of)[0] == "(48,)"
+
+
+def test_a_silent_file_is_replaced_by_its_copy(path, monkeypatch):
+    roots, other = path.with_name("roots"), path.with_name("other")
+    roots.write_text("0x10\n")
+    other.write_text("0x20\n")
+    path.write_text("[engine.updn]\nroot_guid_file = 'roots'")
+    config, good, answers, real = read_config(path), LastGood(path), threading.Event(), os.open
+    good.use(config, roots_of)
+    good.save()
+    monkeypatch.setattr("osm_plugin.last_good.ANSWER_SECONDS", 0.05)
+    monkeypatch.setattr("os.open", lambda name, *args: (name == roots and answers.wait(), real(name, *args))[1])
+    warning = f"{roots}: has not answered for 0.05 s; the last good configuration is in use"
+    assert [good.use(config, roots_of) for _ in range(2)] == [("(16,)", warning), ("(16,)", "")]
+    path.write_text("[engine.updn]\nroot_guid_file = 'other'")
+    assert good.use(read_config(path), roots_of)[0] == "(32,)"
+    with pytest.raises(InputError, match="has not answered"):
+        LastGood(None).use(config, roots_of)
+    answers.set()
+    until(lambda: good.use(config, roots_of)[1] == "" and good.use(config, roots_of)[0] == "(16,)")
 
 
 def test_what_no_configuration_can_help_is_not_tried_twice(path):
