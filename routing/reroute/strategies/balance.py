@@ -8,21 +8,17 @@ import numpy as np
 import numpy.typing as npt
 
 from routing.reroute.base_fabric import BaseNumbering
-from routing.reroute.budget import Budget
+from routing.reroute.budget import LARGEST_SMALL_TABLE, Budget
 from routing.reroute.changed_entries import count_changed
 from routing.reroute.context import RerouteContext
 from routing.reroute.cut_bounds import cut_bound
 from routing.reroute.loads import load_after
-from routing.reroute.rebalance import (
-    Repaired,
-    Utilisation,
-    balance_repaired,
-    fullest,
-    kept_share,
-    peak_in,
-)
+from routing.reroute.rebalance import Repaired, Utilisation, balance_repaired, fullest, kept_share, peak_in
 from routing.reroute.strategies.columns import Progress
 from routing.reroute.values import Stability
+
+LEAST_SHARE = 0.96
+"""Least goal of a repair of large tables, as a fraction of the highest utilisation of the previous tables."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,13 +54,18 @@ def balanced(context: RerouteContext, progress: Progress, budget: Budget) -> Bal
     if not (missing or (restored and may_move)) or request.sl_is_per_source_lid:
         return Balanced(progress, 0, 0, None)
     changed = count_changed(tables.lft, request.translated.earlier) - restored
+    # After earlier faults, the goal is far below the present utilisation.  A search towards this goal spends its limits
+    # on the first channels, and makes many detours, which leave less room for later repairs.  Small tables keep the
+    # goal, because their further moves aim at the utilisation of tables from scratch.
+    present = peak_in(numbering, fullest(request.before.fabric.channels, request.before.load))
+    within_reach = int(LEAST_SHARE * present) if missing and tables.lft.size > LARGEST_SMALL_TABLE else 0
     tables, found = balance_repaired(
         numbering,
         context.service_levels(numbering, progress.certificate, tables),
         tables,
         request.translated.earlier,
         dependencies=progress.dependencies,
-        now=Utilisation(_exact_load(context, progress), goal_of(context, numbering)),
+        now=Utilisation(_exact_load(context, progress), max(goal_of(context, numbering), within_reach)),
         repaired=Repaired(missing, changed),
         changes=budget.changes if may_move else 0,
     )

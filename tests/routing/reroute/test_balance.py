@@ -23,7 +23,7 @@ from routing.quality import all_to_all_share, channel_loads
 from routing.reroute import Published, Stability, context, rebalance, reroute, spread
 from routing.reroute.installed import installed
 from routing.reroute.statistics import RerouteStatistics
-from routing.reroute.strategies import further_moves
+from routing.reroute.strategies import balance, further_moves
 from routing.reroute.translate import translate_tables
 from routing.topologies import generate
 
@@ -66,6 +66,30 @@ def test_what_is_kept_is_what_packets_see_and_few_entries_move(data):
     figures = found.statistics
     allowed = max(6 * max(found.broken, figures.missing or 0), found.routing.lft.size // 100)
     assert (figures.moved_for_balance or 0) <= max(0, allowed - (figures.displaced or 0))
+
+
+@pytest.mark.parametrize("name", ["updn", "dfsssp"])
+def test_a_repair_of_large_tables_after_earlier_faults_aims_at_most_four_percent_lower(name, monkeypatch):
+    """A goal that many faults have put out of reach costs many changes, and leaves long paths."""
+    whole = generate("kautz", ["2", "3"], cas=4)
+    baseline = before = published(whole, name)
+    links, goals, search = np.unique(whole.channels.link).tolist(), [], balance.balance_repaired
+
+    def watched(frame, *given, now, **named):
+        goals.append(now.goal / (100 * frame.base.channels.capacity.max()))
+        return search(frame, *given, now=now, **named)
+
+    monkeypatch.setattr(balance, "balance_repaired", watched)
+    monkeypatch.setattr(balance, "LARGEST_SMALL_TABLE", 0)
+    far = 0
+    for count in range(1, 4):
+        less = whole.without_links(links[::7][:count])
+        peak, first = (before.load / before.fabric.channels.capacity).max(), len(goals)
+        found = reroute(ENGINES[name], OPTIONS, before, less, stability=Stability.FULL, baseline=baseline)
+        assert all(goal >= 0.959 * peak for goal in goals[first:])
+        far += 0.96 * peak > 1.01 * (baseline.load / whole.channels.capacity).max()
+        before = Published(less, found.routing, found.proof)
+    assert far and goals
 
 
 def cut_bound_slowly(fabric):
