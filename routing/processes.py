@@ -10,7 +10,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Sequence
-from multiprocessing import forkserver
+from multiprocessing import forkserver, resource_tracker
 from multiprocessing.context import ForkServerContext
 from pathlib import Path
 
@@ -28,17 +28,21 @@ def fork_server(preload: Sequence[str] = ()) -> ForkServerContext:
 
     The server is started in ``/``.  Its command ``python -c`` would import modules from the working directory first,
     and before Python 3.11 no option prevents this.  Workers change back to this process's working directory once they
-    have its import path.
+    have its import path.  Ctrl-C is blocked in the server, which would otherwise print a traceback while it imports.
 
     ``preload`` lists the modules that the server imports in advance.
     """
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(list(preload))
     here = os.open(".", os.O_PATH | os.O_DIRECTORY)
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
     try:
         os.chdir("/")
+        resource_tracker.ensure_running()  # The start of the tracker unblocks Ctrl-C.
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
         forkserver.ensure_running()
     finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         os.fchdir(here)
         os.close(here)
     return context

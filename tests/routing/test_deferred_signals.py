@@ -1,5 +1,7 @@
 import os
 import signal
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -77,3 +79,15 @@ def test_outside_the_main_thread_nothing_is_held():
     thread.start()
     thread.join()
     assert seen == [signal.getsignal(signal.SIGINT)]
+
+
+def test_ctrl_c_is_blocked_while_the_fork_server_imports():
+    """Without the block, the server would print a traceback if Ctrl-C came while it imports modules."""
+    code = (
+        "from multiprocessing import forkserver; from pathlib import Path; from routing.processes import fork_server\n"
+        "fork_server()\n"
+        "print(Path(f'/proc/{forkserver._forkserver._forkserver_pid}/status').read_text(), flush=True)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    blocked = int(next(line.split()[1] for line in done.stdout.splitlines() if line.startswith("SigBlk:")), 16)
+    assert blocked >> (signal.SIGINT - 1) & 1
