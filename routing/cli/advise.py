@@ -41,7 +41,7 @@ CLASS_COLUMNS = ("engine", "class", "end ports", "all-to-all", "bisection", "per
 @click.option("--links", type=click.IntRange(0), default=8, show_default=True, metavar="N",
               help="Number of links between switches whose loss is tried, if it may decide.")  # fmt: skip
 @click.option("--budget", type=Number(0, 1e6, min_open=True), metavar="SECONDS",
-              help="Estimated CPU seconds for all engines together; sets their effort.")  # fmt: skip
+              help="Estimated CPU seconds of all engines, without lost links; sets their effort.")  # fmt: skip
 @seed_option
 @threads_option
 @report_options
@@ -89,9 +89,15 @@ def advise(
     write_reports(lambda: report_of(subnet, describe_kind(subnet), candidates, refused, best))
     if as_json:
         results = as_object(describe_kind(subnet), candidates, refused, best)
-        print_json("ibnue-advise/1", {"fabric": fabric_object(subnet, fabric), **results})
+        print_json(
+            "ibnue-advise/1", {"fabric": fabric_object(subnet, fabric), "effort": float(options.effort), **results}
+        )
     else:
-        print_rows([("fabric", proof_report.fabric_line(subnet)), ("kind", describe_kind(subnet))])
+        rows = [("fabric", proof_report.fabric_line(subnet)), ("kind", describe_kind(subnet))]
+        if budget is not None:
+            effort = f"{options.effort:.2g} for each engine; proofs, figures and lost links do not count in the budget"
+            rows.append(("effort", effort))
+        print_rows(rows)
         report(candidates, refused, best, fabric, seed=seed, vls=vls, reversible=reversible)
     return FINDING if best is None else 0
 

@@ -17,6 +17,16 @@ def test_the_command_prints_the_table_and_the_next_command():
     assert engines >= {"updn", "nue"} and engines.isdisjoint({"auto", "minhop", "sssp"})
 
 
+def test_the_command_prints_the_effort_that_a_budget_allows():
+    command = "advise", "torus:4x3,cas=2", "--links", "0"
+    assert "effort" not in run(*command).stdout
+    row = next(line for line in run(*command, "--budget", "2").stdout.splitlines() if line.startswith("effort"))
+    found = json.loads(run(*command, "--budget", "2", "--json").stdout)
+    assert 0 < found["effort"] < 1
+    assert f"{found['effort']:.2g} for each engine" in row
+    assert json.loads(run(*command, "--json").stdout)["effort"] == 1
+
+
 def test_the_command_prints_a_row_for_each_class_of_end_ports_that_counts():
     done = run("advise", "cluster:2x3x4,2x2", "--links", "0", "--class", "storage=storage*")
     after = done.stdout.partition("traffic among the end ports of one class:")[2]
