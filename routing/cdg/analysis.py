@@ -123,18 +123,10 @@ def _analyse_fixed_vls(
         certificate, loop, reply_loop, switch_loop = judge(graphs, explain)
         cdg = None if certificate is None else graphs.cdg(certificate)
     return Findings(
-        hops=found.hops,
-        undelivered=found.undelivered,
-        split=found.split,
-        looping=found.looping,
-        dropped=0 if vl_bit.all() else _count_dropped(fabric, routing, found, vl_bit),
-        vls=vls,
-        certificate=certificate,
-        cdg=cdg,
-        loop=loop,
-        reply_loop=reply_loop,
-        switch_loop=switch_loop,
-    )
+        hops=found.hops, undelivered=found.undelivered, split=found.split, looping=found.looping,
+        dropped=0 if vl_bit.all() else _count_dropped(fabric, routing, found, vl_bit), vls=vls,
+        certificate=certificate, cdg=cdg, loop=loop, reply_loop=reply_loop, switch_loop=switch_loop,
+    )  # fmt: skip
 
 
 def _analyse_changing_vls(fabric: Fabric, routing: Routing, threads: int, explain: bool) -> Findings:
@@ -142,18 +134,10 @@ def _analyse_changing_vls(fabric: Fabric, routing: Routing, threads: int, explai
     certificate, loop, reply_loop, switch_loop = judge(graphs, explain)
     found = graphs.trace(replies=True)
     return Findings(
-        hops=found.hops,
-        undelivered=found.undelivered,
-        split=found.split,
-        looping=found.looping,
-        dropped=found.dropped,
-        vls=graphs.vls(replies=False) if certificate is None else len(certificate.order),
-        certificate=certificate,
-        cdg=None,
-        loop=loop,
-        reply_loop=reply_loop,
-        switch_loop=switch_loop,
-    )
+        hops=found.hops, undelivered=found.undelivered, split=found.split, looping=found.looping,
+        dropped=found.dropped, vls=graphs.vls(replies=False) if certificate is None else len(certificate.order),
+        certificate=certificate, cdg=None, loop=loop, reply_loop=reply_loop, switch_loop=switch_loop,
+    )  # fmt: skip
 
 
 def judge(graphs: Graphs, explain: bool) -> tuple[Certificate | None, Cycle | None, Cycle | None, Cycle | None]:

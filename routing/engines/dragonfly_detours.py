@@ -70,23 +70,15 @@ def detour_routing(
     np.logical_or.at(spoiled.T, group, ~regular.T)
     hop[further] = np.where(spoiled[:, group], hop[further], longer)
     trees[further] = channels_of_bundles(
-        fabric,
-        options,
-        bundles,
-        hop[further],
+        fabric, options, bundles, hop[further],
         lambda: tree_flow(fabric, bundles, hop[further], roots[further]) * destinations.share[further, None],
-    )
+    )  # fmt: skip
     irregular = np.zeros((fabric.switches, fabric.switches), bool)
     np.logical_or.at(irregular, roots, ~middles.are_regular(next_switches(bundles, hop, roots), roots))
     paths = ClassedPaths(
-        fabric,
-        destinations,
-        trees,
-        irregular | irregular.T,
-        pattern=middles.of_switches,
-        hop_class=middles.hop_class(),
-        classes=CLASSES,
-    )
+        fabric, destinations, trees, irregular | irregular.T, pattern=middles.of_switches,
+        hop_class=middles.hop_class(), classes=CLASSES,
+    )  # fmt: skip
     return paths.routing(engine, options, start, **facts)
 
 

@@ -50,14 +50,10 @@ def over_one_link(selector: PathSelector, group: npt.NDArray[np.int64]) -> PathS
             continue
         subset = _subset(channels, kept)
         found = balance(
-            subset,
-            np.ascontiguousarray(selector.inverse_capacity[kept]),
-            selector.sources,
-            _targets(destinations, members),
-            passes=refinement_passes(fabric, selector.options),
-            seed=selector.options.seed,
-            threads=selector.options.threads,
-        )
+            subset, np.ascontiguousarray(selector.inverse_capacity[kept]), selector.sources,
+            _targets(destinations, members), passes=refinement_passes(fabric, selector.options),
+            seed=selector.options.seed, threads=selector.options.threads,
+        )  # fmt: skip
         there = found.next_channel != NO_CHANNEL
         own = kept[np.where(there, subset.first[:-1] + found.next_channel.astype(np.int64), 0)]
         trees[rows] = np.where(there, own - channels.first[:-1], NO_CHANNEL)
@@ -87,10 +83,6 @@ def _subset(channels: Channels, kept: npt.NDArray[np.int64]) -> Channels:
     into = np.argsort(dst, kind="stable").astype(np.int32)
     rows = np.arange(len(channels.first))
     return replace(
-        channels,
-        src=src,
-        dst=dst,
-        first=np.searchsorted(src, rows).astype(np.int32),
-        into=into,
+        channels, src=src, dst=dst, first=np.searchsorted(src, rows).astype(np.int32), into=into,
         into_first=np.searchsorted(dst[into], rows).astype(np.int32),
-    )
+    )  # fmt: skip

@@ -79,14 +79,9 @@ class HyperX:
         paths = CliquePaths.of(fabric, options)
         base = 2 if paths.has_two_hops_in_a_dimension() else 1
         classed = ClassedPaths(
-            fabric,
-            paths.destinations,
-            paths.next_channel,
-            paths.irregular,
-            pattern=np.zeros((fabric.switches, fabric.switches), np.int64),
-            hop_class=paths.hop_class(),
-            classes=base,
-        )
+            fabric, paths.destinations, paths.next_channel, paths.irregular,
+            pattern=np.zeros((fabric.switches, fabric.switches), np.int64), hop_class=paths.hop_class(), classes=base,
+        )  # fmt: skip
         if base > classed.most_vls(options):
             raise NotEnoughVLs(base, classed.most_vls(options))
         try:
@@ -155,12 +150,9 @@ class CliquePaths:
                 )
             add_detours(fabric, bundles, hop, np.ones(hop.shape, bool), roots)
             trees[further] = channels_of_bundles(
-                fabric,
-                options,
-                bundles,
-                hop,
+                fabric, options, bundles, hop,
                 lambda: tree_flow(fabric, bundles, hop, roots) * destinations.share[further, None],
-            )
+            )  # fmt: skip
         return cls(fabric, coordinates, destinations, axis, rank, trees)
 
     @cached_property

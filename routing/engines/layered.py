@@ -303,25 +303,13 @@ class LayerSearch:
         bisection = self.options.objective is Objective.BISECTION
         metis = self.options.partition == "metis"
         return layering(
-            self.fabric.channels,
-            self.maker.inverse_capacity,
-            self.maker.sources,
-            root=self.destinations.root,
-            share=self.destinations.share,
-            next_channel=paths.next_channel,
-            load=paths.load,
-            counted=self.fabric.terminals_at > 0,
-            avoid=seed.avoid,
-            order=seed.order,
-            most=most,
-            have=have,
-            mutual=self.mutual,
-            rechoose=True,
-            unload_rounds=0 if bisection else UNLOAD_ROUNDS,
-            region=regions(self.fabric, most, seed=self.options.seed) if metis else None,
-            budget=budget,
+            self.fabric.channels, self.maker.inverse_capacity, self.maker.sources, root=self.destinations.root,
+            share=self.destinations.share, next_channel=paths.next_channel, load=paths.load,
+            counted=self.fabric.terminals_at > 0, avoid=seed.avoid, order=seed.order, most=most, have=have,
+            mutual=self.mutual, rechoose=True, unload_rounds=0 if bisection else UNLOAD_ROUNDS,
+            region=regions(self.fabric, most, seed=self.options.seed) if metis else None, budget=budget,
             spare=round(SPARE_VISITS * self.options.effort),
-        )
+        )  # fmt: skip
 
     def _seeds(self, paths: PathSet, layers: int) -> Iterator[LayerSeed]:
         """Yield initial states (seeds) of the layers for these paths: several sets of random orders of the switches,

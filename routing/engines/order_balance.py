@@ -26,16 +26,10 @@ def balanced_in_orders(
     switch in the order of each layer.
     """
     return balance(
-        fabric.channels,
-        inverse_capacity(fabric, options.link_weights),
-        fabric.source_weight_at.astype(np.float64),
-        destinations.targets(layer),
-        position=position,
-        passes=refinement_passes(fabric, options),
-        seed=options.seed,
-        threads=options.threads,
-        hop_cost=HOP_COST,
-    )
+        fabric.channels, inverse_capacity(fabric, options.link_weights), fabric.source_weight_at.astype(np.float64),
+        destinations.targets(layer), position=position, passes=refinement_passes(fabric, options), seed=options.seed,
+        threads=options.threads, hop_cost=HOP_COST,
+    )  # fmt: skip
 
 
 def searched_orders(

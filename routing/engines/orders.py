@@ -265,16 +265,10 @@ class OrderSearch:
             Highest utilisation of a channel (load over capacity).
         """
         trees = balance(
-            self.fabric.channels,
-            inverse_capacity(self.fabric),
-            self.fabric.source_weight_at.astype(np.float64),
-            targets,
-            position=np.ascontiguousarray(np.atleast_2d(position)),
-            passes=passes,
-            seed=self.seed,
-            threads=self.threads,
-            hop_cost=HOP_COST,
-        )
+            self.fabric.channels, inverse_capacity(self.fabric), self.fabric.source_weight_at.astype(np.float64),
+            targets, position=np.ascontiguousarray(np.atleast_2d(position)), passes=passes, seed=self.seed,
+            threads=self.threads, hop_cost=HOP_COST,
+        )  # fmt: skip
         long = 0
         if self.fabric.switches > LONGEST:
             long = max(0, longest_path(self.fabric.channels, trees.next_channel) - LONGEST)

@@ -75,14 +75,9 @@ def disjoint_paths(fabric: Fabric, lft: npt.NDArray[np.uint8]) -> DisjointPaths 
     offset = np.arange(first[-1]) - np.repeat(first[:-1], 1 << lmc)
     lid = np.repeat(fabric.endport_lid[ports].astype(np.int64), 1 << lmc) + offset
     found = count_disjoint(
-        fabric.channels,
-        lft,
-        fabric.lids.switch,
-        group_first=first.astype(np.int32),
-        group_lid=lid.astype(np.int32),
-        source=senders > 0,
-        most=MOST,
-    )
+        fabric.channels, lft, fabric.lids.switch, group_first=first.astype(np.int32), group_lid=lid.astype(np.int32),
+        source=senders > 0, most=MOST,
+    )  # fmt: skip
     lids = fabric.lids
     wrong = lft[lids.switch[lid], lid] != lids.port[lid]
     found[np.logical_or.reduceat(wrong, first[:-1])] = 0

@@ -164,28 +164,17 @@ def run_task(fabric: Fabric, task: Task) -> Result:
     entries, changed, gone = changes(before, after)
     kept = CapacityKept() if before is None else capacity_kept(before, after, fresh)
     return replace(
-        with_kept(described(task, fabric, after), kept),
-        outcome=outcome,
-        error=report,
-        faults=len(faults),
-        how=how,
-        entries=entries,
-        changed=changed,
-        broken=gone,
-        tables=tables_digest(broken, after.routing),
-        seconds=seconds,
-    )
+        with_kept(described(task, fabric, after), kept), outcome=outcome, error=report, faults=len(faults), how=how,
+        entries=entries, changed=changed, broken=gone, tables=tables_digest(broken, after.routing), seconds=seconds,
+    )  # fmt: skip
 
 
 def with_kept(result: Result, kept: CapacityKept) -> Result:
     """Return a copy of a result with the share of each rate that is kept, relative to the rate before the fault."""
     return replace(
-        result,
-        kept=kept.all_to_all,
-        bisection_kept=kept.bisection,
-        fresh_kept=kept.fresh_all_to_all,
+        result, kept=kept.all_to_all, bisection_kept=kept.bisection, fresh_kept=kept.fresh_all_to_all,
         fresh_bisection_kept=kept.fresh_bisection,
-    )
+    )  # fmt: skip
 
 
 def routed(task: Task, before: Published | None, fabric: Fabric) -> tuple[Published, str | None, Routing | None]:
@@ -242,16 +231,10 @@ def described(task: Task, before: Fabric, after: Published) -> Result:
     share = all_to_all_share(fabric, channel_loads(fabric, routing, threads=1))
     apart = connectivity_loss(before, fabric)
     return Result(
-        task.id,
-        "certified",
-        strength=proof.strength,
-        scope=proof.scope,
-        vls=routing.vls,
-        vls_needed=routing.vls_needed,
-        parts=apart.parts,
-        cut_off=len(apart.cut_off),
+        task.id, "certified", strength=proof.strength, scope=proof.scope, vls=routing.vls,
+        vls_needed=routing.vls_needed, parts=apart.parts, cut_off=len(apart.cut_off),
         a2a=share if math.isfinite(share) else None,
-    )
+    )  # fmt: skip
 
 
 def changes(before: Published | None, after: Published) -> tuple[int | None, int | None, int | None]:
