@@ -57,7 +57,7 @@ def balance_trees(bundles: LinkBundles, trees: FlowTrees, *, longer: int, visits
 
     Notes
     -----
-    Cost of a move: O(T + N), and O(S degree hops) for each examined tree.
+    Cost of a move: O(T + N), and O(S degree) for each examined tree.
     """
     switches = len(bundles.first) - 1
     src = np.repeat(np.arange(switches, dtype=np.int32), np.diff(bundles.first))

@@ -15,8 +15,8 @@ from routing.grids.coordinates import Coordinates, Kind, links_axis
 from routing.grids.detours import count_hops, next_switches
 from routing.grids.paths import NONE, GridPaths
 
-VISITS = 400_000_000
-"""Number of switches that the search may visit at effort 1, which takes about three seconds."""
+VISITS = 150_000_000
+"""Number of switches that the search may visit at effort 1, which takes about two seconds."""
 
 LONGER = 2
 """Number of hops by which a move may make a path longer."""

@@ -24,7 +24,7 @@ from routing.grids.seeded import seeded
 
 Rows = npt.NDArray[np.int64]
 BALANCED = 4
-"""Number of balanced versions of paths that are tried; each version gets a third of the work of the version before."""
+"""Number of balanced versions of paths that are tried; each version gets half of the work of the version before."""
 MOST_FAILED = 100
 """Number of groups without a VL above which no balanced version of the paths is tried.
 
@@ -105,7 +105,7 @@ class GridRoutes:
             if np.array_equal(paths.hop, self.paths.hop):
                 return
             yield replace(self, paths=paths)
-            visits = visited // 3
+            visits = visited // 2
 
     @cached_property
     def used(self) -> npt.NDArray[np.bool_]:

@@ -28,9 +28,14 @@ typedef struct {
 
 typedef struct {
     const ibn_grid_trees *trees;
-    use_t *uses;     /* [T], trees that use the bundle of the present step, sorted by flow, the largest flow first */
+    use_t *uses;     /* [T], trees that use the bundle of the present step */
+    uint8_t *out;    /* [S, T], transposed copy of `hop`, in which the trees over a bundle are found quickly */
     uint8_t *inside; /* [S], whether each switch sends through a given switch: UNKNOWN, YES or NO */
     int32_t *walked; /* [S], scratch: switches on a path */
+    int32_t classes; /* K, number of different inverse capacities */
+    int32_t *class;  /* [N], class of each bundle: index of its inverse capacity in `inverse` */
+    double *inverse; /* [K], inverse capacity of the bundles of each class */
+    double *peak;    /* [S, K], highest load of the bundles of each class on the path of each switch in a tree */
     int64_t visits;  /* number of switches that may still be visited */
 } job_t;
 
@@ -55,12 +60,15 @@ static int32_t next_bundle(const ibn_grid_trees *t, int32_t tree, int32_t at)
     return t->first[at] + t->hop[(int64_t)tree * t->switches + at];
 }
 
-/* Set `inside` for all switches with a path: whether their path in a tree leads through switch `goal`. */
+/* Set `inside` for all switches with a path: whether their path in a tree leads through switch `goal`.  Set `peak`,
+ * too. */
 static void mark(job_t *job, int32_t tree, int32_t goal)
 {
     const ibn_grid_trees *t = job->trees;
-    const int32_t *hops = t->hops + (int64_t)tree * t->switches;
+    const int32_t *hops = t->hops + (int64_t)tree * t->switches, classes = job->classes;
     memset(job->inside, UNKNOWN, (size_t)t->switches);
+    for (int32_t k = 0; k < classes; k++)
+        job->peak[(int64_t)t->root[tree] * classes + k] = job->peak[(int64_t)goal * classes + k] = -INFINITY;
     job->inside[t->root[tree]] = NO;
     job->inside[goal] = YES;
     for (int32_t start = 0; start < t->switches; start++) {
@@ -71,28 +79,29 @@ static void mark(job_t *job, int32_t tree, int32_t goal)
         }
         for (; job->inside[at] == UNKNOWN; at = t->dst[next_bundle(t, tree, at)])
             job->walked[count++] = at;
-        for (int32_t i = 0; i < count; i++)
-            job->inside[job->walked[i]] = job->inside[at];
+        while (count) {
+            const int32_t before = job->walked[--count], bundle = next_bundle(t, tree, before);
+            const double *from = job->peak + (int64_t)at * classes, load = t->load[bundle];
+            double *peak = job->peak + (int64_t)before * classes;
+            for (int32_t k = 0; k < classes; k++)
+                peak[k] = k == job->class[bundle] && load > from[k] ? load : from[k];
+            job->inside[before] = job->inside[at];
+            at = before;
+        }
     }
     job->visits -= t->switches;
 }
 
-/* Return the highest utilisation on the new path of a switch, if the flow of the switch moves to another bundle.  The
- * result is infinite if the path leads over the bundle `hot` or back to the switch, or if the utilisation is at least
- * `limit`. */
-static double utilisation_after(job_t *job, const move_t *move, double flow, int32_t hot, double limit)
+/* Return the highest utilisation on the new path of a switch, if a flow of the switch moves to a bundle. */
+static double utilisation_after(const job_t *job, int32_t bundle, double flow)
 {
     const ibn_grid_trees *t = job->trees;
-    double worst = 0;
-    for (int32_t bundle = move->bundle;; bundle = next_bundle(t, move->tree, t->dst[bundle])) {
-        double utilisation = (t->load[bundle] + flow) * t->inverse_capacity[bundle];
-        job->visits--;
+    double worst = (t->load[bundle] + flow) * t->inverse_capacity[bundle];
+    for (int32_t k = 0; k < job->classes; k++) {
+        double utilisation = (job->peak[(int64_t)t->dst[bundle] * job->classes + k] + flow) * job->inverse[k];
         worst = utilisation > worst ? utilisation : worst;
-        if (worst >= limit || bundle == hot || t->dst[bundle] == move->at)
-            return INFINITY;
-        if (t->dst[bundle] == t->root[move->tree])
-            return worst;
     }
+    return worst;
 }
 
 /* Find the best move of the switches that send over the bundle `hot` in a tree.  Store the move in `best` if it is
@@ -109,9 +118,11 @@ static void examine(job_t *job, int32_t tree, int32_t hot, double limit, move_t 
         for (int32_t bundle = t->first[at]; bundle < t->first[at + 1]; bundle++) {
             move_t move = {.flow = rounded(flow), .tree = tree, .at = at, .bundle = bundle};
             int32_t onward = t->hops[row + t->dst[bundle]];
-            if (onward < 0 || onward + 1 > t->hops[row + at] + t->longer || bundle == next_bundle(t, tree, at))
+            if (onward < 0 || onward + 1 > t->hops[row + at] + t->longer || job->inside[t->dst[bundle]] == YES)
                 continue;
-            move.worst = rounded(utilisation_after(job, &move, flow, hot, limit));
+            job->visits--;
+            const double worst = utilisation_after(job, bundle, flow);
+            move.worst = worst < limit ? rounded(worst) : INFINITY;
             if (move.worst < best->worst || (move.worst == best->worst && move.flow < best->flow))
                 *best = move;
         }
@@ -138,6 +149,7 @@ static void apply(job_t *job, const move_t *move)
     const int32_t longer = t->hops[row + t->dst[move->bundle]] + 1 - t->hops[row + move->at];
     add_flow(t, move->tree, move->at, -flow);
     t->hop[row + move->at] = (uint8_t)(move->bundle - t->first[move->at]);
+    job->out[(int64_t)move->at * t->trees + move->tree] = t->hop[row + move->at];
     add_flow(t, move->tree, move->at, flow);
     mark(job, move->tree, move->at);
     for (int32_t at = 0; at < t->switches; at++)
@@ -147,18 +159,31 @@ static void apply(job_t *job, const move_t *move)
         }
 }
 
+/* Sort `uses` such that the WIDTHS[0] largest flows come first, in order. */
+static void begin_sort(job_t *job, int32_t count)
+{
+    for (int32_t i = 0; i < WIDTHS[0] && i < count; i++)
+        for (int32_t k = i + 1; k < count; k++)
+            if (by_flow(&job->uses[k], &job->uses[i]) < 0) {
+                const use_t moved = job->uses[i];
+                job->uses[i] = job->uses[k];
+                job->uses[k] = moved;
+            }
+}
+
 /* List the trees with traffic over a bundle, and return their number. */
 static int32_t list_uses(job_t *job, int32_t bundle)
 {
     const ibn_grid_trees *t = job->trees;
     const int32_t at = t->src[bundle];
     int32_t count = 0;
+    const uint8_t *out = job->out + (int64_t)at * t->trees;
     for (int32_t tree = 0; tree < t->trees; tree++) {
-        int64_t place = (int64_t)tree * t->switches + at;
-        if (t->first[at] + t->hop[place] == bundle && t->flow[place] > 0)
-            job->uses[count++] = (use_t){.flow = rounded(t->flow[place]), .tree = tree};
+        double flow = out[tree] == bundle - t->first[at] ? t->flow[(int64_t)tree * t->switches + at] : 0;
+        if (flow > 0)
+            job->uses[count++] = (use_t){.flow = rounded(flow), .tree = tree};
     }
-    qsort(job->uses, (size_t)count, sizeof(use_t), by_flow);
+    begin_sort(job, count);
     return count;
 }
 
@@ -175,6 +200,8 @@ static int step(job_t *job)
     move_t best = {.worst = INFINITY, .flow = INFINITY};
     job->visits -= t->trees;
     for (int32_t width = 0, i = 0; i < count; width++) {
+        if (width == 1)
+            qsort(job->uses + i, (size_t)(count - i), sizeof(use_t), by_flow);
         for (; i < count && i < WIDTHS[width]; i++)
             examine(job, job->uses[i].tree, hot, limit, &best);
         if (best.worst < INFINITY) {
@@ -185,20 +212,49 @@ static int step(job_t *job)
     return 0;
 }
 
+/* Sort the bundles into classes by their inverse capacity, and transpose `hop`. */
+static void prepare(job_t *job)
+{
+    const ibn_grid_trees *t = job->trees;
+    for (int32_t bundle = 0; bundle < t->bundles; bundle++) {
+        int32_t k = 0;
+        while (k < job->classes && job->inverse[k] != t->inverse_capacity[bundle])
+            k++;
+        job->inverse[k] = t->inverse_capacity[bundle];
+        job->class[bundle] = k;
+        job->classes += k == job->classes;
+    }
+    for (int32_t tree = 0; tree < t->trees; tree++)
+        for (int32_t s = 0; s < t->switches; s++)
+            job->out[(int64_t)s * t->trees + tree] = t->hop[(int64_t)tree * t->switches + s];
+}
+
 /* Move paths until no move lowers the utilisation of the bundle with the highest utilisation, or until *visits switches
  * were visited.  A single step may exceed this number.  Set *visits to the number of visited switches. */
-int ibn_trees_balance_grid(const ibn_grid_trees *trees, int64_t *visits)
+int ibn_trees_balance_grid(const ibn_grid_trees *t, int64_t *visits)
 {
-    job_t job = {.trees = trees, .visits = *visits};
-    job.uses = malloc((size_t)trees->trees * sizeof *job.uses + 1);
-    job.inside = malloc((size_t)trees->switches + 1);
-    job.walked = malloc((size_t)trees->switches * sizeof *job.walked + 1);
-    int failed = !job.uses || !job.inside || !job.walked;
-    while (!failed && trees->bundles > 0 && job.visits > 0 && step(&job))
+    const size_t switches = (size_t)t->switches, trees = (size_t)t->trees, bundles = (size_t)t->bundles;
+    job_t job = {.trees = t, .visits = *visits};
+    job.uses = malloc(trees * sizeof *job.uses + 1);
+    job.out = malloc(trees * switches + 1);
+    job.inside = malloc(switches + 1);
+    job.walked = malloc(switches * sizeof *job.walked + 1);
+    job.class = malloc(bundles * sizeof *job.class + 1);
+    job.inverse = malloc(bundles * sizeof *job.inverse + 1);
+    int failed = !job.uses || !job.out || !job.inside || !job.walked || !job.class || !job.inverse;
+    if (!failed)
+        prepare(&job);
+    job.peak = malloc(switches * (size_t)job.classes * sizeof *job.peak + 1);
+    failed = failed || !job.peak;
+    while (!failed && bundles > 0 && job.visits > 0 && step(&job))
         ;
     *visits -= job.visits;
     free(job.uses);
+    free(job.out);
     free(job.inside);
     free(job.walked);
+    free(job.class);
+    free(job.inverse);
+    free(job.peak);
     return failed;
 }
