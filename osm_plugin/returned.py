@@ -51,7 +51,7 @@ def returned_groups(
 ) -> list[ReturnedGroup] | None:
     """Return the switches and LIDs that are back in the fabric, in groups.
 
-    When the devices of one group left, the switches had the same tables for all of them.
+    The devices of a group left while the same tables were in force.
 
     Parameters
     ----------

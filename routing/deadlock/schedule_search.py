@@ -202,8 +202,10 @@ class _ScheduleSearch:
         return None
 
     def with_drain(self, unchanged: Masks) -> UpdateSchedule | None:
-        """Find rounds that wait until packets have left the fabric, for all LIDs together.  Returns None if a round is
-        unsafe, or if there are fewer than two or more than :data:`MOST_ROUNDS` rounds.
+        """Return the rounds that avoid forwarding loops, if they are safe with waits until packets have left the fabric.
+
+        The rounds are for all LIDs together.  Returns None if a round is unsafe, or if there are fewer than two or more
+        than :data:`MOST_ROUNDS` rounds.
         """
         most = int(self._last.max(initial=1))
         if not 1 < most <= MOST_ROUNDS:

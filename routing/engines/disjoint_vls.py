@@ -128,8 +128,8 @@ def place(request: TreeRequest, trees: DisjointTrees, orders: VlOrders, vls: int
     Returns
     -------
     Placement or None
-        None if a path of the first trees fits on no VL.  If the request names first trees, None if any path fits on no
-        VL.
+        None if a path of the first trees fits on no VL.  If the request names first trees, the result is also None if
+        any other path fits on no VL.
     """
     groups = _Groups.of(request)
     start = trees.order[groups.high, groups.tree, groups.low]
@@ -210,7 +210,10 @@ def _forwarding_rows(request: TreeRequest, next_channel: npt.NDArray[np.uint8]) 
 
 
 def _by_pair(request: TreeRequest, groups: _Groups, vl: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-    """Return uint8[S, K, S], the VLs of G groups (uint8[G]) by destination, tree (of K) and source; 0: without VL."""
+    """Return uint8[S, K, S]: the VL of each path by destination, tree and source; 0 for paths without a VL.
+
+    ``vl`` is uint8[G], the VL of each group of paths.
+    """
     switches = len(request.weight)
     found = np.zeros((switches, request.trees, switches), np.uint8)
     known = np.where(vl == NO_VL, 0, vl).astype(np.uint8)

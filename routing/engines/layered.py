@@ -378,7 +378,7 @@ class LayerSearch:
         return LayeredPaths(name, layers, self._max_utilisation(layers))
 
     def _as_with_min(self, have: int) -> LayeredPaths:
-        """Return the result of a search for the fewest layers.
+        """Search for paths in the fewest layers, and return them if they fit.
 
         Raises
         ------

@@ -72,10 +72,11 @@ def _arranged(grid: Grid, conf: TorusConf, seed: TorusSeed, row_of: dict[int, in
 
 
 def _axes_of(grid: Grid, conf: TorusConf, seed: TorusSeed, axis: int, row_of: dict[int, int]) -> list[tuple[int, int]]:
-    """Return the dimensions of the grid that correspond to one dimension of the file, each with its step in positive
-    direction.
+    """Return the dimensions of the grid that correspond to dimension ``axis`` of the file.
 
-    A ring of four in the file is two dimensions of the grid, of size two each.
+    Each dimension has the step, +1 or -1, that is the file's positive direction.
+
+    A ring of four switches in the file corresponds to two dimensions of the grid, each of size two.
     """
     links = {step: link for (one, step), link in seed.links.items() if one == axis}
     is_four = conf.is_ring[axis] and conf.radix[axis] == RING_OF_FOUR

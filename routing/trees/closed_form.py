@@ -151,9 +151,9 @@ def lids_of(fabric: Fabric, leaves: Leaves) -> TreeLids:
     At each switch, the LIDs of compute nodes come first, followed by the LIDs of other end ports, the LIDs of
     aggregation nodes, and the LID of the switch.  LIDs of the last two kinds have no flow.
 
-    Each LID has a digit, the number from which its top switch follows.  The end ports of each kind are numbered by
-    switch and port.  The digit of a port's first LID is the port's number.  Each further LID of the port has the next
-    higher digit, so that the LIDs of a port take different channels.
+    Each LID has a digit, which determines its top switch.  The end ports of each kind are numbered by switch and port.
+    The digit of a port's first LID is the port's number.  Each further LID of the port has the next higher digit, so
+    that packets to the LIDs of a port take different channels.
     """
     table = fabric.lids
     lid = np.flatnonzero(table.switch >= 0)

@@ -24,8 +24,8 @@ enum {
      * flow on the channel. */
     FEW_USERS = 24,
     FEW_UPSTREAM = 6, /* The first attempt lists moves of at most this number of switches for each of the LIDs. */
-    /* The second attempt, after a first attempt without a useful move, lists moves of up to MOST_USERS LIDs and
-     * MOST_UPSTREAM switches for each LID. */
+    /* If the first attempt finds no useful move, the second attempt lists moves for at most MOST_USERS LIDs, and of at
+     * most MOST_UPSTREAM switches for each LID. */
     MOST_USERS = 96,
     MOST_UPSTREAM = 24,
     /* largest number of searches; each search after the first may change as many entries as the search before has

@@ -1,8 +1,8 @@
 /* Adaptive routing: choose the virtual channel (VC) on which a packet continues from a switch. */
 #include "simulate/internal/adaptive.h"
 
-/* Return whether a mark reserves the next free room on channel c.  A ping sets a mark for one packet.  The mark has no
- * effect once this packet has left by another channel. */
+/* Return whether a mark reserves the next free buffer space on channel c for one packet.  A ping sets the mark.  The
+ * mark has no effect once this packet has left by another channel. */
 int ibn_simulate_adaptive_marked(const ibn_sim *sim, int32_t c)
 {
     const ibn_mark *mark = &sim->adaptive->mark[c];
@@ -14,7 +14,7 @@ int ibn_simulate_adaptive_marked(const ibn_sim *sim, int32_t c)
            || ibn_simulate_adaptive_serial(sim, spare) == mark->packet;
 }
 
-/* Return whether a mark reserves the next free room on channel c for a packet other than p. */
+/* Return whether a mark reserves the next free buffer space on channel c for a packet other than p. */
 int ibn_simulate_adaptive_for_other(const ibn_sim *sim, int32_t c, int32_t p)
 {
     return ibn_simulate_adaptive_marked(sim, c)

@@ -125,7 +125,8 @@ typedef struct {
     int32_t saved_count;   /* number of elements in `kept` */
     /* [S] by switch: number of the attempt (see `column`) in which the switch's entry was last saved in `kept` */
     int32_t *touched;
-    int32_t column;        /* number of the present attempt to repair an LFT column, counted over all attempts */
+    int32_t column;        /* number of the present attempt to repair an LFT column: attempts are numbered over all
+                            * columns */
     cached_channel *taken; /* [S] cached next channel of each switch towards the current LID */
     /* [C] for each channel in the array `into` of the fabric: the switch where the channel begins */
     int32_t *into_src;
