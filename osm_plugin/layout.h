@@ -12,7 +12,8 @@
 enum ibnue_kind { IBNUE_SWITCH = 0, IBNUE_CA = 1, IBNUE_ROUTER = 2 };
 /* Kind of the engine whose tables the switches acknowledged last: unknown, an ibnue engine, or another engine. */
 enum ibnue_served { IBNUE_SERVED_NOT_SAID = 0, IBNUE_SERVED_OURS = 1, IBNUE_SERVED_OTHER = 2 };
-/* How the SL table of an answer is indexed: by destination LID, by source switch and LID, or by source LID and LID. */
+/* How the SL table of an answer is indexed: by destination LID; by source switch and destination LID; or by source LID
+ * and destination LID. */
 enum ibnue_sl_kind { IBNUE_SL_BY_DESTINATION = 0, IBNUE_SL_BY_SWITCH = 1, IBNUE_SL_BY_LIDS = 2 };
 
 /* Head of a request, at offset 0 of the shared memory.  All offsets (`..._at` and `end`) are in bytes from the start

@@ -33,8 +33,8 @@ class SwitchChanges:
         self._state = state
         # the tables that this process published last; None: it has published none
         self._in_force: SavedTables | None = None
-        # for the GUID of each switch and end port that has left the fabric: the tables that were in force before;
-        # None: more than MOST_LEFT sets of tables have followed
+        # for the GUID of each switch and end port that has left the fabric: the tables that were in force when it left;
+        # None: these tables are not stored any more, because more than MOST_LEFT sets of tables have followed
         self._left: dict[int, SavedTables | None] = {}
         # tables that this process published before; the writing of newer tables may have been interrupted
         self._earlier: deque[SavedTables] = deque(maxlen=MOST_LEFT)

@@ -196,7 +196,7 @@ def cell(candidate: Candidate, column: str) -> str:
 
 
 def class_rows(candidates: Sequence[Candidate]) -> list[list[str]]:
-    """Return the table by class of end ports: for each engine, one row for each class with counted end ports.
+    """Return the rows of the table by class of end ports: one row for each engine and each class that counts.
 
     The list is empty if there is only one such class.
     """

@@ -139,8 +139,8 @@ def vls_complaint(error: Any) -> Complaint:
 def system_complaint(error: Any) -> Complaint:
     """Return the report of an OSError: the file, if it is known, and the reason.
 
-    Every writer of files reports its own errors.  So if no space is left for an unknown file, the file is standard
-    output.
+    Every function that writes a file reports its own errors.  So if no space is left and the file is unknown, the error
+    comes from standard output.
     """
     file = None if error.filename is None else os.fsdecode(error.filename)
     if file is None and error.errno == errno.ENOSPC:

@@ -114,8 +114,9 @@ def rounds_per_lid(waiting: MixedDependencies, base: Masks) -> UpdateSchedule | 
 def most_drained(mixture: Mixture, changes: Changes) -> int:
     """Return the number of entries that an update schedule may remove until their new entries are written.
 
-    The result is the larger of two numbers: 1 / :data:`DRAINED` of all entries, and the number of changed entries that
-    lead nowhere.  If many entries lead nowhere (:data:`MANY_BROKEN`), any number may be removed.
+    The result is the larger of two numbers: the number of all entries divided by :data:`DRAINED`, and the number of
+    changed entries that lead nowhere.  If more than 1 in :data:`MANY_BROKEN` entries leads nowhere, all entries may be
+    removed.
     """
     broken, size = int(np.count_nonzero(~changes.old_was_routed & ~changes.removed)), mixture.before.size
     return size if broken > size // MANY_BROKEN else max(broken, size // DRAINED)

@@ -202,7 +202,7 @@ class _ScheduleSearch:
         return None
 
     def with_drain(self, unchanged: Masks) -> UpdateSchedule | None:
-        """Return the rounds that avoid forwarding loops, if they are safe with waits until packets have left the fabric.
+        """Return the rounds that avoid forwarding loops, if they are safe with waits for packets to leave the fabric.
 
         The rounds are for all LIDs together.  Returns None if a round is unsafe, or if there are fewer than two or more
         than :data:`MOST_ROUNDS` rounds.

@@ -211,7 +211,7 @@ class PathSelector:
 def _lead_switches(destinations: Destinations, following: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
     """Replace the tree towards each switch with end ports by the tree towards its first end port, and return the trees.
 
-    If the LIDs of such a switch share a tree with other LIDs, they add no dependencies.
+    So the LID of the switch itself adds no further dependencies.
     """
     with_flow = np.flatnonzero(destinations.share > 0.0)
     roots, first = np.unique(destinations.root[with_flow], return_index=True)
