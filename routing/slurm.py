@@ -48,7 +48,7 @@ class Switch:
 
 @dataclass(frozen=True)
 class Plane:
-    """Trees of Slurm in which each node occurs at most once.
+    """Trees for one topology file of Slurm, in which no node occurs twice.
 
     A fabric is one plane, unless some node has ports in several connected parts of the fabric.  Then each connected
     part is a plane.

@@ -27,11 +27,11 @@ def replies_follow_requests(fabric: Fabric, routing: Routing) -> bool:
     """Return whether each reply has the path and SL of some request.  Replies are assumed to go to the LID with the
     offset of their request.
 
-    Tables have this property if two end ports use one SL in both directions for each LID offset that both have.  Then
-    every reply on the request's SL is, hop by hop and VL by VL, also a request.  So a ``forward`` certificate covers
-    these replies, and no replies to other offsets.
+    Tables have this property if any two end ports use one SL towards the LIDs of each other that have the same offset.
+    Then every reply on the request's SL is, hop by hop and VL by VL, also a request.  So a ``forward`` certificate
+    covers these replies, and no replies to other offsets.
 
-    SLs by pair of LIDs are not examined: the result is False.
+    If SLs depend on the LIDs of both end ports, the result is False without an examination.
 
     Notes
     -----

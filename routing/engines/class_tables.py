@@ -95,9 +95,10 @@ class ClassedPaths:
         """Return the SLs and the SL2VL tables.
 
         A pattern is a row of ``self.hop_class``, which gives a hop class to each hop.  Regular paths use the SLs from
-        ``first`` on.  There are ``copies`` sets of SLs, each with one SL for each pattern.  The LIDs are spread
-        over these sets.  Irregular paths use the SLs after these sets.  Each of these SLs keeps one VL.  The irregular
-        paths between pair g of the switches in ``groups`` use VL number ``vl[g]`` of these VLs (int64[G], from 0 on).
+        ``first`` on.  There are ``copies`` sets of SLs, each with one SL for each pattern.  The LIDs are spread over
+        these sets.  Irregular paths use the SLs after these sets, and stay on the VL of their SL.  ``vl`` (int64[G])
+        has the number of this VL for each pair of switches in ``groups``, counted from 0 among the VLs of irregular
+        paths.
         """
         fabric, destinations, patterns = self.fabric, self.destinations, len(self.hop_class)
         by_lid = round_robin_sls(destinations, len(fabric.lids), copies) * np.uint8(patterns) + np.uint8(first)

@@ -1,8 +1,8 @@
 """Intermediate groups (middles) of paths in a dragonfly, and the VL of each hop of such a path.
 
 A path over a middle leads from a group to the middle, and from the middle to the destination.  Each SL has a *pattern*:
-a set of groups that are middles.  The pattern of two groups contains neither of them.  So a switch knows from in-port,
-out-port and SL whether a hop leads to a middle, out of or within a middle, or neither.
+a set of groups that are middles.  The pattern of two groups contains neither of them.  So a switch can
+derive from in-port, out-port and SL whether a hop leads to a middle, begins in a middle, or does neither.
 """
 
 from __future__ import annotations

@@ -113,9 +113,9 @@ def _link_numbers(bundles: Rows, switches: int) -> Callable[[Rows, Rows], Rows]:
 
 
 def _opposite_links(bundles: Rows, squares: Rows, switches: int) -> Rows:
-    """Return int64[N], for each pair of linked switches the number of its set of links that are opposite each other in
-    squares.
+    """Divide the pairs of linked switches into sets: pairs that are opposite sides of a square are in one set.
 
+    Returns int64[N], the number of the set of each pair.
     ``bundles`` is the result of :func:`_bundles`, and ``squares`` the result of :func:`_squares`.
     """
     link = _link_numbers(bundles, switches)
