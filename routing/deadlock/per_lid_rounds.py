@@ -100,9 +100,9 @@ def rounds_per_lid(waiting: MixedDependencies, base: Masks) -> UpdateSchedule | 
     order = waiting.order(base, columns)
     if order is None:
         return None
-    rounds, soon = _rounds_without_drain(waiting, columns, base, order)
+    rounds, soon = rounds_without_drain(waiting, columns, base, order)
     late = np.flatnonzero(~soon)
-    rounds[late], waited = _rounds_with_drain(waiting, columns.subset(late), base, order)
+    rounds[late], waited = rounds_with_drain(waiting, columns.subset(late), base, order)
     first = int(rounds[soon].max(initial=1))
     rounds[late] += np.uint8(first) * (rounds[late] > 0)
     going = soon.copy()
@@ -122,7 +122,7 @@ def most_drained(mixture: Mixture, changes: Changes) -> int:
     return size if broken > size // MANY_BROKEN else max(broken, size // DRAINED)
 
 
-def _rounds_without_drain(
+def rounds_without_drain(
     waiting: MixedDependencies, columns: LidColumns, base: Masks, order: Orders
 ) -> tuple[Bytes, Mask]:
     """Find rounds that begin when the switches have acknowledged the round before, without waiting for packets to
@@ -144,31 +144,22 @@ def _rounds_without_drain(
         dependencies = base.copy()
         if not waiting.trace(columns, dependencies) and waiting.order(dependencies, columns) is not None:
             return rounds, np.ones(len(columns), bool)
-    taken = _admitted(waiting, columns, base, order, rounds, np.flatnonzero(last <= MOST_ROUNDS))
-    if taken.all():
-        return rounds, taken
-    strict, deep = write_rounds(waiting.slots, columns.next_channels, outward=True)
-    rounds, last = np.where(taken[:, None], rounds, strict), np.where(taken, last, deep)
-    # LIDs are admitted one after the other, in the order of `position`.  LIDs that the first call of `_admitted` has
-    # admitted come first, so the second call admits them again.
-    position = np.argsort(~taken, kind="stable")
-    return rounds, _admitted(waiting, columns, base, order, rounds, position[last[position] <= MOST_ROUNDS])
-
-
-def _admitted(  # noqa: PLR0917
-    waiting: MixedDependencies,
-    columns: LidColumns,
-    base: Masks,
-    order: Orders,
-    rounds: Bytes,
-    position: npt.NDArray[np.int64],
-) -> Mask:
     taken = np.zeros(len(columns), bool)
-    taken[position] = waiting.admit(columns.subset(position), base, order, rounds[position])
-    return taken
+    for outward in (False, True):
+        strict, deep = write_rounds(waiting.slots, columns.next_channels, outward=outward)
+        rounds, last = np.where(taken[:, None], rounds, strict), np.where(taken, last, deep)
+        # LIDs are admitted one after the other.  LIDs that were admitted before come first, so that they are admitted
+        # again.
+        position = np.argsort(~taken, kind="stable")
+        position = position[last[position] <= MOST_ROUNDS]
+        taken = np.zeros(len(columns), bool)
+        taken[position] = waiting.admit(columns.subset(position), base, order, rounds[position])
+        if taken.all():
+            break
+    return rounds, taken
 
 
-def _rounds_with_drain(
+def rounds_with_drain(
     waiting: MixedDependencies, columns: LidColumns, base: Masks, order: Orders
 ) -> tuple[Bytes, Mask]:
     """Find rounds that wait until packets have left the fabric, so that only tables of adjacent rounds mix.

@@ -13,12 +13,17 @@ import numpy as np
 import numpy.typing as npt
 
 from routing._kernels.cdg import trace
-from routing._kernels.transition import write_rounds
 from routing.cdg.acyclic import Cdg
 from routing.deadlock.lost import LostLids
 from routing.deadlock.mixed import Bytes, Mixture
-from routing.deadlock.mixed_cdg import LidColumns, Masks, MixedDependencies, Orders
-from routing.deadlock.per_lid_rounds import MOST_FOLLOWED, Changes, rounds_per_lid
+from routing.deadlock.mixed_cdg import LidColumns, Masks, MixedDependencies
+from routing.deadlock.per_lid_rounds import (
+    MOST_FOLLOWED,
+    Changes,
+    rounds_per_lid,
+    rounds_with_drain,
+    rounds_without_drain,
+)
 from routing.deadlock.removal_rounds import rounds_with_removal
 from routing.deadlock.update_plan import find_plan
 from routing.deadlock.update_schedule import MOST_ROUNDS, UpdateSchedule
@@ -151,109 +156,47 @@ def _searched(waiting: MixedDependencies, new: Routing, schedule: UpdateSchedule
     if len(lids) * waiting.mixture.fabric.switches > MOST_FOLLOWED or size > MOST_TRACED:
         return schedule
     columns, unchanged = waiting.columns(lids), waiting.unchanged(lids)
-    job = _ScheduleSearch(waiting, columns)
-    if size > MOST_SEARCHED:
-        return job.with_drain(unchanged) or rounds_with_removal(waiting, columns, unchanged)
-    found = job.at_once(unchanged) or job.with_drain(unchanged) or job.searched(unchanged, new)
-    return found or schedule or rounds_with_removal(waiting, columns, unchanged)
+    order, large = waiting.order(unchanged, columns), size > MOST_SEARCHED
+    if order is None:
+        return schedule
+    for search, drains in ((rounds_without_drain, False), (rounds_with_drain, True))[large:]:
+        rounds, admitted = search(waiting, columns, unchanged, order)
+        if admitted.all():
+            return _schedule(columns, rounds, drains=drains)
+    found = None if large else _planned(waiting, columns, unchanged, new) or schedule
+    return found or rounds_with_removal(waiting, columns, unchanged)
 
 
-class _ScheduleSearch:
-    """Search for update rounds that are safe for all changed LIDs together.
-
-    A method returns None if its rounds are unsafe for any LID.
+def _planned(waiting: MixedDependencies, columns: LidColumns, unchanged: Masks, new: Routing) -> UpdateSchedule | None:
+    """Search for rounds that wait until packets have left the fabric, with
+    :func:`~routing.deadlock.update_plan.find_plan`.
     """
-
-    def __init__(self, waiting: MixedDependencies, columns: LidColumns) -> None:
-        self._waiting, self._columns = waiting, columns
-        self._rounds, self._last = write_rounds(waiting.slots, columns.next_channels, outward=False)
-
-    def at_once(self, base: Masks) -> UpdateSchedule | None:
-        """Find rounds that wait only for acknowledgements.
-
-        Returns None if the dependencies of mixed entries close a cycle with the dependencies ``base`` (uint32[edges]).
-        """
-        waiting, columns = self._waiting, self._columns
-        if self._last.max(initial=1) == 1:
-            dependencies = base.copy()
-            if not waiting.trace(columns, dependencies) and waiting.order(dependencies, columns) is not None:
-                return self._schedule(self._rounds, dependencies=False)
-        order = waiting.order(base, columns)
-        return None if order is None else self._one_by_one(base, order)
-
-    def _one_by_one(self, base: Masks, order: Orders) -> UpdateSchedule | None:
-        """Find rounds by checking one LID after the other.
-
-        Returns None if a LID closes a cycle with the LIDs before it.  Within the rounds, a switch is written after
-        another switch only where a forwarding loop is possible.  LIDs that fail are tried again with all switches in
-        order of their distance from the LID, nearest first.
-        """
-        rounds, last = self._rounds, self._last
-        for outward in (False, True):
-            if last.max(initial=1) > MOST_ROUNDS:
-                return None
-            taken = self._waiting.admit(self._columns, base, order, rounds)
-            if taken.all():
-                return self._schedule(rounds, dependencies=False)
-            if not outward:
-                strict, deep = write_rounds(self._waiting.slots, self._columns.next_channels, outward=True)
-                rounds = np.where(taken[:, None], rounds, strict)
-                last = np.where(taken, last, deep)
+    mixture, dependencies, before = waiting.mixture, unchanged.copy(), columns.next_channels[0]
+    if waiting.trace(columns.between(before, before), dependencies) or waiting.order(dependencies, columns) is None:
         return None
-
-    def with_drain(self, unchanged: Masks) -> UpdateSchedule | None:
-        """Return the rounds that avoid forwarding loops, if they are safe with waits for packets to leave the fabric.
-
-        The rounds are for all LIDs together.  Returns None if a round is unsafe, or if there are fewer than two or more
-        than :data:`MOST_ROUNDS` rounds.
-        """
-        most = int(self._last.max(initial=1))
-        if not 1 < most <= MOST_ROUNDS:
+    hops = _hops(waiting, new.lft)
+    plan = find_plan(mixture, hops, replies=waiting.replies, rounds=MOST_ROUNDS, threads=waiting.threads)
+    if plan is None:
+        return None
+    reached, rounds = _hops(waiting, mixture.before) < NO_HOPS, np.zeros(mixture.before.shape[::-1], np.uint8)
+    states = plan.states(mixture.before, mixture.after)
+    for number, (part, state) in enumerate(zip(plan.rounds, states, strict=True)):
+        rounds[part.lid, part.switch] = number + 1
+        reached, earlier = _hops(waiting, state) < NO_HOPS, reached
+        if (earlier & ~reached).any():
             return None
-        before, after = self._columns.next_channels
-        for number in range(1, most + 1):
-            low, high = (np.where(self._rounds < limit, after, before) for limit in (number, number + 1))
-            dependencies, step = unchanged.copy(), self._columns.between(low, high)
-            if self._waiting.trace(step, dependencies) or self._waiting.order(dependencies, step) is None:
-                return None
-        return self._schedule(self._rounds, dependencies=True)
+    return _schedule(columns, rounds[columns.lids], drains=True)
 
-    def searched(self, unchanged: Masks, new: Routing) -> UpdateSchedule | None:
-        """Search for rounds that wait until packets have left the fabric, with
-        :func:`~routing.deadlock.update_plan.find_plan`.
-        """
-        waiting, columns = self._waiting, self._columns
-        mixture, dependencies = waiting.mixture, unchanged.copy()
-        before = columns.next_channels[0]
-        small = mixture.before.size <= MOST_SEARCHED
-        if (
-            not small
-            or waiting.trace(columns.between(before, before), dependencies)
-            or waiting.order(dependencies, columns) is None
-        ):
-            return None
-        hops = self._hops(new.lft)
-        plan = find_plan(mixture, hops, replies=waiting.replies, rounds=MOST_ROUNDS, threads=waiting.threads)
-        if plan is None:
-            return None
-        reached, rounds = self._hops(mixture.before) < NO_HOPS, np.zeros(mixture.before.shape[::-1], np.uint8)
-        states = plan.states(mixture.before, mixture.after)
-        for number, (part, state) in enumerate(zip(plan.rounds, states, strict=True)):
-            rounds[part.lid, part.switch] = number + 1
-            reached, earlier = self._hops(state) < NO_HOPS, reached
-            if (earlier & ~reached).any():
-                return None
-        return self._schedule(rounds[columns.lids], dependencies=True)
 
-    def _hops(self, lft: Bytes) -> Bytes:
-        """Return uint8[S, L], hops between switches by the LFTs ``lft``, 255 where a packet is not delivered."""
-        waiting = self._waiting
-        plain = waiting.mixture.plain()
-        tables = Routing(lft, plain.sl, plain.sl2vl, 1, 1, plain.provenance)
-        return trace(waiting.mixture.fabric, tables, waiting.slots, waiting.bits, threads=waiting.threads).hops
+def _hops(waiting: MixedDependencies, lft: Bytes) -> Bytes:
+    """Return uint8[S, L], hops between switches by the LFTs ``lft``, 255 where a packet is not delivered."""
+    plain = waiting.mixture.plain()
+    tables = Routing(lft, plain.sl, plain.sl2vl, 1, 1, plain.provenance)
+    return trace(waiting.mixture.fabric, tables, waiting.slots, waiting.bits, threads=waiting.threads).hops
 
-    def _schedule(self, rounds: Bytes, *, dependencies: bool) -> UpdateSchedule:
-        # Dividing flat indices is much faster than numpy's nonzero on a matrix.
-        column, switch = np.divmod(np.flatnonzero(rounds), rounds.shape[1])
-        off = np.zeros(len(column), np.uint8)
-        return UpdateSchedule(switch, self._columns.lids[column], rounds[column, switch], off, 2 if dependencies else 0)
+
+def _schedule(columns: LidColumns, rounds: Bytes, *, drains: bool) -> UpdateSchedule:
+    # Dividing flat indices is much faster than numpy's nonzero on a matrix.
+    column, switch = np.divmod(np.flatnonzero(rounds), rounds.shape[1])
+    off = np.zeros(len(column), np.uint8)
+    return UpdateSchedule(switch, columns.lids[column], rounds[column, switch], off, 2 if drains else 0)

@@ -21,7 +21,8 @@ from routing.reroute.precomputed import Precomputed, precompute
 from routing.reroute.rebalance import kept_share
 from routing.reroute.statistics import RerouteStatistics
 from routing.reroute.strategies.quiet import spread as quiet_step
-from routing.reroute.strategies.return_to_baseline import is_safe_change, step_back
+from routing.reroute.strategies.return_to_baseline import step_back
+from routing.reroute.strategies.steps import is_safe_change
 from routing.reroute.translate import translate_tables
 from routing.reroute.values import Published, Rerouted, Stability
 
@@ -144,14 +145,8 @@ def _towards_baseline(context: RerouteContext, baseline: Published, most: int) -
 
 def _is_safe(request: Request, baseline: Published) -> bool:
     """Return whether the baseline tables can replace the previous tables without a credit loop."""
-    return is_safe_change(
-        request.fabric,
-        request.translated.routing,
-        request.before.proof,
-        baseline.routing,
-        baseline.proof,
-        threads=request.options.threads,
-    )
+    old, threads = request.translated.routing, request.options.threads
+    return is_safe_change(request.fabric, old, request.before.proof, baseline, threads=threads)
 
 
 def _rerouted(request: Request, precomputed: Precomputed | None) -> Rerouted:

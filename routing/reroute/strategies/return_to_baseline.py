@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from routing.deadlock.proof import Proof, prove
+from routing.deadlock.proof import prove
 from routing.deadlock.schedule_search import find_schedule
 from routing.fabric import Fabric
 from routing.publish import Shortfall, VerifiedTables, admit, as_before
@@ -21,7 +21,7 @@ from routing.reroute.outcome import Candidate, Refusal
 from routing.reroute.rebalance import Utilisation, in_frame, kept_share
 from routing.reroute.statistics import RerouteStatistics
 from routing.reroute.strategies.balance import goal_of
-from routing.reroute.strategies.steps import released, verified
+from routing.reroute.strategies.steps import is_safe_change, released, verified
 from routing.reroute.translate import translate_tables
 from routing.reroute.vacate import NotVacated, TablesInUse, edge_usage, vacate
 from routing.reroute.values import LEFT_BASELINE, Published, Rerouted
@@ -104,17 +104,6 @@ def _against(fabric: Fabric, order: npt.NDArray[np.int32]) -> npt.NDArray[np.uin
     return against
 
 
-def is_safe_change(fabric: Fabric, old: Routing, cdg: Proof, new: Routing, proof: Proof, *, threads: int) -> bool:
-    """Return whether rounds exist in which new tables can replace old tables without a credit loop.
-
-    ``cdg`` is the proof of the old tables, which may have been made for another fabric.  ``proof`` is the proof of the
-    new tables.
-    """
-    known = None if cdg.cdg is None or proof.cdg is None else cdg.cdg.onto(fabric) | proof.cdg.onto(fabric)
-    replies = proof.strength == "reversible"
-    return find_schedule(fabric, old, new, known=known, replies=replies, threads=threads) is not None
-
-
 def is_safe_enough(request: Request, found: Rerouted, repaired: Rerouted) -> bool:
     """Return whether the tables ``found`` may replace the previous tables.
 
@@ -128,7 +117,7 @@ def is_safe_enough(request: Request, found: Rerouted, repaired: Rerouted) -> boo
         return has_safe_rounds(request, found) or not has_safe_rounds(request, repaired)
     if baseline is not None:
         now = translate_tables(found.routing, request.fabric, baseline.fabric).routing
-        if not is_safe_change(baseline.fabric, now, found.proof, baseline.routing, baseline.proof, threads=threads):
+        if not is_safe_change(baseline.fabric, now, found.proof, baseline, threads=threads):
             return False
     return has_safe_rounds(request, found)
 
@@ -188,9 +177,8 @@ def columns_of_baseline(before: Published, baseline: Published, most: int, *, th
         mixed = _with_columns(before, baseline, np.concatenate([taken, group]))
         proof = prove(before.fabric, mixed, threads=threads)
         made = admit(before.fabric, mixed, proof, as_before(certificate))
-        if not isinstance(made, Shortfall) and is_safe_change(
-            before.fabric, now, before.proof, mixed, proof, threads=threads
-        ):
+        after = Published(before.fabric, mixed, proof)
+        if not isinstance(made, Shortfall) and is_safe_change(before.fabric, now, before.proof, after, threads=threads):
             taken, found = np.concatenate([taken, group]), made
         elif len(group) > 1:
             waiting.extendleft(np.array_split(group, 2)[::-1])

@@ -9,7 +9,9 @@ import numpy.typing as npt
 
 from routing._kernels.repair import Rebalanced
 from routing.cdg.trace import trace_acyclic_cdg
+from routing.deadlock.proof import Proof
 from routing.deadlock.schedule_search import find_schedule
+from routing.fabric import Fabric
 from routing.reroute.base_fabric import BaseNumbering
 from routing.reroute.baseline import is_same
 from routing.reroute.context import RerouteContext
@@ -18,6 +20,7 @@ from routing.reroute.outcome import Candidate, Refusal
 from routing.reroute.rebalance import LEAST_GAIN, Utilisation, in_frame, kept_share, move_entries
 from routing.reroute.strategies.balance import goal_of
 from routing.reroute.strategies.columns import Progress
+from routing.reroute.values import Published, Rerouted
 from routing.reroute.verify import verify
 from routing.tables import Routing
 
@@ -110,19 +113,19 @@ def verified(context: RerouteContext, progress: Progress, kept: float | None) ->
     found = verify(context, progress, "rebalanced", kept)
     if isinstance(found, Refusal) or progress.certificate is None:
         return found
-    before, after = context.request.before, found.found
-    known = None
-    if before.proof.cdg is not None and after.proof.cdg is not None:
-        known = before.proof.cdg.onto(context.request.fabric) | after.proof.cdg
-    schedule = find_schedule(
-        context.request.fabric,
-        before.routing,
-        after.routing,
-        known=known,
-        replies=progress.certificate.strength == "reversible",
-        threads=context.request.options.threads,
-    )
-    return Refusal("no safe rounds were found for the moves") if schedule is None else found
+    before, after, request = context.request.before, found.found, context.request
+    safe = is_safe_change(request.fabric, before.routing, before.proof, after, threads=request.options.threads)
+    return found if safe else Refusal("no safe rounds were found for the moves")
+
+
+def is_safe_change(fabric: Fabric, old: Routing, was: Proof, new: Published | Rerouted, *, threads: int) -> bool:
+    """Return whether rounds exist in which new tables can replace old tables without a credit loop.
+
+    ``was`` is the proof of the old tables, which may have been made for another fabric.
+    """
+    one, other, replies = was.cdg, new.proof.cdg, new.proof.strength == "reversible"
+    known = None if one is None or other is None else one.onto(fabric) | other.onto(fabric)
+    return find_schedule(fabric, old, new.routing, known=known, replies=replies, threads=threads) is not None
 
 
 def next_tables(
