@@ -179,8 +179,7 @@ def _planned(waiting: MixedDependencies, columns: LidColumns, unchanged: Masks, 
     if plan is None:
         return None
     reached, rounds = _hops(waiting, mixture.before) < NO_HOPS, np.zeros(mixture.before.shape[::-1], np.uint8)
-    states = plan.states(mixture.before, mixture.after)
-    for number, (part, state) in enumerate(zip(plan.rounds, states, strict=True)):
+    for number, (part, state) in enumerate(zip(plan.rounds, plan.states(mixture.before, mixture.after), strict=True)):
         rounds[part.lid, part.switch] = number + 1
         reached, earlier = _hops(waiting, state) < NO_HOPS, reached
         if (earlier & ~reached).any():

@@ -14,6 +14,7 @@ from routing.reroute.outcome import Candidate, Refusal, lacks_switch_traffic
 from routing.reroute.strategies.fewest import change_fewest_entries
 from routing.reroute.strategies.further_moves import may_move_further, move_further
 from routing.reroute.strategies.repair import (
+    keep_sls,
     repair_in_previous_order,
     repair_tables,
     repair_whole_subtrees,
@@ -132,5 +133,6 @@ STEPS: tuple[Search | Improvement, ...] = (
     Search(repair_in_previous_order, when=_new_order_changes_too_many),
     Search(repair_whole_subtrees, when=_parts_change_too_many),
     Search(change_fewest_entries, when=_is_weaker_or_changes_too_many),
+    Improvement(keep_sls, when=_always),
     Improvement(move_further, when=_may_lose_less),
 )

@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from routing._kernels.assign_vls import NO_VL
 from routing._kernels.repair import ServiceLevelRules
 from routing.cdg.acyclic import AcyclicCdg
 from routing.cdg.certificate import Certificate
@@ -93,6 +94,8 @@ class RerouteContext:
         repair is possible.
     by_parts
         Whether parts of a subtree may take different SLs.
+    keeps_sls
+        Whether all packets keep their SLs.
     """
 
     request: Request
@@ -106,6 +109,7 @@ class RerouteContext:
     restored: int | None = None
     reconnected: AcyclicCdg | None = None
     by_parts: bool = True
+    keeps_sls: bool = False
 
     @classmethod
     def of(cls, request: Request, precomputed: Precomputed) -> RerouteContext:
@@ -174,7 +178,8 @@ class RerouteContext:
         The rules state the VLs of packets with the tables' SLs, and the traffic that the certificate covers.
         """
         request = self.request
-        sl = tables.service_levels
+        sl, known = tables.service_levels, self.precomputed.sl_of_vl
+        sl_of_vl = np.full_like(known, NO_VL) if self.keeps_sls else known
         if sl.by_source_lid:
             sl = ServiceLevels(np.zeros(tables.lft.shape[1], np.uint8), SlForm.BY_LID)
         elif sl.by_switch:
@@ -184,7 +189,7 @@ class RerouteContext:
             vl_bit=self.vl_bit,
             replies=certificate is not None and certificate.strength == "reversible",
             endports_only=certificate is not None and certificate.scope == "endports",
-            sl_of_vl=self.precomputed.sl_of_vl if certificate is not None else np.zeros(0, np.uint8),
+            sl_of_vl=sl_of_vl if certificate is not None else np.zeros(0, np.uint8),
             # Parts of a subtree can take different SLs only if the previous SLs depend on the source.
             by_parts=self.by_parts and not request.before.routing.service_levels.by_lid,
         )

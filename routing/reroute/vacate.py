@@ -111,9 +111,7 @@ def vacate(
     """
     rules, dependencies, now = in_use.rules, in_use.dependencies, in_use.now
     fabric, before = in_use.frame.repair_fabric, in_use.tables.lft
-    lft, vls = before.copy(), _lid_vls(rules, before.shape[1])
-    for switch, (lid, edges) in enumerate(_steps(in_use.frame, before)):
-        lft[switch, lid[(vacated[edges] & vls[lid]) != 0]] = NO_PORT
+    lft = without_paths_over(in_use.frame, rules, before, vacated)
     repaired = repair(
         fabric, rules, lft, preferred=before, masks=dependencies.masks, order=dependencies.order, load=now.load,
         treatment=np.zeros(lft.shape[1], np.uint8), forbidden=forbidden,
@@ -130,7 +128,19 @@ def vacate(
     return Vacated(replace(in_use.tables, lft=found.lft), found.load)
 
 
-def _lid_vls(rules: ServiceLevelRules, lids: int) -> npt.NDArray[np.uint16]:
+def without_paths_over(
+    frame: BaseNumbering, rules: ServiceLevelRules, before: npt.NDArray[np.uint8], vacated: npt.NDArray[np.uint16]
+) -> npt.NDArray[np.uint8]:
+    """Return a copy of the LFTs ``before`` without the entries that use the edges ``vacated`` (uint16[edges], the VLs
+    of each edge as bits).
+    """
+    lft, vls = before.copy(), lid_vls(rules, before.shape[1])
+    for switch, (lid, edges) in enumerate(_steps(frame, before)):
+        lft[switch, lid[(vacated[edges] & vls[lid]) != 0]] = NO_PORT
+    return lft
+
+
+def lid_vls(rules: ServiceLevelRules, lids: int) -> npt.NDArray[np.uint16]:
     """Return uint16[L], the VLs of the packets to each LID, as bits."""
     if rules.replies:
         return np.full(lids, ALL_VLS, np.uint16)

@@ -19,6 +19,7 @@ from routing.reroute.base_fabric import BaseNumbering
 from routing.reroute.budget import LARGEST_SMALL_TABLE, Budget
 from routing.reroute.context import RerouteContext
 from routing.reroute.strategies.columns import Progress, repair_columns
+from routing.reroute.strategies.make_room import make_room
 from routing.reroute.translate import set_delivery_entries
 
 
@@ -43,7 +44,7 @@ class Fallback:
 
 def with_fallbacks(context: RerouteContext, progress: Progress, certificate: Certificate, budget: Budget) -> Progress:
     """Try the fallback steps in their order until no column fails, and return the state after the last step."""
-    for fallback in FALLBACKS:
+    for fallback in KEEPING_SLS if context.keeps_sls else FALLBACKS:
         if not len(progress.failed):
             break
         if fallback.when(progress, certificate, budget):
@@ -119,9 +120,10 @@ def trace_without_failed(context: RerouteContext, progress: Progress) -> Progres
     return _traced(context, replace(progress, tables=tables), "all")
 
 
-def _traced(context: RerouteContext, progress: Progress, scope: Scope) -> Progress:
+def _traced(context: RerouteContext, progress: Progress, scope: Scope | None = None) -> Progress:
     assert progress.certificate is not None
-    request, certificate = context.request, replace(progress.certificate, scope=scope)
+    request, certificate = context.request, progress.certificate
+    certificate = replace(certificate, scope=scope or certificate.scope)
     progress = replace(progress, is_traced=True, statistics=progress.statistics.plus(traces=1))
     dependencies = trace_acyclic_cdg(
         request.fabric, progress.tables, certificate, context.vl_bit, threads=request.options.threads
@@ -134,6 +136,19 @@ def _traced(context: RerouteContext, progress: Progress, scope: Scope) -> Progre
         context,
         replace(progress, numbering=numbering, dependencies=dependencies, certificate=certificate, load=load),
     )
+
+
+def move_others_away(context: RerouteContext, progress: Progress) -> Progress:
+    """Repair the columns that failed, and move the paths to other LIDs that block them (:mod:`.make_room`)."""
+    for _ in range(8):  # At most eight columns get room.
+        made = make_room(context, progress) if len(progress.failed) else None
+        if made is None:
+            break
+        progress = _traced(context, made)
+        if len(progress.failed):  # Other LIDs of the same switch can copy the new column.
+            pruned = prune_dependencies(context, progress)
+            progress = progress.rejected(pruned) if len(pruned.failed) else pruned
+    return progress
 
 
 def _counts_switches(_: Progress, certificate: Certificate, __: Budget) -> bool:
@@ -154,3 +169,5 @@ FALLBACKS = (
     Fallback(trace_endports, when=_always, keeps_part=True),
     Fallback(trace_without_failed, when=_counts_switches, keeps_part=True),
 )
+KEEPING_SLS = (FALLBACKS[1], *(Fallback(step, _always, keeps_part=True) for step in (_traced, move_others_away)))
+"""The fallback steps of a repair in which all packets keep their SLs."""

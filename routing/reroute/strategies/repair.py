@@ -9,10 +9,11 @@ import numpy as np
 from routing.numerals import count_noun
 from routing.reroute.budget import Budget
 from routing.reroute.context import RerouteContext
-from routing.reroute.outcome import Candidate, Refusal
+from routing.reroute.outcome import Candidate, Refusal, lacks_switch_traffic
 from routing.reroute.strategies.balance import balanced
 from routing.reroute.strategies.columns import Progress, repair_columns
 from routing.reroute.strategies.fallbacks import with_fallbacks
+from routing.reroute.strategies.return_to_baseline import has_safe_rounds
 from routing.reroute.values import RerouteMethod
 from routing.reroute.verify import verify
 
@@ -51,6 +52,22 @@ def repair_in_previous_order(context: RerouteContext, budget: Budget) -> Candida
 def repair_whole_subtrees(context: RerouteContext, budget: Budget) -> Candidate | Refusal:
     """Repair as :func:`repair_tables` does, but never split the paths of a subtree that use one VL over several VLs."""
     return repair_tables(replace(context, by_parts=False), budget)
+
+
+def keep_sls(context: RerouteContext, best: Candidate) -> Candidate:
+    """Return tables in which all packets keep their SLs, if no safe rounds lead to the tables of ``best``.
+
+    Connections keep their SLs while the tables are written, and afterwards.  So if packets with the old SLs close a
+    cycle on the new routes, no order of writing is safe.
+    """
+    request = context.request
+    was, now = request.translated.routing.sl, best.found.routing.sl
+    if np.array_equal(np.broadcast_to(was, now.shape), now) or has_safe_rounds(request, best.found):
+        return best
+    found = repair_tables(replace(context, keeps_sls=True), Budget())
+    if isinstance(found, Refusal) or lacks_switch_traffic(found.found) > lacks_switch_traffic(best.found):
+        return best
+    return found if has_safe_rounds(request, found.found) else best
 
 
 def _how(context: RerouteContext, progress: Progress, moves: int) -> RerouteMethod:

@@ -146,9 +146,12 @@ static bool is_as_free(const repair_state *job, int32_t donor)
         return false;
     if (f->replies && f->sl_by_switch && f->lid_switch[donor] != job->target)
         return false;
-    for (int32_t s = 0; f->replies && s < rows; s++)
-        if (job->sl[(int64_t)s * f->lids + donor] != job->sl[(int64_t)s * f->lids + lid])
+    for (int32_t s = 0; s < rows; s++) {
+        const uint8_t sl = job->sl[(int64_t)s * f->lids + donor] & 15;
+        if (sl != job->sl[(int64_t)s * f->lids + lid]
+            && (f->replies || f->level[__builtin_ctz(f->vl_bit[sl])] == NO_SL))
             return false;
+    }
     return true;
 }
 

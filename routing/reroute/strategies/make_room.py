@@ -1,0 +1,84 @@
+"""Complete an LFT column whose paths would close a cycle with the paths to other LIDs, by moving these other paths."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import igraph
+import numpy as np
+import numpy.typing as npt
+
+from routing._kernels.repair import FAILED, SKIP, repair
+from routing.fabric import NO_PORT, Channels
+from routing.reroute.context import RerouteContext
+from routing.reroute.minimal_change import fill_with_fewest_changes
+from routing.reroute.strategies.columns import Progress
+from routing.reroute.vacate import edge_usage, lid_vls, without_paths_over
+
+MOST_MOVED = 256
+"""Largest number of entries that move for a column."""
+Masks = npt.NDArray[np.integer]
+
+
+def make_room(context: RerouteContext, progress: Progress) -> Progress | None:
+    """Complete the column of the first LID that failed with the fewest changes, and move the paths that block it.
+
+    ``progress`` has the CDG edges that the present entries use, in the numbers of the present fabric.
+
+    Returns
+    -------
+    Progress or None
+        The state with the new column.  Its CDG edges have to be traced again.  None if no paths were found.
+    """
+    numbering, tables, dependencies = progress.numbering, progress.tables, progress.dependencies
+    rules = context.service_levels(numbering, progress.certificate, tables)
+    if rules.replies or numbering.base is not context.request.fabric or progress.load is None:
+        return None
+    lft, lid, vls = tables.lft.copy(), progress.failed[0], lid_vls(rules, tables.lft.shape[1])
+    column = np.full_like(lft, NO_PORT)
+    lft[:, lid] = column[:, lid] = fill_with_fewest_changes(numbering.base, lft)[:, lid]
+    new, found = edge_usage(numbering, column), np.stack([dependencies.masks, np.zeros_like(dependencies.masks)])
+    usage = edge_usage(numbering, np.where(vls & vls[lid] > 0, lft, np.uint8(NO_PORT))) + lft.size * new
+    for vl in np.flatnonzero(vls[lid] >> np.arange(len(dependencies.order)) & 1):
+        _vacate(numbering.base.channels, int(vl), usage, np.flatnonzero(new), found)
+    masks, vacated = found
+    dependencies = replace(dependencies, masks=masks).sorted(len(dependencies.order), threads=1) or dependencies
+    if usage[vacated > 0].sum() > MOST_MOVED or dependencies.masks is not masks:
+        return None
+    treatment = (np.isin(np.arange(lft.shape[1]), progress.failed) * SKIP).astype(np.uint8)
+    repaired = repair(
+        numbering.repair_fabric, rules, without_paths_over(numbering, rules, lft, vacated), preferred=tables.lft,
+        masks=masks, order=dependencies.order, load=progress.load, treatment=treatment, forbidden=vacated,
+    )  # fmt: skip
+    if not np.isin(np.flatnonzero(repaired.done == FAILED), progress.failed).all():
+        return None
+    displaced = int(np.count_nonzero((repaired.lft != tables.lft) & (tables.lft != NO_PORT)))
+    tables, statistics = replace(tables, lft=repaired.lft), progress.statistics.plus(displaced=displaced)
+    return replace(progress, tables=tables, failed=progress.failed[1:], load=repaired.load, statistics=statistics)
+
+
+def _vacate(channels: Channels, vl: int, usage: npt.NDArray[np.int64], new: Masks, found: Masks) -> None:
+    """Find CDG edges to vacate, so that new edges close no cycle.
+
+    Parameters
+    ----------
+    channels, vl
+        The channels of the fabric, and the number of the VL.
+    usage, new
+        int64[edges], the number of entries that use each edge; and the numbers of the new edges.
+    found
+        uint16[2, edges], changed in place: the VLs on which each edge is in use, and on which it is to be vacated.
+    """
+    numbers, (masks, vacated), bit = channels.edges.numbers(), found, np.uint16(1 << vl)
+    ends, used = np.column_stack(channels.edges.channels()), np.flatnonzero(masks[numbers] & bit)
+    graph = igraph.Graph(len(channels), ends[used], directed=True, edge_attrs={"edge": numbers[used].tolist()})
+    for edge in new[masks[new] & bit == 0].tolist():
+        a, b = ends[np.searchsorted(numbers, edge)].tolist()
+        if a in graph.subcomponent(b, mode="out"):
+            cut = graph.mincut(b, a, usage[graph.es["edge"]].tolist()).cut
+            removed = graph.es[cut]["edge"]
+            vacated[removed] |= bit
+            masks[removed] &= ~bit
+            graph.delete_edges(cut)
+        graph.add_edge(a, b, edge=edge)
+        masks[edge] |= bit

@@ -1,0 +1,59 @@
+"""Re-routes keep the SLs of all packets if no safe rounds lead to tables with other SLs."""
+
+import numpy as np
+import pytest
+
+from routing.deadlock.proof import prove
+from routing.deadlock.schedule_search import find_schedule
+from routing.engines import ENGINES
+from routing.engines.base import EngineOptions
+from routing.reroute import Published, choose, reroute
+from routing.reroute.installed import installed
+from routing.reroute.strategies import fallbacks
+from routing.topologies import generate
+
+# In the first case, the repair kernel finds paths with the old SLs.  In the others, paths to other LIDs have to move.
+CASES = [
+    (("5x5", 1, "dfsssp", 4), 2),
+    (("6x6x6", 2, "nue", 8), 81),
+]
+
+
+def changed(tables, link):
+    """Re-route after the loss of a link, and after its return.  Return both changes."""
+    size, cas, name, vls = tables
+    fabric, options = generate("torus", [size], cas=cas), EngineOptions(threads=1, vls=vls)
+    routing = ENGINES[name].route(fabric, options)
+    baseline = Published(fabric, routing, prove(fabric, routing, threads=1))
+    less = fabric.without_links([link])
+    lost = reroute(ENGINES[name], options, baseline, less, baseline=baseline)
+    now = Published(less, lost.routing, lost.proof)
+    back = reroute(ENGINES[name], options, now, fabric, baseline=baseline)
+    return (baseline, Published(less, lost.routing, lost.proof)), (now, Published(fabric, back.routing, back.proof))
+
+
+def schedule(before, after):
+    sides = installed(before.routing, before.fabric, after.routing, after.fabric)
+    return find_schedule(sides.fabric, sides.old, sides.new, lost=sides.lost, threads=1)
+
+
+@pytest.mark.parametrize(("tables", "link"), CASES)
+def test_safe_rounds_lead_to_the_tables_after_a_loss_and_back(tables, link):
+    for before, after in changed(tables, link):
+        assert prove(after.fabric, after.routing, threads=1).certified
+        assert np.array_equal(before.routing.sl, after.routing.sl)
+        assert schedule(before, after) is not None
+
+
+def test_without_the_step_no_safe_rounds_exist(monkeypatch):
+    monkeypatch.setattr(choose, "STEPS", tuple(row for row in choose.STEPS if row.strategy.__name__ != "keep_sls"))
+    for before, after in changed(*CASES[0]):
+        assert not np.array_equal(before.routing.sl, after.routing.sl)
+        assert schedule(before, after) is None
+
+
+def test_only_a_move_of_other_paths_completes_the_columns(monkeypatch):
+    rows = tuple(row for row in fallbacks.KEEPING_SLS if row.step.__name__ != "move_others_away")
+    monkeypatch.setattr(fallbacks, "KEEPING_SLS", rows)
+    for before, after in changed(*CASES[1]):
+        assert schedule(before, after) is None
