@@ -15,8 +15,6 @@
 
 /* Number of times that a tree is grown before all of its switches take the spanning tree. */
 #define MOST_GROWTHS 24
-/* Cost that is added to a next hop for each other LID of the destination's end port whose path uses this next hop. */
-#define SIBLING_COST 0.1
 
 /* Return the cost of the path of a switch if it begins with channel c. */
 static double cost_over(const job_t *job, const load_account *account, const uint8_t *next, int32_t target, int32_t c)

@@ -46,8 +46,8 @@ static void go_down(const job_t *job, load_account *account, uint8_t *next, cons
                 continue;
             int decided = v == root || next[v] != NO_CHANNEL;
             double rest = decided ? ibn_trees_path_cost(job, account, next, v, root) : account->estimate[v];
-            ibn_trees_candidate_consider(&best, c, ibn_trees_lmc_siblings(job, target, u, c),
-                                         account->weight[c] + rest);
+            double cost = account->weight[c] + rest;
+            ibn_trees_candidate_consider(&best, c, cost + SIBLING_COST * ibn_trees_lmc_siblings(job, target, u, c), cost);
         }
         ibn_trees_set_next_hop(job, account, next, u, best);
         u = net->dst[best.channel];
@@ -66,7 +66,7 @@ static candidate_t choose_up(const job_t *job, const load_account *account, cons
         if (position[v] > position[u] || (v != root && next[v] == NO_CHANNEL))
             continue;
         double cost = account->weight[c] + ibn_trees_path_cost(job, account, next, v, root);
-        ibn_trees_candidate_consider(&best, c, ibn_trees_lmc_siblings(job, target, u, c), cost);
+        ibn_trees_candidate_consider(&best, c, cost + SIBLING_COST * ibn_trees_lmc_siblings(job, target, u, c), cost);
     }
     return best;
 }

@@ -155,12 +155,15 @@ static inline int32_t ibn_trees_lmc_siblings(const job_t *job, int32_t target, i
     return taken;
 }
 
-/* A possible next hop of a switch.  `taken` is the number of other LIDs of the end port that have this next hop.  Of
- * two next hops, the next hop with the smaller `taken` is better; if both are equal, the next hop with the cheaper
- * path. */
+/* Cost that is added to a next hop for each other LID of the destination's end port that has this next hop, unless only
+ * shortest paths are allowed. */
+#define SIBLING_COST 0.1
+
+/* A possible next hop of a switch, with the cost of its path.  Of two next hops, the next hop with the smaller `rank` is
+ * better; if both are equal, the next hop with the cheaper path. */
 typedef struct {
-    int32_t channel, taken;
-    double cost;
+    int32_t channel;
+    double rank, cost;
 } candidate_t;
 
 /* Set the next hop of switch u to channel choice.channel, and store the cost of its path. */
@@ -171,18 +174,18 @@ static inline void ibn_trees_set_next_hop(const job_t *job, load_account *accoun
     account->cost[u] = choice.cost;
 }
 
-/* Replace `best`, the best next hop so far, by the next hop with the given channel, `taken` and cost, if the given next
- * hop is better. */
-static inline void ibn_trees_candidate_consider(candidate_t *best, int32_t channel, int32_t taken, double cost)
+/* Replace `best`, the best next hop so far, by the next hop with the given channel, rank and cost, if the given next hop
+ * is better. */
+static inline void ibn_trees_candidate_consider(candidate_t *best, int32_t channel, double rank, double cost)
 {
-    if (best->channel < 0 || taken < best->taken || (taken == best->taken && cost < best->cost))
-        *best = (candidate_t){.channel = channel, .taken = taken, .cost = cost};
+    if (best->channel < 0 || rank < best->rank || (rank == best->rank && cost < best->cost))
+        *best = (candidate_t){.channel = channel, .rank = rank, .cost = cost};
 }
 
 /* Return a next hop that is worse than any other, as the start value of a comparison. */
 static inline candidate_t ibn_trees_candidate_none(void)
 {
-    return (candidate_t){.channel = -1, .taken = 0, .cost = INFINITY};
+    return (candidate_t){.channel = -1, .rank = 0.0, .cost = INFINITY};
 }
 
 /* Return the lowest rank of the channels of switch u that lead one hop nearer to the root.  The rule of shortest paths
