@@ -79,9 +79,10 @@ class Callbacks:
         return PENDING if code == TOKEN and line is None else code
 
     def awaited(self, note: Any, room: int) -> int:
-        """Return whether a new sweep should be requested (``ibnue_host_awaited``).
+        """Return a code that states whether OpenSM should sweep (``ibnue_host_awaited``).
 
-        TOKEN: OpenSM should sweep.  PENDING: a sweep may be needed later.  FAILED: no sweep is expected to be needed.
+        TOKEN: OpenSM should sweep now.  PENDING: a sweep may be needed later.  FAILED: no sweep is needed, or the host
+        has failed.
         """
         code, found = self._called(note, room, self._host.awaited)
         return FAILED if code != TOKEN or found is None else TOKEN if found else PENDING

@@ -66,12 +66,13 @@ class Outcome:
     Attributes
     ----------
     made
-        The tables, and how they were computed.
+        The tables that the switches get now, and how they were computed.
     kept
-        The tables with the entries that later rounds of the update schedule will write.
-    base, change
-        The tables in the switches before the answer, and the change of the switches; see
-        :meth:`~osm_plugin.switch_changes.SwitchChanges.change`.
+        The tables that the switches have after the last round of the update schedule.
+    base
+        The tables in the switches before the answer.
+    change
+        The LFT entries that change in the switches; see :meth:`~osm_plugin.switch_changes.SwitchChanges.change`.
     """
 
     made: Plan

@@ -130,8 +130,8 @@ struct ibnue_rounds {
      * left: number of distinct LFT entries that these writes change; an entry can occur twice. */
     uint32_t count, left;
     uint32_t wait_ms; /* milliseconds to wait before a round, so that packets leave the fabric */
-    /* last: number of the last round, counted from 1. wait_from: first round before which the wait of `wait_ms` is
-     * needed, 0: none. */
+    /* last: number of the last round, counted from 1. wait_from: this round and all later rounds begin with the wait of
+     * `wait_ms`; 0: no round does. */
     unsigned last, wait_from;
 };
 

@@ -1,4 +1,4 @@
-"""Look up devices and end ports by name, GUID or LID, and the end ports that take part in traffic."""
+"""Look up devices and end ports by name, GUID or LID, and list the end ports that take part in traffic."""
 
 from __future__ import annotations
 

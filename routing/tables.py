@@ -76,8 +76,8 @@ class ServiceLevels:
 
     @classmethod
     def of(cls, table: npt.NDArray[np.uint8], switches: int) -> ServiceLevels:
-        """Return the SLs of a table.  The values on which the SLs depend follow from the table's shape and the number
-        of switches.
+        """Return the SLs of a table.  The shape of the table shows whether SLs also depend on the source switch or on
+        the source LID.  ``switches`` is the number of switches.
         """
         if table.ndim == 1:
             return cls(table, SlForm.BY_LID)

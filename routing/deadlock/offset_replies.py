@@ -24,12 +24,12 @@ def replies_need_offset(fabric: Fabric, routing: Routing, proof: Proof) -> bool:
 
 
 def replies_follow_requests(fabric: Fabric, routing: Routing) -> bool:
-    """Return whether each reply has the path and SL of some request.  Replies are assumed to go to the LID with the
-    offset of their request.
+    """Return whether each reply has the path and SL of some request.
 
-    Tables have this property if any two end ports use one SL towards the LIDs of each other that have the same offset.
-    Then every reply on the request's SL is, hop by hop and VL by VL, also a request.  So a ``forward`` certificate
-    covers these replies, and no replies to other offsets.
+    A reply is assumed to go to the sender's LID that has the LID offset of the request's destination LID.  Tables have
+    the property if, for each offset, any two end ports use one SL in both directions.  Then a reply on the request's SL
+    takes the hops and VLs of a request.  So a ``forward`` certificate covers these replies, and no replies to LIDs with
+    another offset.
 
     If SLs depend on the LIDs of both end ports, the result is False without an examination.
 

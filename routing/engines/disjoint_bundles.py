@@ -17,11 +17,11 @@ If the list would be longer, a link replaces only links of its own rate.
 def spread_over_bundles(
     fabric: Fabric, destinations: Destinations, next_channel: npt.NDArray[np.uint8], *, by_rate: bool
 ) -> npt.NDArray[np.uint8]:
-    """Return next channels by which the end ports of a switch use parallel links in turn.
+    """Return next channels by which paths to the end ports of a switch use parallel links in turn.
 
-    The n-th end port of a switch replaces each link by the n-th link after it, counted cyclically among the parallel
-    links.  So paths of one end port that shared no link before do not share one afterwards.  An order of the switches
-    allows either all of several parallel links or none.
+    On paths to the n-th end port of a switch, each link is replaced by the n-th link after it, counted cyclically among
+    the parallel links.  So paths to one end port that shared no link before do not share one afterwards.  The new paths
+    close no cycle, because an order of the switches allows either all of several parallel links or none.
 
     Parameters
     ----------

@@ -91,7 +91,7 @@ class Dragonfly:
             paths = HopClasses(fabric, destinations, trees.next_channel, between)
             with contextlib.suppress(NotEnoughVLs):
                 found.append(hop_routing(self, paths, options, start, rule=trees.name, **facts))
-                # The most balanced paths come first.  With `min`, few VLs count more than the balance.
+                # The most balanced paths come first.  With `min`, paths that need fewer VLs are better.
                 if number == 0 or options.vls == "min" or options.objective is not Objective.ALLTOALL:
                     return found[0]
                 break

@@ -161,7 +161,7 @@ def _targets(middles: Middles, links: _Links, group: int, count: int) -> Ints:
             times = (use * left).sum(axis=0) / np.maximum(left.sum(axis=0), 1) + use.mean(axis=0)
             middle = int(np.where(left.any(axis=0), times, np.inf).argmin())
             row[left[:, middle]] = middle
-            # The switches of a middle send without a middle.
+            # Switches in an intermediate group (middle) send directly, without a further intermediate group.
             row[middle] = -1
             left[(row >= 0) | (np.arange(len(left)) == middle)] = False
         use[row >= 0, row[row >= 0]] += 1

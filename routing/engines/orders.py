@@ -192,7 +192,10 @@ class OrderSearch:
         return min((tried[0][1], first, order), key=lambda finalist: self._try(finalist, whole, DUEL_PASSES))
 
     def pick(self, orders: Sequence[npt.NDArray[np.int32]]) -> npt.NDArray[np.int32]:
-        """Return the given order (int32[S] each) with the best balance towards a sample of the destinations."""
+        """Return the order whose paths to a sample of the destinations are balanced best.
+
+        ``orders`` has one array int32[S] for each order: the positions of the switches.
+        """
         if len(orders) == 1:
             return orders[0]
         sample = self.sample(len(orders))

@@ -111,10 +111,11 @@ class PathSelector:
         return None if self.rank is None else Rings.of(self.fabric, self.rank)
 
     def dimension_ordered(self) -> PathSet | None:
-        """Return paths of grids, tori and hypercubes that use one direction after the other; None without directions.
+        """Return paths of grids, tori and hypercubes that use one dimension after the other.  None if the fabric has no
+        dimensions.
 
-        On such paths, only dependencies along rings can close a cycle.  The most loaded direction comes first, because
-        there the flows are still small and easy to balance.
+        On such paths, only dependencies along rings can close a cycle.  The most loaded dimension comes first, because
+        flows are small and easy to balance at the beginning of their paths.
         """
         if self.rank is None:
             return None

@@ -235,17 +235,15 @@ class _Partition:
             self.segments.append(tuple(part))
 
     def take_single_links(self, since: int) -> None:
-        """Add segments of single links: all links between the switches from ``order[since]`` on and switches that are
-        in segments.
-        """
+        """Add each link between a switch of ``order[since:]`` and a switch in a segment as a segment of one link."""
         for switch in self.order[since:]:
             for bundle in range(int(self.graph.first[switch]), int(self.graph.first[switch + 1])):
                 if not self.used[bundle] and self.seen[int(self.graph.dst[bundle])]:
                     self.take([bundle])
 
     def first_links(self, switch: int) -> list[int]:
-        """Return the unused bundles from switches in segments to a new switch, the bundles of the earliest switches
-        first.
+        """Return the unused bundles from switches in segments to ``switch``, which is in no segment.  Bundles of
+        switches with a low key come first.
         """
         out = range(int(self.graph.first[switch]), int(self.graph.first[switch + 1]))
         found = [int(self.graph.reverse[k]) for k in out if not self.used[k] and self.seen[int(self.graph.dst[k])]]

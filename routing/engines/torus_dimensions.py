@@ -155,8 +155,8 @@ def _corners(bundles: Rows, switches: int) -> tuple[Rows, Rows, Rows]:
 def _squares(middle: Rows, v: Rows, w: Rows, switches: int) -> Rows:
     """Return int64[N, 4], the corners of each square in cyclic order: (u, v, x, w).
 
-    ``middle``, ``v`` and ``w`` are the result of :func:`_corners`.  Two opposite corners ``v`` and ``w`` of a square
-    have exactly two common neighbours, the corners u and x.
+    ``middle``, ``v`` and ``w`` are the result of :func:`_corners`: ``middle`` is a common neighbour of ``v`` and ``w``.
+    Two opposite corners ``v`` and ``w`` of a square have exactly two common neighbours, the corners u and x.
     """
     key = v * switches + w
     by_ends = np.argsort(key, kind="stable")

@@ -138,7 +138,8 @@ def _least_load(fabric: Fabric, sources: Reals, mass: Reals) -> float:
         if len(linked):
             further[linked] |= np.bitwise_or.reduceat(rows[channels.dst], channels.first[linked])
         if np.array_equal(further, rows):
-            # Element h of `reached` is the sum of all flows over at most h hops.  So a flow over n hops is missing in
-            # the first n elements, and counts n times in the result.
+            # Element h of `reached` is the sum of all flows over at most h hops.  So the difference between the last
+            # element and element h is the sum of all flows over more than h hops.  A flow over n hops is part of n such
+            # differences, which are added up.
             return sum(reached[-1] - each for each in reached)
         rows = further

@@ -82,10 +82,10 @@ def frame_at(near: Neighbours, origin: int) -> Frame:
 
 
 def frames(near: Neighbours, component: Sequence[int], most: int, volume: float) -> Iterator[Frame]:
-    """Yield frames at up to ``most`` switches of a component; the most promising frame comes first.
+    """Yield frames (:class:`Frame`) at up to ``most`` switches of a component; the most promising frame comes first.
 
-    A switch with many neighbours, none of which is doubtful, shows the dimensions best.  Frames of grids with more than
-    ``volume`` positions are left out.
+    A switch shows the dimensions best if it has many neighbours, and each neighbour can be opposite to only one other
+    neighbour.  Frames of grids with more than ``volume`` positions are left out.
     """
     by_degree = sorted(component, key=lambda switch: (-len(near[switch]), switch))
     clear, found = 0, list[Frame]()

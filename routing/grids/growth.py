@@ -448,14 +448,15 @@ class Growth:
 
 
 class _Around(dict[Position, tuple[Position, ...]]):
-    """Positions to which links may lead from each position that is asked for, in a grid of a given shape.
+    """Cache of the positions to which links may lead from a position, in a grid of a given shape.
 
     Parameters
     ----------
     grown
         Coordinates whose method :meth:`Growth.around` yields the positions.
     shape
-        Labels, lengths of rings and box of the coordinates.  The positions are valid while these values do not change.
+        Labels, lengths of rings and box of the coordinates.  The cached positions are valid while the shape does not
+        change.
     """
 
     def __init__(self, grown: Growth, shape: list[object]) -> None:

@@ -120,7 +120,7 @@ class RequestGrant(Mechanism):
     block_until: int = 0
 
     def traffic(self) -> Traffic:
-        """Return one flow from each adapter to each adapter.  The mechanism makes their packets."""
+        """Return one flow from each adapter to each adapter.  The mechanism makes the packets of these flows."""
         lids = [tuple(range(first, first + self.clos.paths)) for first in self.clos.first_lid.tolist()]
         flows = (Flow(sender, lid, stop=0) for sender in self.clos.sender.tolist() for lid in lids)
         return Traffic(tuple(flows), self.segment)

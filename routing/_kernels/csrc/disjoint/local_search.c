@@ -492,8 +492,8 @@ static int64_t count_wrong(const disjoint_job *job)
     return found;
 }
 
-/* Balance the first trees.  The search moves next hops off the channels with the highest load.  It also moves next hops
- * to paths that some switch order allows.  If the caller has given initial first trees, the search never raises a load
+/* Balance the first trees.  The search moves next hops off the channels with the highest load.  It also replaces paths
+ * that the switch order of no VL allows.  If the caller has given initial first trees, the search never raises a load
  * above the highest load of these trees.  The search ends after IDLE_PASSES passes without a gain.  Returns DISJOINT_OK
  * or DISJOINT_NO_MEMORY. */
 int ibn_disjoint_balance_first(disjoint_job *job)

@@ -98,7 +98,8 @@ static void made(ibn_sim *sim, ibn_attached *self, int32_t p)
         state->outstanding[f]++;
 }
 
-/* Let the first message of an outlet's queue wait at the CA's port, if no other message of the outlet waits there. */
+/* Move the first message of an outlet's queue to the CA's port, where it waits to be sent, if no other message of this
+ * outlet waits there. */
 static void offer(ibn_sim *sim, ibn_attached *self, ibn_endpoint *one, int32_t f)
 {
     ibn_replies *state = self->state;

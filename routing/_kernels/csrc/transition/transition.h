@@ -13,7 +13,7 @@ typedef struct {
     const uint8_t *before; /* [K, S]: old out-port of each switch towards each LID */
     const uint8_t *after;  /* [K, S]: new out-port of each switch towards each LID */
     const uint8_t *exit;   /* [S, 256]: for each port, the index of its extended channel at the switch */
-    const int32_t *xfirst; /* [S + 1]: first extended channel of each switch */
+    const int32_t *xfirst; /* [S + 1]: first extended channel of each switch (see cdg/trace.h) */
     const int32_t *xdst;   /* [X]: switch where each extended channel ends */
     const int32_t *dep_first; /* [X]: index of the first dependency of each extended channel in arrays [slots] */
 } transition_tables;

@@ -33,7 +33,7 @@ typedef struct {
     const int32_t *at;    /* [G], switch that delivers the LIDs of each group */
     const int32_t *lid;   /* [K], the LIDs, sorted by group */
     const int32_t *owner; /* [K], number of the end port that owns each LID; -1: the LID belongs to a switch */
-    const int32_t *digit; /* [K], number of each LID's end port, counted over all leaves (D in the formula D-mod-K) */
+    const int32_t *digit; /* [K], index of each LID's end port among the end ports of all leaves (D in D-mod-K) */
     const uint8_t *port;  /* [K], port by which the switch delivers each LID */
     /* [K], part of the flow to an end port that goes to each of its LIDs; 0: a LID of a switch, whose traffic is
      * neglected */

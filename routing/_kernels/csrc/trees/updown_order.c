@@ -22,7 +22,8 @@ typedef struct {
     int32_t tail;   /* number of switches in `queue` */
 } job_t;
 
-/* Return the number of dependencies in use from channel c to channels that end at switches which are not removed yet. */
+/* Return the number of dependencies in use from channel c to channels that end at switches without a place in the
+ * order. */
 static int32_t turns_from(const job_t *job, int32_t c)
 {
     const int32_t s = job->dst[c];

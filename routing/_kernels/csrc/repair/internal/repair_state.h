@@ -118,7 +118,7 @@ typedef struct {
     uint8_t *no_monotone_path;
     /* number of channels visited by cycle searches (graph.visited) from which on no switch is displaced */
     int64_t search_budget;
-    /* [2 S] switches whose SL was changed in the present attempt to find a path, with their earlier SLs */
+    /* [2 S] list of the SL changes in the present attempt to find a path: switch and earlier SL of each change */
     saved_entry *changed_sls;
     int32_t changed_sl_count; /* number of elements in `changed_sls` */
     saved_entry *kept;     /* [S] entries and SLs towards the current LID as they were before the repair of this LID */
@@ -138,7 +138,7 @@ typedef struct {
     /* [L], for each LID an array [S]: number of switches whose entry towards the LID leads to each switch; NULL: these
      * switches were not counted */
     uint16_t **senders;
-    int32_t *listed; /* [L] number of switches that searches in the copy of each column have listed */
+    int32_t *listed; /* [L], for the copy of each column: number of switches that searches have listed */
     /* [S] VLs, as bits, on which each switch replies to requests; NULL: they depend on the current LID */
     uint16_t *reply_vls;
     load_change *load_changes; /* [load_room] changes of the load while the current LID was repaired */
