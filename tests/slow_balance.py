@@ -185,10 +185,15 @@ class SlowBalance:
     def cheapest(self, target, u, costs):
         """Return the cost and the number of the best channel of switch ``u``.
 
-        The best channel is the one that the fewest other LIDs of the port take; among several, the cheapest; among
-        several, the first.
+        Of shortest paths, the best channel is the one that the fewest other LIDs of the port take; among several, the
+        cheapest; among several, the first.  With up/down paths, each of these LIDs costs 0.1.
         """
-        ranked = [(self.taken(target, u, channel), cost, channel) for channel, cost in costs.items()]
+
+        def rank(channel, cost):
+            taken = self.taken(target, u, channel)
+            return taken if self.positions is None else cost + 0.1 * taken
+
+        ranked = [(rank(channel, cost), cost, channel) for channel, cost in costs.items()]
         return min(ranked)[1:] if ranked else (math.inf, None)
 
     def take(self, account, target, u, channel, cost):

@@ -60,7 +60,7 @@ def path_of(fabric, lft, source, lid):
         ("10x10", 3, 1, 90, 36),
     ],
 )
-def test_few_entries_change_where_parts_of_a_tree_change_vls(size, vls, cas, link, most):
+def test_few_entries_change_where_parts_of_a_tree_change_vls(may_change_sls, size, vls, cas, link, most):
     """As long as all that uses a VL had to stay together it was 36, 74, 54, 47 and 54 entries."""
     baseline, options = published(generate("torus", [size], cas=cas), vls)
     less, found = without(baseline, options, [link])

@@ -56,7 +56,7 @@ def test_turns_that_no_packet_takes_are_let_go_of(size, vls, link):
     assert np.array_equal(again.routing.sl, found.routing.sl)
 
 
-def test_a_lid_takes_the_paths_of_another():
+def test_a_lid_takes_the_paths_of_another(may_change_sls):
     baseline, options = published("8x8", 2)
     _, found = without(baseline, options, 59)
     assert found.statistics.copied_lids > 0
