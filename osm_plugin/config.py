@@ -261,9 +261,9 @@ def read_config(path: Path | None) -> PluginConfig:
 
 
 def _text(path: Path) -> str:
-    if path.is_fifo():  # OpenSM would wait for another program to write into the pipe.
-        raise InputError("is a pipe", path=path, remedy="name a file")
     try:
+        if path.is_fifo():  # OpenSM would wait for another program to write into the pipe.
+            raise InputError("is a pipe", path=path, remedy="name a file")
         data = path.read_bytes()
     except OSError as problem:
         raise InputError(

@@ -55,6 +55,11 @@ def test_a_file_that_becomes_wrong_is_reported_once_for_each_change(path, wrong)
     assert file.warnings[2:] == [f"{path}: can be read again"]
 
 
+def test_a_start_fails_if_the_state_of_the_file_is_unknown(path):
+    with pytest.raises(InputError, match="cannot be read: File name too long"):
+        ConfigFile(path.with_name("x" * 300)).refresh()
+
+
 def test_a_start_with_a_wrong_file_fails_unless_a_good_one_was_saved(path):
     path.write_text("dead_line = 3")
     with pytest.raises(InputError, match=f"{path}:1: unknown key 'dead_line'"):
