@@ -283,7 +283,8 @@ class LastGood:
             # Port rules depend only on the policy file and the classes of end ports, so only these two settings are
             # replaced.
             instead = replace(config, policies=good.policies or config.policies, classes=good.classes)
-            return None if instead == config else instead
+            is_silent = silent in replace(instead, bundle=None, engine={}).files.values()
+            return None if is_silent or instead == config else instead
         if silent is not None:
             return None if silent in good.files.values() else good
         return None if _same(good, config) else good

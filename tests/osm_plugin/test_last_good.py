@@ -144,6 +144,22 @@ def test_a_silent_file_is_replaced_by_its_copy(path, monkeypatch):
     until(lambda: good.use(config, roots_of)[1] == "" and good.use(config, roots_of)[0] == "(16,)")
 
 
+def test_port_rules_without_a_copy_are_not_read_from_a_silent_file(path, monkeypatch):
+    rules, answers, real = path.with_name("rules"), threading.Event(), os.open
+    for file in (rules, path.with_name("guids")):
+        file.touch()
+    path.write_text("state_file = false\npolicies = 'rules'")
+    good = LastGood(path)
+    good.use(read_config(path), lambda config: "", ports=True)
+    good.save()
+    monkeypatch.setattr("osm_plugin.last_good.ANSWER_SECONDS", 0.05)
+    monkeypatch.setattr("os.open", lambda name, *args: (name == rules and answers.wait(), real(name, *args))[1])
+    path.write_text("state_file = false\npolicies = 'rules'\n[classes.storage]\nguid_file = 'guids'")
+    with pytest.raises(InputError, match="has not answered"):
+        good.use(read_config(path), lambda config: "", ports=True)
+    answers.set()
+
+
 def test_what_no_configuration_can_help_is_not_tried_twice(path):
     path.write_text("[engine]\nvls = 3")
     good, calls = LastGood(path), []
