@@ -160,16 +160,10 @@ def base_of(
         partial = (known and not whole) or not all(_has_only(lft, group, fabric) for group in groups)
         source: Sls = "last" if partial else "published"
         return Base(
-            fabric=wide,
-            routing=replace(sides.old, sl=sl),
-            new=new,
-            lost=sides.lost,
-            unknown=unknown,
-            changed=changed,
+            fabric=wide, routing=replace(sides.old, sl=sl), new=new, lost=sides.lost, unknown=unknown, changed=changed,
             sls=source if published and tables.served == "ours" else "state",
-            cdg=None if cdg is None else cdg.onto(fabric),
-            strength=kept.proof.strength,
-        )
+            cdg=None if cdg is None else cdg.onto(fabric), strength=kept.proof.strength,
+        )  # fmt: skip
     plain = Routing(lft, new.sl, new.sl2vl, new.vls, new.vls, Provenance("switches"))
     return Base(wide, plain, new, LostLids.unknown(wide, new.sl), unknown, changed, "unknown", None, None)
 

@@ -52,6 +52,7 @@ class State:
         self._path: Path | None = None
         self._stamps: dict[Path, Stamp] = {}
         self._saved: dict[Path, SavedTables] = {}
+        self._copied: dict[int, SavedTables] = {}  # by the number of the copy
         # reason why the last request failed, by kind of the request and path of the file
         self._problems: dict[tuple[str, str], str] = {}
         self._overdue = False  # whether reading or writing a file took too long, so that sweeps no longer wait for it
@@ -234,7 +235,8 @@ class State:
         """Request that the tables in memory are written to the state files, unless the files already have them."""
         path = self._path or Path("memory")
         for number, (folder, kept) in enumerate(((path, self.last), (baseline_path(path), self.baseline))):
-            if kept is None or self._saved.get(folder) is kept:
+            is_in_file, is_copied = (known is kept for known in (self._saved.get(folder), self._copied.get(number)))
+            if kept is None or (is_in_file and is_copied):
                 continue
             content = os.memfd_create("ibnue-state", os.MFD_CLOEXEC)
             with os.fdopen(content, "wb", closefd=False) as file:
@@ -243,11 +245,14 @@ class State:
                 os.ftruncate(copy, 0)
                 os.lseek(copy, 0, os.SEEK_SET)
                 os.sendfile(copy, content, 0, os.fstat(content).st_size)
-            if self._path is None:
+                if is_in_file and folder in self._stamps:
+                    with suppress(PermissionError):  # raised if the worker is another user than OpenSM
+                        os.utime(copy, ns=(self._stamps[folder][0],) * 2)
+            if is_in_file or self._path is None:
                 os.close(content)
             else:
                 self._files.put(folder.as_posix(), content)
-            self._saved[folder] = kept
+            self._saved[folder] = self._copied[number] = kept
 
     def end(self) -> None:
         """End the helper process that reads and writes the state files."""

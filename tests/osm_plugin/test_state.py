@@ -256,6 +256,19 @@ def test_the_next_worker_reads_what_the_last_one_left_in_memory(tmp_path, torus,
         os.close(copy)
 
 
+def test_tables_from_the_file_are_left_in_memory_too(tmp_path, torus, started):
+    path, copies = tmp_path / "s.npz", [os.memfd_create("copy") for _ in range(2)]
+    write_state(path, torus)
+    state = started(path, copies)
+    state.put(state.last, reset=False)  # as if no entry had changed
+    state.save()
+    assert "state read from " + str(path) in started(path, copies).take_remarks()
+    path.unlink()  # as if its file system did not answer any more
+    assert same_tables(started(path, copies).last.routing, torus.routing)
+    for copy in copies:
+        os.close(copy)
+
+
 def test_what_is_published_in_one_sweep_is_written_without_the_next(tmp_path, torus, degraded, started):
     path = tmp_path / "state.npz"
     state = started(path)
