@@ -8,9 +8,10 @@ import numpy.typing as npt
 from routing.fabric import NO_PORT
 from routing.reroute.base_fabric import BaseNumbering
 from routing.reroute.changed_entries import changed_lids
-from routing.reroute.context import RerouteContext
+from routing.reroute.context import Request, RerouteContext
 from routing.reroute.flow import flow_towards
-from routing.reroute.rebalance import in_frame
+from routing.reroute.rebalance import in_frame, kept_share
+from routing.reroute.values import Rerouted
 from routing.tables import Routing
 
 
@@ -34,6 +35,20 @@ def load_after(context: RerouteContext, numbering: BaseNumbering, tables: Routin
         flow = flow_towards(request.fabric, tables, threads=request.options.threads)
         return in_frame(numbering, request.fabric, flow)
     return _load_of_columns(context, numbering, tables, changed_lids(tables.lft, request.translated.earlier))
+
+
+def rate_kept(found: Rerouted, request: Request) -> float | None:
+    """Return the all-to-all rate with the new tables as a fraction of the rate with the previous tables.
+
+    If the strategy that found the tables has not computed the fraction, the flow of the tables is computed here.
+    """
+    before, fabric = request.before, request.fabric
+    if found.kept is not None:
+        return found.kept
+    for there in (before, request.baseline):
+        if there is not None and found.routing is there.routing:
+            return kept_share(before, there.fabric.channels, there.load)
+    return kept_share(before, fabric.channels, flow_towards(fabric, found.routing, threads=request.options.threads))
 
 
 def _load_of_columns(

@@ -15,10 +15,9 @@ from routing.reroute.budget import Budget
 from routing.reroute.changed_entries import count_changed
 from routing.reroute.choose import choose
 from routing.reroute.context import Request, RerouteContext
-from routing.reroute.flow import flow_towards
+from routing.reroute.loads import rate_kept
 from routing.reroute.outcome import Candidate
 from routing.reroute.precomputed import Precomputed, precompute
-from routing.reroute.rebalance import kept_share
 from routing.reroute.statistics import RerouteStatistics
 from routing.reroute.strategies.quiet import spread as quiet_step
 from routing.reroute.strategies.return_to_baseline import step_back
@@ -71,7 +70,7 @@ def reroute(
     tables = translate_tables(before.routing, before.fabric, fabric, snapshot)
     request = Request(engine, options, before, fabric, stability, baseline, tables)
     found = _rerouted(request, precomputed)
-    return found if found.kept is not None else replace(found, kept=_kept(found, request))
+    return replace(found, kept=rate_kept(found, request))
 
 
 def spread(
@@ -135,12 +134,9 @@ def _towards_baseline(context: RerouteContext, baseline: Published, most: int) -
     does.
     """
     request = context.request
-    if not _is_safe(request, baseline):
-        step = step_back(context, baseline, most)
-        if isinstance(step, Candidate):
-            return replace(step.found, kept=_kept(step.found, request))
-    found_baseline = _baseline_tables(request, baseline)
-    return None if found_baseline is None else replace(found_baseline, kept=_kept(found_baseline, request))
+    step = None if _is_safe(request, baseline) else step_back(context, baseline, most)
+    found = step.found if isinstance(step, Candidate) else _baseline_tables(request, baseline)
+    return None if found is None else replace(found, kept=rate_kept(found, request))
 
 
 def _is_safe(request: Request, baseline: Published) -> bool:
@@ -167,19 +163,6 @@ def _context(request: Request, precomputed: Precomputed | None) -> RerouteContex
         threads = request.options.threads
         precomputed = precompute(request.before, request.baseline, threads=threads, snapshots=False)
     return RerouteContext.of(request, precomputed)
-
-
-def _kept(found: Rerouted, request: Request) -> float | None:
-    """Return the all-to-all rate with the new tables as a fraction of the rate with the previous tables.
-
-    The function is used for tables whose repair has not computed the fraction.
-    """
-    before, fabric = request.before, request.fabric
-    for there in (before, request.baseline):
-        if there is not None and found.routing is there.routing:
-            return kept_share(before, there.fabric.channels, there.load)
-    flow = flow_towards(fabric, found.routing, threads=request.options.threads)
-    return kept_share(before, fabric.channels, flow)
 
 
 def _unchanged_or_baseline(request: Request) -> Rerouted | None:

@@ -9,6 +9,7 @@ import numpy as np
 from routing.numerals import count_noun
 from routing.reroute.budget import Budget
 from routing.reroute.context import RerouteContext
+from routing.reroute.loads import rate_kept
 from routing.reroute.outcome import Candidate, Refusal, lacks_switch_traffic
 from routing.reroute.strategies.balance import balanced
 from routing.reroute.strategies.columns import Progress, repair_columns
@@ -16,6 +17,9 @@ from routing.reroute.strategies.fallbacks import with_fallbacks
 from routing.reroute.strategies.return_to_baseline import has_safe_rounds
 from routing.reroute.values import RerouteMethod
 from routing.reroute.verify import verify
+
+MOST_LOST = 0.1
+"""Largest loss of all-to-all rate, as a share of the rate before the fault, that kept SLs may cost."""
 
 
 def repair_tables(context: RerouteContext, budget: Budget) -> Candidate | Refusal:
@@ -55,10 +59,12 @@ def repair_whole_subtrees(context: RerouteContext, budget: Budget) -> Candidate 
 
 
 def keep_sls(context: RerouteContext, best: Candidate) -> Candidate:
-    """Return tables in which all packets keep their SLs, if no safe rounds lead to the tables of ``best``.
+    """Return tables in which all packets keep their SLs, if the tables of ``best`` cannot be written in safe rounds.
+    Otherwise return ``best``, which has the tables of the earlier strategies.
 
     Connections keep their SLs while the tables are written, and afterwards.  So if packets with the old SLs close a
-    cycle on the new routes, no order of writing is safe.
+    cycle on the new routes, no order of writing is safe.  But if the tables with all SLs carry much less traffic
+    (:data:`MOST_LOST`), the result is ``best``.
     """
     request = context.request
     was, now = request.translated.routing.sl, best.found.routing.sl
@@ -67,7 +73,8 @@ def keep_sls(context: RerouteContext, best: Candidate) -> Candidate:
     found = repair_tables(replace(context, keeps_sls=True), Budget())
     if isinstance(found, Refusal) or lacks_switch_traffic(found.found) > lacks_switch_traffic(best.found):
         return best
-    return found if has_safe_rounds(request, found.found) else best
+    kept, least = (rate_kept(one.found, request) or 0.0 for one in (found, best))
+    return found if kept >= least - MOST_LOST and has_safe_rounds(request, found.found) else best
 
 
 def _how(context: RerouteContext, progress: Progress, moves: int) -> RerouteMethod:

@@ -3,11 +3,14 @@
 import numpy as np
 import pytest
 
+from ibsim_fixtures.catalogue import FIXTURES
 from routing.deadlock.proof import prove
 from routing.deadlock.schedule_search import find_schedule
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
-from routing.reroute import Published, choose, reroute
+from routing.faults import apply_faults, parse_fault
+from routing.formats.fabric_files import read_fabric
+from routing.reroute import Published, Stability, choose, reroute
 from routing.reroute.installed import installed
 from routing.reroute.strategies import fallbacks
 from routing.topologies import generate
@@ -57,3 +60,13 @@ def test_only_a_move_of_other_paths_completes_the_columns(monkeypatch):
     monkeypatch.setattr(fallbacks, "KEEPING_SLS", rows)
     for before, after in changed(*CASES[1]):
         assert schedule(before, after) is None
+
+
+def test_other_sls_are_used_if_the_old_sls_cost_much_capacity():
+    fabric, options = read_fabric(FIXTURES["random-24-3-faults"].path), EngineOptions(threads=1, effort=0.1)
+    routing = ENGINES["updn"].route(fabric, options)
+    baseline = Published(fabric, routing, prove(fabric, routing, threads=1))
+    less = apply_faults(fabric, [parse_fault("sw4/4", fabric)])
+    lost = reroute(ENGINES["updn"], options, baseline, less, stability=Stability.FULL, baseline=baseline)
+    assert lost.kept > 0.85  # 0.68 with all SLs kept
+    assert prove(less, lost.routing, threads=1).certified
