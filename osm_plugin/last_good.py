@@ -62,7 +62,7 @@ def stamp_of(path: Path) -> Stamp | None:
 
 
 class ConfigFile:
-    """Reads the configuration file for the host inside OpenSM.
+    """Reads the configuration file for the part of the plugin that runs inside OpenSM (:class:`osm_plugin.host.Host`).
 
     The file is read again when it changes.  While it is invalid, or its file system does not answer, its last good
     content is used.
@@ -274,7 +274,8 @@ class LastGood:
         """Return the last good configuration to use instead of ``config``; None if no good configuration is known, or
         if it equals ``config``.
 
-        ``silent`` is a file that does not answer.  ``ports`` is whether the configuration is used for port rules only.
+        ``silent`` is a file whose file system does not answer; None: there is none.  ``ports`` is whether the
+        configuration is used for port rules only.
         """
         good = self._good
         if good is None:

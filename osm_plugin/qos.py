@@ -200,9 +200,9 @@ class _Assignment:
         return Classes(routing, by_label.astype(np.uint8), vl_like, layer_vl, self._line(sl, vls, shared))
 
     def _sls(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Assign an SL to each class in each layer.  In the first layer of a class, paths keep the class's SL of the
-        policy.  All SLs that are left over are distributed round robin over the layers of the default class (the class
-        of SL 0, or else of the lowest SL).
+        """Assign an SL to each class in each layer.  In the first layer of a class, paths have the SL that the policy
+        gives to the class.  All SLs that are left over are distributed round robin over the layers of the default class
+        (the class of SL 0, or else of the lowest SL).
 
         Returns
         -------

@@ -97,7 +97,7 @@ class State:
         return None
 
     def _is_outdated(self, stamp: Stamp) -> bool:
-        """Return whether the worker before this one has left newer tables than a state file with this stamp has."""
+        """Return whether the worker before this one has left tables that are newer than a state file of this stamp."""
         return any((about := os.fstat(copy)).st_size and stamp[0] < about.st_mtime_ns for copy in self._copies[:1])
 
     @property

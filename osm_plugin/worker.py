@@ -120,13 +120,11 @@ def main(setup_text: str) -> int:
     warm(engines)
     # The garbage collector is off: it can take longer than a sweep, so serve() collects after each answer instead.
     reporter = Reporter(socket.socket(fileno=int(setup["reports"])))
-    path = setup.get("path")
+    path = Path(setup["path"]) if setup.get("path") else None
     log, config = WorkerLog(), from_message(setup.get("config"))
     log.level = config.log_level
     memory = SharedMemory(int(setup["memory"]))
-    handler = RequestHandler(
-        memory, engines, reporter, None if path is None else Path(path), log, copies=setup["copies"]
-    )
+    handler = RequestHandler(memory, engines, reporter, path, log, copies=setup["copies"])
     handler.prepare(config)
     link = socket.socket(fileno=int(setup["socket"]))
     about = f"ibnue {routing.__version__}, Python {sys.version.split()[0]}, numpy {np.__version__}"

@@ -310,12 +310,12 @@ class MixedGraphs:
     ) -> npt.NDArray[np.bool_]:
         """Return bool[K], whether the column of each of the K LIDs can change now without a cycle in the CDG of any VL.
 
-        LIDs are checked one after the other.  A LID is admitted if its mixed entries close no cycle with other
+        LIDs are checked one after the other.  A LID is admitted if its old and new entries close no cycle with other
         dependencies.  The other dependencies are those of the mixed tables of this object, and those of LIDs admitted
         earlier.
 
-        Traffic from or to CAs and routers counts; packets must not change their VLs.  ``before`` and ``after`` are the
-        tables to mix, uint8[S, L] each.
+        Only traffic from or to CAs and routers counts.  The tables must be :attr:`fixed`.  ``before`` and ``after`` are
+        the tables to mix, uint8[S, L] each.
 
         Raises
         ------

@@ -182,9 +182,10 @@ def _or_in_other_orders(
 ) -> TreePaths:
     """Return the given tables of a tree, or other tables if these carry notably more traffic.
 
-    Balanced tables as on fabrics other than trees are tried in the given order, and tables by descent in the order
-    :func:`.switch_orders.chained_order`.  If these carry more traffic than the given tables, both kinds of tables are
-    also tried in an order that a search finds.  See :func:`.tree_quality.carried` for the traffic.
+    Two other sets of tables are tried: tables balanced as on fabrics other than trees, in the switch order of the given
+    tables; and tables by descent, in the switch order of :func:`.switch_orders.chained_order`.  If one of these sets
+    carries more traffic than the given tables, both kinds of tables are also tried in a switch order that a search
+    finds.  See :func:`.tree_quality.carried` for the traffic.
     """
     layer = np.zeros(len(destinations.lid), np.int32)
     is_doubtful = paths.order.cost > tree_quality.DOUBTFUL

@@ -25,13 +25,15 @@ class VlTables(TypedDict):
 
 
 def vls_allowed(options: EngineOptions) -> int:
-    """Return the number of data VLs that an engine may use.  With the option ``vls`` "min", the result is 1.  If the
-    option is "auto", the result is the number of VLs that the ports have from the first VL on.
+    """Return the number of data VLs that an engine may use.
+
+    If the option ``vls`` is a number, the result is this number.  With "min", the result is 1.  With "auto", the result
+    is the number of VLs that the ports have from VL ``first_vl`` (an option) on.
 
     Raises
     ------
     OptionError
-        From the first VL on, there are fewer VLs than requested.  With "auto": there are no VLs.
+        From VL ``first_vl`` on, there are fewer VLs than the option ``vls`` requests, or none.
     """
     if options.vls == "min":
         return 1

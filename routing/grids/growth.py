@@ -455,8 +455,8 @@ class _Around(dict[Position, tuple[Position, ...]]):
     grown
         Coordinates whose method :meth:`Growth.around` yields the positions.
     shape
-        Labels, lengths of rings and box of the coordinates.  The cached positions are valid while the shape does not
-        change.
+        Labels, ring lengths and range (box) of the coordinates.  The cached positions are valid while the shape does
+        not change.
     """
 
     def __init__(self, grown: Growth, shape: list[object]) -> None:
