@@ -254,8 +254,8 @@ def _by_cables(planned: list[_Device], found: list[_Device], match: Mapping[int,
 
 
 def _exchanged(planned: list[_Device], found: list[_Device], match: Mapping[int, int]) -> list[tuple[int, int]]:
-    """Return pairs of planned devices that have changed places: each device has all cables of the other device, and not
-    the cables that the plan gives to the device.
+    """Return pairs of planned devices that have changed places: in the real fabric, each device has exactly the cables
+    that the plan gives to the other device.
     """
     back = {b: a for a, b in match.items()}
 

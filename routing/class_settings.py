@@ -43,7 +43,7 @@ CLASS_LABELS = tuple(each.label for each in PortClass)
 
 @dataclass(frozen=True)
 class Weight:
-    """Weight of an end port in traffic, relative to the weight of a compute port, as whole numbers.
+    """Weight of an end port in traffic, as two whole numbers.  By default, both numbers of a compute port are 1.
 
     Attributes
     ----------

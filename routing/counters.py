@@ -113,7 +113,7 @@ def check_lids(fabric: Fabric, channels: npt.NDArray[np.int32], run: Run) -> Non
 
     Notes
     -----
-    One process per switch.
+    Cost: one process for each switch.
     """
     for switch in np.unique(fabric.channels.src[channels]).tolist():
         lid, guid = int(fabric.switch_lid[switch]), f"0x{int(fabric.switch_guid[switch]):016x}"
@@ -145,7 +145,7 @@ def read_channels(fabric: Fabric, channels: npt.NDArray[np.int32], run: Run) -> 
 
     Notes
     -----
-    One process per channel and two per switch, about 10 ms each.
+    Cost: one process for each channel and two for each switch, about 10 ms each.
     """
     src, port = fabric.channels.src[channels], fabric.channels.port[channels]
     values = np.zeros((len(COUNTERS), len(channels)), np.int64)

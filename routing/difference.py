@@ -81,8 +81,8 @@ class Difference:
         Labels of switches that only the tables before the change have, and of switches that only the tables after the
         change have.
     owners_gone, owners_new
-        Number of LIDs that an owner has only before the change, and number of LIDs that an owner has only after the
-        change.  LIDs are identified by GUID and offset from the base LID.
+        Number of LIDs that are assigned only before the change, and number of LIDs that are assigned only after the
+        change.  LIDs are identified by the GUID of their port and the offset from its base LID.
     lids_moved
         Number of GUIDs whose base LID differs.
     entries, entries_changed

@@ -14,12 +14,12 @@ import numpy.typing as npt
 from routing.errors import TableError
 
 NO_EDGES = 256
-"""Edge numbers below this number are unused.  For a packet that leaves the switches, a kernel marks such a number
-instead of testing for this case.
+"""Edge numbers below this number are unused.  For a packet that leaves the switches, a kernel marks one of these
+numbers, so that it needs no separate code for such packets.
 """
 GAP = 2
-"""Number of unused edge numbers after the edges of each channel.  When a packet is dropped or returns over a loop-back
-cable, a kernel marks such a number instead of testing for this case.
+"""Number of unused edge numbers after the edges of each channel.  For a packet that is dropped or returns over a
+loop-back cable, a kernel marks one of these numbers, so that it needs no separate code for such packets.
 """
 
 

@@ -17,7 +17,7 @@ class IbnueError(Exception):
     """Base class of every error that this project raises on purpose."""
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Return how to copy and unpickle the error.
+        """Return the function and the arguments with which ``copy`` and ``pickle`` recreate the error.
 
         By default, Python would call the constructor with the text of the error, but the constructors have other
         parameters.

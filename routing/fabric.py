@@ -64,7 +64,7 @@ class Channels:
     capacity
         float64[C], data rate in Gb/s.
     link
-        int32[C], the cable.
+        int32[C], row of the cable of each channel.
     first
         int32[S+1]; the channels out of switch ``s`` are ``first[s]:first[s+1]``.
     into, into_first
@@ -418,7 +418,7 @@ class Fabric:
 
     @cached_property
     def graph(self) -> igraph.Graph:
-        """The switches as a directed igraph.  The edges of the igraph are the channels, in the order of channel
+        """The switches as a directed graph of the library igraph.  Its edges are the channels, in the order of their
         numbers.
         """
         import igraph  # noqa: PLC0415 - the start of a command without graphs would take a tenth more time

@@ -178,8 +178,10 @@ def _bounds(fabric: Fabric, level: npt.NDArray[np.int32] | None) -> Iterator[Bou
 
 
 def _tree_cuts(fabric: Fabric, level: npt.NDArray[np.int32]) -> Iterator[tuple[npt.NDArray[np.bool_], str]]:
-    """Yield sets of switches of a tree (bool[S]) with a text that describes each: groups that are connected without the
-    levels above, and trees that are joined only by links between switches of one level.  ``level`` is int32[S].
+    """Yield sets of switches of a tree (bool[S]), each with a text that describes the set.
+
+    The sets are groups that stay connected without the levels above, and trees that are joined only by links between
+    switches of one level.  ``level`` is int32[S].
     """
     low, high = (np.asarray(level[ends]) for ends in (fabric.channels.src, fabric.channels.dst))
     for height in range(int(level.max())):

@@ -86,7 +86,7 @@ def as_before(certificate: Certificate, *, scope: Scope = "endports") -> Demand:
 
 
 def weaker(proof: Proof, before: Proof) -> list[str]:
-    """Return sentences that state what the proof of re-routed tables covers less than the previous proof.
+    """Return sentences that state what the previous proof covers, and the proof of re-routed tables does not cover.
 
     A re-route reports the sentences with its reason, in the log and in the summary.
     """

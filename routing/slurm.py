@@ -119,7 +119,7 @@ def _leaf_of_nodes(fabric: Fabric) -> dict[tuple[str, int], int]:
 
 
 def _order(name: str) -> list[tuple[str, int]]:
-    """Return a key that sorts names by their numbers."""
+    """Return a key that sorts names by their numbers, such as ``node2`` before ``node10``."""
     return [(text, int(digits)) for text, digits in _NUMBERED.findall(name)]
 
 
@@ -164,8 +164,9 @@ def _tree(
 
 
 def _pods(fabric: Fabric, level: npt.NDArray[np.int32] | None) -> Iterator[npt.NDArray[np.int64]]:
-    """Yield the pods on each level as int64[S], the number of each switch's pod.  The first pods are the connected
-    parts of the lowest levels of the tree; each next array includes one more level.
+    """Yield one array int64[S] for each level of the tree, lowest level first: the number of each switch's pod.
+
+    A pod of a level is a connected part of the fabric without the levels above.
     """
     src, dst = fabric.channels.src, fabric.channels.dst
     if level is None:

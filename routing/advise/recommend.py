@@ -59,7 +59,7 @@ def contenders(candidates: Sequence[Candidate]) -> list[Candidate]:
     """Return the candidates for which :func:`recommend` needs the loss after the worst lost link.
 
     These candidates equal the best candidate in throughput, number of VLs and safety of replies.  If replies are unsafe
-    with all of them, the same candidates among those with safe replies follow.
+    with these candidates, the list goes on with the candidates that equal the best candidate with safe replies.
     """
     throughput = {each.engine: _throughput(each, candidates) for each in candidates}
     found: list[Candidate] = []

@@ -74,7 +74,7 @@ The function of a command is in the module of the same name in this package, wit
 
 
 RANGES = (("is not a valid integer range", "is not a whole number"), ("is not a valid float range", "is not a number"))
-"""Texts of click for arguments that are not numbers.  Each text is paired with the plainer text that replaces it."""
+"""Pairs of two texts: click's text for an argument that is not a number, and the plainer text that replaces it."""
 
 
 def one_line(text: str) -> str:

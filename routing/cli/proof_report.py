@@ -30,7 +30,7 @@ _ALSO: Mapping[tuple[str | None, str | None], str] = {
 
 
 REPLIES_AT_OFFSET = ("replies", "safe on the request's SL only if sent to the LID offset of the request")
-"""Row of a report on tables whose replies are safe at the LID offset of the request only."""
+"""Row of a report on tables whose replies are safe only if they go to the same LID offset as their requests."""
 
 
 def part_facts(fabric: Fabric) -> Iterator[tuple[str, str]]:

@@ -119,7 +119,9 @@ def _stacked(columns: Sequence[str], rows: Sequence[Sequence[str]], texts: int, 
 
 
 def _side_by_side(wide: Sequence[int], width: int) -> list[slice]:
-    """Divide columns of these widths into groups of neighbours that fit side by side into ``width`` columns."""
+    """Divide table columns of the widths ``wide`` into groups of neighbours that fit side by side into ``width``
+    characters.
+    """
     groups, first, used = [], 0, 0
     for number, size in enumerate(wide):
         if used + GAP + size > width:

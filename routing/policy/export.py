@@ -87,8 +87,8 @@ def opensm_lines(found: PortPolicies, facts: PortFacts) -> list[str]:
     """Return lines for opensm.conf that set OpenSM's four global values.  With these values, the fewest ports need
     other values.
 
-    OpenSM writes these values to every port in every heavy sweep.  The plugin then has to rewrite every port with
-    another policy.  Ports that no rule sets count with OpenSM's default values.
+    OpenSM writes these values to every port in every heavy sweep.  The plugin then has to rewrite every port for which
+    the policy sets other values.  Ports that no rule sets count with OpenSM's default values.
     """
 
     def usual(values: npt.NDArray[np.int16], ports: npt.NDArray[np.bool_], default: int) -> int:

@@ -151,7 +151,7 @@ class AdaptiveArrays:
     ca_vls, stay, detect, repeat, lasts, hold, sample, step
         See :class:`Adaptive`.
     columns
-        Number of destinations for which ``choice`` differs: one for each switch, or one for each LID.
+        Number of destinations that ``choice`` distinguishes: all switches, or all LIDs.
     enter_sl, enter_port
         uint8[S, L] and uint8[S]: SL of a packet that enters the escape VLs (or, with port groups, the fabric) at a
         switch, and the in-port under which SL2VL is read for the packet.

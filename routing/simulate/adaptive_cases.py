@@ -39,7 +39,7 @@ SCHEMES: Mapping[str, Scheme | None] = {TABLES: None, **{scheme.name.lower(): sc
 RECOVERED = {Scheme.RELAY: "relayed", Scheme.CONCURRENT: "diverted", Scheme.DEFLECT: "deflected"}
 """Name of the figure that counts recovered packets, by scheme."""
 LOSSY = ("remedy", "fault", *(mechanism.table for mechanism in BESIDE_ADAPTIVE))
-"""Tables of a case whose effects need figures about lost packets."""
+"""Names of the tables of a case that can cause the loss of packets.  A case with such a table reports lost packets."""
 DETECT, REPEAT, LASTS, HOLD, SAMPLE = 1.0, 1.0, 20.0, 64.0, 0.5
 
 

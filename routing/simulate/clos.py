@@ -221,9 +221,11 @@ def _tables(fabric: Fabric, builder: _Builder, first_lid: Ints, paths: int) -> R
 def _with_timing(network: Network, radix: int, timing: ClosTiming) -> Network:
     """Give the channels of a network their rates, delays and buffers."""
     arrays, fabric = network.arrays, network.fabric
-    wide = np.zeros(arrays.devices, bool)  # Whether a device is a crossbar ("s0"), not an output queue ("s0.3").
+    # The mask `wide` marks the devices that are crossbars ("s0"), as opposed to output queues ("s0.3").
+    wide = np.zeros(arrays.devices, bool)
     wide[: fabric.switches] = ["." not in name for name in fabric.labels[: fabric.switches]]
-    inner = wide[arrays.src] & (arrays.src_port > radix)  # Channels from a crossbar to an output queue.
+    # The mask `inner` marks the channels from a crossbar to an output queue.
+    inner = wide[arrays.src] & (arrays.src_port > radix)
     back = inner[arrays.reverse]
     internal = inner | back
     to_crossbar, to_adapter = wide[arrays.dst] & ~internal, arrays.dst >= fabric.switches
@@ -245,5 +247,5 @@ def _with_timing(network: Network, radix: int, timing: ClosTiming) -> Network:
 
 
 def blocks_of(bytes: int, packet: int) -> int:  # noqa: A002
-    """Return the blocks of a buffer for ``bytes`` bytes, if it has only packets of ``packet`` bytes."""
+    """Return the size in blocks of a buffer for ``bytes`` bytes, all packets in which have ``packet`` bytes."""
     return max(1, bytes // packet) * -(-packet // BLOCK)

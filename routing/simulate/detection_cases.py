@@ -87,7 +87,7 @@ class Detector:
         freed
             bool[N]: whether each virtual channel was stuck at the last reading, and is not stuck now.
         stuck_for
-            int64[N]: ticks since the reading from which on the virtual channel has been stuck without a break.
+            int64[N]: ticks since the first of the successive readings at which the virtual channel was stuck.
         """
         risen = idle & ~self.suspected
         self.alarms += int(risen.sum())
@@ -111,7 +111,8 @@ class Readings:
         One detector for each timeout.
     waiting_since, stuck_since
         int64[N]: tick of the reading since which packets have been queued for each virtual channel, and tick of the
-        reading since which the virtual channel has been stuck; -1: this was not so at the last reading.
+        reading since which the virtual channel has been stuck; -1 if no packets were queued, or if the virtual channel
+        was not stuck, at the last reading.
     episodes
         Number of times that a virtual channel became stuck.
     active
@@ -138,7 +139,8 @@ class Readings:
         waiting = watched & (vcs.waiting.ravel() > 0)
         self.waiting_since = np.where(waiting, np.where(self.waiting_since < 0, now, self.waiting_since), -1)
         graph = simulation.wait_graph()
-        # A buffer that will never move may still have room, so that packets for this buffer move on until it is full.
+        # In a deadlock, a buffer may still have room although its packets will never move.  Packets that wait for such
+        # a buffer can move until it is full, so they are not stuck yet.
         full = np.zeros(len(waiting), bool)
         full[graph.awaited] = True
         stuck = waiting & full & graph.stuck
@@ -154,8 +156,8 @@ class Readings:
 
 
 def _first_came(simulation: Simulation) -> Ticks:
-    """Return int64[N]: for each virtual channel, the earliest tick since which a packet that waits for the virtual
-    channel is the first of its queue.
+    """Return int64[N]: for each virtual channel, the earliest tick at which one of the packets that wait for it became
+    the first packet of its queue.
 
     The tick of a virtual channel without packets is ``NEVER``.
     """

@@ -28,7 +28,7 @@ from routing.simulate.run import Simulation, simulate
 from routing.simulate.traffic import Traffic, message_interval
 
 BATCHES = 20
-"""Number of batches in each part of a run."""
+"""Number of batches in each part of a run.  A run that has not settled is continued by a further part."""
 MOST_PARTS = 4
 """Number of parts after which a run ends even if it has not settled."""
 BATCH_MESSAGES = 100

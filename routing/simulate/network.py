@@ -243,8 +243,8 @@ def build_network(
     Parameters
     ----------
     fabric, routing
-        Fabric and its tables, which must have the same shape.  The function does not check whether the tables deliver.
-        That is checked later, only for pairs that send traffic.
+        Fabric, and tables whose shapes fit the fabric.  The function does not check whether the tables deliver packets.
+        A later check covers only the pairs that send traffic.
     timing
         Length of a tick, delays and buffer sizes.
     vls

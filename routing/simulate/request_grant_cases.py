@@ -37,7 +37,7 @@ class _Curve:
     Attributes
     ----------
     delay
-        Mean delay of packets to other outputs than the hotspots, in times of a small packet.
+        Mean delay of packets to other outputs than the hotspots, in units of the time of a small packet.
     throughput, hot
         Throughput of the outputs that are not hotspots, and of the hotspots, as fractions of a line.
     carried
@@ -58,7 +58,9 @@ class _Curve:
 
 
 def adapters_of(scenario: Scenario, case: Case, loads: npt.NDArray[np.float64], clos: Clos) -> RequestGrant:
-    """Return the adapters of a case.  Times of the case are in times of a small packet (40 bytes on a line)."""
+    """Return the adapters of a case.  The case states times in units of the time of a small packet (40 bytes on a
+    line).
+    """
     table = case.table["request_grant"]
     small, share = scenario.choice("size of packets", table.get("packets", "small"), PACKETS)
     segment = table.get("segment", 256)

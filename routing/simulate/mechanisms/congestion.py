@@ -48,7 +48,8 @@ class CongestionControl(CaseMechanism):
     timer
         Ticks after which the indices of all flows are lowered by one.
     step
-        Delay of index i is i x ``step`` packet times, between the tail of a packet and the next packet.
+        Delay for each unit of the index, in packet times: at index i, the next packet of a flow follows the tail of a
+        packet after i x ``step`` packet times.
     """
 
     name: ClassVar[str] = "congestion"

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from routing.simulate.run import Simulation
 
 FULL = 1 << 20
-"""Rate of a link in the kernel."""
+"""Number that stands for the rate of a link in the kernel."""
 MOST_PACKETS = 1 << 20
 
 
@@ -36,7 +36,7 @@ class Qcn(CaseMechanism):
     equilibrium
         Number of packets queued for a virtual channel in equilibrium; with more packets the feedback rises.
     weight
-        Weight in the feedback of the change of the queue length since the last sample.
+        Weight in the feedback that the change of the queue length since the last sample has.
     sample
         Packets between two samples of a queue.  A congested queue is sampled up to ten times as often.
     notice

@@ -94,7 +94,8 @@ class Replies(CaseMechanism):
     def _outlets(self) -> list[tuple[int, int]]:
         """Return queue and SL of each flow of a CA that sends forwarded requests or replies.
 
-        The kernel reports that a queue waits for the VL of its last flow.
+        If a queue has several flows, its last flow comes last in the list.  In the wait-for graph, the kernel lets the
+        queue wait for the VL of this flow.
         """
         shared = [] if self.shared_sl is None else [self.shared_sl]
         forwards = [] if self.forward_sl is None else [(0, sl) for sl in (*shared, self.forward_sl)]

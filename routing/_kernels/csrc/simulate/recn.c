@@ -59,8 +59,8 @@ static void detach(ibn_sim *sim, ibn_attached *self)
 /* Hook: return the set-aside VL of channel c that is assigned to a congestion tree to which packet p belongs, or else
  * VL `usual`.
  *
- * If packet p belongs to several trees, the tree counts whose root is nearest to the end of the packet's path, because
- * the packet waits at this root last. */
+ * If packet p belongs to several trees, the VL of the tree with the root nearest to the end of the packet's path is
+ * returned, because the packet waits at this root last. */
 static int32_t vl(ibn_sim *sim, ibn_attached *self, int32_t p, int32_t c, int32_t usual)
 {
     recn *state = self->state;

@@ -6,7 +6,8 @@
  * request.  After a grant, it grants nothing for a while (implicit rate regulation).  With the option
  * reserve-fabric-buffers, a grant also reserves room in the buffer of the last switch.  Each segment takes the next
  * path of its flow.  In band, requests, grants and acknowledgements travel with segments, or in small segments of their
- * own, and a flow without grants may send one unsolicited segment.  Comments name sections of this publication.
+ * own, and a flow without grants may send one unsolicited segment.  In comments, a section is a section of this
+ * publication.
  *
  * In one tick, an adapter receives at most one segment, and this segment changes the state of this adapter only.  So
  * the order of the hooks within a tick has no effect. */

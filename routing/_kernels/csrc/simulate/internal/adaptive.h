@@ -105,7 +105,7 @@ struct ibn_adaptive {
          * BUBBLE, RELAY, CONCURRENT and DEFLECT only */
         sample,
         step,         /* ticks that the token takes from one switch to the next */
-        columns;      /* number of destinations for which `choice` differs: one for each switch, or one for each LID */
+        columns;      /* number of destinations that `choice` distinguishes: all switches, or all LIDs */
     uint8_t *enter_sl; /* [switches][lids] SL of a packet that enters the escape VLs, or the fabric, at each switch */
     /* [switches] in-port under which `sl2vl` is read for a packet that enters the escape VLs at the switch */
     int32_t *enter_port,
