@@ -6,8 +6,7 @@ import numpy as np
 
 from osm_plugin.staged_update import Change, checked_tables
 from routing.deadlock.transition import Transition, extent, prove_transition
-from routing.deadlock.update_plan import BLOCK
-from routing.deadlock.update_schedule import UpdateSchedule
+from routing.deadlock.update_schedule import BLOCK, UpdateSchedule
 from routing.fabric import NO_PORT
 from routing.numerals import count_noun
 

@@ -18,6 +18,7 @@ from routing.numerals import count_noun
 if TYPE_CHECKING:
     from routing.deadlock.double_scheme import DoubleScheme
     from routing.deadlock.transition import Transition
+    from routing.deadlock.update_schedule import Round
     from routing.draw.report import Report
     from routing.fabric import Fabric
     from routing.reroute.installed import Installed
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
               help="Write the rounds, or the steps of the Double Scheme, as JSON.")  # fmt: skip
 @click.option("--require", type=click.Choice(["forward", "reversible"]), default="forward", show_default=True,
               help="Traffic that has to be safe: forward means requests, reversible also replies.")  # fmt: skip
-@click.option("--rounds", type=click.IntRange(0), metavar="N", default=64, show_default=True,
+@click.option("--rounds", type=click.IntRange(0, 255), metavar="N", default=64, show_default=True,
               help="Maximum number of rounds of a safe order; 0: do not search for one.")  # fmt: skip
 @click.option("--max-vls", type=click.IntRange(1, 15), metavar="N", default=8, show_default=True,
               help="Number of data VLs of every port, for the Double Scheme.")  # fmt: skip
@@ -121,15 +122,9 @@ def prove_change(
         before, after = on_one_vl(before), on_one_vl(after)
     sides = installed(before, earlier, after, fabric)
     found = prove_transition(
-        sides.fabric,
-        sides.old,
-        sides.new,
-        lost=sides.lost,
+        sides.fabric, sides.old, sides.new, lost=sides.lost, rounds=rounds, max_vls=max_vls, threads=threads,
         require="reversible" if require == "reversible" else "forward",
-        rounds=rounds,
-        max_vls=max_vls,
-        threads=threads,
-    )
+    )  # fmt: skip
     return sides, found, note
 
 
@@ -147,7 +142,7 @@ def report_of(fabric: Fabric, found: Transition, note: str | None) -> Report:
 
     rows = tuple(
         (number, fabric.labels[switch], block)
-        for number, part in enumerate(() if found.plan is None else found.plan.rounds, 1)
+        for number, part in enumerate(_rounds(found), 1)
         for switch, block in part.blocks
     )
     table = Table("LFT blocks to write", ("round", "switch", "block"), rows)
@@ -172,8 +167,16 @@ def facts(fabric: Fabric, found: Transition, note: str | None) -> Iterator[tuple
     if found.verdict == "any-order":
         yield "proof", f"{found.strength}, scope {found.scope}"
     if found.plan is not None and len(found.plan) > 1:
-        for number, part in enumerate(found.plan.rounds, 1):
-            yield f"round {number}", f"{count_noun(len(part), 'entry')} in {count_noun(len(part.blocks), 'block')}"
+        for number, part in enumerate(_rounds(found), 1):
+            text = f"{count_noun(len(part), 'entry')} in {count_noun(len(part.blocks), 'block')}"
+            out = f"; {part.removed} of them removed" if part.removed else ""
+            after = "packets have left" if part.drains else "all switches have acknowledged"
+            yield f"round {number}", text + out + (f"; only after {after}" if number > 1 else "")
+
+
+def _rounds(found: Transition) -> Iterator[Round]:
+    """Yield the rounds of the plan of a transition; no rounds without a plan."""
+    return iter(()) if found.plan is None else found.plan.rounds
 
 
 def steps(drain: DoubleScheme | None) -> Iterator[str]:
@@ -218,13 +221,16 @@ def as_object(found: Transition, note: str | None) -> dict[str, Any]:
             for cycle in found.forwarding_loops
         ],
         "drops": dataclasses.asdict(found.drops),
-        "rounds": [
-            {"entries_changed": len(part), "blocks_changed": len(part.blocks)}
-            for part in (() if found.plan is None else found.plan.rounds)
-        ],
+        "rounds": [round_object(part) for part in _rounds(found)],
         "steps": [] if drain is None else [step_object(drain, number) for number in range(len(drain.steps))],
         "seconds": found.seconds,
     }
+
+
+def round_object(part: Round) -> dict[str, Any]:
+    """Return one round of a plan as an object for ``--json``."""
+    size = {"entries_changed": len(part), "blocks_changed": len(part.blocks)}
+    return {**size, "entries_removed": part.removed, "drains": part.drains}
 
 
 def step_object(drain: DoubleScheme, number: int) -> dict[str, Any]:

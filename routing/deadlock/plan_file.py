@@ -12,13 +12,14 @@ import numpy.typing as npt
 
 from routing.deadlock.double_scheme import DoubleScheme
 from routing.deadlock.transition import Transition
-from routing.deadlock.update_plan import BLOCK
+from routing.deadlock.update_schedule import BLOCK
 from routing.fabric import Fabric
 from routing.formats.atomic import write_text_atomically
 from routing.tables import Routing
 
 SCHEMA = "ibnue-plan/2"
 WAIT = "until every packet that was in the fabric when the last block was acknowledged has left it"
+ACKNOWLEDGED = "until every block is acknowledged"
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -26,7 +27,8 @@ Bytes = npt.NDArray[np.uint8]
 def plan_object(fabric: Fabric, old: Routing, new: Routing, transition: Transition) -> dict[str, Any]:
     """Return the plan of a transition as an object for JSON.
 
-    A plan has either ``rounds`` or ``steps``.  A round lists the LFT blocks that may be written in any order.  A step
+    A plan has either ``rounds`` or ``steps``.  A round lists the LFT blocks that may be written in any order, with port
+    255 for entries that are removed.  A step
     belongs to the Double Scheme, which drains traffic.  A step lists the LIDs to send to, the LIDs to drain, and the
     blocks to write before the step is complete.
 
@@ -44,9 +46,10 @@ def plan_object(fabric: Fabric, old: Routing, new: Routing, transition: Transiti
         "virtual_lanes_above": None,
     }
     if transition.plan is not None:
-        before = old.lft
-        for after in transition.plan.states(old.lft, new.lft):
-            plan["rounds"].append({"write": list(_blocks(fabric, before, after)), "wait": WAIT})
+        before, draining = old.lft, transition.plan.first_draining_round
+        for number, after in enumerate(transition.plan.states(old.lft, new.lft), 2):
+            wait = WAIT if 0 < draining <= number else ACKNOWLEDGED
+            plan["rounds"].append({"write": list(_blocks(fabric, before, after)), "wait": wait})
             before = after
     elif transition.drain is not None and transition.drain.safe:
         plan["steps"] = list(_steps(fabric, old.lft, transition.drain))

@@ -162,7 +162,7 @@ def _searched(waiting: MixedDependencies, new: Routing, schedule: UpdateSchedule
     for search, drains in ((rounds_without_drain, False), (rounds_with_drain, True))[large:]:
         rounds, admitted = search(waiting, columns, unchanged, order)
         if admitted.all():
-            return _schedule(columns, rounds, drains=drains)
+            return UpdateSchedule.of(columns.lids, rounds, drains=drains)
     found = None if large else _planned(waiting, columns, unchanged, new) or schedule
     return found or rounds_with_removal(waiting, columns, unchanged)
 
@@ -176,15 +176,12 @@ def _planned(waiting: MixedDependencies, columns: LidColumns, unchanged: Masks, 
         return None
     hops = _hops(waiting, new.lft)
     plan = find_plan(mixture, hops, replies=waiting.replies, rounds=MOST_ROUNDS, threads=waiting.threads)
-    if plan is None:
-        return None
-    reached, rounds = _hops(waiting, mixture.before) < NO_HOPS, np.zeros(mixture.before.shape[::-1], np.uint8)
-    for number, (part, state) in enumerate(zip(plan.rounds, plan.states(mixture.before, mixture.after), strict=True)):
-        rounds[part.lid, part.switch] = number + 1
+    reached = _hops(waiting, mixture.before) < NO_HOPS
+    for state in () if plan is None else plan.states(mixture.before, mixture.after):
         reached, earlier = _hops(waiting, state) < NO_HOPS, reached
         if (earlier & ~reached).any():
             return None
-    return _schedule(columns, rounds[columns.lids], drains=True)
+    return plan
 
 
 def _hops(waiting: MixedDependencies, lft: Bytes) -> Bytes:
@@ -192,10 +189,3 @@ def _hops(waiting: MixedDependencies, lft: Bytes) -> Bytes:
     plain = waiting.mixture.plain()
     tables = Routing(lft, plain.sl, plain.sl2vl, 1, 1, plain.provenance)
     return trace(waiting.mixture.fabric, tables, waiting.slots, waiting.bits, threads=waiting.threads).hops
-
-
-def _schedule(columns: LidColumns, rounds: Bytes, *, drains: bool) -> UpdateSchedule:
-    # Dividing flat indices is much faster than numpy's nonzero on a matrix.
-    column, switch = np.divmod(np.flatnonzero(rounds), rounds.shape[1])
-    off = np.zeros(len(column), np.uint8)
-    return UpdateSchedule(switch, columns.lids[column], rounds[column, switch], off, 2 if drains else 0)

@@ -25,8 +25,10 @@ from routing.deadlock.lost import LostLids
 from routing.deadlock.mixed import MixedGraphs, Mixture
 from routing.deadlock.mixed_witness import ForwardingLoop, MixedLoop, black_holes, find_forwarding_loop, mixed_loop
 from routing.deadlock.proof import prove
+from routing.deadlock.schedule_search import find_schedule
 from routing.deadlock.traffic_sources import lid_name
-from routing.deadlock.update_plan import ROUNDS, Round, UpdatePlan, find_plan, one_round
+from routing.deadlock.update_plan import ROUNDS, find_plan, one_round
+from routing.deadlock.update_schedule import Round, UpdateSchedule
 from routing.fabric import Fabric
 from routing.numerals import count_noun
 from routing.tables import Routing
@@ -91,7 +93,8 @@ class Transition:
     sls_differ, sl2vl_differ
         Whether SL tables differ; whether SL2VL tables differ.
     plan
-        A safe order of writing, as rounds; one round if any order is safe.  None if no safe order was found.
+        A safe order of writing, as rounds; one round if any order is safe.  Rounds may remove old entries until a later
+        round writes the new entries.  None if no safe order was found.
     drain
         The Double Scheme (drain one half of the LIDs at a time); None if it was not searched for, or if there is none.
     reason
@@ -114,16 +117,14 @@ class Transition:
     removed: int
     sls_differ: bool
     sl2vl_differ: bool
-    plan: UpdatePlan | None
+    plan: UpdateSchedule | None
     drain: DoubleScheme | None
     reason: str
     seconds: float
 
     @property
     def safe(self) -> bool:
-        """Return whether the tables may be written in any order, or in the order of the plan, without stopping
-        traffic.
-        """
+        """Return whether the tables may be written in any order, or in the order of the plan, while senders send."""
         return self.verdict in {"any-order", "ordered"}
 
     def describe(self) -> list[str]:
@@ -202,33 +203,23 @@ def prove_transition(
     else:
         verdict = asked.find_order(rounds=rounds, max_vls=max_vls if drain else 0)
     named = [find_forwarding_loop(mixture, int(lid)) for lid in looping[:NAMED]]
-    whole = everything.rounds[0]
+    (whole,) = everything.rounds
     return Transition(
-        verdict=verdict.verdict,
-        certificate=certificate,
+        verdict=verdict.verdict, plan=verdict.plan, drain=verdict.drain, reason=verdict.reason, certificate=certificate,
         strength=None if certificate is None else certificate.strength,
         scope=None if certificate is None else certificate.scope,
         loop=None if free else asked.loop(cycle, reply_cycle, looping),
-        looping=len(looping),
-        forwarding_loops=tuple(loop for loop in named if loop is not None),
-        drops=_drops(mixture, whole),
-        entries=len(whole),
-        lids=len(mixture.changed),
-        blocks=len(whole.blocks),
+        looping=len(looping), forwarding_loops=tuple(loop for loop in named if loop is not None),
+        drops=_drops(mixture, whole), entries=len(whole), lids=len(mixture.changed), blocks=len(whole.blocks),
         removed=int(mixture.removed(whole.switch, whole.lid).sum()),
-        sls_differ=len(mixture.sl) > 1,
-        sl2vl_differ=len(mixture.sl2vl) > 1,
-        plan=verdict.plan,
-        drain=verdict.drain,
-        reason=verdict.reason,
-        seconds=time.perf_counter() - start,
-    )
+        sls_differ=len(mixture.sl) > 1, sl2vl_differ=len(mixture.sl2vl) > 1, seconds=time.perf_counter() - start,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
 class _Outcome:
     verdict: Verdict
-    plan: UpdatePlan | None
+    plan: UpdateSchedule | None
     drain: DoubleScheme | None
     reason: str
 
@@ -254,7 +245,7 @@ class _TransitionSearch:
         why = self._incompatible_sl_vl()
         plan = None if why else self._plan(rounds)
         if plan is not None:
-            return _Outcome("ordered", plan, None, f"each of {len(plan)} rounds is free of credit loops")
+            return _Outcome("ordered", plan, None, _describe_rounds(plan))
         why = why or "no order was found"
         if not max_vls:
             return _Outcome("unsafe", None, None, f"{why}, and no Double Scheme was searched for")
@@ -281,10 +272,17 @@ class _TransitionSearch:
                 return f"mixed SLs and VLs have a credit loop on the {routes} routes alone, so there is no order"
         return ""
 
-    def _plan(self, rounds: int) -> UpdatePlan | None:
+    def _plan(self, rounds: int) -> UpdateSchedule | None:
+        """Search for rounds as a re-route does.  If this search finds no rounds, a plan of up to ``rounds`` rounds is
+        tried, which is not limited by the time that a sweep can wait.
+        """
         if rounds == 0:
             return None
-        hops = prove(self.mixture.fabric, self.new, threads=self.threads).hops
+        fabric, lost = self.mixture.fabric, self.mixture.lost
+        schedule = find_schedule(fabric, self.old, self.new, lost=lost, replies=self.replies, threads=self.threads)
+        if schedule is not None and len(schedule) <= rounds:
+            return schedule
+        hops = prove(fabric, self.new, threads=self.threads).hops
         return find_plan(self.mixture, hops, replies=self.replies, rounds=rounds, threads=self.threads)
 
     def _free(self, mixture: Mixture) -> bool:
@@ -309,6 +307,13 @@ class _TransitionSearch:
             cycle = graphs.cycle(replies=replies, switch_pairs=False)
             return mixed_loop(rest, cycle, replies=replies, scope="endports", looping=False)
         return mixed_loop(self.mixture, found, replies=replies, scope="endports", looping=True)
+
+
+def _describe_rounds(plan: UpdateSchedule) -> str:
+    text = f"each of {len(plan)} rounds is free of credit loops"
+    if plan.drained:
+        text += f"; {count_noun(plan.drained, 'old entry is', 'old entries are')} removed until a later round"
+    return text
 
 
 def _drops(mixture: Mixture, whole: Round) -> Drops:

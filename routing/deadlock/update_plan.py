@@ -8,79 +8,30 @@ must be acyclic.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 
 from routing.deadlock.mixed import Bytes, MixedGraphs, Mixture
+from routing.deadlock.update_schedule import UpdateSchedule
 
-BLOCK = 64
-"""Number of LIDs in a block of a forwarding table; a subnet manager writes whole blocks."""
 ROUNDS = 64
 """Maximum number of rounds of a plan, by default."""
+MOST_ROUNDS = 255
+"""Maximum number of rounds of any plan, because a schedule has a byte for the round of an entry."""
 CHECKS = 100
 """Maximum number of mixtures of tables that a search checks if VLs change from hop to hop."""
 
 Mask = npt.NDArray[np.bool_]
 
 
-@dataclass(frozen=True, eq=False)
-class Round:
-    """A round of an update plan: entries that may be written in any order.
-
-    Attributes
-    ----------
-    switch, lid
-        int64[N] each, switch and LID of each entry, sorted by switch, then by LID.
-    """
-
-    switch: npt.NDArray[np.int64]
-    lid: npt.NDArray[np.int64]
-
-    def __len__(self) -> int:
-        return len(self.switch)
-
-    @property
-    def blocks(self) -> list[tuple[int, int]]:
-        """Return (switch, number of the block) for every block of 64 LFT entries that the round writes."""
-        pairs = np.unique(np.column_stack([self.switch, self.lid // BLOCK]), axis=0)
-        return [(int(switch), int(block)) for switch, block in pairs]
-
-
-@dataclass(frozen=True, eq=False)
-class UpdatePlan:
-    """Rounds of writing that lead from the old tables to the new tables.
-
-    Attributes
-    ----------
-    rounds
-        The rounds in order.  After each round, the subnet manager waits until all packets have left that were in flight
-        before the last write of the round.
-    """
-
-    rounds: tuple[Round, ...]
-
-    def __len__(self) -> int:
-        return len(self.rounds)
-
-    def states(self, old: Bytes, new: Bytes) -> Iterator[Bytes]:
-        """Yield the forwarding tables (uint8[S, L]) as they are after each round of writing."""
-        state = old.copy()
-        for part in self.rounds:
-            state[part.switch, part.lid] = new[part.switch, part.lid]
-            yield state.copy()
-
-
-def one_round(mixture: Mixture) -> UpdatePlan:
-    """Return the plan that writes all entries in one round, for a transition that is safe in any order."""
-    return UpdatePlan((_round(mixture.before != mixture.after),))
+def one_round(mixture: Mixture) -> UpdateSchedule:
+    """Return the schedule that writes all entries in one round, for a transition that is safe in any order."""
+    return _schedule((mixture.before != mixture.after).astype(np.uint8), drains=False)
 
 
 def find_plan(
     mixture: Mixture, hops: npt.NDArray[np.uint8], *, replies: bool, rounds: int = ROUNDS, threads: int = 2
-) -> UpdatePlan | None:
+) -> UpdateSchedule | None:
     """Search for a safe order of writing.
 
     Entries whose LID is gone or unreachable are removed in the first round.  Each round goes through the LIDs, and
@@ -105,14 +56,14 @@ def find_plan(
 
     Returns
     -------
-    UpdatePlan or None
+    UpdateSchedule or None
         None if no order was found, although a safe order may exist.
 
     Notes
     -----
     Cost: a graph of mixed tables for each round; if VLs change from hop to hop, for up to :data:`CHECKS` mixtures.
     """
-    return _Planner(mixture, replies=replies, threads=threads).plan(hops, rounds)
+    return _Planner(mixture, replies=replies, threads=threads).plan(hops, min(rounds, MOST_ROUNDS))
 
 
 class _Planner:
@@ -121,17 +72,18 @@ class _Planner:
         self._checks = 0
         self._state = mixture.before.copy()
 
-    def plan(self, hops: npt.NDArray[np.uint8], most: int) -> UpdatePlan | None:
-        rounds: list[Round] = []
+    def plan(self, hops: npt.NDArray[np.uint8], most: int) -> UpdateSchedule | None:
+        rounds, number = np.zeros(self._state.shape, np.uint8), 0
         while (missing := self._missing()).any():
-            taken = self._take(missing, hops) if len(rounds) < most else np.zeros_like(missing)
-            if not rounds:
+            taken = self._take(missing, hops) if number < most else np.zeros_like(missing)
+            if not number:
                 taken |= self._removed(missing)
             if not taken.any():
                 return None
-            rounds.append(_round(taken))
+            number += 1
+            rounds[taken] = number
             self._state[taken] = self._mixture.after[taken]
-        return UpdatePlan(tuple(rounds))
+        return _schedule(rounds, drains=number > 1)
 
     def _missing(self) -> Mask:
         """Return bool[S, L], the entries that are still to be written."""
@@ -197,6 +149,5 @@ class _Planner:
         return graphs.order(replies=self._replies, switch_pairs=False) is not None
 
 
-def _round(entries: Mask) -> Round:
-    switch, lid = np.nonzero(entries)
-    return Round(switch, lid)
+def _schedule(rounds: Bytes, *, drains: bool) -> UpdateSchedule:
+    return UpdateSchedule.of(np.arange(rounds.shape[1]), np.ascontiguousarray(rounds.T), drains=drains)

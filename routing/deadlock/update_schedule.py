@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -11,8 +12,40 @@ import numpy.typing as npt
 from routing.fabric import NO_PORT
 
 Bytes = npt.NDArray[np.uint8]
+BLOCK = 64
+"""Number of LIDs in a block of a forwarding table; a subnet manager writes whole blocks."""
 MOST_ROUNDS = 8
 """Maximum number of rounds for the entries of one LID."""
+
+
+@dataclass(frozen=True, eq=False)
+class Round:
+    """A round of an update schedule: entries that may be written in any order.
+
+    Attributes
+    ----------
+    switch, lid
+        int64[N] each, switch and LID of each entry.
+    removed
+        Number of the entries that are removed for a while: a later round writes the new entry.
+    drains
+        Whether the round begins only when all packets have left that were in the fabric when the round before was
+        acknowledged.
+    """
+
+    switch: npt.NDArray[np.int64]
+    lid: npt.NDArray[np.int64]
+    removed: int
+    drains: bool
+
+    def __len__(self) -> int:
+        return len(self.switch)
+
+    @cached_property
+    def blocks(self) -> list[tuple[int, int]]:
+        """Return (switch, number of the block) for every block of 64 LFT entries that the round writes."""
+        pairs = np.unique(np.column_stack([self.switch, self.lid // BLOCK]), axis=0)
+        return [(int(switch), int(block)) for switch, block in pairs]
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,8 +73,28 @@ class UpdateSchedule:
     removed_in_round: Bytes
     first_draining_round: int = 0
 
+    @classmethod
+    def of(cls, lids: npt.NDArray[np.int64], rounds: Bytes, *, drains: bool) -> UpdateSchedule:
+        """Return the schedule for rounds (uint8[K, S]) in which the entries towards K LIDs are written, 0: unchanged.
+
+        ``lids`` (int64[K]) must be ascending.  ``drains`` is whether packets have to leave the fabric before each round
+        but the first.
+        """
+        # Dividing flat indices is much faster than numpy's nonzero on a matrix.
+        column, switch = np.divmod(np.flatnonzero(rounds), rounds.shape[1])
+        off, number = np.zeros(len(column), np.uint8), rounds[column, switch]
+        return cls(switch, lids[column], number, off, 2 if drains else 0)
+
     def __len__(self) -> int:
         return int(self.round.max(initial=1))
+
+    @property
+    def rounds(self) -> Iterator[Round]:
+        """Yield the entries that each round writes or removes."""
+        for number in range(1, len(self) + 1):
+            out = self.removed_in_round == number
+            which, drains = out | (self.round == number), 0 < self.first_draining_round <= number
+            yield Round(self.switch[which], self.lid[which], int(np.count_nonzero(out)), drains)
 
     @property
     def drained(self) -> int:

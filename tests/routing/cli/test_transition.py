@@ -93,6 +93,25 @@ def test_old_tables_of_a_fabric_that_lost_a_link(torus, routed, tmp_path):
     assert reported["drops"]["new"] == 0
 
 
+def test_rounds_that_remove_entries_are_in_the_plan(tmp_path):
+    whole, cut, plan = tmp_path / "torus.net", tmp_path / "cut.net", tmp_path / "plan.json"
+    assert run("fabric", "torus", "4x3", "--cas", "1", "-o", whole).exit_code == 0
+    assert run("fabric", whole, "--fail", "sw0.0/2", "-o", cut).exit_code == 0
+    for name in (whole, cut):
+        options = "-e", "updn", "--vls", "1", "--effort", "0"
+        assert run("route", name, *options, "-o", name.with_suffix("")).exit_code == 0
+    change = "transition", cut, whole.with_suffix(""), cut.with_suffix(""), "--old-fabric", whole
+    result, reported = run(*change, "--plan", plan), json.loads(run(*change, "--json").stdout)
+    assert result.exit_code == 0 and reported["verdict"] == "ordered"
+    first, second = reported["rounds"]
+    assert f"{first['entries_removed']} old entries are removed until a later round" in result.stdout
+    assert f"{first['entries_removed']} of them removed" in result.stdout
+    assert "only after packets have left" in result.stdout
+    assert first["entries_removed"] > 0 and second["drains"]
+    blocks = json.loads(plan.read_text())["rounds"][0]["write"]
+    assert [port for block in blocks for port in block["port_by_lid"].values()].count(255) == first["entries_removed"]
+
+
 def test_tables_of_another_fabric_are_refused(torus, routed):
     result = run("transition", "ring:5", *routed)
     assert result.exit_code == 2

@@ -38,7 +38,7 @@ def test_old_entries_towards_lids_that_are_gone_close_a_loop(ghosts_of_the_gone)
     assert "to ca4 (LID 8, gone), SL 0, by the old entry" in "\n".join(found.describe())
     *_, last = found.plan.states(sides.old.lft, sides.new.lft)
     assert np.array_equal(last, sides.new.lft)
-    first = found.plan.rounds[0]
+    first = next(found.plan.rounds)
     assert set(first.lid.tolist()) == {5, 8}  # what is gone is taken out, then the others are free to go
 
 

@@ -16,7 +16,11 @@ from routing.deadlock.double_scheme import double_scheme
 from routing.deadlock.mixed import Mixture
 from routing.deadlock.proof import prove
 from routing.deadlock.transition import prove_transition
+from routing.engines import ENGINES
+from routing.engines.base import EngineOptions
+from routing.reroute.installed import installed
 from routing.tables import Routing, identity_sl2vl
+from routing.topologies import generate
 
 
 @pytest.fixture(scope="module", params=[0, 1], ids=["one LID", "two LIDs"])
@@ -198,6 +202,29 @@ def test_steps_of_the_double_scheme_agree_with_walking_what_is_in_flight(case):
             in_flight.add_edges_from(transition_slowly(fabric, tables, tables, replies=False, scope="endports").edges)
         assert step.safe == nx.is_directed_acyclic_graph(in_flight)
         assert step.safe == (not step.cycle)
+
+
+@pytest.mark.parametrize("rounds", [1, 2, 64])
+def test_rounds_that_remove_entries_are_an_order(rounds):
+    """All orders of writing the tables after a lost link are unsafe, unless old entries are removed first."""
+    fabric = generate("torus", ["4x3"], cas=1)
+    less, options = fabric.without_links([2]), EngineOptions(effort=0, vls=1)
+    old, new = (ENGINES["updn"].route(each, options) for each in (fabric, less))
+    sides = installed(old, fabric, new, less)
+    found = prove_transition(sides.fabric, sides.old, sides.new, lost=sides.lost, rounds=rounds, drain=False)
+    assert found.verdict == ("ordered" if rounds > 1 else "unsafe")
+    if rounds > 1:
+        first, second = found.plan.rounds
+        assert first.removed == found.plan.drained > 0
+        assert f"; {first.removed} old entries are removed until a later round" in found.reason
+        assert second.drains and not first.drains and not second.removed
+        states = [sides.old.lft, *found.plan.states(sides.old.lft, sides.new.lft)]
+        assert [np.count_nonzero(a != b) for a, b in pairwise(states)] == [len(first), len(second)]
+        assert np.array_equal(states[-1], sides.new.lft)
+        for before, after in pairwise(states):
+            tables = [replace(sides.new, lft=lft) for lft in (before, after)]
+            slow = transition_slowly(sides.fabric, *tables, replies=False, scope="endports")
+            assert nx.is_directed_acyclic_graph(slow)
 
 
 def test_a_double_scheme_that_no_packet_wants_is_not_looked_for(ghosts):
