@@ -35,8 +35,8 @@ class Cdg:
         return Cdg(self.fabric, self.masks | other.masks)
 
     def onto(self, fabric: Fabric) -> Cdg:
-        """Return the CDG in the edge numbers of another fabric; edges over channels that this fabric lacks are left
-        out.
+        """Return the CDG in the edge numbers of another fabric; edges over channels that the other fabric lacks are
+        left out.
         """
         return self if fabric is self.fabric else Cdg(fabric, renumber(self.masks, self.fabric, fabric))
 
@@ -86,8 +86,8 @@ class AcyclicCdg(Cdg):
     order
         int32[V, C], position of each channel in a topological order of each VL; V = 0: credit loops are allowed.
     position
-        int32[S], position of each switch in an Up*/Down* order, if ``order`` allows every edge that this order of the
-        switches allows; None if no such order is known.
+        int32[S], position of each switch in an Up*/Down* order.  Then ``order`` allows every edge that this Up*/Down*
+        order allows.  None if no such Up*/Down* order is known.
     """
 
     order: npt.NDArray[np.int32]
@@ -115,7 +115,8 @@ class AcyclicCdg(Cdg):
 def topological_order(
     channels: Channels, masks: npt.NDArray[np.unsignedinteger], vls: int, *, threads: int
 ) -> npt.NDArray[np.int32] | None:
-    """Compute int32[V, C], a topological order of the channels on each of ``vls`` VLs; None if there is a cycle.
+    """Compute int32[V, C], the position of each channel in a topological order of each of ``vls`` VLs; None if there is
+    a cycle.
 
     ``masks`` (uint16[edges] or uint32[edges]) holds the VLs on which each CDG edge is used, as bits.  Cost: O(edges)
     for each VL.

@@ -112,8 +112,8 @@ def _analyse_fixed_vls(
     certificate: Certificate | None
     cdg: AcyclicCdg | None
     if union is not None:
-        # The topological order of all VLs together is valid for all traffic, replies included.  No certificate is
-        # stronger.
+        # The topological order of the union is valid on each VL and for all traffic, replies included.  So there is no
+        # stronger certificate.
         found, cdg, vls = union.found, union.cdg, len(union.cdg.order)
         certificate = Certificate(union.cdg.order, "reversible", "all")
         loop = reply_loop = switch_loop = None
@@ -196,7 +196,8 @@ class _FixedVls:
     def cycle(self, *, replies: bool, switch_pairs: bool) -> Cycle:
         """Return a shortest cycle of the CDG for the traffic that the arguments select.
 
-        Only channels to which :meth:`order` gives no position are searched.
+        The search covers only channels without a position in the result of :meth:`order`, because all other channels
+        are on no cycle.
         """
         dep = self._dep[switch_pairs]
         with_replies, alone = (vl_masks(dep, replies=included) for included in (True, False))
@@ -260,7 +261,7 @@ def _vls_used(fabric: Fabric, routing: Routing, vl_bit: npt.NDArray[np.uint16], 
 def _shortest_open(fabric: Fabric, masks: npt.NDArray[np.uint16], order: npt.NDArray[np.int32]) -> Cycle:
     """Return a shortest cycle of the CDG ``masks`` among the channels whose position in ``order`` is -1.
 
-    Channels with position -1 are on a cycle or downstream of a cycle.
+    The position is -1 for channels on a cycle, and for channels downstream of a cycle.
     """
     open_vls = np.bitwise_or.reduce((order < 0) << np.arange(len(order))[:, None], axis=0)
     edges, is_open = fabric.channels.edges, np.zeros_like(masks)

@@ -61,7 +61,8 @@ class _Entry:
     def endports(self, fabric: Fabric) -> _Entry | None:
         """Return this port without the LIDs of the switch itself; None if the port has no other LIDs.
 
-        The result is the port as a sender to LIDs of switches, if traffic from switch to switch does not count.
+        The result is for packets to LIDs of switches, if switch-to-switch traffic does not count: then only the
+        remaining LIDs are senders.
         """
         if self.port == 0:
             return None
@@ -126,7 +127,8 @@ def check_certificate(
 def _all_next_hops_increase(
     fabric: Fabric, routing: Routing, order: npt.NDArray[np.int32], sls: npt.NDArray[np.uint8], threads: int
 ) -> bool:
-    """Return whether every packet keeps a VL of the certificate, and all next hops follow the order of every VL.
+    """Return whether every packet keeps its VL, every VL in use belongs to the certificate, and all next hops follow
+    the order of every VL.
 
     ``order`` (int32[V, C]) is the certificate, and ``sls`` are the SLs that packets may use.  If the result is True, no
     packet violates the certificate.  If the result is False, single packets have to be checked, because some next hops

@@ -13,7 +13,7 @@ from routing.rows import without_rows
 def renumber(masks: npt.NDArray[np.uint16], fabric: Fabric, base: Fabric) -> npt.NDArray[np.uint16]:
     """Convert VL masks of CDG edges to the edge numbers of another fabric, ``base``.
 
-    Edges over channels that this fabric lacks are left out.
+    Edges over channels that ``base`` lacks are left out.
     """
     if np.array_equal(fabric.switch_guid, base.switch_guid):
         fewer, more = (base, fabric) if len(base.channels) < len(fabric.channels) else (fabric, base)
@@ -25,9 +25,9 @@ def renumber(masks: npt.NDArray[np.uint16], fabric: Fabric, base: Fabric) -> npt
 
 
 def _spread(masks: npt.NDArray[np.uint16], between: npt.NDArray[np.int64]) -> npt.NDArray[np.uint16]:
-    """Insert zeros into an array of VL masks.  ``between`` holds the indices that the zeros get in the result.
+    """Insert zeros into an array of VL masks.  ``between`` lists the indices of the zeros in the result.
 
-    An index that occurs several times in ``between`` gets one zero.
+    An index may occur several times in ``between``, and counts once.
     """
     known = np.ones(len(masks) + len(np.unique(between)), bool)
     known[between] = False

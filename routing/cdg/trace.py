@@ -15,8 +15,8 @@ from routing.fabric import Fabric
 from routing.tables import DATA_VLS, Routing, identity_sl2vl
 
 REPLIES = 16
-"""Number of the first of 16 bits in an edge mask that hold the VLs of requests and replies together.  Bits 0 to 15 hold
-the VLs of requests alone.
+"""Number of the first bit for requests and replies together, in the 32-bit mask of an edge.  Each bit stands for a VL.
+Bits 0 to 15 are for requests alone, and bits 16 to 31 for requests and replies.
 """
 
 

@@ -2,8 +2,8 @@
 
 The union contains every dependency that packets can cause on any VL, as requests or replies, with any SL and any SL2VL
 tables in which packets keep their VL.  So if the union is acyclic, its topological order is valid on every VL.  The
-union takes one pass over the LFTs by rows, without SLs.  One such pass takes a fraction of the time of a separate trace
-of each VL.
+union needs only one pass over the LFTs, row by row, and does not read the SLs.  This pass takes a fraction of the time
+of a separate trace of each VL.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from routing.fabric import Fabric
 from routing.tables import Routing
 
 LARGE = 20_000_000
-"""Number of LFT entries of all switches together, from which on the union is tried first.
+"""Least number of LFT entries in the fabric for which the union is tried first.
 
-In smaller tables the trace of each VL takes little time, and its CDG is exact for each VL.
+For smaller tables, a trace of each VL takes little time, and gives the exact CDG of each VL.
 """
 SAMPLED = 16
-"""The union is tried first for the LIDs at one in SAMPLED switches.  If this union has a cycle, the union for all LIDs
-has a cycle, too.
+"""Before the union for all LIDs, a union for the LIDs at one in SAMPLED switches is tried.  If this smaller union has a
+cycle, the union for all LIDs has this cycle, too.
 """
 
 

@@ -119,7 +119,8 @@ class _Rows:
         """Let switches without a link to the goal send to a switch that has such a link.
 
         ``found`` (uint8[D, N]) has the next hops.  ``goal`` (int64[D]) is the coordinate of each destination along the
-        dimension, and ``rank`` (int64[D]) a number by which destinations use such switches in turn.
+        dimension, and ``rank`` (int64[D]) is a number for each destination: destinations with successive numbers use
+        different such switches.
         """
         linked = self._has_link()
         missing = (self.there[self.row] >= 0) & (self.link == NONE)
@@ -132,7 +133,8 @@ class _Rows:
                 found[rows, switch] = self.link[switch, over[turn]]
 
     def _middles(self, goal: Ints, rank: Ints, wanted: npt.NDArray[np.bool_]) -> Ints:
-        """Return int64[D, rows], the coordinate of the middle of each row for each destination, -1 for none.
+        """Return int64[D, rows], the coordinate of the middle of each row for each destination, -1 if there is no
+        middle.
 
         A middle has a link to the destination's coordinate.  Each switch of the row has a link to the middle or to the
         destination's coordinate, so no path has more than two hops.  Destinations take the middles in turn, by rank.

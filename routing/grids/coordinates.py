@@ -20,14 +20,18 @@ from routing.grids.squares import by_squares
 STARTS = 80
 """Maximum number of switches from which coordinates are spread, one after the other, until the coordinates fit."""
 BY_SQUARES = 3
-"""Number of frames from which squares shall determine the coordinates, before the search."""
+"""Number of frames for which the fast method :func:`~routing.grids.squares.by_squares` is tried, before the search
+begins.
+"""
 VISITS = 40_000
-"""Number of links that may be visited while coordinates are spread from further switches, after the first few."""
+"""Limit of the product of starts and links, in addition to :data:`STARTS`.  A few starts are always allowed."""
 FEWEST_STARTS = 4
 AGREEING = 40
 """Number of attempts with equal cost after which the search ends."""
 AGREEING_MISFITS = 100
-"""Value that replaces :data:`AGREEING` if more than two links do not fit, because better coordinates may exist."""
+"""Number of attempts as in :data:`AGREEING`, for the case that more than two links do not fit: better coordinates may
+exist.
+"""
 FIRST_ATTEMPTS = 5
 """Number of attempts after which the search ends if no coordinates were found, or if too many links do not fit.
 """
@@ -36,7 +40,9 @@ FIRST_VISITS = 3_000
 attempts and links has this value.
 """
 BAD = 0.12
-"""Share of links that do not fit the coordinates.  If the share is larger after the first attempts, the search ends."""
+"""Largest share of links that may not fit the best coordinates after the first attempts.  If the share is larger, the
+search ends.
+"""
 IMPLAUSIBLE_ATTEMPTS = 40
 """Number of attempts after which the search ends, if it found no plausible coordinates."""
 MOST_RANDOM = 300

@@ -120,9 +120,9 @@ def _complete(
             senders[after[switch][hop[switch]]].append(switch)
     hops = {root: 0}
     _reach(senders, hops, root)
-    # Choices are tuples: whether a switch without a path has a next hop, hops to the destination, the switch, and the
-    # index of its bundle to a neighbour with a path.  Switches without a next hop get a next hop first.  Only if none
-    # of them has a neighbour with a path to the destination, switches with a next hop change this hop.
+    # A choice is a next hop for a switch without a path, as a tuple: whether the switch has another next hop already,
+    # hops to the destination, the switch, and the index of its bundle to a neighbour with a path.  Switches that have
+    # no next hop are served first.  Switches with another next hop change it only if no such choice is left.
     missing = (switch for switch in members if switch not in hops)
     links = ((switch, index, to) for switch in missing for index, to in enumerate(after[switch]) if to in hops)
     choices = [(hop[switch] != NONE, hops[to] + 1, switch, index) for switch, index, to in links]

@@ -106,8 +106,8 @@ def frames(near: Neighbours, component: Sequence[int], most: int, volume: float)
 def _spans_square(near: Neighbours, origin: int, a: int, b: int) -> bool:
     """Return whether a square of links shows that two neighbours of a switch lie in different dimensions.
 
-    The square contains ``origin`` and both neighbours ``a`` and ``b``, or it is parallel to such a square: it contains
-    the next switches of ``a`` and ``b`` in the direction of a third neighbour of ``origin``.
+    The square contains ``origin`` and both neighbours ``a`` and ``b``, or it is parallel to such a square.  A parallel
+    square contains the switches next to ``a`` and ``b`` in the direction of a third neighbour of ``origin``.
     """
     if len(near[a] & near[b]) > 1:
         return True

@@ -13,7 +13,7 @@ from routing.grids.frame import Frame, Neighbours
 Position = tuple[int, ...]
 
 MISFIT = 5
-"""Cost of a link that does not fit.  A missing link costs 2."""
+"""Cost of a link that does not fit.  A missing link costs less (``MISSING``)."""
 MISSING = 2
 HOLE = 3
 """Cost of a position without a switch.  This cost counts only when complete coordinates are compared."""
@@ -24,17 +24,17 @@ CLEAR = 3
 position.
 """
 MOST_WRONG = 0.25
-"""Share of links that do not fit at which the search ends, because the fabric has no coordinates.  A few such links are
-always allowed.
+"""If a larger share of the links does not fit, the search ends, because the fabric has no coordinates.  A few such
+links are always allowed.
 """
 MOST_FORCED = 0.15
-"""Share of switches without a certain position at which the search ends, because the fabric has no coordinates.  A few
-such switches are always allowed.
+"""If a larger share of the switches has no certain position, the search ends, because the fabric has no coordinates.  A
+few such switches are always allowed.
 """
 FEW = 12
 SHORTEST_RING = 3
 RADIUS = 4
-"""Largest distance in hops from badly placed switches up to which switches are placed again."""
+"""Switches are placed again up to this distance, in hops, from badly placed switches."""
 
 
 @dataclass(eq=False)
@@ -222,8 +222,8 @@ class Growth:
                 self.has_failed |= self._wrong > FEW + MOST_WRONG * self._joined
 
     def _count_closed(self, switch: int, position: Position) -> None:
-        """Count a switch in each slice of the grid that contains its position, if all neighbours of the switch have a
-        position.
+        """Count a switch as closed if all of its neighbours have positions.  It is counted in each slice of the grid
+        that contains its position.
         """
         if self._placed_near[switch] == len(self.near[switch]):
             self._closed.update(enumerate(position))
@@ -267,13 +267,13 @@ class Growth:
         return int(any(self.is_clique[axis] and here >= self.labels[axis] for axis, here in enumerate(candidate)))
 
     def _square_costs(self, switch: int) -> list[tuple[Position, list[int]]]:
-        """Return the position of each placed neighbour of a switch, and the costs of a link from this neighbour to the
-        switch.
+        """Return the position of each placed neighbour of a switch, and the costs of the link between this neighbour
+        and the switch.
 
-        The list of costs has one cost for each dimension in which the link may lead: the number of squares, weighted,
-        that contradict this dimension.  The placed neighbour has other neighbours.  If such a neighbour lies in another
-        dimension than the switch, the neighbour and the switch are corners of a square.  If the neighbour lies in the
-        dimension of the switch, beyond the placed neighbour, there is no such square.
+        The list has one cost for each dimension in which the link may lead: the weighted number of squares that
+        contradict this dimension.  Take another neighbour of the placed neighbour.  If it lies in another dimension
+        than the switch, both are opposite corners of a square.  If it lies in the dimension of the switch, beyond the
+        placed neighbour, there is no such square.
         """
         near, position, dimensions = self.near, self.position, range(len(self.length))
         found = []

@@ -183,14 +183,14 @@ def _whole_paths(
     """
     count, position = len(grid.switches), grid.position
     hop, crossing = np.full((2, count, count), NONE, np.uint8), np.zeros((2, count, count), np.uint8)
-    # `later` (bool, by pair of switches): all coordinates of both switches in the dimensions that the path uses after
-    # the present dimension are added; True if the sum is odd.
+    # `later` (bool, by pair of switches): whether the sum of both switches' coordinates is odd.  The sum is over the
+    # dimensions that the path uses after the present dimension.
     later = np.zeros((count, count), bool)
     bit = sum(grid.kind[axis] is Kind.RING for axis in order)
     for axis, (nearest, farther) in reversed(list(zip(order, tables, strict=True))):
         size, own = grid.size[axis], position[:, axis]
-        # Coordinates of the start and of the goal of paths.  Together, both arrays give a matrix with a row for each
-        # goal.
+        # Coordinates of the start (a row) and of the goal (a column) of paths.  Operations on both give a matrix with a
+        # row for each goal.
         here, goal = np.arange(size)[None, :], np.arange(size)[:, None]
         moves, towards = (here != goal)[own][:, own], nearest.T[own]
         np.copyto(hop, towards, where=moves)
@@ -205,9 +205,9 @@ def _whole_paths(
             # loads.
             parity = start + later[rows, columns]
             if same_side and size % 4 == 0:
-                # On a ring whose length is a multiple of four, two opposite switches have equal parities, so that their
-                # paths in both directions would use opposite sides.  So the parity is changed in one of the two
-                # directions.
+                # On a ring whose length is a multiple of four, opposite switches have equal parities.  So their two
+                # paths, one in each direction, would use opposite sides of the ring.  The parity is therefore changed
+                # in one of the two directions.
                 parity += start < end
             for side in (0, 1):
                 forward = (parity + side) % 2 == 0

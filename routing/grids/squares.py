@@ -29,14 +29,15 @@ def by_squares(near: Neighbours, frame: Frame) -> Growth | None:
 
 
 def _place(switch: int, near: Neighbours, position: dict[int, Position]) -> bool:
-    """Add the position of a switch: of the fourth corner of a square, or the next position along an axis.
+    """Add the position of a switch: the fourth corner of a square with three placed corners, or the next position along
+    an axis.
 
     Return whether the placed switches determine a position.
     """
     placed = [other for other in near[switch] if other in position]
     for one, other in itertools.combinations(placed, 2):
         for corner in near[one] & near[other] - near[switch]:
-            # A square whose opposite corners are linked can lie in one dimension.
+            # A square with linked opposite corners may lie within one dimension, so it does not determine a position.
             if corner != switch and corner in position and other not in near[one]:
                 places = zip(position[one], position[other], position[corner], strict=True)
                 position[switch] = tuple(a + b - c for a, b, c in places)

@@ -21,11 +21,11 @@ from routing.numerals import count_noun
 from routing.trees.levels import MOST_ACROSS, distances, even_leaves, tree_levels
 
 MOST_LONGER = 0.41
-"""Largest share of the entries between leaves that may have no path up and down.  If the share is larger, the fabric is
-not a tree.
+"""Largest share of the entries between leaves that may have no path up and then down.  If the share is larger, the
+fabric is not a tree.
 """
 FEW_LONGER = 0.25
-"""Largest share of the entries between leaves that may have no path up and down, without a try of other levels."""
+"""If at most this share of the entries between leaves has no path up and then down, no other levels are tried."""
 
 REMEDY = "use updn or nue, or name the roots"
 
@@ -125,7 +125,8 @@ def route_tree(
         problem = problem or _unrelated(fabric, level)
     if best is not None and best[0] <= MOST_LONGER:
         return best[1], best[2]
-    assert problem is not None  # Each candidate for the levels that fails sets `problem`.
+    # Each candidate for the levels that failed has set `problem`, and there is at least one candidate.
+    assert problem is not None
     raise problem
 
 
@@ -201,8 +202,8 @@ def _by_links_within(fabric: Fabric, leaves: Leaves) -> Iterator[tuple[npt.NDArr
 
 def _candidates(fabric: Fabric, leaves: Leaves) -> Iterator[tuple[npt.NDArray[np.int32], float]]:
     """Yield candidates for the levels of the switches (int32[S]): distances from the roots or, without roots, distances
-    from the leaves.  With each candidate, yield a limit: if at most this share of the paths between leaves is longer
-    than the shortest, no further candidates are tried.
+    from the leaves.  With each candidate, yield a limit: if at most this share of the entries between leaves has no
+    path up and then down, no further candidates are tried.
 
     I/O nodes and managers can be on switches of any level.  So not every switch with end ports is a leaf.  The first
     candidate takes all of these switches as leaves.  The second candidate has the levels that other engines use
@@ -247,10 +248,11 @@ def _neighbours(fabric: Fabric) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.i
 
 
 def _lower(fabric: Fabric, level: npt.NDArray[np.int32], has_ports: npt.NDArray[np.bool_]) -> npt.NDArray[np.int32]:
-    """Return int32[S], the levels after some leaves were moved: leaves that seemed to be at the top of the tree are put
-    below their neighbours.
+    """Return int32[S], the levels after a correction: leaves that seemed to be at the top of the tree are moved below
+    their neighbours.
 
-    Such a leaf has end ports, and has links to one or two upper switches only.  A real top has more neighbours.
+    Such a leaf is a switch with end ports, and is linked to only one or two upper switches.  A real top switch has more
+    neighbours.
     """
     near, far, neighbours = _neighbours(fabric)
     highest, lowest = np.full(fabric.switches, -1, np.int32), np.full(fabric.switches, fabric.switches, np.int32)

@@ -19,23 +19,24 @@ FIRST_PRICE, LAST_PRICE = 0.03, 1.0
 pass.
 """
 DISCOUNT = 0.5
-"""Discount for pairs of flows that share two channels in a row, in every second pass: the part of the weight of the
-pair that does not count again at the second channel.  In the other passes the discount is 1, so such pairs count once.
-With a discount of 1 in all passes, more pairs of flows share channels in the final tables.
+"""Two flows that share two channels in a row are counted at both channels.  In every second pass, this part of the
+weight of their pair does not count at the second channel.  In all other passes this part is 1, so that such a pair
+counts once.  If it were 1 in all passes, more pairs of flows would share channels in the final tables.
 """
 THIN, MOST_THIN = 0.01, 0.06
-"""Two shares of all senders.  The small groups of switches whose cuts force the highest utilisation have separate
-ceilings if all these groups together have at most the first share.  They may have up to the second share if the common
-ceiling then falls enough (:data:`WORTH_IT`).
+"""Limits for the small groups of switches whose cuts force the highest utilisation.  These groups have separate
+ceilings if they have at most the first share of all senders together.  They may have up to the second share if the
+common ceiling then falls enough (:data:`WORTH_IT`).
 """
 WORTH_IT = 1.15
 """Factor by which the common ceiling must fall to justify that groups with more than :data:`THIN` and at most
 :data:`MOST_THIN` of all senders have separate ceilings.
 """
 MARGIN = 1.015
-"""Factor between a ceiling and the lowest utilisation that a cut allows.
+"""Factor by which a ceiling exceeds the lowest utilisation that a cut allows.
 
-With lower ceilings the descent ends at worse tables.  A search for a lower peak follows the descent.
+With lower ceilings, the descent would end with worse tables.  After the descent, another search lowers the peak
+utilisation.
 """
 MOST_RATE = 1.05
 """Largest all-to-all share that ceilings aim at.  No ceiling is so low that it would force a larger share."""
@@ -50,7 +51,9 @@ LEAST_SWEEPS, MOST_SWEEPS = 3, 24
 pass.
 """
 FEW_SWEEPS = 8
-"""Number of passes below which slots, or tables in closed form, are a better start on any tree."""
+"""A descent of fewer passes than this begins with slots or with tables in closed form on any tree, because few passes
+cannot make up for a worse start.
+"""
 MOST_TURNS = 1 << 28
 """Largest number of turns (pairs of a channel and the next channel) for which the descent is used."""
 
@@ -217,8 +220,8 @@ def ceilings(
     least, lower = (float(every[falling[behind > share]].max(initial=0.0)) for share in (THIN, MOST_THIN))
     margin = MARGIN
     if 0.0 < lower * WORTH_IT < least:
-        # Channels of the cut that limits all-to-all traffic have ceilings above the common ceiling.  Without the margin
-        # (factor MARGIN), no channel of this cut gets more load than the other channels.
+        # The channels of the cut that limits all-to-all traffic have ceilings above the common ceiling here.  These
+        # ceilings get no margin (MARGIN), so that the cut has an even load.
         least, margin = lower, 1.0
     common = max(least * MARGIN, total / MOST_RATE, 1e-9)
     return np.where(forced * MARGIN > common * (1.0 + 1e-6), forced * margin, common), least

@@ -16,7 +16,7 @@ from routing.trees.switch_orders import breadth_first_orders, hub_orders, torn_l
 MOST_ACROSS = 0.1
 """Largest share of channels that may join two switches of one level in a tree."""
 MOST_ABOVE = 0.25
-"""Largest share of senders that may be at switches other than leaves in a tree."""
+"""Largest share of all senders of a tree that may be at switches other than leaves."""
 LEAST_SHORTEST = 0.9
 """A fabric is treated as a tree only if at least this share of the flow between all pairs of senders has shortest paths
 that lead up and then down.
@@ -24,13 +24,13 @@ that lead up and then down.
 MOST_ROOTS = 64
 """Number of breadth-first orders that are compared if all other orders have paths that are too long."""
 MOST_VISITS = 200_000_000
-"""Number of channels that the comparison of breadth-first orders may visit, about a second."""
+"""Number of channels that the comparison of breadth-first orders may visit.  This takes about a second."""
 MOST_LONGER = 2
 """Largest number of hops by which a path between end ports may exceed the shortest path."""
 MOST_FAR, FAR_COST = 0.001, 0.6
-"""Exception to :data:`MOST_LONGER`: the largest share of the flow that may have paths which exceed the shortest path by
-more hops, and the cost of an order with such paths.  The cost is so high that an order with such paths is taken only if
-most leaves are torn in all other orders.
+"""Exception to :data:`MOST_LONGER`: an order may have longer paths for at most this share of the flow (first value),
+but then has an additional cost (second value).  The cost is so high that such an order is taken only if most leaves are
+torn in all other orders.
 """
 
 
@@ -378,8 +378,8 @@ def _lower_high_leaves(
     several = np.bincount(pairs // fabric.switches, minlength=fabric.switches)
     leaves = np.bincount(channels.src[level[channels.dst] == 0], minlength=fabric.switches) > 0
     low = high & (several <= 2) & ~leaves
-    # A leaf that is linked to top switches only can have many links.  Such a leaf meets two conditions: all links up
-    # from its neighbours lead to such leaves, and other leaves reach each other without such leaves.
+    # A leaf whose neighbours are all top switches can have many links.  Such leaves are recognised by two conditions:
+    # all links up from their neighbours lead to such leaves, and other leaves reach each other without them.
     many = high & ~low & (senders > MOST_ABOVE * senders.max(initial=0.0))
     up = level[channels.dst] > level[channels.src]
     has_other = np.bincount(channels.src[up & ~many[channels.dst]], minlength=fabric.switches) > 0

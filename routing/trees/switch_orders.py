@@ -140,19 +140,23 @@ def _order(
     """Return int32[S], positions of the switches.  First come the hubs with the switches above them, from the bottom
     up; then all other switches, from the top down.
 
-    Every switch needs a path up to one of these first switches.  Switches without such a path that are linked to one of
-    the first switches follow the first switches.  If there are none, the highest switch is chosen that has such a path
-    and is linked to a switch without such a path.  The chosen switch and the switches above it follow, from the bottom
-    up.  This is repeated until each switch has a path, if possible.  With ``chained``, only one switch without such a
-    path follows the chosen switch at a time.  ``below`` is the result of :func:`_below`.
+    Every switch needs a path that only leads up to one of these first switches.  As long as some switches lack such a
+    path, further switches are placed after the first switches:
+
+    1. Switches that lack a path, and are linked to a placed switch.
+    2. If there are none: the highest switch that has a path and is linked to a switch that lacks one.  The switches
+       above the chosen switch follow, from the bottom up.
+
+    With ``chained``, step 2 is preferred, and places only one switch that lacks a path at a time.  ``below`` is the
+    result of :func:`_below`.
     """
     channels, switches = fabric.channels, fabric.switches
     placed: npt.NDArray[np.bool_] = np.zeros(switches, np.bool_)
     order: list[int] = []
 
     def turn_over(start: int, joined: npt.NDArray[np.bool_], most: int) -> None:
-        # A path up joins `start` to the placed switches.  Upper switches of this path come first, because each switch
-        # needs a neighbour before it in the order.
+        # `start` gets a path up to the placed switches.  The upper switches of this path come first in the order,
+        # because each switch needs a neighbour before it.
         above = np.flatnonzero(below[:, start] & ~placed)
         above = above[np.lexsort((level[above] * np.where(joined[above], -1, 1), ~joined[above]))]
         above = above[: int(joined[above].sum()) + most]
@@ -179,7 +183,9 @@ def _order(
             break
         rows = rows[level[rows] == level[rows].max()]
         joins = below[np.ix_(apart, rows)].sum(axis=0)
-        if chained:  # Leaves with links to upper leaves are better than leaves without, if these links are missing.
+        # Of equally good switches, the switch with the most switches above it is chosen, because other switches may
+        # have lost links up.
+        if chained:
             joins = joins * switches + below[:, rows].sum(axis=0)
         turn_over(int(rows[joins.argmax()]), joined, 1 if chained else switches)
     rest = np.flatnonzero(~placed)
