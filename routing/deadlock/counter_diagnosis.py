@@ -21,8 +21,8 @@ from routing.numerals import count_noun
 from routing.tables import Routing
 
 _FOLLOWED, _OTHER = 1.0, 1000.0
-"""Search costs: of a suspected channel, and of any other channel.  With these costs a search prefers loops with few
-unsuspected channels, then short loops.
+"""Cost of a suspected channel, and cost of any other channel, in the search for loops.  So the search prefers loops
+with few unsuspected channels.  Of such loops, it prefers short ones.
 """
 _LOOPS = 8
 

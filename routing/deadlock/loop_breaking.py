@@ -24,7 +24,7 @@ from routing.numerals import count_noun
 from routing.tables import Routing
 
 MOST_CANDIDATES = 64
-"""Largest number of changes whose tables are checked for credit loops."""
+"""Largest number of changes that are tried.  The tables after each tried change are checked for credit loops."""
 
 Lfts = npt.NDArray[np.uint8]
 
@@ -168,7 +168,7 @@ def _on_loops(fabric: Fabric, routing: Routing, threads: int) -> int:
 
 
 def _changes(fabric: Fabric, routing: Routing, loop: CreditLoop) -> Iterator[tuple[EntryChange, ...]]:
-    """Yield sets of entry changes, each of which removes one dependency of a loop.
+    """Yield sets of entry changes.  Each set removes one dependency of a loop.
 
     A dependency leads from a first to a second channel.  For each dependency, the sets change entries at the switch
     where the first channel begins, then at the switch where the second channel begins.

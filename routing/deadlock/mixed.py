@@ -99,8 +99,8 @@ class Mixture:
     def misdirected(self) -> npt.NDArray[np.int64]:
         """Return the LIDs, int64, that no port has any more, but for which some entry still leads to another switch.
 
-        A trace of the tables starts at LIDs with an owner, so it does not follow these entries.  Cost: O(S) for each
-        LID without an owner.
+        A trace of the tables follows only LIDs that have an owner, and so leaves out these entries.  Cost: O(S) for
+        each LID without an owner.
         """
         gone, rows = np.flatnonzero(self.fabric.lids.switch < 0), np.arange(self.fabric.switches)[:, None]
         found = []
@@ -169,9 +169,10 @@ class Mixture:
         return enter
 
     def plain(self) -> Routing:
-        """Return the old forwarding tables as one routing.
+        """Return the old tables as a routing: the old forwarding tables, with the old SLs and the old SL2VL tables.
 
-        The routing has the first SL table and the first SL2VL table, which belong to the old tables.
+        The old SLs are the first element of :attr:`sl`, and the old SL2VL tables are the first element of
+        :attr:`sl2vl`.
         """
         return Routing(self.before, self.sl[0].table, self.sl2vl[0], 1, 1, Provenance("before"))
 

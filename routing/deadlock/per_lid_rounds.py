@@ -1,9 +1,9 @@
 """Find rounds in which the entries of each LID can be written, so that mixed entries add no cycle to the CDG.
 
-The dependencies of the old and of the new tables are in the graph from the beginning.  So only paths that mix old and
+The CDG contains the dependencies of the old and of the new tables from the beginning.  So only paths that mix old and
 new entries need a check, and only few LIDs have such paths.  If only one entry of a LID changes, there is no such path:
-each packet follows either the old route or the new route.  If all mixtures of a LID close cycles, its old entries are
-removed before the new entries are written.
+each packet follows either the old route or the new route.  If the mixed entries of a LID always close a cycle, its old
+entries are removed before the new entries are written.
 """
 
 from __future__ import annotations
@@ -20,11 +20,13 @@ from routing.deadlock.mixed_cdg import LidColumns, Masks, MixedDependencies, Ord
 from routing.deadlock.update_schedule import MOST_ROUNDS, UpdateSchedule
 
 MOST_FOLLOWED = 1 << 21
-"""Largest number of entries (switches times LIDs) that are checked for loops.  LIDs beyond this number are drained."""
+"""Largest number of entries (switches times LIDs) that are checked for loops.  LIDs whose entries exceed this number
+are drained.
+"""
 DRAINED, MANY_BROKEN = 64, 16
-"""An update schedule may remove 1 / DRAINED of all entries until their new entries are written.  If the old tables have
-more entries that lead nowhere, the schedule may remove as many entries as these tables have entries that lead nowhere.
-If more than 1 / MANY_BROKEN of all entries lead nowhere, the schedule may remove any number of entries.
+"""Limits of the number of entries that are removed some rounds before their new entries are written.  The limit is 1 /
+DRAINED of all entries or, if this is more, the number of entries of the old tables that lead nowhere.  There is no
+limit if more than 1 / MANY_BROKEN of all entries lead nowhere.
 """
 
 Mask = npt.NDArray[np.bool_]

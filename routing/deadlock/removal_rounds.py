@@ -1,5 +1,5 @@
-"""Find two rounds for old and new tables, neither of which has a credit loop, but whose dependencies together have a
-cycle.
+"""Find two rounds for tables whose dependencies form a cycle together, although neither the old nor the new tables have
+a cycle.
 
 Some old entries are removed in the first round, and all packets leave the fabric.  The remaining entries then use only
 dependencies that the new tables use as well, so all new entries can be written.  Two rounds of this kind always exist.

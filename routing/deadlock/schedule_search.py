@@ -39,7 +39,7 @@ MOST_TRACED = 1 << 24
 search ends if it finds no rounds LID by LID.
 """
 NO_HOPS = 254
-"""Number of hops from which on a packet counts as not delivered."""
+"""A packet with this number of hops, or with more hops, counts as not delivered."""
 
 
 def find_schedule(
@@ -113,7 +113,9 @@ def _base(waiting: MixedDependencies, known: Cdg | None) -> Masks | None:
     mixture, rest = waiting.mixture, None if known is None else known.masks.astype(np.uint32)
     if rest is None:
         lids = _followed(mixture, replies=waiting.replies)
-    else:  # Entries that are only removed are old entries with old SLs, so `known` contains their dependencies.
+    # The new tables only remove some entries.  `known` contains the dependencies of these entries, which are old
+    # entries.
+    else:
         changes = Changes.of(mixture)
         lids = np.union1d(changes.lid[~changes.removed], _with_other_sls(mixture, replies=waiting.replies))
     if len(lids) * mixture.fabric.switches > MOST_FOLLOWED:

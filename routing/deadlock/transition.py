@@ -39,7 +39,7 @@ _ANY_ORDER = {
     "drained": "the steps avoid this loop, which can form if switches are written in any order:",
     "unsafe": "this loop can form if switches are written in any order:",
 }
-"""Line that a report prints before the credit loop of mixed tables, by verdict."""
+"""For each verdict, the line that a report prints before the credit loop of the mixed tables."""
 NAMED = 5
 """Largest number of forwarding loops, and of entries that drop packets, that a report describes.  All are counted."""
 
@@ -51,8 +51,8 @@ class Drops:
     Attributes
     ----------
     old, new
-        Number of changed entries whose old entry drops packets (until it is replaced), and whose new entry drops
-        packets.
+        Number of entries whose old value drops packets until the entry is written, and number of entries whose new
+        value drops packets.
     first
         Descriptions of the first few entries.
     """

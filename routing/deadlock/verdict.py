@@ -62,7 +62,7 @@ class Verdict:
 
 
 def decide(fabric: Fabric, routing: Routing, *, threads: int = 2, explain: bool = True) -> Verdict:
-    """Return the verdict on tables of which some values may be assumed.
+    """Decide whether tables have a credit loop, where some values of the tables may only be assumed.
 
     Parameters
     ----------

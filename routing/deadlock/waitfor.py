@@ -106,7 +106,7 @@ class WaitFor:
     def of_dependencies(cls, graph: DependencyGraph) -> WaitFor:
         """Build the wait-for graph that has an edge for every dependency of a channel dependency graph.
 
-        If tables determine the routes, the wait-for graph at any moment has only edges of this graph.
+        If tables determine the routes, all edges of the actual wait-for graph, at any moment, are edges of this graph.
         """
         return cls.of(graph.source.astype(np.int32), graph.to, len(graph.first) - 1)
 
@@ -134,7 +134,7 @@ class WaitFor:
 
     @cached_property
     def _holding(self) -> npt.NDArray[np.bool_]:
-        """Return for each strongly connected component whether it contains a cycle.
+        """Return bool[components], whether each strongly connected component contains a cycle.
 
         A component without a cycle is a single vertex that does not wait for itself.
         """

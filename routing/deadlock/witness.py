@@ -228,7 +228,8 @@ def lids_of_dependency(
 def _lids_by_ports(
     fabric: Fabric, routing: Routing, here: tuple[int, int], following: tuple[int, int], *, endports: int
 ) -> list[int]:
-    """Return the LIDs whose LFT entries lead from one channel to the next channel.
+    """Return the LIDs towards which one channel follows another: the LFT entries at both channels' first switches lead
+    to these channels.
 
     ``here`` and ``following`` are the two virtual channels, each as a channel and a VL.  If ``endports`` is 2, only
     LIDs of CAs and routers are returned, otherwise LIDs of switches too.
