@@ -24,18 +24,18 @@ CHANNELS, NEAR_PEAK = 8, 0.99
 utilisation.
 """
 USERS, UPSTREAM = 24, 8
-"""Limits of the list of moves: the LIDs for each channel, and the switches in each subtree.  The LIDs and the switches
-with the most flow are taken.
+"""Moves are listed for at most ``USERS`` LIDs of each channel, and for at most ``UPSTREAM`` switches of each subtree.
+The LIDs and the switches with the most flow are taken.
 """
 CUTS, EDGES_FOR_CUTS = 150, 9_000_000
 """Largest number of minimum cuts, and largest number of CDG edges in the graphs of all cuts together."""
 SMALL_CUT = 5
-"""Number of entries that is added to the size of each cut.  So a cut of one entry and a cut of two entries count as
-nearly equal.
+"""Number of entries that is added to the size of each cut before cuts are compared.  So a cut of one entry and a cut of
+two entries count as nearly equal.
 """
 
 Wanted = tuple[int, tuple[tuple[int, int], ...]]
-"""VLs of a blocked move as bits, and the CDG edges that it would add, as pairs of channels."""
+"""A blocked move: its VLs as bits, and the CDG edges that it would add, as pairs of channels."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +66,7 @@ class Cut:
     Attributes
     ----------
     vls
-        VLs of the move, as bits.
+        VLs, as bits, on which the edges have to be vacated.
     edges
         int64[N], numbers of the CDG edges of the cut.
     flow
@@ -118,12 +118,12 @@ class BlockedMoves:
         return cls(in_use, edge_usage(in_use.frame, in_use.tables.lft))
 
     def avoiding(self, lids: npt.NDArray[np.intp]) -> BlockedMoves:
-        """Return the blocked moves with cuts that contain no edge over which a path to one of ``lids`` leads."""
+        """Return a copy of this object whose cuts contain no CDG edge that a path to one of ``lids`` uses."""
         lft = self.in_use.tables.lft
         only = np.full_like(lft, NO_PORT)
         only[:, lids] = lft[:, lids]
-        # A minimum cut is a set of CDG edges that paths have to leave.  Edges that paths to these LIDs use get a usage
-        # above all limits, so that cuts with these edges are not tried.
+        # Paths have to leave the edges of a minimum cut.  Edges on paths to these LIDs get a usage above all limits, so
+        # that cuts with these edges are not tried.
         return replace(self, usage=self.usage + lft.size * (edge_usage(self.in_use.frame, only) > 0))
 
     def rooms(self, most: int, trials: int) -> Iterator[Room]:

@@ -23,15 +23,15 @@ class Budget:
     Attributes
     ----------
     changes
-        Limit of changed entries for each missing entry.  If a strategy changes more, further strategies are tried.
-        Moves for better balance may change as many entries as the repair has left below this limit.
+        Limit of changed entries for each missing entry.  If a strategy changes more, further strategies are tried.  If
+        a repair has changed fewer entries, moves for better balance may change the rest.
     rebuilt_lids
-        Number of LIDs whose columns may be rebuilt; for more LIDs, it is faster to route from scratch.
+        Largest number of LIDs whose columns are rebuilt.  For more LIDs, routing from scratch is faster.
     missing_entries
-        Number of missing entries up to which the fewest changes are searched for.  With more missing entries, VL
-        assignment takes too long.
+        Largest number of missing entries for which tables with the fewest changes are searched for.  With more missing
+        entries, the assignment of VLs takes too long.
     vl_paths
-        Number of paths that may be assigned a VL again, after unchanged paths have lost their VLs to make room.
+        Largest number of paths that may get a VL in an attempt in which unchanged paths gave up their VLs to make room.
     vl_visits
         Channels that all cycle searches of a VL assignment may visit: about a second of CPU time.
     """

@@ -14,7 +14,9 @@ from routing.reroute.values import Published, Rerouted
 from routing.tables import Routing
 
 FreshRoute = Callable[[Fabric], Routing | None]
-"""Function that computes tables from scratch; None if they are too expensive, or if the engine fails."""
+"""Function that computes the tables of a fabric from scratch.  It returns None if this is too expensive, or if the
+engine fails.
+"""
 
 
 @dataclass(frozen=True)

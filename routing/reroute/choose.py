@@ -43,7 +43,7 @@ class Choice:
     def after(self, outcome: Candidate | Refusal) -> Choice:
         """Return the choice after one more strategy, whose result is ``outcome``.
 
-        The choice keeps the better of the proven tables.
+        Of two proven tables, the better tables are kept.
         """
         if isinstance(outcome, Refusal):
             return replace(self, refusal=self.refusal or outcome, splits=self.splits or outcome.splits)
@@ -56,7 +56,7 @@ class Choice:
 
 
 When = Callable[[RerouteContext, Choice, Budget], bool]
-"""Condition under which a strategy is tried after the earlier strategies."""
+"""Function that returns whether to try a strategy, from the result of the earlier strategies."""
 
 
 @dataclass(frozen=True)

@@ -159,8 +159,9 @@ class RerouteContext:
         """
         request, baseline = self.request, self.request.baseline
         start = request.translated.routing
-        # Complete tables that keep their rows and columns deliver every LID by the right port already.  Reading all
-        # entries takes long in large tables, because the entries are spread over all pages of memory.
+        # If complete tables keep their rows and columns, every LID is delivered by the right port already.  Then the
+        # entries are not read, because they are spread over all pages of memory, and reading them takes long in large
+        # tables.
         if not (request.translated.in_place and request.before.proof.complete):
             start = set_delivery_entries(start, request.fabric)
         if baseline is None or baseline is request.before or not self.with_baseline:
@@ -190,7 +191,7 @@ class RerouteContext:
             replies=certificate is not None and certificate.strength == "reversible",
             endports_only=certificate is not None and certificate.scope == "endports",
             sl_of_vl=sl_of_vl if certificate is not None else np.zeros(0, np.uint8),
-            # Parts of a subtree can take different SLs only if the previous SLs depend on the source.
+            # Only SLs that depend on the source allow different SLs for parts of a subtree.
             by_parts=self.by_parts and not request.before.routing.service_levels.by_lid,
         )
 

@@ -17,7 +17,7 @@ from routing.tables import Routing
 BISECTIONS = 32
 """Number of random bisections that are measured for each fault, with a fixed seed.
 
-The measurement takes at most a seventh of the time of a re-route.
+With this number, the measurement takes at most a seventh of the time of a re-route.
 """
 
 

@@ -109,7 +109,7 @@ def widened(routing: Routing, fabric: Fabric, wide: Fabric) -> Routing:
 
 
 def _used(lft: Bytes, least: int) -> int:
-    """Return the number of the last LFT column with an entry, plus 1.  The result is at least ``least``."""
+    """Return the number of LFT columns up to the last column with an entry, but at least ``least``."""
     named = np.flatnonzero((lft[:, least:] != NO_PORT).any(axis=0))
     return least + 1 + int(named[-1]) if len(named) else least
 

@@ -13,11 +13,11 @@ def fill_with_fewest_changes(fabric: Fabric, valid: npt.NDArray[np.uint8]) -> np
     """Return the LFTs (uint8[S, L]) with every missing entry filled and as few other entries changed as possible.
 
     An entry is missing where ``valid`` (uint8[S, L]) is 255 although the switch can reach the LID.  A switch with a
-    missing entry takes the path that changes the fewest entries, and among these paths one with the fewest hops.  This
-    is the minimum if a column has one missing entry.  Several missing entries of a column are filled one after the
-    other, in each step the entry whose path changes the fewest other entries.  Among such entries, the entry with the
-    shortest path is filled first.  A forwarding loop in ``valid`` stays unless a missing entry needs a switch of the
-    loop.
+    missing entry takes the path that changes the fewest entries, and among these paths one with the fewest hops.  So
+    the number of changes is minimal if a column has one missing entry.  If a column has several missing entries, they
+    are filled one after the other.  Each step fills the entry whose path changes the fewest other entries; among these,
+    the entry with the shortest path.  A forwarding loop in ``valid`` remains, unless the path of a missing entry leads
+    through a switch of the loop.
 
     Notes
     -----

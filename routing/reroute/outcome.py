@@ -35,7 +35,7 @@ class Candidate:
     splits: bool = False
 
     def changes_too_many(self, budget: Budget) -> bool:
-        """Return whether so many entries change that further strategies should be tried.
+        """Return whether the tables change so many entries that further strategies should be tried.
 
         The limit is a number of changes for each missing entry.  Restored entries and moves for balance do not count.
         """

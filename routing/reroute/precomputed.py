@@ -47,8 +47,8 @@ class Precomputed:
         Snapshots of the LFTs and of the hops of ``before``, from which a re-route makes copies on write; None for
         small fabrics.
     missing_pages
-        uint8[N], whether an entry towards a delivered LID is missing in each page of ``before``'s LFTs; None without
-        ``lft``.
+        uint8[N], whether each page of memory of ``before``'s LFTs has a missing entry towards a delivered LID; None
+        without ``lft``.
     """
 
     before: Published
@@ -155,7 +155,7 @@ def _is_ordered(base: Fabric, before: Published, dependencies: AcyclicCdg) -> bo
 
 
 def _missing_pages(before: Published) -> npt.NDArray[np.uint8]:
-    """Return uint8[N], whether an entry towards a delivered LID is missing in each page of the LFTs."""
+    """Return uint8[N], whether each page of memory of the LFTs has a missing entry towards a delivered LID."""
     lft, delivered = np.asarray(before.routing.lft), before.fabric.lids.switch >= 0
     entries, pages = lft.reshape(-1), np.zeros(-(-lft.size // PAGE), np.uint8)
     for start in range(0, len(entries), MOST_ENTRIES):

@@ -41,8 +41,9 @@ def prove_changes(
     check.
 
     ``hops`` is a copy of the hops of the previous proof that this function may overwrite.  If it is None, the function
-    makes this copy.  ``missing_pages`` (uint8[N]) are the pages of the previous LFTs that have missing entries.  If it
-    is given, entries are compared only in these pages, and in pages that the operating system reports as written.
+    makes this copy.  ``missing_pages`` (uint8[N]) marks the pages of memory of the previous LFTs that have missing
+    entries.  If it is given, entries are compared only in these pages, and in pages that the operating system reports
+    as written.
 
     The fabric must be connected.  Its switches and LIDs must all have been in the previous fabric, with the same
     numbers.  Devices that are gone neither send nor receive.
@@ -93,14 +94,14 @@ def prove_changes(
 def _pages(
     routing: Routing, translated: TranslatedTables, missing: npt.NDArray[np.uint8] | None
 ) -> npt.NDArray[np.uint8] | None:
-    """Return uint8[N], whether the entries in each page of the LFTs have to be compared; None if all entries have to be
-    compared.
+    """Return uint8[N], whether the entries in each page of memory of the LFTs have to be compared; None if all entries
+    have to be compared.
     """
     was = translated.routing
     if missing is None or not translated.in_place:
         return None
-    # The LFTs `routing.lft` and `was.lft` are both compared with the previous LFTs, whose missing entries are known.
-    # They are not compared with each other, because an entry that is missing in both has to be found, too.
+    # Both `routing.lft` and `was.lft` are compared with the previous LFTs, whose missing entries are known.  A
+    # comparison of both with each other would not find an entry that is missing in both.
     now, earlier = (pages_that_may_differ(lft, translated.earlier) for lft in (routing.lft, was.lft))
     if now is None or earlier is None or not np.array_equal(np.broadcast_to(was.sl, routing.sl.shape), routing.sl):
         return None

@@ -17,24 +17,28 @@ from routing.reroute.values import Published
 from routing.tables import Routing
 
 FURTHER_CHANGES = 6
-"""Limit of changed entries per missing entry in the third and last search, which runs only if the loss of capacity is
-still high after the second search.
+"""Limit of changed entries per missing entry in the third and last search.  This search runs only if the loss of
+capacity is still high after the second search.
 """
 MOST_OF_TABLE, FEW_ENTRIES, MOST_MOVES = 100, 256, 1.5
 """Limit of the entries that one search may move: 1 / MOST_OF_TABLE of all entries, FEW_ENTRIES entries, or MOST_MOVES
 entries for each missing entry.  The largest of these numbers is the limit.
 """
 LARGE_TABLE_WORK, LARGE_TABLE_CHANGES = 2, 1 / 5000
-"""Limits of the last search in large tables: hops for each table entry (up to :data:`MOST_WORK` in total), and changed
-entries for each table entry.  They are high, because no further moves follow this search.
+"""Limits of the last search in large tables: hops that it follows for each table entry (up to :data:`MOST_WORK` in
+total), and entries that it changes for each table entry.  The limits are high, because no further moves follow this
+search.
 """
 TOLERANCE = 0.0075
-"""Fraction by which the highest utilisation may exceed its goal.  A smaller excess is not worth a change of entries.
+"""Fraction by which the highest utilisation may exceed its goal: such a small excess is not worth a change of
+entries.
 """
 ENOUGH = (0.01, 0.02)
-"""Fractions by which the highest utilisation must exceed the goal, so that the second or the third search runs."""
+"""Fractions by which the highest utilisation must exceed the goal for the second search to run, and for the third
+search to run.
+"""
 FURTHER_TOLERANCE = 0.01
-"""Fraction by which the highest utilisation may exceed the goal at the end of the second and the third search."""
+"""The second and the third search end when the highest utilisation exceeds the goal by at most this fraction."""
 FURTHER_GAIN = 0.005
 """Fraction by which a further search must lower the highest utilisation.  Otherwise the moves of the search are
 discarded.
@@ -57,9 +61,8 @@ class Utilisation:
     load
         int64[C], flow on each channel, in the channel numbers of the repair (see ``BaseNumbering``).
     goal
-        Utilisation of the most loaded channel at which no further improvement is sought.  It is the utilisation with
-        the baseline tables, or a lower bound from the links of one switch.  Unit: load times the kernel's inverse
-        capacity.
+        Utilisation of the most loaded channel at which the search ends.  It is the utilisation with the baseline
+        tables, or a lower bound from the links of one switch.  Unit: load times the kernel's inverse capacity.
     """
 
     load: npt.NDArray[np.int64]
@@ -109,7 +112,7 @@ def peak_in(frame: BaseNumbering, highest: float) -> int:
 
 @dataclass(frozen=True)
 class Repaired:
-    """Two numbers of entries, on which the number of moves for balance after a repair depends.
+    """Numbers of entries that limit the moves for balance after a repair.
 
     Attributes
     ----------

@@ -130,8 +130,8 @@ def _towards_baseline(context: RerouteContext, baseline: Published, most: int) -
     """Return the baseline tables if the change to the baseline tables is safe.  Otherwise return tables that are closer
     to the baseline tables.
 
-    If no such tables are found, return the baseline tables all the same, as every re-route of the fault-free fabric
-    does.
+    If no closer tables are found, return the baseline tables although the change is not known to be safe.  Every
+    re-route of the fault-free fabric does so.
     """
     request = context.request
     step = None if _is_safe(request, baseline) else step_back(context, baseline, most)
@@ -146,8 +146,8 @@ def _is_safe(request: Request, baseline: Published) -> bool:
 
 
 def _rerouted(request: Request, precomputed: Precomputed | None) -> Rerouted:
-    """Return the new tables of a re-route: the unchanged tables or the baseline tables if no repair is needed, else
-    repaired tables.  If the repair fails, or if the stability is ``fresh``, route from scratch.
+    """Return the new tables of a re-route.  If no repair is needed, these are the previous tables or the baseline
+    tables; otherwise the repaired tables.  If the repair fails, or if the stability is ``fresh``, route from scratch.
     """
     if request.stability is Stability.FRESH:
         return _route_from_scratch(request, "asked for")

@@ -20,16 +20,16 @@ def reconnect_order(frame: BaseNumbering, dependencies: AcyclicCdg) -> AcyclicCd
     again.
 
     If the orphan root has a neighbour that is not cut off, the repair moves this neighbour above the orphan root.  The
-    new order must allow all dependencies in use, so this is often possible only if few paths use the neighbour.  If no
-    such move is possible, a switch below the cut-off switches that is not cut off itself is moved above all cut-off
-    switches.  The top switches above a lost switch of a tree are an example of such cut-off switches.  Dependencies
-    over lost channels are dropped where they conflict with the new order.
+    new order must allow all dependencies in use.  So this move is often possible only if few paths use the neighbour.
+    If it is not possible, a switch that is not cut off, but is below cut-off switches, is moved above all cut-off
+    switches.  This helps, for example, the top switches above a lost switch of a tree.  Dependencies over lost channels
+    are dropped where they conflict with the new order.
 
     Returns
     -------
     AcyclicCdg or None
-        The dependencies with the new order; ``dependencies`` itself if there is no orphan root; None if no move removes
-        an orphan root.
+        The dependencies with the new order; ``dependencies`` itself if there is no orphan root; None if orphan roots
+        remain and no move is possible.
 
     Notes
     -----

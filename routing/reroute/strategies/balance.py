@@ -18,7 +18,9 @@ from routing.reroute.strategies.columns import Progress
 from routing.reroute.values import Stability
 
 LEAST_SHARE = 0.96
-"""Least goal of a repair of large tables, as a fraction of the highest utilisation of the previous tables."""
+"""Lower limit of the goal in a repair of large tables, as a fraction of the highest utilisation of the previous
+tables.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,9 +56,10 @@ def balanced(context: RerouteContext, progress: Progress, budget: Budget) -> Bal
     if not (missing or (restored and may_move)) or request.sl_is_per_source_lid:
         return Balanced(progress, 0, 0, None)
     changed = count_changed(tables.lft, request.translated.earlier) - restored
-    # After earlier faults, the goal is far below the present utilisation.  A search towards this goal spends its limits
-    # on the first channels, and makes many detours, which leave less room for later repairs.  Small tables keep the
-    # goal, because their further moves aim at the utilisation of tables from scratch.
+    # After earlier faults, the goal is far below the present utilisation.  A search for this goal would spend its
+    # limits on the first channels, and make many detours, which leave less room for later repairs.  So large tables get
+    # a goal within reach.  Small tables keep the goal, because their further moves aim at the utilisation of tables
+    # from scratch.
     present = peak_in(numbering, fullest(request.before.fabric.channels, request.before.load))
     within_reach = int(LEAST_SHARE * present) if missing and tables.lft.size > LARGEST_SMALL_TABLE else 0
     tables, found = balance_repaired(
@@ -79,8 +82,8 @@ def balanced(context: RerouteContext, progress: Progress, budget: Budget) -> Bal
 def _exact_load(context: RerouteContext, progress: Progress) -> npt.NDArray[np.int64]:
     """Return int64[C], the exact flow on each channel by the repaired tables.
 
-    The repair kernel keeps the load exact, except in steps that remove or copy whole columns or split subtrees, and
-    except in a fabric that is or was split.
+    The load of the repair kernel is used if it is exact.  It is not exact after steps that remove or copy whole columns
+    or split subtrees, nor in a fabric that is or was split.
     """
     request = context.request
     connected = not any(fabric.component.max(initial=0) for fabric in (request.fabric, request.before.fabric))
@@ -92,8 +95,8 @@ def _exact_load(context: RerouteContext, progress: Progress) -> npt.NDArray[np.i
 
 
 def goal_of(context: RerouteContext, numbering: BaseNumbering) -> int:
-    """Return the goal of a search for better balance: the utilisation at or below which the most loaded channel should
-    end.
+    """Return the goal of a search for better balance: the utilisation that the most loaded channel should not exceed in
+    the end.
 
     The goal is the highest utilisation of the baseline tables, or of the previous tables if there is no baseline.  If
     the links of one switch, or the links parallel to a lost link, force a higher utilisation, the goal is this higher

@@ -40,8 +40,8 @@ class Progress:
     splits
         Whether a step split a subtree and moved its parts to several VLs.
     is_traced
-        Whether ``dependencies`` come from a trace of the tables.  If so, their topological order differs from the order
-        of the previous tables.
+        Whether ``dependencies`` come from a trace of the tables.  If so, their topological order is not the order of
+        the previous tables.
     leaves_baseline
         Whether the tables leave the baseline while the fabric has faults: ``dependencies`` may close cycles with the
         dependencies of the baseline tables.
@@ -120,7 +120,7 @@ def repair_columns(context: RerouteContext, progress: Progress, treatment: int =
 
 
 def _with_figures(progress: Progress, repaired: Repaired) -> RerouteStatistics:
-    """Return the statistics after one more run of the repair kernel, whose counts are added."""
+    """Add the counts of a run of the repair kernel to the statistics, and return them."""
     figures = progress.statistics.plus(
         repaired=repaired.filled,
         displaced=repaired.moved,

@@ -160,7 +160,7 @@ def _always(_: Progress, __: Certificate, ___: Budget) -> bool:
 
 
 FALLBACKS = (
-    # On large tables, the other steps change more entries and take longer.
+    # On large tables, SLs by source are tried first, because the other steps change more entries and take longer.
     Fallback(use_sls_by_source, when=_is_large_and_by_source_helps, keeps_part=True),
     Fallback(prune_dependencies, when=_may_rebuild, keeps_part=False),
     Fallback(trace_dependencies, when=_counts_switches, keeps_part=True),

@@ -17,17 +17,17 @@ from routing.reroute.strategies.search_state import State
 from routing.reroute.strategies.steps import released
 
 MOST_CHANGES, FEW_CHANGES = 3.5, 3.0
-"""Two numbers of changed entries for each missing entry.  If a repair changes more entries than the first number
-allows, the search for fewer changes begins.  The first series of rounds of this search ends at the second number.
+"""Limits of changed entries for each missing entry.  If a repair changes more entries than the first limit allows, the
+search for fewer changes begins.  The first series of rounds of this search ends at the second limit.
 """
 ROUNDS, ENTRIES_FOR_ROUNDS = 16, 1 << 22
-"""Largest number of rounds in each of the two series, and largest product of rounds and table entries.  Further rounds
-hardly find anything.
+"""Limits of each of the two series: number of rounds, and product of rounds and table entries.  Further rounds hardly
+find anything.
 """
 SERIES = ((0.02, 0.38, FEW_CHANGES), (0.005, 0.1, MOST_CHANGES))
-"""Three values for each series of rounds: the least excess of a round, the span of the excesses, and the number of
-changed entries for each missing entry at which the series ends.  A round gives changed entries their previous values
-again.  The excess of the round is the fraction by which the utilisation may exceed its limit in the meantime.
+"""For each series of rounds: the least excess of a round, the span of the excesses, and the number of changed entries
+for each missing entry at which the series ends.  A round gives changed entries their previous values again.  In the
+meantime, the utilisation may exceed its limit by a fraction, which is the excess of the round.
 """
 EXCESS_STEP = 0.618
 """Fraction of the span by which the excess changes from round to round, so that the excesses are spread evenly."""
@@ -80,7 +80,8 @@ def _changed(context: RerouteContext, state: State) -> int:
 def _searched(context: RerouteContext, state: State, goal: int, budget: int, retrace: bool) -> State:
     """Move at most ``budget`` further entries to reach the utilisation ``goal``, and undo needless moves.
 
-    With the budget 0, entries only return to their previous value, unless the utilisation exceeds the goal.
+    If ``budget`` is 0, no further entries change.  If the utilisation is within the goal, too, entries only return to
+    their previous value.
     """
     in_use = released(context, state.progress) if retrace else state.progress
     if in_use is None:

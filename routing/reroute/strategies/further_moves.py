@@ -50,35 +50,37 @@ from routing.reroute.verify import verify
 from routing.tables import Routing
 
 SEARCHES = 12
-"""Largest number of searches of a series."""
+"""Largest number of searches in one series."""
 TRIALS, ENTRIES_FOR_TRIALS = 16, 2_500_000
-"""Limits for the sets of dependencies that are vacated: largest number of sets in a search (or twice as many if some
-sets cannot be vacated), and largest product of sets and table entries in a series.
+"""Limits of the sets of dependencies that are vacated.  The first value is the largest number of sets in a search; if
+some sets cannot be vacated, as many further sets are tried.  The second value is the largest product of sets and table
+entries in a series.
 """
 LEAST_LOSS = 0.04
-"""Fraction by which the highest utilisation must exceed the goal before entries of large tables move.  Large tables are
-not computed from scratch, and only tables from scratch could show whether a smaller excess can be avoided.
+"""In large tables, entries move only if the highest utilisation exceeds the goal by this fraction.  A smaller excess
+may be unavoidable.  Only tables from scratch could show this, and they are not computed for large tables.
 """
 EDGES_FOR_ENTRY = 80
-"""Number of CDG edges for each table entry that all searches of a series may visit in large tables, which are not
-computed from scratch.  A hop counts as many edges as a channel has on average.
+"""Number of CDG edges, for each table entry, that all searches of a series together may visit in large tables.
+Following a hop visits as many edges as a channel has on average.
 
-A sweep waits for the re-route.  So a re-route of large tables should take at most the time of a route from scratch.
-Later, steps in quiet sweeps vacate dependencies and improve the balance.
+A sweep waits for the re-route.  So a re-route of large tables should take no longer than a route from scratch.  Later,
+steps in quiet sweeps vacate dependencies and improve the balance.
 """
 FEW_ENTRIES = 64
-"""Number of entries that each search may move, or 1 % of the table if 1 % is less.  A search may always move half as
-many entries as the fault broke.
+"""Each search may move this number of entries, or 1 % of the table if this is less.  It may always move half as many
+entries as the fault broke.
 """
 FEW_MISSING = 1024
 """Number of missing entries up to which entries move even if tables from scratch are not better."""
 PART_BROKEN = 16
-"""If more than :data:`FEW_MISSING` and 1 / PART_BROKEN of all entries are broken, tables from scratch may be taken.
-Repairs of such faults keep too many old paths for a good balance, and most packets are interrupted anyway.
+"""Tables from scratch may be taken if more than :data:`FEW_MISSING` entries, and more than 1 / PART_BROKEN of all
+entries, are broken.  Repairs of such faults keep too many old paths for a good balance, and most packets are
+interrupted anyway.
 """
 LAST_STATES = 2
-"""Number of searches, counted from the last search, whose tables are tried.  The tables of an earlier search have fewer
-changes.
+"""Number of searches whose resulting tables are tried, beginning with the last search.  Earlier searches have changed
+fewer entries.
 """
 
 
@@ -140,8 +142,8 @@ def _better(
     moves follows.  The other states result from moves towards the goal of ``start``, which is higher than ``goal`` if
     even tables from scratch have a higher utilisation.
 
-    Each state comes with other tables, which have more changed entries, or with None.  If these tables are easier to
-    write, the caller does not take the state.
+    Each state comes with None, or with other tables that have more changed entries.  If these other tables are easier
+    to write, the caller does not take the state.
     """
     missing = max(repaired.found.broken, repaired.missing)
 
@@ -327,7 +329,8 @@ def _searched(
 
 
 def _moved(context: RerouteContext, state: State, work: int, overshoot: int = 0) -> tuple[State, int]:
-    """Search for moves, and follow at most ``work`` hops.  Return the state after the moves, and the number of hops.
+    """Search for moves, and follow at most ``work`` hops.  Return the state after the moves, and the number of hops
+    that were followed.
 
     ``overshoot`` is the argument of :meth:`State.moved`.
     """
@@ -394,15 +397,15 @@ def _explained(
     """Return two results: the statistics of the tables of ``end``, and a text that states why these tables replace the
     repaired tables.
 
-    ``before`` and ``start`` are the repaired tables and their state.  ``was`` is the highest utilisation of the tables
-    before the fault.
+    ``before`` are the repaired tables, ``start`` is their state, and ``end`` the state of the new tables.  ``was`` is
+    the highest utilisation of the tables before the fault.
     """
     statistics, lft = before.statistics, end.progress.tables.lft
     if end.peak < start.peak:
         moved = int(np.count_nonzero(lft != before.routing.lft))
         points = 100 * (was / start.goal - was / start.peak)
         text = f"{count_noun(moved, 'entry')} moved further"
-        if f"{points:.1f}" != "0.0" and points > 0:  # In a fabric that has grown, the repair may lose nothing.
+        if f"{points:.1f}" != "0.0" and points > 0:  # A repair in a fabric that has grown may lose nothing.
             text += f", because the repair alone loses {points:.1f} points more of the all-to-all rate than necessary"
         return replace(statistics, moved_further=moved), text
     saved = before.changed - count_changed(lft, context.request.translated.earlier)

@@ -24,7 +24,7 @@ from routing.reroute.strategies.columns import Progress
 from routing.reroute.strategies.steps import NOTHING, OVERSHOOT, goal_in_force, load_in_force, next_tables, verified
 
 SIZES = (1, 2)
-"""Numbers of moves for which SLs are prepared, as multiples of the entries that a step may change."""
+"""SLs are prepared for these numbers of moves, each a multiple of the number of entries that a step may change."""
 
 
 def prepare_sls(context: RerouteContext, in_use: Progress, most: int) -> Candidate | Refusal:

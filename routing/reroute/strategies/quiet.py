@@ -32,12 +32,12 @@ from routing.reroute.verify import verify
 LARGEST_LOSS = 0.02
 """Fraction of the all-to-all rate that a step may cost, if the next step gains more than the step costs."""
 LEAST_SHORTENING = 0.001
-"""A rebalance step that does not lower the highest utilisation must lower the sum of the loads of all channels by at
-least this fraction.  Entries then lead to shorter paths, which leave room for the moves of the next steps.
+"""If a rebalance step does not lower the highest utilisation, it must lower the sum of the loads of all channels by
+this fraction at least.  Paths then become shorter, which leaves room for the moves of the next steps.
 """
 TRIALS = ((96, 2_000_000), (24, 8_000_000))
-"""Pairs of two limits: largest number of sets of dependencies that are vacated on trial, and largest product of sets
-and table entries.  The pair that permits more sets counts.  Two sets may be tried in tables of any size.
+"""Pairs of limits of the sets of dependencies that are vacated on trial: number of sets, and product of sets and table
+entries.  The pair that permits the most sets applies.  Two sets may be tried in tables of any size.
 """
 
 
@@ -87,7 +87,7 @@ def _local(context: RerouteContext, progress: Progress, most: int, work: int = L
             return NOTHING
         if found.spent <= most:
             break
-    if found.moves and count_changed(tables.lft, start.lft) == 0:  # The search took all of its moves back.
+    if found.moves and count_changed(tables.lft, start.lft) == 0:  # The search made moves, and undid all of them.
         return NOTHING
     statistics = replace(progress.statistics, missing=0, balance_moves=found.moves, moved_for_balance=found.spent)
     dependencies = progress.dependencies.grown(found.masks, found.order)

@@ -28,7 +28,7 @@ from routing.reroute.values import LEFT_BASELINE, Published, Rerouted
 from routing.tables import Routing
 
 NEVER_SAFE = 4
-"""Difficulty of a change for which no safe rounds are found."""
+"""Result of :func:`difficulty` for a change to which no safe rounds are found."""
 TRIALS, ENTRIES_FOR_TRIALS = 12, 8_000_000
 """Largest number of sets of columns that are tried in a step, and largest product of sets and table entries.  Two sets
 may be tried in tables of any size.
@@ -109,8 +109,8 @@ def is_safe_enough(request: Request, found: Rerouted, repaired: Rerouted) -> boo
 
     Safe rounds must lead from the previous tables to ``found``, and from ``found`` to the baseline tables, because
     links may return soon.  If rebalancing has released the dependencies of the baseline, the tables return to it in
-    steps.  In that case only the rounds to ``found`` are needed, and only if such rounds exist for the tables
-    ``repaired``.
+    steps.  In that case only the rounds to ``found`` are needed.  They are not needed either if no safe rounds lead to
+    the tables ``repaired``.
     """
     before, baseline, threads = request.before, request.baseline, request.options.threads
     if before.left_baseline:

@@ -25,7 +25,7 @@ from routing.reroute.verify import verify
 from routing.tables import Routing
 
 WORK = 20_000_000
-"""Work limit of a search that respects only dependencies in use, in hops that the search follows."""
+"""Work limit, in hops that are followed, of a search that respects only the dependencies in use."""
 OVERSHOOT = 10
 """Percentage by which the search for shorter paths may raise other channels above the channel that a move relieves.
 
