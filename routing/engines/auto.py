@@ -25,18 +25,18 @@ from routing.quality import all_to_all_share, bisection_share, channel_loads
 from routing.tables import Routing
 
 ALWAYS, MOST, MODERATE, TINY = math.inf, 20.0, 0.1, 0.0001
-"""Limits, in seconds, of the time of one refinement pass on a fabric.  A candidate is tried if the pass takes no
-longer.
+"""Limits, in seconds, of the duration of one refinement pass on a fabric.  An engine is tried if a pass takes at most
+its limit (:data:`CANDIDATES`).
 """
 CANDIDATES = {
     "ftree": ALWAYS, "updn": ALWAYS, "dfsssp": ALWAYS, "lash": MOST, "nue": MOST, "torus-2qos": MOST, "dor": MOST,
     "dragonfly": MOST, "slimfly": MOST, "hyperx": MOST, "lash-tor": MOST, "disjoint": MODERATE, "mud": TINY,
     "smart": TINY, "segment": TINY, "dnup": TINY, "lturn": TINY,
 }  # fmt: skip
-"""Limit of the time of a refinement pass, in seconds, by the name of each engine that is tried.
+"""Limit of the duration of a refinement pass, in seconds, by the name of each engine that is tried.
 
-Of equally good engines, the first engine in this list is taken.  On fabrics beyond its limit, an engine would take too
-long, or the tables of another engine carry more.
+Of equally good engines, the first engine in this list is taken.  If a pass exceeds the limit of an engine, the engine
+would take too long, or other engines have better tables.
 """
 MOST_SWITCHES = {"disjoint": 500, "lash-tor": 500}
 """Largest number of switches of a fabric for which an engine is tried, by the name of the engine.  The work of these
@@ -124,9 +124,8 @@ class Auto:
         started = time.perf_counter()
         tried, refused = [], list[RoutingError]()
         for engine in _engines(fabric, options):
-            # The first engine for grids finds no coordinates only if the fabric has no coordinates.  The search for
-            # coordinates takes most of the time of `auto` on a small fabric, so the other engines for grids do not
-            # repeat it.
+            # If the first engine for grids finds no coordinates, the fabric has none.  The other engines for grids are
+            # then left out, because the search for coordinates takes most of the time of `auto` on a small fabric.
             if engine.name in GRIDS_ONLY and any(isinstance(refusal, NotAGrid) for refusal in refused):
                 continue
             try:

@@ -39,7 +39,7 @@ class Objective(enum.Enum):
 MAX_DATA_VLS = 15
 """Number of data VLs of InfiniBand.  It equals :data:`routing.tables.DATA_VLS`, which is slow to import."""
 AUTO_VLS = 8
-"""Number of VLs that "auto" stands for if the number that the ports support is unknown."""
+"""Number of VLs that the value "auto" of ``vls`` means if it is unknown how many VLs the ports support."""
 
 _NO_ROOTS = "has no roots", "leave them out, or use updn"
 _NO_NODES = "treats all end ports alike", "leave the file out, or use ftree"
@@ -197,7 +197,8 @@ class Offers:
     options
         Names of the options that the engine supports although some other engines do not (:attr:`Option.refusal`).
     refusals
-        Problem and remedy in the error for an unsupported option, where the option's own text does not suit the engine.
+        By name of an unsupported option: problem and remedy in the error, if the text of :attr:`Option.refusal` does
+        not suit the engine.
     up_down
         Whether the paths follow Up*/Down*.  If so, a repair may use every dependency that leads up and then down.
     needs_vls

@@ -11,7 +11,7 @@ from routing.fabric import Fabric
 FIRST_PASSES = 6.0
 """Cost of an engine's first paths, before refinement, in units of one pass over all end ports.
 
-``nue`` on one layer tries three seeds and needs up to four times as much.
+``nue`` on one layer tries three seeds, and needs up to four times this cost.
 """
 
 SECONDS_OF_EFFORT = 4.0

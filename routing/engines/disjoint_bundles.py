@@ -9,8 +9,8 @@ from routing.engines.destinations import Destinations
 from routing.fabric import Fabric
 
 MOST_SLOTS = 1024
-"""Maximum length of the list of the links between two switches, in which a link occurs as often as its rate demands.
-If the list would be longer, a link replaces only links of its own rate.
+"""Links of a bundle are replaced by the elements of a list, in which each link occurs as often as its rate demands.  If
+the list would be longer than this, a link is replaced only by links of its own rate.
 """
 
 
@@ -62,8 +62,8 @@ def _turn(
     of the given channel and by rank, the index of the channel that replaces it.
     """
     channels = fabric.channels
-    # Parallel links have equal numbers in both directions.  So two paths that use different links in one direction also
-    # use different links in the other direction.
+    # The two channels of a parallel link have equal ranks at both ends.  So two paths that use different links in one
+    # direction also use different links in the other direction.
     bundle = bundle[np.argsort(channels.link[bundle], kind="stable")]
     rates = channels.capacity[bundle]
     ranks = np.arange(turned.shape[1])

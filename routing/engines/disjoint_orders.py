@@ -21,7 +21,7 @@ CANDIDATES = 20
 """Number of orders that are generated.  The reversed orders are candidates too."""
 
 BALANCE_STEPS, SMOOTHING_STEPS = 40, 2
-"""Number of attempts to move each switch within an order: for a random order of the switches, and for an order by
+"""Numbers of attempts to move each switch within an order: for random orders of the switches, and for orders by
 distance.
 """
 
@@ -31,9 +31,9 @@ landmarks, each with a random factor.
 """
 
 FIRST_SHORT, FIRST_RICH, SECOND_RICH = 10, 5, 1
-"""Values by which switch orders are compared.  An order gets the first value for each pair of switches to which it is
-the first to give a shortest path.  It gets the second and third value for each pair to which it is the first or the
-second to give a rich choice of paths (:func:`_served`).
+"""Points by which switch orders are compared.  An order gets ``FIRST_SHORT`` points for each pair of switches to which
+it is the first order that gives a shortest path.  It gets ``FIRST_RICH`` points for each pair to which it is the first
+order that gives a rich choice of paths (:func:`_served`), and ``SECOND_RICH`` points if it is the second one.
 """
 
 

@@ -21,8 +21,8 @@ from routing.tables import Routing
 
 NONE = 255
 MIDDLES = 2
-"""Maximum number of middles of one LID.  Two are enough: for each pair of a group and the LID's group, at least one of
-the two middles is a middle of the pair's pattern.
+"""Maximum number of middles of one LID.  Two are enough: the pattern of the LID's group and any other group has at
+least one of the two middles.
 """
 
 
@@ -146,8 +146,8 @@ class _Links:
 
 
 def _targets(middles: Middles, links: _Links, group: int, count: int) -> Ints:
-    """Return int64[N, G], the middle (intermediate group) over which each group sends to each of N LIDs of ``group``.
-    It is -1 for a group that sends over no middle.
+    """Return int64[N, G], the middle (intermediate group) over which each group sends to each of N LIDs of ``group``;
+    -1 if a group sends over no middle.
 
     Each group uses all of its possible middles about equally often.
     """
@@ -161,7 +161,7 @@ def _targets(middles: Middles, links: _Links, group: int, count: int) -> Ints:
             times = (use * left).sum(axis=0) / np.maximum(left.sum(axis=0), 1) + use.mean(axis=0)
             middle = int(np.where(left.any(axis=0), times, np.inf).argmin())
             row[left[:, middle]] = middle
-            # Switches in an intermediate group (middle) send directly, without a further intermediate group.
+            # Switches in the middle itself send directly to the group of the LID, without a further middle.
             row[middle] = -1
             left[(row >= 0) | (np.arange(len(left)) == middle)] = False
         use[row >= 0, row[row >= 0]] += 1

@@ -16,7 +16,8 @@ import numpy.typing as npt
 from routing.fabric import Fabric
 
 LINE = (0, 1, 3)
-"""Points of the first line of the projective plane with 7 points: the points of line k are these points plus k, modulo
+"""Points of the first line (line 0) of the projective plane with 7 points.  The points of line k are these points plus
+k, modulo 7.  Two points lie on exactly one line.
 7.  Two points lie on exactly one line.
 """
 
@@ -31,7 +32,9 @@ CLASSES = 3
 """Number of VLs that paths over middles need."""
 
 MOST_HOPS = 2 * CLASSES
-"""Largest number of hops of a regular path, because each hop has a higher place than the hop before."""
+"""Largest number of hops of a regular path.  Each hop has a higher rank than the hop before
+(:meth:`Middles.are_regular`), and each VL has two ranks.
+"""
 
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
@@ -103,11 +106,11 @@ class Middles:
         return self._vl(pattern, first[:, :, None], at, to[:, None, :]).astype(np.uint8)
 
     def are_regular(self, following: Ints, roots: Ints) -> Flags:
-        """Return bool[D, S], whether each hop of a path has a higher place than the hop before.
+        """Return bool[D, S], whether each hop of a path has a higher rank than the hop before.
 
-        The position of a channel in the topological order depends first on its VL, and then on its kind.  Links within
-        groups come before links between groups, but on the last VL after them.  So regular paths close no cycle
-        together.
+        The rank of a hop depends first on its VL, and then on the kind of its link.  Links within groups have a lower
+        rank than links between groups, except on the last VL, where they have a higher rank.  So regular paths close no
+        cycle together.
 
         Parameters
         ----------

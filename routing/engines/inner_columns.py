@@ -21,8 +21,8 @@ MOST_ORDERS = 8
 """Number of orders of the channels that are tried for one VL."""
 
 MOST_TRIALS = 200
-"""Maximum number of missing paths for which one order of the channels is changed.  Also the maximum number of pairs of
-switches whose paths may need a cycle search.
+"""Maximum number of changes of one order of the channels, each of which allows a missing path.  Also the maximum number
+of pairs of switches whose paths may need a cycle search.
 """
 
 _AT_TARGET = np.iinfo(np.int32).max

@@ -33,7 +33,7 @@ on one core.
 """
 
 LEAST_EFFORT = 1.0
-"""Least effort that is assumed for the limit of visits; with a lower effort, paths that fit would be missed."""
+"""The limit of visits is computed for at least this effort.  With a lower limit, paths that fit would be missed."""
 
 ATTEMPTS = 6
 """Number of sets of random orders that are tried for each number of VLs and each set of paths."""

@@ -30,9 +30,7 @@ TOLERANCE = 1.03
 """Factor by which the highest utilisation may exceed the lowest known utilisation if that saves VLs."""
 
 TOO_UNBALANCED = 1.3
-"""Paths whose highest utilisation exceeds the lowest value found so far by this factor are tried only if no other paths
-fit.
-"""
+"""Paths are tried last if their highest utilisation exceeds the lowest value found so far by more than this factor."""
 
 TIGHT = 1.05
 """The search for a better balance ends when the utilisation is within this factor of the lower bound."""
@@ -183,10 +181,10 @@ class LayerSearch:
 
     @property
     def is_tree_enough(self) -> bool:
-        """Return whether the paths of the tree are shortest between end ports, and as well balanced as any paths can
-        be.
+        """Return whether the paths of the tree between end ports are shortest paths, and balanced as well as any paths
+        can be.
 
-        On large trees, the paths of the best balance are not computed for comparison, because this takes minutes.
+        On large trees the balance is not compared with the best balance, because computing the latter takes minutes.
         """
         if self.tree is None or self.tree.order.longer > 0:
             return False

@@ -31,7 +31,7 @@ from routing.quality import all_to_all_bound, all_to_all_share, channel_loads
 from routing.tables import Routing
 
 FULL_PASS_UP_TO, PASS_UP_TO = 30_000_000, 500_000_000
-"""Largest numbers of channel visits per pass, at effort 1, with which further passes are worth their time.
+"""Further passes are made only if a pass visits at most these numbers of channels, at effort 1.
 
 The first number is the limit for a second pass over all destinations.  The second number is the limit for passes over
 the destinations on the most loaded channels.
@@ -43,8 +43,8 @@ layers need only one such pass.
 """
 
 GOOD_ENOUGH, GOOD_ENOUGH_ON_ONE_VL = 1.4, 1.2
-"""Ratio of the highest to the mean utilisation up to which the balance is good enough, so that no other seeds are
-tried.
+"""If the highest utilisation divided by the mean utilisation is at most this value, the balance is good enough, and no
+other seeds are tried.  The second value is for one layer.
 """
 
 NOTABLY = 1.005

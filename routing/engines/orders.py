@@ -27,14 +27,14 @@ from routing.fabric import Fabric
 from routing.trees.levels import distances
 
 HOP_COST = 0.03
-"""Cost of each hop, added to the cost of its load.  It is just large enough to keep detours short where the utilisation
-is low.
+"""Cost of each hop, which is added to the cost of the load.  It is just large enough to keep detours short where the
+utilisation is low.
 """
 
 CLUSTERED_CANDIDATES = 12
 MOST_STEPS = 400
-"""Maximum number of steps of a search that may visit ``VISITS_PER_SECOND`` channels.  It is scaled by the work limit of
-the search.
+"""Maximum number of steps of a search whose work limit is ``VISITS_PER_SECOND``.  For other work limits, the number is
+larger or smaller in proportion.
 """
 
 DUEL_PASSES = 3
@@ -71,10 +71,10 @@ def _join(fabric: Fabric, roots: list[int]) -> list[int]:
     """Return the roots, and the switches on a breadth-first tree that joins the roots.  Switches near the first root
     come first.
 
-    Two switches that both come before a root in the order cannot reach each other through this root, because a path
-    must not lead down and then up.  So a switch between roots becomes part of the tree only if it joins at least half
-    of the roots that are its neighbours.  A root that is not joined, such as the top of a tree that lost a link, is
-    placed after the first of its other neighbours.
+    Switches of the tree come before the roots that they join.  But two switches before a root cannot reach each other
+    through this root, because a path must not lead down and then up.  So a switch between roots is part of the tree
+    only if it joins at least half of the roots that are its neighbours.  A root that is not joined, such as the top of
+    a tree that lost a link, is placed after the first of its other neighbours.
     """
     if len(roots) == 1:
         return roots

@@ -28,8 +28,8 @@ FADE = 0.5
 """Factor by which the flows of earlier rounds count in the next round."""
 
 STRETCH = 0.25
-"""Weight of a random part that is added to the flow over each turn, relative to the mean flow.  It makes the rounds
-differ.
+"""A random number is added to the flow over each turn.  This is the weight of that number, relative to the mean flow.
+The random numbers make the rounds differ.
 """
 
 

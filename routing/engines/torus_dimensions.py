@@ -16,11 +16,11 @@ CORNERS_UP_TO = 4_000_000
 
 
 FEWEST_OPPOSITE, MOST_OPPOSITE = 3, 0.5
-"""Number of links from which a set of opposite links is large, and largest share of all links that one such set may
-have.
+"""A set of opposite links is large if it has at least the first number of links.  A large set may have at most the
+second share of all links.
 """
 SQUARED = 0.6
-"""Least share of all links that must be in large sets of opposite links, if a fabric is to resemble a grid.
+"""A fabric resembles a grid only if at least this share of all links is in large sets of opposite links.
 
 Opposite links are opposite sides of squares of four switches.  A set of two links counts too if the other sides of its
 squares belong to one large set.
@@ -41,13 +41,13 @@ def resembles_grid(fabric: Fabric) -> bool:
     size = np.bincount(opposite)
     large = size[size >= FEWEST_OPPOSITE]
     in_large = large.sum() + 2 * _most_pairs_joined(bundles, squares, opposite, fabric.switches)
-    # In a random network with many links, a few squares with opposite links join nearly all links to one set.
+    # In a random network with many links, a few squares are enough to join nearly all links to one set.
     return bool(in_large >= SQUARED * links and large.max(initial=0) <= MOST_OPPOSITE * links)
 
 
 def _most_pairs_joined(bundles: Rows, squares: Rows, opposite: Rows, switches: int) -> int:
-    """Return the number of pairs of opposite links whose squares have their other two sides in one larger set of links.
-    Of several larger sets, the set with the most such pairs counts.
+    """Count the sets of two opposite links that are joined to a larger set: the other two sides of their squares belong
+    to the larger set.  Return the count for the larger set with the most such pairs.
 
     In a grid with a dimension of two switches, the links of this dimension join all links of the other dimension.
     """

@@ -39,28 +39,29 @@ OBJECTIVE_REFUSAL = (
 """Problem and remedy in the error for an objective other than all-to-all."""
 
 MOST_VISITS = 600_000_000
-"""Number of allowed channels that the least number of passes of the descent may compare, at effort 1: about two
-seconds.
+"""Limit of the number of allowed channels that a descent of the fewest passes compares, at effort 1.  This number takes
+about two seconds.
 """
 MOST_EXCESS = 0.05
-"""Utilisation above a ceiling, relative to the ceiling, up to which the closed form replaces a descent of
-:data:`MOST_VISITS`.  The limit rises with the visits that the descent would need."""
+"""The closed form replaces a descent of :data:`MOST_VISITS` if no utilisation exceeds its ceiling by more than this
+fraction.  If the descent needs more visits, the limit is higher in proportion.
+"""
 ENOUGH_SWEEPS = 4
-"""Number of passes of the descent if all leaves are equal, and every two consecutive levels have nearly as many links
-between them as there are end ports.  Further passes do not balance such trees better.
+"""Number of passes of the descent on trees whose leaves are all equal, and which have nearly as many links between
+every two consecutive levels as end ports.  Further passes do not balance such trees better.
 """
 FULL = 0.8
-"""Least number of links between two consecutive levels, as a share of the number of end ports, for which
+"""Least number of links between two consecutive levels, divided by the number of end ports, for which
 :data:`ENOUGH_SWEEPS` passes are enough.
 """
 MOST_COST = 0.05
-"""Cost of a tree's switch order (:attr:`routing.trees.levels.TreeOrder.cost`) above which tables in other orders are
-tried.
+"""If the cost of a tree's switch order (:attr:`routing.trees.levels.TreeOrder.cost`) is higher, tables in other orders
+are tried.
 """
 SEARCH = 0.5
 """Part of the run's effort that the search for a switch order may use."""
 NOTABLY = 1.05
-"""Factor by which tables in another order must carry more traffic."""
+"""Tables in another order are taken only if they carry more traffic by this factor."""
 CLOSED_FORM_PASSES = 2
 """Number of passes of the closed form over entries that it leaves open."""
 

@@ -20,18 +20,16 @@ Reals = npt.NDArray[np.float64]
 Levels = npt.NDArray[np.int32]
 
 TOLERANCE = 0.02
-"""Utilisation above a ceiling, relative to the ceiling, up to which the closed form is kept."""
+"""The closed form is kept if no utilisation exceeds its ceiling by more than this fraction."""
 LOWER_PEAK = 1.02
-"""Factor by which the closed form must have a lower highest utilisation than the descent in order to replace the
-descent, and vice versa.
-"""
+"""Of closed form and descent, one replaces the other if its highest utilisation is lower by this factor."""
 DOUBTFUL = 0.2
-"""Cost of a tree's switch order above which the fabric may be another fabric, such as a torus with CAs at every second
-switch.  All-to-all shares above 1 count on such a fabric (up to :data:`INFINITE`), and ``nue`` also routes it without
-this order.
+"""If the cost of a tree's switch order is higher, the fabric may not be a tree, but for example a torus with CAs at
+every second switch.  On such a fabric, all-to-all shares above 1 count (up to :data:`INFINITE`), and ``nue`` also
+routes it without this order.
 """
 INFINITE = 1e9
-"""All-to-all share that counts where no link between switches carries traffic."""
+"""All-to-all share that is assumed if no link between switches carries traffic."""
 
 
 def carried(

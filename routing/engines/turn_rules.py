@@ -34,7 +34,9 @@ from routing.fabric import Fabric
 from routing.tables import Routing
 
 TURN_FACTOR = 3
-"""Cost of a channel in a trial of allowed turns, in channel visits of the search for an order of the switches."""
+"""Time that a trial of allowed turns takes for a channel, as a multiple of a channel visit in the search for an order
+of the switches.
+"""
 
 
 TRIAL_TURNS = 1_500_000

@@ -54,8 +54,8 @@ def vls_allowed(options: EngineOptions) -> int:
 
 
 def vl_tables(sl: npt.NDArray[np.uint8], vls: int, options: EngineOptions) -> VlTables:
-    """Return the SL table and the SL2VL table for paths on SLs 0 to ``vls - 1``, after all VLs were shifted up to the
-    first VL.  ``sl`` may have any shape.
+    """Return the SL table and the SL2VL table for paths on SLs 0 to ``vls - 1``.  All VLs are shifted up, so that they
+    begin at the option ``first_vl``.  ``sl`` may have any shape.
     """
     return {
         "sl": np.asarray(sl + np.uint8(options.first_vl), np.uint8),
