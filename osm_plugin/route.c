@@ -198,7 +198,8 @@ static int publish_late(struct ibnue_engine *engine, const char *note)
     struct ibnue_tables *taken = &plugin->taken;
     char why[IBNUE_WHY];
     uint8_t *now;
-    /* fits: whether the answer is for the present subnet; replaces: whether the tables in use are of another engine */
+    /* fits: whether the answer is for the present subnet and this engine. replaces: whether it replaces tables of
+     * another engine. */
     int fits, replaces;
 
     if (ibnue_answer_take(plugin, why))
@@ -247,8 +248,9 @@ static int leaves_worker_to_another(struct ibnue_engine *engine, int *done)
         *done = fall_back(engine, "ERR IBN1", why);
         return 1;
     }
-    /* The other engine is later in OpenSM's list, so this engine fails, and OpenSM asks the other engine.  All engines in
-     * between fail as well.  If the first of these engines is asked twice, the other engine was not asked meanwhile. */
+    /* The other engine is later in OpenSM's list.  So this engine and all engines in between fail, and OpenSM calls
+     * the other engine.  If the first of these engines is called twice, OpenSM has not called the other engine in
+     * the meantime.  Then the worker is left to the other engine no longer. */
     if (asked->left == engine)
         return 0;
     if (!asked->left)

@@ -15,7 +15,8 @@ MOST_ROUNDS = 8
 delay the next sweep.
 """
 MOST_DRAINED = 1 << 20
-"""Maximum number of LFT entries up to which a Double Scheme (a transition with drained traffic) is searched for.
+"""Largest number of LFT entries of tables for which a Double Scheme (a transition with drained traffic) is searched
+for.
 
 The result of this search is only information for the administrator, because OpenSM cannot execute a Double Scheme.
 """
