@@ -47,7 +47,8 @@ class Host:
         self._asked_for: int | None = None
         self._answer: dict[str, Any] | None = None
         self._engine = ""  # engine of the last request
-        # engines that have had no tables since the last answer with tables; True: their worker has ended
+        # names of the engines that have failed since the last answer with tables; the value True: the worker of the
+        # engine has ended
         self._failed: dict[str, bool] = {}
         # time at which to request a sweep that rebalances more entries, as time.monotonic(); None: never
         self._again: float | None = None

@@ -88,7 +88,7 @@ class RequestHandler:
         self._unsettled: Unsettled | None = None
         self._lines: list[str] = []
         self._asked = ""  # engine of the last request
-        # lines that the log has about the last request to each engine, and such lines about any engine
+        # the lines that were true at the last request to each engine, by its name; and all these lines together
         self._reported: dict[str, set[str]] = {}
         self._known: set[str] = set()
         self._balanced: Routing | None = None  # tables for which a search found no better balance
@@ -287,7 +287,7 @@ class RequestHandler:
         self.written(request.get("written", {}))
         if not remembers or stability is Stability.FRESH:
             return decide(fabric, None, stability=stability)
-        # If the worker has ended for this engine, too, the tables of the failed engines may be the cause.
+        # If the worker has ended for this engine, too, the tables of failed engines may be the cause, and are not used.
         failed = {name.removeprefix(PREFIX): ended for name, ended in request.get("failed", {}).items()}
         before = self.state.before(engine.name, key, fabric, {} if failed.get(engine.name) else failed)
         baseline = None if before is None else self.state.baseline_of(before)

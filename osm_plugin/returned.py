@@ -137,7 +137,8 @@ def _by_switch(
     equal.  Returns None if two senders at one switch use different SLs.
     """
     by_lid = old.service_levels.by_lid
-    # With one SL per destination, the end ports of a returned switch may use other SLs than all other end ports.
+    # Even if SLs depend on the destination alone, end ports of a returned switch may use other SLs than all other end
+    # ports.  So the table gets a row for each switch.
     sl = np.tile(old.sl, (fabric.switches, 1)) if by_lid else old.sl.copy()
     for group, before in returned:
         sl[:, group.lids] = before.sl[..., group.lids]

@@ -52,7 +52,7 @@ class State:
         self._path: Path | None = None
         self._stamps: dict[Path, Stamp] = {}
         self._saved: dict[Path, SavedTables] = {}
-        self._copied: dict[int, SavedTables] = {}  # by the number of the copy
+        self._copied: dict[int, SavedTables] = {}  # the tables in each memory file, by its number
         # reason why the last request failed, by kind of the request and path of the file
         self._problems: dict[tuple[str, str], str] = {}
         self._overdue = False  # whether reading or writing a file took too long, so that sweeps no longer wait for it
@@ -246,7 +246,7 @@ class State:
                 os.lseek(copy, 0, os.SEEK_SET)
                 os.sendfile(copy, content, 0, os.fstat(content).st_size)
                 if is_in_file and folder in self._stamps:
-                    with suppress(PermissionError):  # raised if the worker is another user than OpenSM
+                    with suppress(PermissionError):  # raised if the worker runs as another user than OpenSM
                         os.utime(copy, ns=(self._stamps[folder][0],) * 2)
             if is_in_file or self._path is None:
                 os.close(content)

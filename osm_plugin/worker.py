@@ -52,7 +52,7 @@ def warm(engines: Mapping[str, Engine]) -> None:
     """Route and prove a small fabric with every engine, so that all modules are loaded before the first sweep."""
     fabric = tiny_fabric()
     loaded = list(engines.values())
-    # An engine that chooses among other engines would only run those engines a second time.
+    # Engines that choose among other engines are left out, because they would only run those engines a second time.
     for engine in (engine for engine in loaded if not offers_of(engine).chooses):
         try:
             verify(fabric, engine.route(fabric, EngineOptions(effort=0.0)), engine)

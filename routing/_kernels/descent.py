@@ -56,7 +56,7 @@ class TreeSlots:
     level
         int32[S], level of each switch: the number of tiers below it.
     slot
-        int32[S], number of each switch among the switches above the same lower switches.
+        int32[S], slot of each switch: its number among the upper switches that have equal lower neighbours.
     slots
         int32[S], number of slots above each switch, at least 1.
     stride

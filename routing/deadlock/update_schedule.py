@@ -80,7 +80,7 @@ class UpdateSchedule:
         ``lids`` (int64[K]) must be ascending.  ``drains`` is whether packets have to leave the fabric before each round
         but the first.
         """
-        # Dividing flat indices is much faster than numpy's nonzero on a matrix.
+        # Rows and columns come from a division of flat indices, because numpy's nonzero on a matrix is much slower.
         column, switch = np.divmod(np.flatnonzero(rounds), rounds.shape[1])
         off, number = np.zeros(len(column), np.uint8), rounds[column, switch]
         return cls(switch, lids[column], number, off, 2 if drains else 0)

@@ -90,7 +90,7 @@ class _Groups:
         trees, ends = request.trees, request.weight > 0
         high, low = np.nonzero(np.tril(request.distance != UNREACHED, -1))
         tree = np.arange(trees)
-        # `to` has the destinations of the paths of each pair of switches: both switches, one for each direction.
+        # For each pair of switches, `to` has the destinations of the paths in both directions: the two switches.
         to = np.stack([high, low], axis=1)[:, None, :]
         exists = ((tree == 0)[None, :, None] | ends[to]) & np.ones((1, trees, 1), bool)
         lid = (to * trees + tree[None, :, None]).astype(np.int32)

@@ -100,7 +100,7 @@ class DimensionOrder:
         found = time.perf_counter()
         levels = self._service_levels(routes, vls, orders=(False, True), visits=VISITS)
         # Balanced routes mostly need more VLs than the first routes.  If the first routes do not fit into the VLs,
-        # balanced routes hardly will, so each search then has a lower work limit.
+        # balanced routes hardly fit either.  So in this case, each search has a lower work limit.
         orders, visits = ((False,), VISITS) if levels.needed else ((False, True), VISITS // BALANCED)
         for balanced in routes.balanced() if vls > 1 and not levels.unplaceable else ():
             moved = self._service_levels(balanced, vls, orders=orders, visits=visits)
@@ -130,8 +130,8 @@ class DimensionOrder:
         if not paths.rings and paths.regular.all():
             return SlSearchResult(round_robin_sls(routes.destinations, lids, vls), 1)
         every, zero = np.ones(paths.hop.shape, bool), np.zeros_like(paths.crossing)
-        # Paths spread over the VLs if each first tries the VL of its datelines.  If all paths try VL 0 first, more
-        # paths fit.  Which order of the paths needs fewer VLs depends on the fabric.
+        # If each path first tries the VL of its datelines, the paths are spread over the VLs.  If all paths first try
+        # VL 0, more paths fit.  It depends on the fabric which order of the paths needs fewer VLs.
         regular, found = bool(paths.regular.all()), dict[tuple[bool, bool], VlPlacement]()
 
         def placement(start: npt.NDArray[np.uint8], *, detours_first: bool = False) -> VlPlacement:

@@ -110,8 +110,8 @@ def _best_tables(
     try:
         tables, level = route_tree(fabric, leaves, inverse_rate, passes=_passes(options), threads=options.threads)
     except NotATree:
-        # If a few links join several trees, many pairs of leaves have no switch above both, but there is an order for
-        # a descent.
+        # A few links may join several trees.  Then many pairs of leaves have no switch above both, but a descent is
+        # possible in an order of the switches.
         paths = None if roots or has_files else tree_paths(fabric, Destinations.of(fabric), options)
         if paths is None:
             raise

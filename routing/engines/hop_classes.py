@@ -167,7 +167,7 @@ def fallback(engine: Engine, fabric: Fabric, options: EngineOptions, **facts: ob
 def highest_all_to_all(found: Sequence[Routing], fabric: Fabric, options: EngineOptions) -> Routing:
     """Return the tables with the highest all-to-all share.  If several tables have this share, return the first."""
     loads = [channel_loads(fabric, routing, threads=options.threads) for routing in found]
-    # Shares of equal tables may differ in their last bits.
+    # Shares are rounded, because shares of equal tables may differ in their last bits.
     return found[int(np.argmax([round(all_to_all_share(fabric, one), 6) for one in loads]))]
 
 

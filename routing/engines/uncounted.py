@@ -54,7 +54,7 @@ class Uncounted:
             return None
         model_at = np.full(fabric.switches, -1, np.int64)
         heard = owned[fabric.counted[lids.endport[owned]]]
-        # If possible, the routes of a LID of an end port are used, else the routes of the switch's LID.
+        # The model of a LID is a LID of a counted end port at the same switch, or else the LID of the switch.
         for others in (np.flatnonzero(lids.port == 0), heard):
             model_at[lids.switch[others[::-1]]] = others[::-1]
         silent = silent[model_at[lids.switch[silent]] >= 0]

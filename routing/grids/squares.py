@@ -65,7 +65,8 @@ def _close_rings(grown: Growth, position: dict[int, Position]) -> bool:
         size = grown.length[one] = int(hops[axis == one].max()) + 1
         closing = (axis == one) & (hops == size - 1)
         place[:, one] %= size
-        if np.count_nonzero(closing) >= np.count_nonzero(place[:, one] == 0):  # Both directions of a link count.
+        # `closing` has each link twice.  So the links fit if at least half of the rings have such a link.
+        if np.count_nonzero(closing) >= np.count_nonzero(place[:, one] == 0):
             fits |= closing
     grown.position = dict(zip(position, map(tuple, place.tolist()), strict=True))
     grown.at = {there: switch for switch, there in grown.position.items()}

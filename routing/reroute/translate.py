@@ -126,7 +126,7 @@ def _in_place(routing: Routing, old_fabric: Fabric, fabric: Fabric, snapshot: Sn
         snapshot = None
     valid = routing.lft.copy() if snapshot is None else shared_copy(snapshot)
     row, column = np.arange(fabric.switches, dtype=np.int32), np.arange(len(fabric.lids))
-    # A write to each row would copy a page of each row of a snapshot.
+    # Nothing is written without need, because a write to each row would copy a page of each row of a snapshot.
     if broken:
         valid[:, nowhere] = NO_PORT
     broken += invalidate_lost_entries(valid, old_fabric, fabric, column)

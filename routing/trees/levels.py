@@ -405,7 +405,7 @@ def _share_tops(fabric: Fabric, level: npt.NDArray[np.int32], kept: npt.NDArray[
     reached = np.zeros((fabric.switches, len(tops)), bool)
     reached[tops, np.arange(len(tops))] = True
     for height in range(int(level.max(initial=0)), int(level.min(initial=0)) - 1, -1):
-        step = np.flatnonzero(upwards & (level[src] == height))  # sorted by source, like all channels
+        step = np.flatnonzero(upwards & (level[src] == height))  # `step` is sorted by source, as all channels are
         if len(step):
             rows, first = np.unique(src[step], return_index=True)
             reached[rows] |= np.logical_or.reduceat(reached[dst[step]], first, axis=0)

@@ -60,7 +60,7 @@ def hub_orders(
     hubs: list[list[int]] = []
     for component in range(int(fabric.component.max(initial=0)) + 1):
         members = np.flatnonzero(fabric.component == component)
-        # Hubs are usual leaves, not switches below a leaf.
+        # Only leaves on the usual level of leaves can be hubs, and not switches below a leaf.
         bottom = members[~has_lower[members]]
         leaves = bottom[level[bottom] == np.bincount(level[bottom]).argmax()]
         top = members[level[members] == level[members].max()]

@@ -273,7 +273,8 @@ def _taken(context: RerouteContext, repaired: Candidate, numbering: BaseNumberin
     if fresh is None:
         return None
     is_safe = has_safe_rounds(request, found, fresh)
-    if request.baseline is not None and is_safe:  # Later, the tables return to the baseline in safe steps.
+    # The mark LEFT_BASELINE lets the tables return to the baseline later, in safe steps.
+    if request.baseline is not None and is_safe:
         made = fresh.provenance
         fresh = replace(fresh, provenance=replace(made, options={**made.options, LEFT_BASELINE: True}))
     tables = admit(request.fabric, fresh, proof, as_before(certificate, scope=certificate.scope))
@@ -310,7 +311,7 @@ def _searched(
             break
         state = replace(state, progress=in_use)
         moved, followed = _moved(context, state, min(hops, max(LEAST_WORK, size)))
-        hops -= followed + size  # The trace of the tables has followed one hop for each entry.
+        hops -= followed + size  # The trace of the tables counts as one hop for each entry.
         if overshoot and not state.gains(moved.load):
             moved, followed = _moved(context, state, max(0, min(hops, LEAST_WORK)), overshoot)
             hops -= followed

@@ -101,8 +101,8 @@ static void walk(job_t *job, int32_t s, int32_t lid)
     job->counts[LOST] += !good;
     const uint8_t found = (uint8_t)(!good ? 255 : hops > MOST_HOPS ? MOST_HOPS : hops);
     uint8_t *stored = &job->hops[(int64_t)s * t->lids + lid];
-    /* The array may share its memory with other arrays, so that the first write to a page copies the page.  Most hops
-     * have not changed. */
+    /* Only changed hops are written: the array may share its memory with other arrays, so that the first write to a
+     * page copies the page. */
     if (*stored != found)
         *stored = found;
 }

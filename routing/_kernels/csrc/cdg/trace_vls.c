@@ -269,7 +269,9 @@ static void run_block(worker *w, int32_t lid, int32_t count)
         ibn_cdg_forest_grow(&w->f, lid + i, i);
         if (target < 0)
             continue;
-        if (w->f.next[target] > t->switches) /* Delivery causes no dependency, as the placeholder for "dropped". */
+        /* A delivered packet uses no further channel, as if it were dropped.  So the placeholder for "dropped"
+         * stands for delivery here. */
+        if (w->f.next[target] > t->switches)
             number[target] = (uint8_t)(t->xfirst[target + 1] - t->xfirst[target] - 2);
         if (!repeats(w, lid, i))
             follow(w, number, sl, lid + i);

@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-/* bytes that are compared at once; PART: at first; BLOCK: within a part that differs */
+/* PART: number of bytes that are compared at once.  BLOCK: number of bytes that are compared at once within a part
+ * that differs. */
 enum { PART = 1 << 16, BLOCK = 64 };
 
 static int64_t smaller(int64_t one, int64_t other)

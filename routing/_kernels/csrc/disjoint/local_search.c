@@ -187,8 +187,8 @@ static int32_t rate(search_job *search, int32_t d, int32_t tree)
             || (longest > net->most_hops && depth[w] >= old_depth && a != old))
             continue;
         const int32_t wrong = fill_masks(search, d, tree, c, search->mask + (int64_t)a * net->switches);
-        /* Some switch order must allow each path in the first tree of a destination.  For a pair to which no order
-         * allows a second path, the other trees use the path of the first tree as well. */
+        /* A move in a first tree must not add paths that no suitable switch order allows.  The first trees have to
+         * provide an allowed path for every pair, because other trees fall back on the path of the first tree. */
         if (tree == 0 && a != old && (wrong > wrong_now || exceeds_cap(search, d, row, c)))
             continue;
         search->cost[a] = WRONG_ORDER * wrong + (longest > net->most_hops ? HOP_OVER * (longest - net->most_hops) : 0)

@@ -84,8 +84,9 @@ static int32_t channel_down(const cf_state *x, int32_t v, int32_t t, int32_t k)
     return -1; /* This line is never reached, because the caller has checked that a path down exists. */
 }
 
-/* Return the channel by which switch v sends LID k up towards top switch u, if several bundles lead to u.  The paths of
- * the LIDs spread over these bundles like the chains of the LIDs, which use channels of one level evenly. */
+/* Return the channel by which switch v sends LID k up towards top switch u, if several bundles lead to u.  The LIDs
+ * are spread over these bundles by the channels of their chains (closed_form_state.h), because the chains use the
+ * channels of a level evenly. */
 static int32_t channel_up(const cf_state *x, int32_t v, int32_t u, int32_t k)
 {
     const ibn_tree *tree = x->tree;

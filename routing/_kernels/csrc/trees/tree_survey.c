@@ -45,7 +45,8 @@ static int32_t hops_upwards(const tree_survey *survey, int32_t u)
     return best;
 }
 
-/* Return whether at least as many channels down as channels up of switch u are the first channel of a shortest path. */
+/* Return whether the shortest paths of switch u, which have `hops` hops, begin with at least as many channels down
+ * as channels up. */
 static int has_more_down(const tree_survey *survey, int32_t u, int32_t hops)
 {
     const ibn_network *net = survey->net;
