@@ -78,7 +78,7 @@ def write_answer(
     Parameters
     ----------
     memory
-        The shared memory.  It is grown if it is too small.
+        The shared memory.  The memory is grown if it is too small.
     at
         Offset of the answer in bytes, a multiple of the page size.
     tables

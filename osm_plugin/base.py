@@ -114,9 +114,9 @@ def base_of(
         unknown.
     remembered
         Earlier tables, each with True if this process has published the tables, or with False if it has read them from
-        a state file.  The first tables that match the entries in the switches determine the SLs in use.  If the
-        new tables have the same SLs, some switches may already have entries of the new tables.  This happens if another
-        OpenSM ended while it was writing the new tables.
+        a state file.  The first tables that match the entries in the switches determine the SLs in use.  If the new
+        tables have the same SLs, some switches may already have entries of the new tables.  Such a switch exists if
+        another OpenSM ended while it was writing the new tables.
     left
         For the GUID of each switch and end port that has left the fabric: the tables that this process had published
         before.  A switch that returns may still have entries of these tables, and open connections may use their SLs.

@@ -1,4 +1,6 @@
-"""Define the engine ``bundle``.  It computes nothing, but reads the tables from a bundle that was computed offline."""
+"""Define the engine ``bundle``.  The engine computes nothing, but reads the tables from a bundle that was computed
+offline.
+"""
 
 from __future__ import annotations
 

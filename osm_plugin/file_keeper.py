@@ -2,7 +2,7 @@
 
 A process that waits for a network mount is blocked, and sometimes not even SIGKILL ends it.  So the worker does not
 open state files itself.  The worker sends requests to this process, and polls for the answers.  The process copies
-files to and from memory.  It runs this source file with only the standard library.
+files to and from memory.  The process runs this source file, and imports only the standard library.
 """
 
 from __future__ import annotations

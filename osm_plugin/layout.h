@@ -78,8 +78,8 @@ struct ibnue_cable {
     double speed; /* speed in Gb/s per physical lane */
 };
 
-/* Head of an answer.  It begins at the first multiple of 4096 at or after ibnue_request.end.  All offsets (`..._at` and
- * `end`) are in bytes from the start of the memory. */
+/* Head of an answer.  The head begins at the first multiple of 4096 at or after ibnue_request.end.  All offsets
+ * (`..._at` and `end`) are in bytes from the start of the memory. */
 struct ibnue_answer {
     uint64_t magic; /* always IBNUE_ANSWER_MAGIC, which identifies an answer */
     uint64_t sequence; /* number of the request that is answered */
@@ -138,7 +138,7 @@ struct ibnue_deferred {
 #define IBNUE_POLICY_REQUEST_MAGIC UINT64_C(0x31716c7065756e69)
 #define IBNUE_POLICY_ANSWER_MAGIC UINT64_C(0x31616c7065756e69)
 
-/* A request for values of ports.  It is followed by uint8[switches][lids], the LFTs that the switches have
+/* A request for values of ports.  The struct is followed by uint8[switches][lids], the LFTs that the switches have
  * acknowledged. */
 struct ibnue_policy_request {
     uint64_t magic; /* always IBNUE_POLICY_REQUEST_MAGIC */

@@ -1,6 +1,6 @@
-/* Build the tree of a multicast group.  It consists of the parts of the answer's multicast tree that connect the
- * group's members.  This code runs in two cases: in OpenSM's sweeper with the exclusive lock held, and between sweeps
- * when a port joins a group. */
+/* Build the tree of a multicast group.  The tree of a group consists of those parts of the answer's multicast tree
+ * that connect the group's members.  This code runs in two cases: in OpenSM's sweeper with the exclusive lock held,
+ * and between sweeps when a port joins a group. */
 #include "shim.h"
 
 #include <stdlib.h>
@@ -78,8 +78,8 @@ static void mark_paths(const struct growth *growth)
     }
 }
 
-/* Remove the switches above the root of the group's tree.  That root is the first switch, from `root` on down, that has
- * a member or several branches. */
+/* Remove the switches above the root of the group's tree.  The root of the group's tree is the first switch, from
+ * `root` on down, that has a member or several branches. */
 static void cut_above(const struct growth *growth, int32_t root)
 {
     while (growth->on[root] && !growth->member[root] && growth->branches[root] == 1) {

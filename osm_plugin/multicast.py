@@ -61,7 +61,7 @@ def choose_tree(
     roots
         GUIDs of the root switches that the administrator has named, in order of preference.
     threads
-        Number of worker threads.  It does not change the result.
+        Number of worker threads.  Their number does not change the result.
     """
     usual = multicast_tree(fabric, routing, proof.hops, roots)
     mapping = uniform_sl2vl(routing)

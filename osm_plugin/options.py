@@ -24,7 +24,9 @@ from routing.port_classes import PortClasses, port_classes_of
 from routing.publish import Demand, Shortfall, VerifiedTables, admit
 
 SWEEP_EFFORT = 0.1
-"""Default optimisation effort in a sweep.  It is low because OpenSM answers no path queries while it routes."""
+"""Default optimisation effort in a sweep.  The effort is low, because OpenSM answers no path queries while it
+routes.
+"""
 
 
 def threads_of(config: PluginConfig) -> int:

@@ -77,8 +77,8 @@ static const char *library(void)
 }
 
 /* Return whether OpenSM's structs are as in the headers of the build.  If not, report the member that differs.  The
- * report always goes to the system log.  It also goes to OpenSM's log if that can be used safely, otherwise to standard
- * error. */
+ * report always goes to the system log.  If OpenSM's log can be used safely, the report also goes to this log,
+ * otherwise to standard error. */
 static int is_for_this_opensm(const struct osm_opensm *osm)
 {
     char why[IBNUE_WHY], line[2 * IBNUE_WHY];

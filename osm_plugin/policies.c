@@ -341,7 +341,7 @@ static void log_tally(struct ibnue_plugin *plugin, const struct tally *tally, co
             ibnue_noun(tally->failed, "request", "requests"));
 }
 
-/* Apply the rules for ports at the end of a sweep.  This runs in OpenSM's sweeper. */
+/* Apply the rules for ports at the end of a sweep.  The function runs in OpenSM's sweeper. */
 void ibnue_policies_apply(struct ibnue_plugin *plugin)
 {
     struct tally tally = {0};

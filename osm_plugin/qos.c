@@ -20,8 +20,8 @@ static uint32_t sls_of_policy(const osm_subn_t *subn, int *open);
 
 /* Read the QoS policy file again if it has changed.  OpenSM itself reads it after routing, which is too late for the
  * tables of the first sweep.  If the file is gone, OpenSM's parser only drops the policy.  If the file has an error,
- * the parser drops the policy as well, but the SLs of the last policy are remembered, so that the error does not replace
- * all tables.  This function is called in a sweep, with OpenSM's exclusive lock held. */
+ * the parser drops the policy as well.  The SLs of the last policy are remembered in this case, so that the error
+ * does not replace all tables.  This function is called in a sweep, with OpenSM's exclusive lock held. */
 void ibnue_qos_refresh(struct ibnue_plugin *plugin)
 {
     osm_subn_t *subn = &plugin->osm->subn;
@@ -183,10 +183,10 @@ static const char *chosen(const char *own, const char *all, const char *usual)
     return own ? own : all ? all : usual;
 }
 
-/* Add entries for VLs that can carry data but have no entry in either table of the administrator, because a port never
- * serves a VL without an entry.  Each such VL gets the weight of another VL, which carries the first layer of the same
- * QoS class.  An entry is added only if `block` belongs to the table in which that other VL has its entry.  If `high`
- * is set, `block` belongs to the high-priority table, otherwise to the low-priority table. */
+/* Add entries for VLs that can carry data, but have no entry in either table of the administrator.  A port never
+ * serves a VL without an entry.  Each such VL gets the weight of another VL, which carries the first layer of the
+ * same QoS class.  An entry is added only if `block` belongs to the table in which that other VL has its entry.  If
+ * `high` is set, `block` belongs to the high-priority table, otherwise to the low-priority table. */
 static void complete(struct ibnue_engine *engine, const struct ibnue_service *service, osm_physp_t *port,
                      uint8_t number, ib_vl_arb_table_t *block, unsigned length, int high)
 {
@@ -225,7 +225,7 @@ void ibnue_update_vlarb(void *context, osm_physp_t *port, uint8_t number, ib_vl_
     struct ibnue_engine *engine = context;
     const struct ibnue_service *service = ibnue_service_hold(engine);
 
-    /* The second block of each table is not changed.  This block has the entries from the 33rd on. */
+    /* The second block of each table is not changed.  The second block has the entries from the 33rd on. */
     if (service && (block_number == 0 || block_number == HIGH_BLOCK))
         complete(engine, service, port, number, block, length, block_number == HIGH_BLOCK);
     ibnue_service_release(engine);
@@ -251,9 +251,10 @@ void ibnue_arbitration_report(struct ibnue_plugin *plugin)
     *now = (struct ibnue_arbitration){.vls = 0};
 }
 
-/* Log at the end of a sweep if OpenSM has cut SL-to-VL tables to fewer VLs.  This happens if ports got more operational
- * VLs in this sweep.  The first time, request a heavy sweep, which writes the whole tables.  If OpenSM has cut tables in
- * the previous sweep as well, log an error instead.  The error is repeated only if the number of cut tables changes. */
+/* Log at the end of a sweep if OpenSM has cut SL-to-VL tables to fewer VLs.  OpenSM cuts tables of ports that got
+ * more operational VLs in this sweep.  The first time, request a heavy sweep, which writes the whole tables.  If
+ * OpenSM has cut tables in the previous sweep as well, log an error instead.  The error is repeated only if the
+ * number of cut tables changes. */
 void ibnue_sl2vl_report(struct ibnue_plugin *plugin)
 {
     uint32_t now = plugin->narrow, last = plugin->last_narrow;

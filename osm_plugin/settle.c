@@ -85,8 +85,8 @@ static int set_hops(struct ibnue_engine *engine, const struct ibnue_answer *answ
     return failed ? -1 : 0;
 }
 
-/* Do the work that had to wait until the switches have acknowledged the LFTs.  This runs in OpenSM's sweeper, without
- * OpenSM's lock. */
+/* Do the work that had to wait until the switches have acknowledged the LFTs.  The function runs in OpenSM's
+ * sweeper, without OpenSM's lock. */
 void ibnue_settle(struct ibnue_plugin *plugin)
 {
     const struct ibnue_unsettled *left = &plugin->unsettled;

@@ -24,7 +24,8 @@ static int has_own_sls(struct ibnue_plugin *plugin, struct ibnue_engine *ours)
     return several;
 }
 
-/* Send the tables in force to the shadow engine's worker.  This runs in OpenSM's sweeper, at the end of a sweep. */
+/* Send the tables in force to the shadow engine's worker.  The function runs in OpenSM's sweeper, at the end of a
+ * sweep. */
 void ibnue_shadow_look(struct ibnue_plugin *plugin)
 {
     const struct osm_routing_engine *used = plugin->osm->routing_engine_used;

@@ -102,8 +102,8 @@ int ibnue_device_of(const struct ibnue_walk *walk, const osm_node_t *node)
     return walk->entry[slot].node ? (int)walk->entry[slot].device : -1;
 }
 
-/* List and sort the nodes, and set the plugin's rows of switches.  This is done for each request, because OpenSM may
- * recreate its objects between sweeps. */
+/* List and sort the nodes, and set the plugin's rows of switches.  The function is called for each request, because
+ * OpenSM may recreate its objects between sweeps. */
 int ibnue_walk_open(struct ibnue_plugin *plugin, struct ibnue_walk *walk, char *why)
 {
     const osm_subn_t *subn = &plugin->osm->subn;

@@ -46,8 +46,8 @@ int ibnue_memory_map(struct ibnue_memory *memory, int fd, uint64_t generation, s
     return 0;
 }
 
-/* Allocate the pages that the answer will probably take while the worker computes, because page faults take time.  This
- * is only an optimisation, so failures are ignored.  The worker itself grows the file if necessary. */
+/* Allocate the pages that the answer will probably take while the worker computes, because page faults take time.
+ * The allocation is only an optimisation, so failures are ignored.  The worker itself grows the file if necessary. */
 void ibnue_memory_prepare(struct ibnue_plugin *plugin)
 {
     size_t table = (size_t)plugin->rows.switches * (plugin->osm->subn.max_ucast_lid_ho + 1u);

@@ -44,7 +44,7 @@ class WorkerLog:
     Attributes
     ----------
     level
-        The level in the configuration.  It may be changed at any time.
+        The level in the configuration.  The level may be changed at any time.
     """
 
     def __init__(self, level: str = "info") -> None:

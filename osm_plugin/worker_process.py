@@ -29,9 +29,9 @@ _TAIL = 2000
 
 _F_ADD_SEALS, _F_SEAL_SHRINK = 1033, 2
 PRELUDE = "import gc, sys; gc.disable(); sys.modules.update(dict.fromkeys(('matplotlib', 'wcwidth')))"
-"""First line of the worker's program.  It keeps igraph from importing matplotlib, which would take most of the worker's
-start-up time, and wcwidth, which only drawings of tables need.  The garbage collector is off, because it would find
-nothing while modules are loaded.
+"""First line of the worker's program.  This line keeps igraph from importing matplotlib, which would take most of the
+worker's start-up time.  It also keeps igraph from importing wcwidth, which only drawings of tables need.  The garbage
+collector is off, because it would find nothing while modules are loaded.
 """
 _BOOT = f"{PRELUDE}; sys.path[:0] = sys.argv[1:-1]; from osm_plugin.{{}} import main; sys.exit(main(sys.argv[-1]))"
 
