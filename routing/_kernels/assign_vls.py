@@ -70,8 +70,8 @@ def assign_vls(
     Returns
     -------
     vl : uint8[G]
-        The VL of each group.  It is :data:`NO_VL` if the group fits on no VL, if one of its paths does not reach its
-        destination, or if more than ``most_failed`` groups before it got no VL.
+        The VL of each group.  The VL is :data:`NO_VL` if the group fits on no VL, or if one of its paths does not reach
+        its destination.  It is also :data:`NO_VL` if more than ``most_failed`` groups before the group got no VL.
     masks, order
         The arguments, with the CDG edges of the groups that got a VL.
     left : int

@@ -80,7 +80,7 @@ def check_delta(
         Whether the caller knows that all of ``dependencies`` follow the order.
     pages
         uint8[N], whether each page of :data:`~routing._kernels.shared_copy.PAGE` entries may have changed or missing
-        entries.  It may be given only if no SL has changed; None: all entries are compared.
+        entries.  The pages may be given only if no SL has changed; None: all entries are compared.
 
     Notes
     -----

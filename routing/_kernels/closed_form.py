@@ -194,5 +194,7 @@ def _bundles(graph: TreeGraph) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.ui
 
 
 def leaf_level(level: npt.NDArray[np.int32], sources: npt.NDArray[np.float64] | npt.NDArray[np.int64]) -> int:
-    """Return the level on which most of the switches with senders are.  It is above 0 if switches are below leaves."""
+    """Return the level on which most of the switches with senders are.  The level is above 0 if switches are below
+    leaves.
+    """
     return int(np.bincount(level[sources > 0], minlength=1).argmax())

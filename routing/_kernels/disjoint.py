@@ -248,8 +248,8 @@ def count_disjoint(
     Returns
     -------
     uint8[G, S]
-        Size of the largest set of paths of which no two share a link, at most ``most``.  It is 0 if a path does not
-        arrive, from switches that do not send, and from the switch that delivers the group.
+        Size of the largest set of paths of which no two share a link, at most ``most``.  The size is 0 if a path does
+        not arrive, from switches that do not send, and from the switch that delivers the group.
 
     Notes
     -----

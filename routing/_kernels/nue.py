@@ -28,8 +28,8 @@ class NueTrees:
     load
         float64[C], flow on each channel.
     max_utilisation
-        float64[passes + 1], highest utilisation after each pass.  It is 0 for passes that were left out because the
-        passes before had gained nothing.  The trees and loads come from the best pass.
+        float64[passes + 1], highest utilisation after each pass.  The value is 0 for passes that were left out, because
+        earlier passes had not lowered the highest utilisation.  The trees and loads come from the best pass.
     """
 
     next_channel: npt.NDArray[np.uint8]

@@ -18,8 +18,7 @@ import numpy.typing as npt
 Number = TypeVar("Number", bound=np.unsignedinteger)
 
 PAGE = mmap.PAGESIZE
-"""Number of bytes in a page of memory.  It is also the number of LFT entries in a page, because each entry is one byte.
-"""
+"""Number of bytes in a page of memory.  A page has as many LFT entries, because each entry is one byte."""
 MOST_ENTRIES = 1 << 22
 """Number of entries that are compared at once."""
 LARGE = 1 << 24
@@ -34,7 +33,7 @@ class Snapshot:
     Attributes
     ----------
     original
-        The array that was copied.  It must not change afterwards.
+        The array that was copied.  The original must not change afterwards.
     """
 
     def __init__(self, original: npt.NDArray[np.unsignedinteger], file: int) -> None:

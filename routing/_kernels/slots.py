@@ -23,8 +23,8 @@ class Slots:
     ----------
     exit
         uint8[S, 256]: for each port, the index of its channel among the channels of the switch.  The index is the
-        out-degree of the switch if the port leads to no switch.  It is the out-degree + 1 if the cable of the port
-        leads back to this switch.
+        out-degree of the switch if the port leads to no switch.  The index is the out-degree + 1 if the cable of the
+        port leads back to this switch.
     xfirst
         int32[S+1], first extended channel of each switch.
     xdst

@@ -19,7 +19,7 @@ def grow_tree(
     """Compute a tree of links from switch ``root`` whose multicast packets close no cycle with the dependencies of
     unicast packets.
 
-    A packet on the tree may enter a switch by any link of the tree, and leave the switch by any other link of the tree.
+    Packets on the tree may pass a switch from any of its links in the tree to any other of these links.
 
     Parameters
     ----------

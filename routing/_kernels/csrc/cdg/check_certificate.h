@@ -31,12 +31,11 @@ typedef struct {
 int ibn_cdg_check_certificate(const certificate_tables *tables, int32_t entries, const int32_t *entry_switch,
                               const uint8_t *entry_port, const uint16_t *sls, int32_t *fault);
 
-/* Check every next hop: whether the channel by which a switch sends to a LID comes, in the topological order of each
- * VL, before the channel by which the next switch sends to this LID.
+/* Check every next hop.  The channel by which a switch sends to a LID must come before the channel by which the next
+ * switch sends to this LID, in the topological order of each VL.
  *
- * bad: uint8 [S, V], output: 1 if, towards some LID, the channel of the switch does not come before the channel of the
- * next switch in the order of the VL; else 0.  If a VL has 0 at all switches, no packet that keeps this VL violates its
- * order. */
+ * bad: uint8 [S, V], output: 1 if a next hop of the switch violates the order of the VL; else 0.  If a VL has 0 at
+ * all switches, no packet that keeps this VL violates its order. */
 int ibn_cdg_check_next_hops(const certificate_tables *tables, int32_t switches, uint8_t *bad);
 
 #endif

@@ -21,9 +21,9 @@ typedef struct {
     const int32_t *order;
 } cdg_unicast;
 
-/* Compute a tree of links from switch `root`, such that the dependencies of multicast packets on the tree close no
- * cycle with the dependencies of unicast packets.  Any member of a multicast group may send.  So a packet may enter a
- * switch by any link of the tree, and leave the switch by any other link of the tree.
+/* Compute a tree of links from switch `root` for multicast packets.  The dependencies of these packets close no cycle
+ * with the dependencies of unicast packets.  Any member of a multicast group may send.  So a packet may enter a switch
+ * by any link of the tree, and leave the switch by any other link of the tree.
  *
  * up: int32 [S], output: channel from each switch to its parent in the tree; -1 for the root and for switches that were
  * not reached.

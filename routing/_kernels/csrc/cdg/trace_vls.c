@@ -88,8 +88,8 @@ static inline bool channel_of(const worker *w, const uint8_t *number, int32_t s,
     return t->dep_first[*x] > 0;
 }
 
-/* Record packets with an SL that enter the fabric at switch s by in-port `in`.  They leave by the switch's channel to
- * the LID, on the VL that SL2VL assigns. */
+/* Record packets with an SL that enter the fabric at switch s by in-port `in`.  The packets leave by the switch's
+ * channel to the LID, on the VL that SL2VL assigns. */
 static inline void enter(worker *w, const uint8_t *number, int32_t s, int32_t in, uint8_t sl)
 {
     int32_t x;
@@ -102,8 +102,8 @@ static inline void enter(worker *w, const uint8_t *number, int32_t s, int32_t in
     }
 }
 
-/* Return whether packets that switches send to this LID are left out.  They are left out if traffic between switches
- * does not count and the LID belongs to a switch. */
+/* Return whether packets that switches send to this LID are left out.  This is so if traffic between switches does
+ * not count and the LID belongs to a switch. */
 static inline bool mutes_switches(const cdg_tables *t, int32_t lid)
 {
     return t->has_endport && !t->lid_port[lid];
@@ -236,8 +236,8 @@ static void load_levels(worker *w, int32_t lid, int32_t count)
     }
 }
 
-/* Return whether a LID, the i-th of its block, adds no dependencies, because an earlier LID of the block belongs to the
- * same switch and has equal routes and SLs. */
+/* Return whether the i-th LID of a block adds no dependencies.  This is so if an earlier LID of the block belongs to
+ * the same switch, and has equal routes and SLs. */
 static bool repeats(const worker *w, int32_t lid, int32_t i)
 {
     const cdg_tables *t = w->j->t;

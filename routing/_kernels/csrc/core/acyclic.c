@@ -107,10 +107,10 @@ static int has_cycle(uint64_t *after, int32_t size)
     return 0;
 }
 
-/* Collect in graph->key[0] channel `from` and all channels that can be reached from channel `from` and come before
- * channel `goal` in the topological order of the VL.  Each channel is stored with its position, as ibn_core_order_key
- * returns it.  Returns the number of collected channels, or -1 if `goal` can be reached.  If `goal` can be reached, an
- * edge from `goal` to `from` would close a cycle. */
+/* Collect in graph->key[0] the channels that can be reached from channel `from` and come before channel `goal` in
+ * the topological order of the VL.  Channel `from` is one of them.  Each channel is stored with its position, as
+ * ibn_core_order_key returns it.  Returns the number of collected channels, or -1 if `goal` can be reached.  If
+ * `goal` can be reached, an edge from `goal` to `from` would close a cycle. */
 static int32_t look_ahead(acyclic *graph, int32_t vl, int32_t from, int32_t goal)
 {
     const acyclic_net *net = graph->net;
@@ -136,9 +136,9 @@ static int32_t look_ahead(acyclic *graph, int32_t vl, int32_t from, int32_t goal
     return found;
 }
 
-/* Collect in graph->key[1] channel `from` and all channels from which channel `from` can be reached and whose position
- * in the topological order of the VL is at least `limit`.  Each channel is stored with its position, as
- * ibn_core_order_key returns it.  Returns the number of collected channels. */
+/* Collect in graph->key[1] the channels from which channel `from` can be reached and whose position in the
+ * topological order of the VL is at least `limit`.  Channel `from` is one of them.  Each channel is stored with its
+ * position, as ibn_core_order_key returns it.  Returns the number of collected channels. */
 static int32_t look_back(acyclic *graph, int32_t vl, int32_t from, int32_t limit)
 {
     const acyclic_net *net = graph->net;

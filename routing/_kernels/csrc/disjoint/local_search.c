@@ -110,7 +110,8 @@ static double peak_cost(double load, bool smooth)
 }
 
 /* Return whether a move would raise the load of some channel above the limit `cap`.  The move sends the flow of the
- * subtree (search->flow) over channel c, and then on to destination d by the first tree in row `row` of job->next. */
+ * subtree (search->flow) over channel c, and then by the first tree to destination d.  The entries of this tree
+ * begin at index `row` of job->next. */
 static bool exceeds_cap(const search_job *search, int32_t d, int64_t row, int32_t c)
 {
     const disjoint_job *job = search->job;
@@ -338,8 +339,8 @@ static void choose_orders_again(disjoint_job *job)
         }
 }
 
-/* Return whether the path from s to d in a tree must not be used (disjoint_is_wrong), although the path from s to d in
- * the first tree may be used. */
+/* Return whether the path from s to d in the first tree may be used, but the path from s to d in the given tree must
+ * not be used (disjoint_is_wrong). */
 static bool can_follow_first(const disjoint_job *job, int32_t d, int32_t tree, int32_t s)
 {
     const int64_t row = disjoint_row(job, d, 0);
@@ -522,8 +523,8 @@ int ibn_disjoint_balance_first(disjoint_job *job)
     return code;
 }
 
-/* Improve all trees by local search.  Afterwards, a path that must not be used (disjoint_is_wrong) remains only where
- * the path between its switches in the first tree must not be used either.  Returns DISJOINT_OK or
+/* Improve all trees by local search.  Some paths must not be used (disjoint_is_wrong).  Afterwards, such a path
+ * remains only if the path between its switches in the first tree must not be used either.  Returns DISJOINT_OK or
  * DISJOINT_NO_MEMORY. */
 int ibn_disjoint_local_search(disjoint_job *job)
 {

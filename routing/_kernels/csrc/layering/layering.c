@@ -2,8 +2,8 @@
  * Each path goes into the first layer whose CDG stays acyclic with the path.
  *
  * If `mutual` is not set in the request, each path from a switch to a target is assigned separately.  A path that is a
- * section of a placed path needs no test, because the layer of the placed path already has the dependencies of the
- * section.  So only paths that are not sections of other paths are tested.
+ * section of a placed path needs no test: the layer of the placed path has its dependencies already.  So only paths
+ * that are not sections of other paths are tested.
  *
  * If `mutual` is set, all paths between two switches, in both directions, are assigned together.
  *

@@ -15,10 +15,10 @@ static int32_t least(const double *carried, uint32_t has, int32_t used, const in
     return best < 0 ? 0 : best;
 }
 
-/* Make each of the layers from number `vls` to `used` - 1, which have no paths yet, a clone of the layer that has the
- * highest load per clone. carried[layer] is the load of each layer.  A clone has the CDG edges of its original, so the
- * paths of the original can be divided between both. base[layer] receives the original of each
- * layer. */
+/* Make clones of layers.  The layers from number `vls` to `used` - 1 have no paths yet.  Each of them becomes a
+ * clone of the layer that has the highest load per clone at that time. carried[layer] is the load of each layer.  A
+ * clone has the CDG edges of its original, so the paths of the original can be divided between both. base[layer]
+ * receives the original of each layer. */
 static void share_out(const double *carried, int32_t vls, int32_t used, int32_t *base)
 {
     int32_t shares[32];

@@ -83,9 +83,9 @@ static int32_t fit(const nue_t *nue, layer_t *layer, grower_t *grower, const uin
 }
 
 /* Complete a tree that could not be grown to the end, with the help of the escape tree.  Then count the dependencies
- * and the flow of the tree.  Returns the number of switches that use the escape tree.  Switches are moved to the escape
- * tree until all dependencies are allowed.  This ends at the latest when all switches use the escape tree, whose
- * dependencies are all allowed. */
+ * and the flow of the tree.  Returns the number of switches that use the escape tree.  Switches are moved to the
+ * escape tree until all dependencies are allowed.  The loop ends at the latest when all switches use the escape
+ * tree, because all dependencies of the escape tree are allowed. */
 int32_t ibn_nue_take_escape_path(const nue_t *nue, layer_t *layer, grower_t *grower, int32_t target)
 {
     const ibn_network *net = nue->job.net;

@@ -2,8 +2,8 @@
  * the destination.
  *
  * The tree grows in waves: the neighbours of the switches of one wave may join in the next wave.  Each such neighbour
- * sorts its channels to switches of the tree by the cost of the whole path.  It takes the first channel whose
- * dependency is allowed.  The flow of the switch is added to the path at once.
+ * sorts its channels to switches of the tree by the cost of the whole path.  The neighbour takes the first channel
+ * whose dependency is allowed.  The flow of the switch is added to the path at once.
  *
  * If no dependency of a switch is allowed, local backtracking is tried: a switch of the tree changes its next hop, such
  * that a dependency becomes allowed.  A switch that cannot join in this way uses the escape tree (escape.c). */
@@ -13,8 +13,8 @@
 #include "nue/internal/nue_job.h"
 #include "core/internal/random.h"
 
-/* Cost of a next hop if the path to another LID of the destination's port uses this next hop too.  It is higher than
- * the cost of any path. */
+/* Cost of a next hop if the path to another LID of the destination's port uses this next hop too.  This cost is
+ * higher than the cost of any path. */
 #define TAKEN 1e12
 
 typedef struct {
@@ -80,9 +80,9 @@ static void join(tree_t *tree, int32_t u, int32_t c)
         send(tree, u, flow);
 }
 
-/* Return the cost of channel c in a tree without flow.  The cost is 0 if the channel's dependency is in use already, 1
- * if it follows the topological order, and 2 if the order would have to change.  A dependency with a high cost
- * restricts later trees more. */
+/* Return the cost of channel c in a tree without flow.  The cost is 0 if the dependency of channel c on the next
+ * channel is in use already.  It is 1 if the dependency follows the topological order, and 2 if the order would have
+ * to change.  A dependency with a high cost restricts later trees more. */
 static double idle_cost(const tree_t *tree, int32_t c)
 {
     const nue_t *nue = tree->nue;
@@ -107,8 +107,8 @@ static int32_t gather(const tree_t *tree, int32_t u)
         int32_t v = net->dst[c];
         if (grower->depth[v] < 0 || grower->depth[v] > tree->depth)
             continue;
-        /* Parallel channels often follow one another.  They end at one switch, whose path cost is computed only
-         * once. */
+        /* Parallel channels often follow one another.  All of them end at one switch, whose path cost is computed
+         * only once. */
         if (v != known && tree->share > 0.0)
             rest = walk(tree, v);
         known = v;

@@ -77,8 +77,8 @@ void ibn_nue_layer_release(layer_t *layer)
     free(layer->place);
 }
 
-/* Begin a new epoch, in which no dependency is recorded as blocked.  This is necessary after used dependencies were
- * removed. */
+/* Begin a new epoch, in which no dependency is recorded as blocked.  A new epoch is necessary after used
+ * dependencies were removed. */
 void ibn_nue_layer_unblock(const nue_t *nue, layer_t *layer)
 {
     layer->dependency_removed = 0;
@@ -88,8 +88,8 @@ void ibn_nue_layer_unblock(const nue_t *nue, layer_t *layer)
     }
 }
 
-/* Remove the dependencies in grower->log from the record of blocked dependencies.  They closed cycles only with
- * dependencies that have been removed since. */
+/* Remove the dependencies in grower->log from the record of blocked dependencies.  These dependencies closed cycles
+ * only with dependencies that have been removed since. */
 void ibn_nue_layer_forget(layer_t *layer, grower_t *grower)
 {
     while (grower->logged > 0)

@@ -5,10 +5,10 @@
 
 #include <string.h>
 
-/* List the CDG edges that one VL needs if the disconnected switch takes channel c.  These are the edges into c from the
- * channels of the switches that send directly to the disconnected switch, and the edges of the path after c.  Edges
- * within the subtree are not listed, because the CDG has them already.  The edges are written to `steps` from index
- * `count` on.  Returns how many edges were written. */
+/* List the CDG edges that one VL needs if the disconnected switch takes channel c.  These are two kinds of edges:
+ * edges into c, from the channels of the switches that send directly to the disconnected switch; and the edges of
+ * the path after c.  Edges within the subtree are not listed, because the CDG has them already.  The edges are
+ * written to `steps` from index `count` on.  Returns how many edges were written. */
 static int32_t turns_of(repair_state *job, int32_t c, int32_t vl, int32_t count)
 {
     const repair_fabric *f = job->f;
@@ -70,8 +70,9 @@ static void change_sls(repair_state *job)
     }
 }
 
-/* Return whether channel c is known to be impossible on a VL, without a cycle search.  Channel c is impossible if the
- * next CDG edge of the path after c, or a CDG edge into c from the subtree, is known to close a cycle. */
+/* Return whether channel c is known to be impossible on a VL, without a cycle search.  Channel c is impossible if
+ * one of these CDG edges is known to close a cycle: the next edge of the path after c, and the edges into c from the
+ * subtree. */
 static bool is_excluded_at_once(const repair_state *job, int32_t c, int32_t vl)
 {
     const repair_fabric *f = job->f;
@@ -113,8 +114,9 @@ static bool vls_admit(repair_state *job, int32_t c, bool *changed_sls)
         if (job->prepares_sls ? !ibn_repair_prepare_sls(job, c, vl) : !job->sls_may_change || !changes_vl(job, c, vl))
             return false;
         *changed_sls = true;
-        /* The edges that were added before may be removed again.  An edge that closes a cycle only together with these
-         * edges must be tested again after their removal, and is recorded for this purpose while on_trial is set. */
+        /* The edges added so far may be removed again.  An edge may close a cycle only together with these edges.
+         * Such an edge has to be tested again after their removal.  It is recorded for this purpose while on_trial
+         * is set. */
         job->on_trial = true;
     }
     return true;

@@ -3,8 +3,8 @@
  * internal/repair_state.h. */
 #include "repair/internal/repair_state.h"
 
-/* Return whether the CDG edge from channel c to channel `next` may be possible on all VLs in the set `vls` (bits).  It
- * is not possible on a VL where it is known to close a cycle. */
+/* Return whether the CDG edge from channel c to channel `next` may be possible on all VLs in the set `vls` (bits).
+ * The edge is not possible on a VL where it is known to close a cycle. */
 static bool may_turn(const repair_state *job, uint32_t vls, int32_t c, int32_t next)
 {
     const int32_t dependency = job->graph.turn_first[c] + next - job->f->first[job->f->dst[c]];

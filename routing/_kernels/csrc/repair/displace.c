@@ -89,8 +89,8 @@ static bool displaces(repair_state *job, int32_t root, int32_t x)
  * keep its path, or if a work limit is reached.  Returns whether the disconnected switch found a path. */
 static bool may_displace(repair_state *job, int32_t root, int32_t x)
 {
-    /* If switch x is itself disconnected, it is not moved.  It gets its path later, and this path might lead through
-     * the other disconnected switch. */
+    /* If switch x is itself disconnected, it is not moved.  Switch x gets its path later, and this path might lead
+     * through `root`. */
     if (x == job->target || x == root || ibn_repair_entry(job, x) == NO_ROUTE
         || job->graph.visited > job->search_budget)
         return false;

@@ -46,9 +46,9 @@ static int32_t list_pair(repair_state *job, int32_t from, int32_t to, int32_t c,
     return count;
 }
 
-/* List in `steps` the CDG edges of all packets that use VL `vl` now and would move to another VL, if the disconnected
- * switch sends over channel c.  The packets are the packets of the subtree to the current LID, their replies, and the
- * requests to which they reply.  Returns the number of edges. */
+/* List in `steps` the CDG edges of all packets that would move from VL `vl` to another VL, if the disconnected
+ * switch sends over channel c.  The packets are the packets of the subtree to the current LID, their replies, and
+ * the requests to which they reply.  Returns the number of edges. */
 static int32_t list_all(repair_state *job, int32_t c, int32_t vl)
 {
     const repair_fabric *f = job->f;

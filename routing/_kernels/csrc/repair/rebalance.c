@@ -5,9 +5,9 @@
  * The CDG edges of replaced entries stay in the CDG. Therefore most mixtures of old and new entries are free of credit
  * loops too.
  *
- * The search is greedy.  It takes the channel with the highest utilisation, and lists the moves that take flow off this
- * channel.  The moves that most reduce the objective are made first.  The objective is the sum, over all channels, of
- * the squared excess of the utilisation over the goal. */
+ * The search is greedy.  Each step takes the channel with the highest utilisation, and lists the moves that take
+ * flow off this channel.  The moves that most reduce the objective are made first.  The objective is the sum, over
+ * all channels, of the squared excess of the utilisation over the goal. */
 #include "repair/repair.h"
 #include "repair/internal/rebalance_search.h"
 
@@ -17,15 +17,15 @@
 enum { OK, NO_MEMORY };
 enum {
     MORE_HOPS = 2, /* number of hops by which the new path of a switch may be longer than the switch's shortest path */
-    /* the search goes on to the next channel as soon as the channel's load above the goal has fallen to this percentage
-     * of its value at the beginning */
+    /* The search relieves a channel until its load above the goal has fallen to this percentage of the initial
+     * value.  Then the search goes on to the next channel. */
     KEEP = 70,
     /* The first attempt to relieve a channel lists moves for at most FEW_USERS LIDs, which are the LIDs with the most
      * flow on the channel. */
     FEW_USERS = 24,
     FEW_UPSTREAM = 6, /* The first attempt lists moves of at most this number of switches for each of the LIDs. */
-    /* If the first attempt finds no useful move, the second attempt lists moves for at most MOST_USERS LIDs, and of at
-     * most MOST_UPSTREAM switches for each LID. */
+    /* If the first attempt finds no useful move, a second attempt lists more moves: for at most MOST_USERS LIDs, and
+     * of at most MOST_UPSTREAM switches for each LID. */
     MOST_USERS = 96,
     MOST_UPSTREAM = 24,
     /* largest number of searches; each search after the first may change as many entries as the search before has
@@ -94,8 +94,8 @@ static int32_t hops_to(rebalance_search *look, int32_t s, int32_t lid)
     return hops;
 }
 
-/* List the LIDs to which packets travel over channel c.  They are sorted by hops from the channel, because LIDs at few
- * hops tend to have the most flow on the channel. */
+/* List the LIDs to which packets travel over channel c.  The LIDs are sorted by hops from the channel, because LIDs
+ * at few hops tend to have the most flow on the channel. */
 static void list_users(rebalance_search *look, int32_t c)
 {
     const repair_fabric *f = look->state->f;

@@ -12,8 +12,8 @@
 enum { BLOCK = 64, MOST_TRIALS = 16 };
 
 /* Return the VLs, as bits, on which some packet may use channel `next` directly after channel c.  Only VLs in
- * `required_vls` are considered.  The result contains every VL on which packets use both channels in this order.  It
- * may contain further VLs, because sources whose paths do not use channel c are included. */
+ * `required_vls` are considered.  The result contains every VL on which packets use both channels in this order.
+ * The result may contain further VLs, because sources whose paths do not use channel c are included. */
 static uint32_t taken_on(const repair_state *job, int32_t c, int32_t next, const uint16_t *by_lid,
                          uint32_t required_vls)
 {

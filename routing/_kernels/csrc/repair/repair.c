@@ -181,8 +181,8 @@ bool ibn_repair_open_graph(repair_state *job, uint16_t *dependencies, const int3
     return f->vls == 0 || !ibn_core_acyclic_open(&job->graph, f->vls - 1, order, f->vls);
 }
 
-/* Subtract the flow of a disconnected switch's subtree from the channels of the switch's previous path.  This path may
- * lead over channels of lost cables. */
+/* Subtract the flow of a disconnected switch's subtree from the channels of the switch's previous path.  The
+ * previous path may lead over channels of lost cables. */
 static void withdraw_flow(repair_state *job, int32_t root)
 {
     const repair_fabric *f = job->f;
@@ -197,8 +197,8 @@ static void withdraw_flow(repair_state *job, int32_t root)
     }
 }
 
-/* Subtract the flow of all subtrees of disconnected switches from their previous paths.  This is done before any entry
- * is filled, so that the load of new paths does not include flow of broken paths. */
+/* Subtract the flow of all subtrees of disconnected switches from their previous paths.  The function is called
+ * before any entry is filled, so that the load of new paths does not include flow of broken paths. */
 static void withdraw_all(repair_state *job, const int32_t *first, const int32_t *missing)
 {
     for (int32_t lid = 0; lid < job->f->lids; lid++) {

@@ -58,24 +58,20 @@ typedef struct {
 
 /* Fill the missing entries of LFTs.  An entry is missing if it is 255 although the switch can reach the LID.
  *
- * treatment: uint8 [L], treatment of each LFT column. 0: fill the missing entries. 1: skip the column. 2: remove all
+ * treatment: uint8 [L], treatment of each LFT column.  0: fill the missing entries.  1: skip the column.  2: remove all
  * CDG edges that no path uses before the missing entries are filled.  These edges are removed on the VLs of all columns
  * with treatment 2.  If the repair of such a column fails, all entries of the column are removed and computed from
- * scratch.  If this fails too, the column of another LID is copied.
- * lft: uint8 [S, L], changed in place.  A column whose repair fails keeps its entries (treatment 0) or is empty
- * (treatment 2).
- * pages: uint8 [pages], whether an entry may be missing in each page of `page` entries of `lft`.
- * sl: uint8 [L] or [S, L], changed in place.  If a path would close a cycle on the VLs of its packets, the packets may
- * get another SL.  This is done only if SLs depend on the source switch and replies do not count.  A copied column
- * takes the SLs of the other LID.
- * dependencies: uint16 [slots], VLs, as bits, on which each CDG edge may be used; the edges of new paths are added.
- * order: int32 [V, C], position of each channel in a topological order of these CDG edges on each VL; updated.
- * load: int64 [C], flow on each channel; updated.  With `withdraw`, the flow of subtrees that lost their path is
- * subtracted from their previous paths.
- * done: uint8 [L], output, outcome for each column. 0: no entry was missing. 1: repaired. 2: failed. 3: copied from
- * another LID.
- * counts: int64 [5], output: missing entries; filled entries; valid entries that were changed; channels that cycle
- * searches visited; subtrees whose packets were split over several VLs.
+ * scratch.  If this fails too, the column of another LID is copied. lft: uint8 [S, L], changed in place.  A column
+ * whose repair fails keeps its entries (treatment 0) or is empty (treatment 2). pages: uint8 [pages], whether an entry
+ * may be missing in each page of `page` entries of `lft`. sl: uint8 [L] or [S, L], changed in place.  If a path would
+ * close a cycle on the VLs of its packets, the packets may get another SL.  SLs change only if they depend on the
+ * source switch and replies do not count.  A copied column takes the SLs of the other LID. dependencies: uint16
+ * [slots], VLs, as bits, on which each CDG edge may be used; the edges of new paths are added. order: int32 [V, C],
+ * position of each channel in a topological order of these CDG edges on each VL; updated. load: int64 [C], flow on each
+ * channel; updated.  With `withdraw`, the flow of subtrees that lost their path is subtracted from their previous
+ * paths. done: uint8 [L], output, outcome for each column.  0: no entry was missing.  1: repaired.  2: failed.  3:
+ * copied from another LID. counts: int64 [5], output: missing entries; filled entries; valid entries that were changed;
+ * channels that cycle searches visited; subtrees whose packets were split over several VLs.
  *
  * Returns 0, or 1 if memory is exhausted. */
 int ibn_repair_columns(const repair_fabric *fabric, const uint8_t *treatment, uint8_t *lft,

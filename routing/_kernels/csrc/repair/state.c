@@ -165,9 +165,10 @@ uint32_t ibn_repair_vls_of(const repair_state *job, int32_t s)
     return f->replies ? vls | vls_of_replies(job, s) : vls;
 }
 
-/* List the switches that send towards the current LID directly to the switch at index `head` of job->queue.  They are
- * appended to job->queue, from index `tail` on.  `column` is a copy of the LFT column, or NULL if there is no copy.  If
- * the senders were counted, the search ends as soon as all senders are found.  Returns the new length of the queue. */
+/* List the switches that send towards the current LID directly to the switch at index `head` of job->queue.  The
+ * switches are appended to job->queue, from index `tail` on.  `column` is a copy of the LFT column, or NULL if there
+ * is no copy.  If the senders were counted, the search ends as soon as all senders are found.  Returns the new
+ * length of the queue. */
 static int32_t queue_senders(repair_state *job, const uint8_t *column, int32_t head, int32_t tail)
 {
     const repair_fabric *f = job->f;

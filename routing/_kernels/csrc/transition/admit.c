@@ -58,8 +58,9 @@ static void list_turns(job *j, const uint32_t *enter, const uint8_t *round)
     }
 }
 
-/* Add to the CDG of one VL the edges of the current LFT column that the CDG does not have yet, unless they close a
- * cycle.  The added edges are appended to job.undo, whose length is *undone.  Returns whether the edges were added. */
+/* Add the edges of the current LFT column to the CDG of one VL, unless they close a cycle.  Edges that the CDG has
+ * already are left out.  The added edges are appended to job.undo, whose length is *undone.  Returns whether the
+ * edges were added. */
 static int fits(job *j, int32_t vl, int32_t *undone)
 {
     int32_t count = 0;

@@ -107,8 +107,8 @@ typedef struct {
     int32_t *depth;
 } rounds_job;
 
-/* Find the core of the current LFT column.  The core consists of the switches on forwarding loops of old and new
- * entries, and of the switches on paths from one such loop to another.  Every other switch gets out = -1. */
+/* Find the core of the current LFT column.  The core has two kinds of switches: switches on forwarding loops of old
+ * and new entries, and switches on paths from one such loop to another.  Every other switch gets out = -1. */
 static void find_core(rounds_job *j)
 {
     const int32_t switches = j->t->switches;

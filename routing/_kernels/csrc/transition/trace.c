@@ -25,8 +25,8 @@ typedef struct {
     int code;
 } worker;
 
-/* Add the dependencies of the channels into which switch s may send.  The channel of an entry, old or new, depends on
- * the channels of the old and the new entry of the switch where the channel ends. */
+/* Add the dependencies of the channels into which switch s may send.  These are the channels of the switch's old and
+ * new entry.  Each of them depends on the channels of the old and the new entry at the switch where it ends. */
 static void collect(worker *w, int32_t s)
 {
     const transition_tables *t = w->j->t;

@@ -82,7 +82,7 @@ int ibn_transition_admit(const transition_tables *tables, const transition_net *
 
 /* Compute rounds of writing in which old and new entries never form a forwarding loop.
  *
- * The core of a column consists of the switches on forwarding loops of old and new entries, and of the switches on
+ * The core of a column has two kinds of switches: switches on forwarding loops of old and new entries, and switches on
  * paths from one such loop to another.  A changed switch is a switch whose old and new entry differ.
  *
  * In the core, a changed switch is written in a later round than all changed switches of the core on its new path.

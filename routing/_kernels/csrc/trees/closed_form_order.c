@@ -47,8 +47,8 @@ static void take_out(order_t *x, int32_t v, int32_t w)
             x->kind[c] = x->kind[x->reverse[c]] = CF_UNUSED;
 }
 
-/* Return whether all links up from switch w can be reversed.  This is so if neither w nor any switch above w has
- * a position in the order yet. */
+/* Return whether all links up from switch w can be reversed.  The links can be reversed if neither w nor any switch
+ * above w has a position in the order yet. */
 static int is_free(const order_t *x, int32_t w)
 {
     return x->position[w] < 0 && x->above[w] == 0;

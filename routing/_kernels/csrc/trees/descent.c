@@ -226,8 +226,8 @@ static int64_t sweep_peak(descent_t *descent, int32_t *order, int32_t count, dou
 }
 
 /* Lower the highest utilisation in several attempts.  Each attempt sets the common ceiling a little below the lowest
- * peak utilisation so far, and computes the trees again that use channels above this ceiling.  The trees of the best
- * attempt are kept.  Returns 1 if memory is exhausted, otherwise 0. */
+ * peak utilisation so far.  It then computes those trees again that use channels above this ceiling.  The trees of
+ * the best attempt are kept.  Returns 1 if memory is exhausted, otherwise 0. */
 static int lower_peak(descent_t *descent, int32_t *order, int32_t count)
 {
     const ibn_descent_options *options = descent->options;

@@ -7,12 +7,12 @@
 #include "core/internal/random.h"
 #include "trees/internal/descent_state.h"
 
-/* Cost, in the first pass, of a channel up to a switch whose slot differs from the slot that the destination selects
- * (see the function misses_slot).  This cost is higher than all other costs of a path together.  A slot is the number
- * of a switch in its group.  Successive destinations select the slots in turn. */
+/* Cost of a missed slot in the first pass: of a channel up to a switch that does not have the slot which the
+ * destination selects (see the function misses_slot).  This cost is higher than all other costs of a path together.
+ * A slot is the number of a switch in its group.  Successive destinations select the slots in turn. */
 #define MISSED 1e12
-/* Cost of not taking the channel of the start tables, as a multiple of the cost of a missed slot.  It is higher than
- * the cost of all missed slots on a path. */
+/* Cost of not taking the channel of the start tables, as a multiple of the cost of a missed slot.  The cost is
+ * higher than the cost of all missed slots on a path. */
 #define START 64.0
 
 /* List the allowed channels of all switches on paths towards a root.  Returns 1 if memory is exhausted, otherwise 0. */
@@ -141,7 +141,7 @@ static int32_t fewest_siblings(const descent_t *descent, int32_t target, const d
     return fewest;
 }
 
-/* Return whether channel c of switch u leads up, but to a switch whose slot differs from the slot that the present
+/* Return whether channel c of switch u leads up to a switch that does not have the slot which the present
  * destination selects at u. */
 static int misses_slot(const descent_t *descent, int32_t u, int32_t c)
 {
@@ -165,9 +165,9 @@ static int misses_start(const descent_t *descent, int32_t target, const descent_
 
 /* Choose the next channel of the switch at index `place` of paths->order.
  *
- * The cost of a channel is the weight of all flows on it, except flows that also share the channel after it, because
- * these flows are counted at that channel.  Channels to a switch that more than `fewest` other LIDs of the end port use
- * are left out.  If `fewest` is -1, no channel is left out. */
+ * The cost of a channel is the weight of the flows on it.  Flows that also use the channel after it are left out,
+ * because they are counted at that channel.  Channels to a switch that more than `fewest` other LIDs of the end port
+ * use are left out.  If `fewest` is -1, no channel is left out. */
 static void choose(descent_t *descent, int32_t target, const descent_paths *paths, int32_t place, int32_t fewest)
 {
     int32_t u = paths->order[place], first = descent->net->first[u], taken = -1;

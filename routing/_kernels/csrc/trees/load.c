@@ -109,8 +109,8 @@ static int32_t flow_down(const struct all_to_all *job, int64_t weight, const int
         if (out[s] >= 0)
             own->waiting[dst[out[s]]]++;
     }
-    /* Both loops store every switch, but `filled` counts a switch only if all switches upstream of the switch have been
-     * visited.  This needs no branch, which the processor would often predict wrongly. */
+    /* Both loops store every switch, but `filled` counts a switch only if all switches upstream of the switch have
+     * been visited.  So the loops need no branch, which the processor would often predict wrongly. */
     for (int32_t s = 0; s < switches; s++) {
         own->order[filled] = s;
         filled += own->waiting[s] == 0;

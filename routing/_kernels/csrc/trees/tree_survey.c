@@ -1,8 +1,9 @@
-/* Find for every switch a shortest path to one switch (the root) that leads up and then down in a switch order.  Each
- * switch has one next hop.  A switch that receives traffic on a channel down must forward the traffic down.  Switches
- * choose one after the other, in the switch order.  A switch takes a path down if this path is shorter than a path up.
- * At equal length, it takes a path down if a shortest path down can begin with at least as many channels as a shortest
- * path up.  If a switch takes a path down, all switches on shortest paths down from this switch must send down too. */
+/* Find for every switch a shortest path to one switch (the root) that leads up and then down in a switch order.
+ * Each switch has one next hop.  A switch that receives traffic on a channel down must forward the traffic down.
+ * Switches choose one after the other, in the switch order.  A switch takes a path down if this path is shorter than
+ * a path up.  If both are equally long, it takes a path down if the shortest paths down begin with at least as many
+ * channels as the shortest paths up.  If a switch takes a path down, all switches on shortest paths down from this
+ * switch must send down too. */
 #include "trees/internal/tree_survey.h"
 
 #include <stdlib.h>

@@ -31,8 +31,8 @@ typedef struct {
     uint8_t *mask;
     /* [S, K, S]: by destination, tree and source, the hops of the path from the source to the destination */
     uint16_t *depth;
-    /* [S, S, K]: by destination, source and tree, the trees, as bits, in which the source's path to the destination
-     * shares a link with its path in this tree */
+    /* [S, S, K]: by destination, source and tree: the other trees, as bits, whose path shares a link with the path
+     * in this tree */
     uint8_t *conflict;
     uint32_t *stamp; /* [C]: by link, the number of the set of paths (`now`) for which `mark` was last written */
     uint8_t *mark;   /* [C], for each link: the trees, as bits, whose path from the last marked switch uses the link */

@@ -86,8 +86,8 @@ static inline void ibn_nue_add_flow(const nue_t *nue, load_account *account, con
     }
 }
 
-/* Find the first two channels, a and b, on the path of switch u.  They are the first dependency of the path.  Returns 0
- * if the path has fewer than two channels, otherwise 1. */
+/* Find the first dependency on the path of switch u: the first two channels, a and b.  Returns 0 if the path has
+ * fewer than two channels, otherwise 1. */
 static inline int ibn_nue_first_dependency(const nue_t *nue, const uint8_t *next, int32_t u, int32_t root, int32_t *a,
                                            int32_t *b)
 {

@@ -3,8 +3,8 @@
  *
  * A switch without an LFT entry towards the current LID is DISCONNECTED.  In names, a disconnected switch is called a
  * `root`.  Its SUBTREE consists of the switch itself and of all switches whose paths lead through it.  All switches of
- * the subtree are CUT OFF from the LID.  They keep their entries, so their packets will use the path that the
- * disconnected switch gets.
+ * the subtree are CUT OFF from the LID.  All switches of the subtree except the disconnected switch keep their entries,
+ * so their packets will use the path that the disconnected switch gets.
  *
  * To DISPLACE a switch is to move it to another path, so that a disconnected switch finds a path.  To DEFER a switch
  * means to detach the switch from its subtree: the entry of the switch becomes missing, and is repaired later.  A path
@@ -289,8 +289,8 @@ void ibn_repair_begin_column(repair_state *job, int32_t lid);
  * whether all of these entries were filled. */
 bool ibn_repair_fill_column(repair_state *job, const int32_t *missing, int32_t count);
 
-/* Remove the CDG edges that no path uses.  They are removed on each VL that packets to one of the chosen LIDs use.
- * Returns false if memory ran out. */
+/* Remove the CDG edges that no path uses, on each VL that packets to one of the chosen LIDs use.  Returns false if
+ * memory ran out. */
 bool ibn_repair_prune_columns(repair_state *job, const bool *chosen);
 
 /* ibn_repair_prepare allocates the arrays of the state, and returns false if memory ran out. ibn_repair_dispose frees

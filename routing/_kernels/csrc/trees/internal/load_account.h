@@ -155,8 +155,8 @@ static inline int32_t ibn_trees_lmc_siblings(const job_t *job, int32_t target, i
     return taken;
 }
 
-/* Cost that is added to a next hop for each other LID of the destination's end port that has this next hop, unless only
- * shortest paths are allowed. */
+/* Cost that is added to a next hop for each other LID of the destination's end port with this next hop.  The cost is
+ * not added if only shortest paths are allowed. */
 #define SIBLING_COST 0.1
 
 /* A possible next hop of a switch, with the cost of its path.  Of two next hops, the next hop with the smaller `rank` is
@@ -174,8 +174,8 @@ static inline void ibn_trees_set_next_hop(const job_t *job, load_account *accoun
     account->cost[u] = choice.cost;
 }
 
-/* Replace `best`, the best next hop so far, by the next hop with the given channel, rank and cost, if the given next hop
- * is better. */
+/* Compare a next hop, given by its channel, rank and cost, with `best`, the best next hop so far.  If the given next
+ * hop is better, it replaces `best`. */
 static inline void ibn_trees_candidate_consider(candidate_t *best, int32_t channel, double rank, double cost)
 {
     if (best->channel < 0 || rank < best->rank || (rank == best->rank && cost < best->cost))
