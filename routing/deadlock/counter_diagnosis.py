@@ -1,7 +1,8 @@
 """Find the credit loops that may have caused the errors in switch port counters.
 
-In a deadlock, ports drop packets that waited too long at the head of a queue, or have packets to send and do not send.
-Congestion has the same symptoms, but only a deadlock has these symptoms on every channel of a credit loop.
+In a deadlock, ports drop packets that waited too long at the head of a queue, or ports do not send although they have
+packets to send.  Congestion has the same symptoms, but only a deadlock has these symptoms on every channel of a credit
+loop.
 """
 
 from __future__ import annotations

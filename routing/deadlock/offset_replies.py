@@ -1,6 +1,6 @@
-"""Check whether replies are free of credit loops although the tables have no reversible certificate.  Replies are free
-of credit loops if both directions between two end ports use one SL, and if each reply goes to the LID with the offset
-of its request's LID.
+"""Check whether replies are free of credit loops although the tables have no reversible certificate.  Two conditions
+are sufficient: both directions between two end ports use one SL, and each reply goes to the LID with the offset of its
+request's LID.
 """
 
 from __future__ import annotations

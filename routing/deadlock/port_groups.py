@@ -109,8 +109,8 @@ def compute_port_groups(fabric: Fabric, routing: Routing, proof: Proof, rule: Ru
 def prove_port_groups(groups: PortGroups, proof: Proof, *, threads: int = 2) -> GroupProof:
     """Check that packets which follow port groups always arrive, and cannot deadlock.
 
-    The check uses only the groups, the tables, and the scope and strength of the tables' certificate.  It shares no
-    code with :func:`compute_port_groups`, so groups of any origin can be checked.
+    The check uses only the groups, the tables, and the scope and strength of the tables' certificate.  The check shares
+    no code with :func:`compute_port_groups`, and groups of any origin can be checked.
 
     Parameters
     ----------

@@ -37,7 +37,9 @@ class Objective(enum.Enum):
 
 
 MAX_DATA_VLS = 15
-"""Number of data VLs of InfiniBand.  It equals :data:`routing.tables.DATA_VLS`, which is slow to import."""
+"""Number of data VLs of InfiniBand.  The number is not imported from :data:`routing.tables.DATA_VLS`, because that
+import is slow.
+"""
 AUTO_VLS = 8
 """Number of VLs that the value "auto" of ``vls`` means if it is unknown how many VLs the ports support."""
 

@@ -101,7 +101,7 @@ def forwarding_tables(fabric: Fabric, destinations: Destinations, trees: Balance
     """Return the LFTs of the trees, uint8[S, L].
 
     An entry is an out-port.  At the switch that delivers the LID it is the port of the CA or router, or 0 for the
-    switch's own LID.  It is 255 if there is no path.
+    switch's own LID.  The entry is 255 if there is no path.
     """
     channels, lids = fabric.channels, fabric.lids
     lft = np.full((fabric.switches, len(lids)), NO_PORT, np.uint8)

@@ -218,7 +218,7 @@ def _dimension_ordered(fabric: Fabric, options: EngineOptions) -> npt.NDArray[np
 
 
 def _balance_sweeps(fabric: Fabric, options: EngineOptions) -> int:
-    """Return the number of passes that balance the first trees.  It is 0 if the objective is bisection."""
+    """Return the number of passes that balance the first trees.  The number is 0 if the objective is bisection."""
     if options.objective is Objective.BISECTION:
         return 0
     visits = max(1, 3 * fabric.switches * len(fabric.channels))

@@ -33,7 +33,8 @@ landmarks, each with a random factor.
 FIRST_SHORT, FIRST_RICH, SECOND_RICH = 10, 5, 1
 """Points by which switch orders are compared.  An order gets ``FIRST_SHORT`` points for each pair of switches to which
 it is the first order that gives a shortest path.  It gets ``FIRST_RICH`` points for each pair to which it is the first
-order that gives a rich choice of paths (:func:`_served`), and ``SECOND_RICH`` points if it is the second one.
+order that gives a rich choice of paths (:func:`_served`).  If it is the second such order, it gets ``SECOND_RICH``
+points.
 """
 
 

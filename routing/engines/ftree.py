@@ -146,8 +146,9 @@ def better_by_descent(
     highest utilisation alone would not do, because a leaf with few links may exceed its ceiling in any tables.
 
     The closed form is kept for whole regular trees, for tables under the ceilings, and where the descent exceeds the
-    effort.  It is also kept for trees that are regular except for missing links, if its highest utilisation is near the
-    ceiling of the leaf with the fewest links: no tables carry notably more all-to-all traffic.
+    effort.  The closed form is also kept for trees that are regular except for missing links, if its highest
+    utilisation is near the ceiling of the leaf with the fewest links.  No tables carry notably more all-to-all traffic
+    in this case.
 
     If only the closed form has paths that are longer than the shortest, tables by descent are better unless their
     highest utilisation is notably higher.

@@ -64,8 +64,8 @@ class Column:
     fixed
         bool[S], switches whose entries stay, because paths between end ports that count use them.
     first
-        int64[S], position of the first channel of each switch's path in the order of the channels.  It is -1 if the
-        path does not follow this order.
+        int64[S], position of the first channel of each switch's path in the order of the channels.  The position is -1
+        if the path does not follow this order.
     """
 
     target: int
@@ -207,8 +207,8 @@ def increasing_column(
         usable = np.flatnonzero(open_to & (kept | ~fixed[channels.src]))
         if not len(usable):
             return Column(target, ports, following, fixed, first)
-        # Among the possible channels, the channel that comes last in the order is taken, because this channel leaves
-        # the most room for the paths of other switches.
+        # Of the possible channels, the last one in the order is taken.  This channel leaves the most room for the paths
+        # of other switches.
         by_source = usable[np.lexsort((order[usable], channels.src[usable]))]
         chosen = by_source[np.append(np.diff(channels.src[by_source]) != 0, True)]
         switches = channels.src[chosen]

@@ -184,7 +184,7 @@ class LayerSearch:
         """Return whether the paths of the tree between end ports are shortest paths, and balanced as well as any paths
         can be.
 
-        On large trees the balance is not compared with the best balance, because computing the latter takes minutes.
+        On large trees, the paths of the best balance are not computed for a comparison, because this takes minutes.
         """
         if self.tree is None or self.tree.order.longer > 0:
             return False

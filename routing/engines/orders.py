@@ -27,8 +27,8 @@ from routing.fabric import Fabric
 from routing.trees.levels import distances
 
 HOP_COST = 0.03
-"""Cost of each hop, which is added to the cost of the load.  It is just large enough to keep detours short where the
-utilisation is low.
+"""Cost of each hop, which is added to the cost of the load.  This cost is just large enough to keep detours short where
+the utilisation is low.
 """
 
 CLUSTERED_CANDIDATES = 12

@@ -28,8 +28,8 @@ FADE = 0.5
 """Factor by which the flows of earlier rounds count in the next round."""
 
 STRETCH = 0.25
-"""A random number is added to the flow over each turn.  This is the weight of that number, relative to the mean flow.
-The random numbers make the rounds differ.
+"""Weight, relative to the mean flow, of a random number that is added to the flow over each turn.  The random numbers
+make the rounds differ.
 """
 
 

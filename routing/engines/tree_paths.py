@@ -47,8 +47,8 @@ MOST_EXCESS = 0.05
 fraction.  If the descent needs more visits, the limit is higher in proportion.
 """
 ENOUGH_SWEEPS = 4
-"""Number of passes of the descent on trees whose leaves are all equal, and which have nearly as many links between
-every two consecutive levels as end ports.  Further passes do not balance such trees better.
+"""Number of passes of the descent on trees with equal leaves, and with nearly as many links between every two
+consecutive levels as end ports.  Further passes do not balance such trees better.
 """
 FULL = 0.8
 """Least number of links between two consecutive levels, divided by the number of end ports, for which
@@ -114,9 +114,9 @@ def tree_paths(fabric: Fabric, destinations: Destinations, options: EngineOption
     would have paths much longer than the shortest paths, or if the fabric is too large.
 
     Two kinds of tables are possible: tables in closed form, and tables by descent.  The tables in closed form are
-    returned if their paths are shortest paths with perfectly even loads.  They are also returned if the descent would
-    take too long, or if its tables have a much higher peak utilisation.  On a tree with 27,648 CAs the descent takes a
-    minute, and the closed form a few seconds.
+    returned if their paths are shortest paths with perfectly even loads.  The closed form is also returned if the
+    descent would take too long, or if the tables by descent have a much higher peak utilisation.  On a tree with 27,648
+    CAs the descent takes a minute, and the closed form a few seconds.
 
     If the tree's switch order leaves many uplinks unused (:data:`MOST_COST`), the tables by descent are compared with
     other tables (:func:`_or_in_other_orders`).

@@ -24,7 +24,7 @@ TOLERANCE = 0.02
 LOWER_PEAK = 1.02
 """Of closed form and descent, one replaces the other if its highest utilisation is lower by this factor."""
 DOUBTFUL = 0.2
-"""If the cost of a tree's switch order is higher, the fabric may not be a tree, but for example a torus with CAs at
+"""If the cost of a tree's switch order is higher, the fabric may not be a tree.  An example is a torus with CAs at
 every second switch.  On such a fabric, all-to-all shares above 1 count (up to :data:`INFINITE`), and ``nue`` also
 routes it without this order.
 """

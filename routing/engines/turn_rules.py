@@ -34,8 +34,8 @@ from routing.fabric import Fabric
 from routing.tables import Routing
 
 TURN_FACTOR = 3
-"""Time that a trial of allowed turns takes for a channel, as a multiple of a channel visit in the search for an order
-of the switches.
+"""Time for a channel in a trial of allowed turns, divided by the time of a channel visit in the search for an order of
+the switches.
 """
 
 

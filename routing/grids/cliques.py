@@ -46,8 +46,8 @@ def clique_trees(
     Returns
     -------
     uint8[D, S]
-        Index of the bundle among the bundles of the switch.  It is 255 at the destination, at switches outside of the
-        grid, and where missing links or switches allow no such path.
+        Index of the bundle among the bundles of the switch.  The index is 255 at the destination, at switches outside
+        of the grid, and where missing links or switches allow no such path.
 
     Notes
     -----

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 LARGEST_SMALL_TABLE = 1 << 18
-"""Largest number of LFT entries of a fabric for which there is time, before the tables are published, to compute tables
-from scratch in addition to a repair.
+"""Largest number of LFT entries of a fabric for which tables are also computed from scratch.  In larger fabrics, there
+is no time for this before the repaired tables are published.
 """
 LARGEST_MEDIUM_TABLE = 1 << 22
-"""Largest number of LFT entries of a fabric for which there is time to trace all entries several times before the
-tables are published.
+"""Largest number of LFT entries of a fabric for which all entries are traced several times.  In larger fabrics, there
+is no time for this before the tables are published.
 """
 
 

@@ -1,4 +1,4 @@
-"""Data that every strategy of a re-route starts from.  It is computed once for each fault."""
+"""Data that every strategy of a re-route starts from.  These data are computed once for each fault."""
 
 from __future__ import annotations
 

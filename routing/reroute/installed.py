@@ -27,8 +27,8 @@ class Installed:
     fabric
         The present fabric, with LIDs up to the highest LID for which the old or new tables have entries.
     old
-        The tables in the switches, and the SLs that senders still use.  They include entries over ports without a link
-        and towards LIDs that are gone.
+        The tables in the switches, and the SLs that senders still use.  These tables include entries over ports without
+        a link and towards LIDs that are gone.
     new
         The tables to write, with 255 towards LIDs that are gone.
     lost
@@ -51,8 +51,8 @@ def installed(
     """Return the old and the new tables in the same rows and columns, for the proof of a transition.
 
     A switch stores ports and LID numbers.  So an old entry keeps its LID number, even if another device has that LID
-    now.  It also keeps its port, wherever the port leads now.  Only new switches have 255 everywhere.  Senders keep
-    their SLs: rows follow the GUID of the sender's port, and columns follow the LID number.
+    now.  The entry also keeps its port, even if the port leads elsewhere now.  Only new switches have 255 everywhere.
+    Senders keep their SLs: rows follow the GUID of the sender's port, and columns follow the LID number.
 
     Parameters
     ----------

@@ -67,8 +67,8 @@ class PreviousSls:
 
     @cached_property
     def _had(self) -> npt.NDArray[np.int32]:
-        """Return int32[L], the switch that delivered each LID before, as a row of the earlier fabric.  It is -1 if no
-        switch delivered the LID.
+        """Return int32[L], the switch that delivered each LID before, as a row of the earlier fabric.  The row is -1 if
+        no switch delivered the LID.
         """
         return self._now(self.old_fabric.lids.switch, np.int32(-1))
 

@@ -56,8 +56,8 @@ def reroute(
         The tables of the fault-free fabric.  LFT columns return to the baseline as soon as they are valid again.  The
         dependencies of the baseline stay reserved for this.
     precomputed
-        The result of :func:`routing.reroute.precomputed.precompute` for these tables.  It is computed here if it is
-        None or belongs to other tables.
+        The result of :func:`routing.reroute.precomputed.precompute` for these tables.  The data are computed here if
+        the argument is None or belongs to other tables.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Statistics of a re-route.  They are reported; no algorithm reads them."""
+"""Statistics of a re-route.  The statistics are only reported: no algorithm reads them."""
 
 from __future__ import annotations
 

@@ -133,8 +133,8 @@ def route_tree(
 def channel_indices(fabric: Fabric, lft: npt.NDArray[np.uint8], lid: npt.NDArray[np.int32]) -> npt.NDArray[np.uint8]:
     """Return uint8[D, S], the index of the channel that each switch takes to each LID (int32[D]).
 
-    The index counts among the channels of the switch.  It is 255 where the out-port (``lft``: uint8[S, L]) does not
-    lead to a channel.
+    The index counts among the channels of the switch.  The index is 255 where the out-port (``lft``: uint8[S, L]) does
+    not lead to a channel.
     """
     channels = fabric.channels
     found = np.empty((fabric.switches, len(lid)), np.uint8)

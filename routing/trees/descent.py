@@ -29,8 +29,8 @@ ceilings if they have at most the first share of all senders together.  They may
 common ceiling then falls enough (:data:`WORTH_IT`).
 """
 WORTH_IT = 1.15
-"""Factor by which the common ceiling must fall to justify that groups with more than :data:`THIN` and at most
-:data:`MOST_THIN` of all senders have separate ceilings.
+"""Groups with more than :data:`THIN` and at most :data:`MOST_THIN` of all senders have separate ceilings only if the
+common ceiling then falls by this factor.
 """
 MARGIN = 1.015
 """Factor by which a ceiling exceeds the lowest utilisation that a cut allows.
@@ -51,8 +51,8 @@ LEAST_SWEEPS, MOST_SWEEPS = 3, 24
 pass.
 """
 FEW_SWEEPS = 8
-"""A descent of fewer passes than this begins with slots or with tables in closed form on any tree, because few passes
-cannot make up for a worse start.
+"""A descent of fewer passes begins with slots or with tables in closed form on any tree.  Few passes could not make up
+for a worse start.
 """
 MOST_TURNS = 1 << 28
 """Largest number of turns (pairs of a channel and the next channel) for which the descent is used."""

@@ -18,8 +18,8 @@ MOST_ACROSS = 0.1
 MOST_ABOVE = 0.25
 """Largest share of all senders of a tree that may be at switches other than leaves."""
 LEAST_SHORTEST = 0.9
-"""A fabric is treated as a tree only if at least this share of the flow between all pairs of senders has shortest paths
-that lead up and then down.
+"""Least share of the flow in a tree for which shortest paths lead up and then down.  The flow is between all pairs of
+senders.
 """
 MOST_ROOTS = 64
 """Number of breadth-first orders that are compared if all other orders have paths that are too long."""
@@ -367,7 +367,7 @@ def _lower_high_leaves(
     fabric: Fabric, level: npt.NDArray[np.int32], senders: npt.NDArray[np.float64]
 ) -> npt.NDArray[np.int32]:
     """Return int32[S], the levels after a correction.  Switches with senders (float64[S]) that are above all of their
-    neighbours are moved below these neighbours, unless they may be top switches with CAs of their own.
+    neighbours are moved below these neighbours.  Switches that may be top switches with CAs of their own are not moved.
     """
     channels = fabric.channels
     lowest = np.full(fabric.switches, fabric.switches, np.int32)

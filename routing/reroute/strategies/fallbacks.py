@@ -1,7 +1,7 @@
 """Fallback steps for LIDs whose repaired paths would close a cycle with the allowed dependencies.
 
-The table :data:`FALLBACKS` holds the order of the steps and the condition of each step.  It also states whether a
-partial success is kept.
+The table :data:`FALLBACKS` holds the order of the steps and the condition of each step.  The table also states whether
+a partial success is kept.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Fallback:
     step
         Function that tries to repair the columns that failed before.
     when
-        Function that returns whether to try the step.  It is called only while some columns fail.
+        Function that returns whether to try the step.  The function is called only while some columns fail.
     keeps_part
         Whether the columns that the step repaired are kept even if other columns still fail.
     """

@@ -1,5 +1,5 @@
-"""Strategy that changes the fewest entries.  It ignores CDG cycles at first, and then assigns SLs so that the tables
-have none.
+"""Strategy that changes the fewest entries.  The strategy ignores CDG cycles at first, and then assigns SLs so that the
+tables have no cycle.
 """
 
 from __future__ import annotations
