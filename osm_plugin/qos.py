@@ -192,10 +192,7 @@ class _Assignment:
         for row in vls:
             vl_like[row], layer_vl[row] = row[0], layers
         routing = replace(
-            self.engine,
-            sl=label.astype(np.uint8)[self.engine.sl],
-            sl2vl=vl.astype(np.uint8),
-            vls=int(vl.max()) + 1,
+            self.engine, sl=label.astype(np.uint8)[self.engine.sl], sl2vl=vl.astype(np.uint8), vls=int(vl.max()) + 1
         )
         return Classes(routing, by_label.astype(np.uint8), vl_like, layer_vl, self._line(sl, vls, shared))
 

@@ -310,9 +310,7 @@ def fabric_from_arrays(
     return fabric
 
 
-def fabric_to_arrays(
-    fabric: Fabric,
-) -> tuple[npt.NDArray[np.void], npt.NDArray[np.void], npt.NDArray[np.void]]:
+def fabric_to_arrays(fabric: Fabric) -> tuple[npt.NDArray[np.void], npt.NDArray[np.void], npt.NDArray[np.void]]:
     """Return a fabric as arrays of structs (devices, end ports, cables), from which :func:`fabric_from_arrays` rebuilds
     it.
     """

@@ -184,11 +184,7 @@ class Status:
             "time": self._now,
             "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self._now)),
             "opensm": {"version": self._opensm, "pid": self._about.get("pid"), "state": self._state},
-            "plugin": {
-                "version": self._about.get("version"),
-                "build": self._build,
-                "worker": self._worker,
-            },
+            "plugin": {"version": self._about.get("version"), "build": self._build, "worker": self._worker},
             "sweeps": self._sweep,
             "last_subnet_up": self._up_at,
             "in_force": {"engine": self._in_force, "ours": self._ours},
@@ -282,11 +278,7 @@ def _of_shadow(shadow: Mapping[str, Any] | None) -> Iterator[Metric]:
     for name, key, meaning in (
         ("shadow_certified", "certified", "Whether the shadow engine's tables are proven free of credit loops."),
         ("shadow_all_to_all", "all_to_all", "All-to-all share of the shadow engine's tables."),
-        (
-            "shadow_all_to_all_in_force",
-            "all_to_all_in_force",
-            "All-to-all share of the tables in force.",
-        ),
+        ("shadow_all_to_all_in_force", "all_to_all_in_force", "All-to-all share of the tables in force."),
         (
             "shadow_differing",
             "entries_differing",

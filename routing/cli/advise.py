@@ -155,11 +155,7 @@ def report(
 
 
 def report_of(
-    fabric: Fabric,
-    kind: str,
-    candidates: Sequence[Candidate],
-    refused: Sequence[Refused],
-    best: Recommendation | None,
+    fabric: Fabric, kind: str, candidates: Sequence[Candidate], refused: Sequence[Refused], best: Recommendation | None
 ) -> Report:
     """Return the report on the comparison of engines, with a picture of the recommended tables."""
     from routing.draw.picture import picture_of

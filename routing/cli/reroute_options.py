@@ -97,11 +97,7 @@ def engine_for(routing: Routing, name: str) -> Engine:
 
 
 def options_for(
-    routing: Routing,
-    fabric: Fabric,
-    engine: Engine,
-    options: EngineOptions,
-    is_given: Given = engine_options.is_given,
+    routing: Routing, fabric: Fabric, engine: Engine, options: EngineOptions, is_given: Given = engine_options.is_given
 ) -> EngineOptions:
     """Return the engine options for a re-route.  Some options come from the earlier tables.
 

@@ -270,11 +270,7 @@ def _note_unused_vls(
 
 
 def _settings(
-    writer: _Writer,
-    reader: Reader,
-    ports: Sequence[Port],
-    infos: Sequence[mads.PortInfo | None],
-    request: Request,
+    writer: _Writer, reader: Reader, ports: Sequence[Port], infos: Sequence[mads.PortInfo | None], request: Request
 ) -> None:
     """Write the VLs, timers and VL arbitration tables of all cabled ports."""
     left_out = "VL arbitration" in request.without
@@ -361,11 +357,7 @@ def _service_levels(
 
 
 def _counters(
-    writer: _Writer,
-    reader: Reader,
-    ports: Sequence[Port],
-    sl: npt.NDArray[np.uint8] | None,
-    request: Request,
+    writer: _Writer, reader: Reader, ports: Sequence[Port], sl: npt.NDArray[np.uint8] | None, request: Request
 ) -> None:
     """Collect the counters of all cabled ports."""
     if "counters" in request.without:

@@ -29,11 +29,7 @@ class Sa:
 
 
 def path_sls(
-    umad: Umad,
-    sa: Sa,
-    fabric: Fabric,
-    lft: npt.NDArray[np.uint8],
-    done: Callable[[int], None],
+    umad: Umad, sa: Sa, fabric: Fabric, lft: npt.NDArray[np.uint8], done: Callable[[int], None]
 ) -> tuple[npt.NDArray[np.uint8], str]:
     """Query the SL of every path for which the LFTs have an entry.
 

@@ -145,9 +145,7 @@ def _refuse_foreign(target: Path, marker: str, known: Collection[str]) -> None:
         raise InputError("is a file, but a folder is to be written", path=target, remedy="name another folder")
     if Path.cwd().is_relative_to(target):
         raise InputError(
-            "this is the working folder, which would be replaced",
-            path=target,
-            remedy="name a folder in it",
+            "this is the working folder, which would be replaced", path=target, remedy="name a folder in it"
         )
     names = {entry.name for entry in target.iterdir()}
     foreign = sorted(names - set(known))

@@ -128,10 +128,7 @@ class _Reader:
         rate = parse_rate(width + speed)
         if rate is None and "?" in width + speed:  # For an unknown rate, ibnetdiscover prints "?".
             lanes = width.removesuffix("x")
-            rate = (
-                int(lanes) if lanes.isdecimal() and int(lanes) in WIDTHS else 0,
-                SPEED_OF.get(speed, 0.0),
-            )
+            rate = (int(lanes) if lanes.isdecimal() and int(lanes) in WIDTHS else 0, SPEED_OF.get(speed, 0.0))
         if rate is None:
             remedy = "rates are 1x, 2x, 4x, 8x or 12x SDR to XDR"
             raise ParseError(f"unknown rate {width + speed!r}", path=self.path, line=number, remedy=remedy)

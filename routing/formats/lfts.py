@@ -33,12 +33,7 @@ _GRAMMAR = Grammar(
 
 
 def write(
-    path: str | Path,
-    fabric: Fabric,
-    lft: npt.NDArray[np.uint8],
-    *,
-    named: bool = True,
-    without: Collection[int] = (),
+    path: str | Path, fabric: Fabric, lft: npt.NDArray[np.uint8], *, named: bool = True, without: Collection[int] = ()
 ) -> None:
     """Write the forwarding tables of all switches as one text file.
 

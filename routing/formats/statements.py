@@ -123,12 +123,7 @@ class PortStatements:
         return max(counts, key=lambda rate: (counts[rate], rate[0] * rate[1])) if counts else (4, SPEED_OF["SDR"])
 
     def _cable(
-        self,
-        builder: FabricBuilder,
-        near: tuple[int, int],
-        far: tuple[int, int],
-        rate: tuple[int, float],
-        line: int,
+        self, builder: FabricBuilder, near: tuple[int, int], far: tuple[int, int], rate: tuple[int, float], line: int
     ) -> None:
         a, b = builder.find_guid(near[0]), builder.find_guid(far[0])
         if a is None or b is None:

@@ -139,12 +139,7 @@ AUTO_BYTES = 1 << 26
 
 
 def write_tables(
-    directory: str | Path,
-    fabric: Fabric,
-    routing: Routing,
-    proof: Proven,
-    *,
-    formats: Collection[str] | None = None,
+    directory: str | Path, fabric: Fabric, routing: Routing, proof: Proven, *, formats: Collection[str] | None = None
 ) -> tuple[str, ...]:
     """Write a folder of tables atomically: the bundle, and the files for OpenSM and its tools.
 

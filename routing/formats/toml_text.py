@@ -21,8 +21,7 @@ else:  # pragma: no cover
 _AT = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)$")
 _OPEN, _CLOSED = ("[", "{"), ("]", "}")
 _TOKEN = re.compile(
-    r""""{3}(?:\\.|[^\\])*?"{3,5}|'{3}.*?'{3,5}|"(?:\\.|[^"\\])*"|'[^']*'|#[^\n]*|[][{},\n]|[^][{},\s"'#]+""",
-    re.DOTALL,
+    r""""{3}(?:\\.|[^\\])*?"{3,5}|'{3}.*?'{3,5}|"(?:\\.|[^"\\])*"|'[^']*'|#[^\n]*|[][{},\n]|[^][{},\s"'#]+""", re.DOTALL
 )
 """Pattern of the tokens of TOML: brackets, commas, newlines, strings, comments and other words."""
 

@@ -97,10 +97,7 @@ class Block:
         """
         if self.intact:
             yield INTACT
-        for key, single, wanted in (
-            ("links", every_link, self.links),
-            ("switches", every_switch, self.switches),
-        ):
+        for key, single, wanted in (("links", every_link, self.links), ("switches", every_switch, self.switches)):
             with self.naming_key(key):
                 chosen = some(single(fabric), wanted, f"single {key}, and {fabric.name}")
             yield from map(text_of, chosen)
