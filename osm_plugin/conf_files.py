@@ -10,14 +10,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from osm_plugin.opensm_conf import AcceptedOptions, OpensmConf, take_over
+from osm_plugin import silent_files
+from osm_plugin.opensm_conf import AcceptedOptions, OpensmConf, foreign_options, take_over
 from routing.errors import EnvironmentProblem
 from routing.formats.atomic import atomic_write
 
 FILES = ("root_guid_file", "hop_weights_file", "port_prof_ignore_file", "cn_guid_file", "io_guid_file")
 """Options of opensm.conf that name a file which engines read."""
-READ_SECONDS = 1.0
-"""Number of seconds for which a sweep waits until the folder of saved versions is read."""
 
 
 class ConfFiles:
@@ -27,8 +26,6 @@ class ConfFiles:
     ----------
     folder
         Value of the attribute ``folder``.
-    timeout
-        Number of seconds for which :meth:`take_over` waits until the folder is read.
 
     Attributes
     ----------
@@ -37,11 +34,12 @@ class ConfFiles:
         stored, and no stored version is used.
     """
 
-    def __init__(self, folder: Path | None = None, timeout: float = READ_SECONDS) -> None:
+    def __init__(self, folder: Path | None = None) -> None:
         self.folder = folder
         # descriptor of a copy in memory of each file that was usable, by the name of the option and the path
         self._copies: dict[tuple[str, str], int] = {}
-        self._timeout = timeout
+        self._silent = silent_files.SilentFiles()
+        self._foreign: dict[str, str] = {}  # options that only opensm.conf has, as they were read last
         self._reader: threading.Thread | None = None  # the thread that reads the folder, once
         self._stored: dict[str, bytes] = {}  # content of each file in the folder, by the name of the file
         self._unsaved: dict[str, bytes] = {}  # content that the folder does not have yet, by the name of the file
@@ -76,7 +74,8 @@ class ConfFiles:
         if self._reader is None:
             self._reader = threading.Thread(target=self._read, args=(self.folder,), daemon=True)
             self._reader.start()
-            self._reader.join(self._timeout)  # If the file system does not answer, the thread may never end.
+            # If the file system does not answer, the thread may never end.
+            self._reader.join(silent_files.ANSWER_SECONDS)
         return self._stored.get(_stored_name(key))
 
     def _read(self, folder: Path) -> None:
@@ -87,9 +86,15 @@ class ConfFiles:
     def take_over(self, conf: OpensmConf, engine: str, own: Mapping[str, Any]) -> AcceptedOptions:
         """Apply the options of opensm.conf, as :func:`osm_plugin.opensm_conf.take_over` does.
 
-        A line for the log names each file whose last usable version is used.
+        ``conf`` also has the path of opensm.conf as the option "config_file".  A line for the log names each file whose
+        last usable version is used.
         """
-        taken, verdicts = take_over(conf, engine, own)
+        named = {name: Path(value) for name in ("config_file", *FILES) if (value := conf.get(name)) is not None}
+        silent = self._silent.among(named.values())
+        if named.get("config_file") not in silent:
+            self._foreign = foreign_options(conf.get("config_file"))
+        conf = OpensmConf({**self._foreign, **conf.values})
+        taken, verdicts = take_over(conf, engine, own, silent)
         copies: dict[str, str] = {}
         for verdict in (verdict for verdict in verdicts if verdict.name in FILES):
             key = verdict.name, verdict.value
@@ -101,7 +106,7 @@ class ConfFiles:
             taken.lines.append(f"saved versions of files not read yet: {self.folder} has not answered")
         if not copies:
             return taken
-        taken, again = take_over(OpensmConf({**conf.values, **copies}), engine, own)
+        taken, again = take_over(OpensmConf({**conf.values, **copies}), engine, own, silent)
         used = {verdict.name for verdict in again if verdict.honoured and verdict.name in copies}
         taken.lines = [
             f"{verdict}; its last usable version stays in use" if verdict.name in used else str(verdict)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -17,6 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from osm_plugin import silent_files
 from osm_plugin.config import PluginConfig, cache_folder, config_from_table, read_config
 from routing.errors import EnvironmentProblem, IbnueError, InputError
 from routing.formats.atomic import atomic_write, write_text_atomically
@@ -24,8 +24,6 @@ from routing.formats.atomic import atomic_write, write_text_atomically
 SAVED = "config.json"
 _LONGEST = 50_000
 """Maximum number of characters of a configuration as JSON, because a message to the worker can have at most 64 KiB."""
-ANSWER_SECONDS = 1.0
-"""Number of seconds for which a sweep waits for the configuration file."""
 _POLICIES = ("policies",)
 _BUNDLE = ("bundle",)
 
@@ -104,9 +102,9 @@ class ConfigFile:
         if self._reader is None:
             self._reader = threading.Thread(target=self._read, args=(self.path,), daemon=True)
             self._reader.start()
-            self._reader.join(ANSWER_SECONDS)  # Later sweeps do not wait for a reader that does not end.
+            self._reader.join(silent_files.ANSWER_SECONDS)  # Later sweeps do not wait for a reader that does not end.
         if self._reader.is_alive():
-            self._fall_back(InputError(f"has not answered for {ANSWER_SECONDS:g} s", path=self.path))
+            self._fall_back(silent_files.not_answered(self.path))
             self._good, self._stamp = True, None
             return self.current
         self._reader = None
@@ -163,7 +161,7 @@ class LastGood:
     def __init__(self, path: Path | None) -> None:
         self._folder = None if path is None else saved_folder(path)
         self._good = None if path is None else read_saved(path)
-        self._opening: list[Path] = []  # files that a thread has still to open
+        self._silent = silent_files.SilentFiles()
         self._wrong = ""
         # What to save: the configuration, whether the file of port rules was read, and whether the bundle was read.
         self._pending: tuple[PluginConfig, bool, bool] | None = None
@@ -197,10 +195,10 @@ class LastGood:
         IbnueError
             The action failed, and there is no last good configuration, or the action failed with it as well.
         """
-        silent = self._silent_file(config)
+        silent = next(iter(self._silent.among(config.files.values())), None)
         try:
             if silent is not None:
-                raise InputError(f"has not answered for {ANSWER_SECONDS:g} s", path=silent)
+                raise silent_files.not_answered(silent)
             result = action(config)
         except (InputError, EnvironmentProblem) as problem:
             good = self._instead_of(config, silent, ports=ports)
@@ -220,19 +218,6 @@ class LastGood:
         warning = "the configuration is valid again, and in use" if self._wrong else ""
         self._wrong = ""
         return result, warning
-
-    def _silent_file(self, config: PluginConfig) -> Path | None:
-        """Return a file that the configuration names and whose file system does not answer; None if all answer.
-
-        Only the first request waits for such a file.
-        """
-        files = list(config.files.values())
-        if next(iter(self._opening), None) not in files:
-            self._opening = files
-            opener = threading.Thread(target=_open_each, args=(files,), daemon=True)
-            opener.start()
-            opener.join(ANSWER_SECONDS)
-        return next(iter(self._opening), None)
 
     def save(self) -> None:
         """Save the last configuration that was used without an error, unless it is already saved.
@@ -289,14 +274,6 @@ class LastGood:
         if silent is not None:
             return None if silent in good.files.values() else good
         return None if _same(good, config) else good
-
-
-def _open_each(files: list[Path]) -> None:
-    """Open each file, and remove it from the list when its file system has answered."""
-    while files:
-        with suppress(OSError):
-            os.close(os.open(files[0], os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC))
-        del files[0]
 
 
 def _was_read(keys: tuple[str, ...], pending: tuple[PluginConfig, bool, bool]) -> bool:

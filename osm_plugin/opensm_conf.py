@@ -7,12 +7,13 @@ The table :data:`OPTIONS` defines how each option is handled.  The plugin's own 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from osm_plugin.silent_files import not_answered
 from routing.engines import ENGINES
 from routing.engines.base import offers_of
 from routing.errors import IbnueError
@@ -163,7 +164,9 @@ class Verdict:
         return f"opensm.conf: {self.name} {self.value}: {how}{self.text}"
 
 
-def take_over(conf: OpensmConf, engine: str, own: Mapping[str, Any]) -> tuple[AcceptedOptions, tuple[Verdict, ...]]:
+def take_over(
+    conf: OpensmConf, engine: str, own: Mapping[str, Any], silent: Collection[Path] = ()
+) -> tuple[AcceptedOptions, tuple[Verdict, ...]]:
     """Apply the options that opensm.conf sets, and report how each option is handled.
 
     Parameters
@@ -174,6 +177,8 @@ def take_over(conf: OpensmConf, engine: str, own: Mapping[str, Any]) -> tuple[Ac
         Name of the engine, without the prefix "ibnue-".
     own
         Options of the engine in the plugin's own configuration, which take precedence over opensm.conf.
+    silent
+        Files that are not read, because their file system does not answer.
 
     Returns
     -------
@@ -184,7 +189,7 @@ def take_over(conf: OpensmConf, engine: str, own: Mapping[str, Any]) -> tuple[Ac
     """
     taken = AcceptedOptions(dict(own))
     verdicts = tuple(
-        _verdict(option, value, engine, taken)
+        _verdict(option, value, engine, taken, silent)
         for option in OPTIONS
         if (value := conf.get(option.name)) is not None
     )  # fmt: skip
@@ -192,13 +197,15 @@ def take_over(conf: OpensmConf, engine: str, own: Mapping[str, Any]) -> tuple[Ac
     return taken, verdicts
 
 
-def _verdict(option: Option, value: str, engine: str, taken: AcceptedOptions) -> Verdict:
+def _verdict(option: Option, value: str, engine: str, taken: AcceptedOptions, silent: Collection[Path]) -> Verdict:
     if option.take is None:
         return Verdict(option.name, value, option.served, option.about)
     names = [name for name, known in ENGINES.items() if option.name in offers_of(known).opensm_options]
     if names and engine not in names:
         return Verdict(option.name, value, False, f"it is for {' and '.join(names)}, not for {engine}")
     try:
+        if Path(value) in silent:
+            raise not_answered(Path(value))
         option.take(value, taken)
     # InputError is both an IbnueError and a ValueError.  So the clause for IbnueError has to come first.
     except (NotAcceptedError, IbnueError) as problem:

@@ -24,7 +24,7 @@ from osm_plugin.historian import Desk, Historian, Pinned
 from osm_plugin.job import Job, Outcome, Unsettled, describe
 from osm_plugin.last_good import LastGood, from_message
 from osm_plugin.multicast import choose_tree
-from osm_plugin.opensm_conf import AcceptedOptions, OpensmConf, describe_left_out, foreign_options
+from osm_plugin.opensm_conf import AcceptedOptions, describe_left_out
 from osm_plugin.options import admit_to_opensm, ignored_roots, options_of, port_classes, roots_there, threads_of
 from osm_plugin.policies import POLICIES, PolicyDesk
 from osm_plugin.qos import Classes, QosPolicy, check_classes, classes_of
@@ -328,13 +328,12 @@ class RequestHandler:
 
     def _take_over(self, engine: Engine, config: PluginConfig, snapshot: Snapshot) -> AcceptedOptions:
         """Apply the options of opensm.conf, and log each option that is not applied, once."""
-        conf = OpensmConf({**foreign_options(snapshot.conf.get("config_file")), **snapshot.conf.values})
         # Without a state file, the administrator wants no copies on the disk.
         self._conf_files.folder = None if config.state_path is None else cache_folder() / _CONF_FILES
-        taken = self._conf_files.take_over(conf, engine.name, config.options_of(engine.name))
+        taken = self._conf_files.take_over(snapshot.conf, engine.name, config.options_of(engine.name))
         lines = list(taken.lines)
         if taken.optional_roots and (ignored := ignored_roots(taken.options["root_guid_file"], snapshot.fabric)):
-            lines.append(f"opensm.conf: root_guid_file {conf.get('root_guid_file')}: {ignored}")
+            lines.append(f"opensm.conf: root_guid_file {snapshot.conf.get('root_guid_file')}: {ignored}")
         if snapshot.throttled:
             sick = np.frombuffer(snapshot.source[2], CABLE)["sick"]
             kept = snapshot.fabric.links == int(np.count_nonzero(sick == 0))

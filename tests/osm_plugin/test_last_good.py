@@ -132,7 +132,7 @@ def test_a_silent_file_is_replaced_by_its_copy(path, monkeypatch):
     config, good, answers, real = read_config(path), LastGood(path), threading.Event(), os.open
     good.use(config, roots_of)
     good.save()
-    monkeypatch.setattr("osm_plugin.last_good.ANSWER_SECONDS", 0.05)
+    monkeypatch.setattr("osm_plugin.silent_files.ANSWER_SECONDS", 0.05)
     monkeypatch.setattr("os.open", lambda name, *args: (name == roots and answers.wait(), real(name, *args))[1])
     warning = f"{roots}: has not answered for 0.05 s; the last good configuration is in use"
     assert [good.use(config, roots_of) for _ in range(2)] == [("(16,)", warning), ("(16,)", "")]
@@ -152,7 +152,7 @@ def test_port_rules_without_a_copy_are_not_read_from_a_silent_file(path, monkeyp
     good = LastGood(path)
     good.use(read_config(path), lambda config: "", ports=True)
     good.save()
-    monkeypatch.setattr("osm_plugin.last_good.ANSWER_SECONDS", 0.05)
+    monkeypatch.setattr("osm_plugin.silent_files.ANSWER_SECONDS", 0.05)
     monkeypatch.setattr("os.open", lambda name, *args: (name == rules and answers.wait(), real(name, *args))[1])
     path.write_text("state_file = false\npolicies = 'rules'\n[classes.storage]\nguid_file = 'guids'")
     with pytest.raises(InputError, match="has not answered"):
@@ -232,7 +232,7 @@ def test_a_file_system_that_does_not_answer_is_waited_for_once(path, monkeypatch
     path.write_text("deadline = 3")
     file, answers = ConfigFile(path), threading.Event()
     assert file.refresh().deadline == 3
-    monkeypatch.setattr("osm_plugin.last_good.ANSWER_SECONDS", 0.05)
+    monkeypatch.setattr("osm_plugin.silent_files.ANSWER_SECONDS", 0.05)
     monkeypatch.setattr("osm_plugin.last_good.stamp_of", lambda path: answers.wait() and stamp_of(path))
     path.write_text("deadline = 4.5")
     for _ in range(3):

@@ -3,6 +3,7 @@
 import os
 import re
 import socket
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -168,7 +169,33 @@ def test_no_version_is_saved_while_there_is_no_state_file(bench, tmp_path, monke
         assert after == (before if state == "false" else [file.read_bytes()])
 
 
-def test_a_folder_of_saved_versions_that_does_not_answer_stops_no_sweep(tmp_path):
+def test_a_file_that_does_not_answer_is_replaced_by_its_last_usable_version(tmp_path, monkeypatch):
+    roots, weights, conf_file = (tmp_path / name for name in ("roots", "weights", "opensm.conf"))
+    roots.write_text(f"{GUIDS[0]}\n")
+    weights.write_text(f"{GUIDS[0]} 1 3\n")
+    conf_file.write_text("mc_primary_root_guid 0x10\n")
+    conf = OpensmConf({"root_guid_file": str(roots), "config_file": str(conf_file)})
+    files, answers, real = ConfFiles(), threading.Event(), os.open
+    files.take_over(conf, "updn", {})
+    monkeypatch.setattr("osm_plugin.silent_files.ANSWER_SECONDS", 0.05)
+    silent = {roots, weights, conf_file}
+    monkeypatch.setattr("os.open", lambda name, *args: (name in silent and answers.wait(), real(name, *args))[1])
+    conf = OpensmConf({**conf.values, "hop_weights_file": str(weights)})
+    for _ in range(2):
+        taken = files.take_over(conf, "updn", {})
+        assert Path(taken.options["root_guid_file"]).read_text() == f"{GUIDS[0]}\n"
+        assert "link_weights" not in taken.options and taken.multicast_roots == (0x10,)
+        why = "not used: {0}: has not answered for 0.05 s"
+        assert taken.lines == [
+            f"opensm.conf: root_guid_file {roots}: {why.format(roots)}; its last usable version stays in use",
+            f"opensm.conf: hop_weights_file {weights}: {why.format(weights)}",
+        ]
+    assert files.take_over(conf, "nue", {}).lines[0].endswith("not for nue")
+    answers.set()
+    until(lambda: files.take_over(conf, "updn", {}).options["root_guid_file"] == str(roots))
+
+
+def test_a_folder_of_saved_versions_that_does_not_answer_stops_no_sweep(tmp_path, monkeypatch):
     file, kept = tmp_path / "roots", tmp_path / "kept"
     conf = OpensmConf({"root_guid_file": str(file)})
     file.write_text(f"{GUIDS[0]}\n")
@@ -177,7 +204,8 @@ def test_a_folder_of_saved_versions_that_does_not_answer_stops_no_sweep(tmp_path
     files.save()
     file.write_text("garbage\n")
     os.mkfifo(kept / "silent")  # A read of the pipe blocks until the pipe is opened for writing.
-    files = ConfFiles(kept, timeout=0.01)
+    monkeypatch.setattr("osm_plugin.silent_files.ANSWER_SECONDS", 0.01)
+    files = ConfFiles(kept)
     assert f"saved versions of files not read yet: {kept} has not answered" in files.take_over(conf, "updn", {}).lines
     (kept / "silent").write_text("")
     until(lambda: files.take_over(conf, "updn", {}).options)

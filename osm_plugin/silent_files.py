@@ -1,0 +1,44 @@
+"""Find files whose file system does not answer, so that no sweep waits for such a file again and again."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+from routing.errors import InputError
+
+ANSWER_SECONDS = 1.0
+"""Number of seconds for which a sweep waits for files."""
+
+
+def not_answered(path: Path) -> InputError:
+    """Return the error for a file whose file system does not answer."""
+    return InputError(f"has not answered for {ANSWER_SECONDS:g} s", path=path)
+
+
+class SilentFiles:
+    """Opens files in threads, which may never end if a file system does not answer."""
+
+    def __init__(self) -> None:
+        self._opening: dict[Path, threading.Thread] = {}
+
+    def among(self, files: Iterable[Path]) -> list[Path]:
+        """Return those of the files whose file system does not answer.  Only the first request waits for a file."""
+        files, until = list(files), time.monotonic() + ANSWER_SECONDS
+        new = {path: threading.Thread(target=_open, args=(path,), daemon=True) for path in files}
+        new = {path: thread for path, thread in new.items() if path not in self._opening}
+        for thread in new.values():
+            thread.start()
+        for thread in new.values():
+            thread.join(max(0.0, until - time.monotonic()))
+        self._opening = {path: thread for path, thread in {**self._opening, **new}.items() if thread.is_alive()}
+        return [path for path in files if path in self._opening]
+
+
+def _open(path: Path) -> None:
+    with suppress(OSError):
+        os.close(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC))
