@@ -20,6 +20,9 @@ from routing.errors import InputError, ParseError
 from routing.formats.toml_text import Toml, type_names
 from routing.names import similar_or
 
+POLICIES = "policies"
+"""Engine name of a request that asks for port values instead of tables."""
+
 LOG_LEVELS = ("error", "info", "debug")
 STABILITIES = ("full", "balanced", "fresh")
 TRANSITIONS = ("rounds", "at once")

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from typing import IO, Any
 
-from osm_plugin.config import PluginConfig, config_path
+from osm_plugin.config import POLICIES, PluginConfig, config_path
 from osm_plugin.last_good import ConfigFile
 from osm_plugin.status_writer import OutputFiles, StatusWriter
 from osm_plugin.worker_process import SILENT, WorkerProcess
@@ -47,9 +47,9 @@ class Host:
         self._asked_for: int | None = None
         self._answer: dict[str, Any] | None = None
         self._engine = ""  # engine of the last request
-        # names of the engines that have failed since the last answer with tables; the value True: the worker of the
-        # engine has ended
-        self._failed: dict[str, bool] = {}
+        # engines that have failed since the last answer with tables, each with the number of workers that have ended
+        # for the engine; "" stands for the start of a worker
+        self._failed: dict[str, int] = {}
         # time at which to request a sweep that rebalances more entries, as time.monotonic(); None: never
         self._again: float | None = None
         # memory files in which a worker leaves its tables for the worker that replaces it
@@ -98,7 +98,7 @@ class Host:
             # A worker that only takes long to start is not replaced.  If every sweep replaced it, no worker would ever
             # become ready.
             if not worker.alive or time.monotonic() > worker.started + self._config.start_deadline:
-                self._replace()
+                self._replace(died=not worker.alive)
             raise
         return worker.memory, self._generation
 
@@ -168,11 +168,12 @@ class Host:
         if answer.get("warning"):
             self._warnings.append(str(answer["warning"])[:900])
         if answer.get("broken"):
-            self._replace()
+            self._replace(died=True)
         if not answer.get("ok"):
-            self._failed.setdefault(self._engine, False)
+            self._failed.setdefault(self._engine, 0)
             raise RoutingError(str(answer.get("note", "no reason given")))
-        self._failed = {}
+        if self._engine != POLICIES:
+            self._failed = {}
         return str(answer["note"])
 
     def awaited(self) -> bool | None:
@@ -252,7 +253,7 @@ class Host:
 
     def discard(self) -> str:
         """Replace a worker whose tables turned out to be wrong, and return a line for the log."""
-        self._replace()
+        self._replace(died=True)
         return "another worker is started"
 
     def status(self, facts: str) -> None:
@@ -349,33 +350,42 @@ class Host:
             raise EnvironmentProblem("there is no worker")
         return self._worker
 
-    def _replace(self) -> None:
-        """End the worker, if a worker runs, and start another worker."""
+    def _replace(self, *, died: bool = False) -> None:
+        """End the worker, if a worker runs, and start another worker.
+
+        ``died`` is whether the worker has ended while it started or routed, so that the tables in force may be the
+        cause.
+        """
+        cause = "" if self._worker is None or self._worker.hello is None else self._engine
         self._end_worker()
-        self._failed[self._engine] = True
+        self._failed[cause] = max(int(cause != ""), self._failed.get(cause, 0) + died)
         self._asked_for = self._answer = None
         self._worker = self._start("worker")
         self._generation += 1
 
     def _replaced(self, reason: str) -> WorkerReplaced:
         """Start another worker, and return the error that names the reason."""
-        self._replace()
+        self._replace(died=True)
         return WorkerReplaced(f"{reason}; another one is started")
 
     def _replace_dead(self, worker: WorkerProcess) -> None:
         """Start another worker, and record for the log how the previous worker ended."""
         self._remarks.append(f"the worker {worker.exit_description()}; another one is started")
-        self._replace()
+        self._replace(died=worker.hello is None)
 
     def _start(self, module: str) -> WorkerProcess:
         """Start a process that runs ``osm_plugin.<module>`` with the current configuration."""
         log = self._open_log()
-        setup = {"path": None if self._file.path is None else str(self._file.path), "config": self._config.to_table()}
-        reports = self._status.reports.fileno()
+        setup = {
+            "path": None if self._file.path is None else str(self._file.path),
+            "config": self._config.to_table(),
+            "doubtful": self._failed.get("", 0) > 1,
+        }
+        reports, copies = self._status.reports.fileno(), self._copies if module == "worker" else ()
         try:
             user = self._config.worker_user
             return WorkerProcess(
-                self._python, self._paths, setup, log, reports=reports, copies=self._copies, module=module, user=user
+                self._python, self._paths, setup, log, reports=reports, copies=copies, module=module, user=user
             )  # fmt: skip
         finally:
             if log is not None:

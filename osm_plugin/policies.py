@@ -20,8 +20,6 @@ from routing.policy import PortPolicies, apply_rules, loop_channels, port_facts,
 from routing.policy.export import stall_life
 from routing.tables import Provenance, Routing, identity_sl2vl
 
-POLICIES = "policies"
-"""Engine name of a request that asks for port values instead of tables."""
 _NAMED = 3
 """Largest number of mismatches that a line of the log describes.  A mismatch is a pattern or port number in a rule that
 matches no switch or port; further mismatches are only counted.

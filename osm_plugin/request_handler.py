@@ -18,7 +18,7 @@ import numpy as np
 from osm_plugin.answer import SharedMemory, write_answer
 from osm_plugin.bundle_engine import BUNDLE, BundleEngine
 from osm_plugin.conf_files import ConfFiles
-from osm_plugin.config import PluginConfig, cache_folder
+from osm_plugin.config import POLICIES, PluginConfig, cache_folder
 from osm_plugin.decision import Decision, Start, decide, decide_pinned
 from osm_plugin.historian import Desk, Historian, Pinned
 from osm_plugin.job import Job, Outcome, Unsettled, describe
@@ -26,7 +26,7 @@ from osm_plugin.last_good import LastGood, from_message
 from osm_plugin.multicast import choose_tree
 from osm_plugin.opensm_conf import AcceptedOptions, describe_left_out
 from osm_plugin.options import admit_to_opensm, ignored_roots, options_of, port_classes, roots_there, threads_of
-from osm_plugin.policies import POLICIES, PolicyDesk
+from osm_plugin.policies import PolicyDesk
 from osm_plugin.qos import Classes, QosPolicy, check_classes, classes_of
 from osm_plugin.report import Answer, Reporter
 from osm_plugin.route_or_reroute import options_key, route_or_reroute
@@ -281,6 +281,9 @@ class RequestHandler:
         been written, and which engines have failed.
         """
         remembers, stability = offers_of(engine).recomputes, Stability(config.stability)
+        failed = {name.removeprefix(PREFIX): deaths for name, deaths in request.get("failed", {}).items()}
+        if failed.get(engine.name, 0) > 1:
+            self.state.distrust()
         if remembers:
             self.state.refresh(config.state_path, threads=threads_of(config))
         # The report of written rounds may be about the tables that have just been read.
@@ -288,7 +291,6 @@ class RequestHandler:
         if not remembers or stability is Stability.FRESH:
             return decide(fabric, None, stability=stability)
         # If the worker has ended for this engine, too, the tables of failed engines may be the cause, and are not used.
-        failed = {name.removeprefix(PREFIX): ended for name, ended in request.get("failed", {}).items()}
         before = self.state.before(engine.name, key, fabric, {} if failed.get(engine.name) else failed)
         baseline = None if before is None else self.state.baseline_of(before)
         # All entries of an unfinished update schedule must be in the switches before other entries are changed.

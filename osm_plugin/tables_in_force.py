@@ -56,6 +56,7 @@ class State:
         # reason why the last request failed, by kind of the request and path of the file
         self._problems: dict[tuple[str, str], str] = {}
         self._overdue = False  # whether reading or writing a file took too long, so that sweeps no longer wait for it
+        self._distrusted = False  # whether tables that an earlier worker has left are ignored
         self._late = False  # whether tables were published during a read, so that the content of the read is outdated
 
     def remark(self, line: str) -> None:
@@ -66,6 +67,16 @@ class State:
         """Return the pending lines for OpenSM's log, each of them only once."""
         report, self.remarks = list(dict.fromkeys(self.remarks)), []
         return report
+
+    def distrust(self) -> None:
+        """Forget all tables, and ignore those that an earlier worker has left, until OpenSM receives new tables.
+
+        This method is called after two workers have ended with the same tables.
+        """
+        known = self.last is not None or any(os.fstat(copy).st_size for copy in self._copies)
+        if known and not self._distrusted:
+            self.remarks.append("the last tables are not used, because the worker has ended twice with them")
+        self.last, self.baseline, self._distrusted = None, None, True
 
     def refresh(self, path: Path | None, *, threads: int) -> None:
         """Read the state files again if another process has written them since the last read.
@@ -83,7 +94,9 @@ class State:
                 for folder in (path, baseline_path(path)):
                     self._files.inspect(folder.as_posix(), self._stamps.get(folder))
             self._collect(path, threads)
-        if self.last is None and (found := [self._inherited(copy, threads) for copy in self._copies]) and found[0]:
+        if self._distrusted or self.last is not None:
+            return
+        if (found := [self._inherited(copy, threads) for copy in self._copies]) and found[0]:
             self.last, self.baseline = found[0], found[1] or self.baseline
             self.remarks.append("state read from the memory of the worker that has ended")
 
@@ -159,6 +172,9 @@ class State:
         with os.fdopen(content, "rb") as file:
             file.seek(0)
             known = self._saved.pop(folder, None)
+            if self._distrusted:
+                self.remarks.append(f"state ignored: {folder}: the worker has ended twice with the last tables")
+                return
             if self._late:
                 self.remarks.append(f"state ignored: {folder}: it was read only after tables had been published")
                 return
@@ -228,7 +244,7 @@ class State:
         baseline = self.baseline_of(kept)
         if reset or baseline is None or _is_extended(baseline.fabric, kept.fabric):
             self.baseline = kept
-        self.last = kept
+        self.last, self._distrusted = kept, False
         self._late = self._files.waiting == "look"
 
     def save(self) -> None:

@@ -108,8 +108,8 @@ def main(setup_text: str) -> int:
     Parameters
     ----------
     setup_text
-        JSON object with the file descriptors ``socket``, ``memory``, ``reports`` and ``copies``, and the process id
-        ``parent``.
+        JSON object with the file descriptors ``socket``, ``memory``, ``reports`` and ``copies``, the process id
+        ``parent``, and ``doubtful``: whether workers have ended with the tables in force.
         The keys ``path`` and ``config`` are optional: the file and the content of the configuration.
     """
     setup = json.loads(setup_text)
@@ -125,6 +125,8 @@ def main(setup_text: str) -> int:
     log.level = config.log_level
     memory = SharedMemory(int(setup["memory"]))
     handler = RequestHandler(memory, engines, reporter, path, log, copies=setup["copies"])
+    if setup["doubtful"]:
+        handler.state.distrust()
     handler.prepare(config)
     link = socket.socket(fileno=int(setup["socket"]))
     about = f"ibnue {routing.__version__}, Python {sys.version.split()[0]}, numpy {np.__version__}"

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from waiting import AMPLE, until
 
+import osm_plugin
 from osm_plugin.file_keeper import _inspect
-from osm_plugin.host import Host
+from osm_plugin.host import Host, WorkerReplaced
 from osm_plugin.worker_process import WorkerProcess
 from routing.errors import EnvironmentProblem
 
@@ -48,6 +49,57 @@ def test_a_worker_that_is_stopped_for_a_moment_still_computes(host, tmp_path):
     assert worker.computes(AMPLE) and not worker.computes(0)
 
 
+@pytest.fixture
+def bad_host(monkeypatch, tmp_path):
+    """Starts a host whose worker has the fault of this name; the folder ``deadly`` is for the fault "mortal"."""
+    monkeypatch.setenv("IBNUE_TEST_REAL", str(Path(osm_plugin.__file__).parent))
+    monkeypatch.setenv("IBNUE_TEST_DEADLY", str(tmp_path / "deadly"))
+    (tmp_path / "deadly").mkdir()
+    bad = str(Path(__file__).with_name("bad_worker"))
+    host = Host(sys.executable, [bad, *(path for path in sys.path if path)])
+
+    def start(fault, toml):
+        monkeypatch.setenv("IBNUE_TEST_FAULT", fault)
+        (tmp_path / "ibnue.toml").write_text(toml)
+        host.start(f"--config {tmp_path}/ibnue.toml", str(tmp_path / "opensm.log"))
+        return host
+
+    start.host = host
+    yield start
+    host.stop()
+
+
+def test_a_worker_that_ended_twice_at_its_start_is_followed_by_one_without_tables(bad_host, tmp_path):
+    os.write(bad_host.host._copies[0], b"poison")
+    (tmp_path / "state.npz").write_bytes(b"poison")
+    with pytest.raises(EnvironmentProblem, match="killed by signal 9 while it started"):
+        bad_host("poison", f"state_file = 'state.npz'\nstart_deadline = {AMPLE}\ndeadline = {AMPLE}")
+    host = bad_host.host
+    with pytest.raises(EnvironmentProblem, match="killed by signal 9 while it started"):
+        host.memory()
+    host.memory()
+    assert host._worker.hello
+
+
+def test_workers_that_end_for_an_engine_are_counted_until_it_has_tables(bad_host, tmp_path):
+    host = bad_host("mortal", f"start_deadline = {AMPLE}\ndeadline = {AMPLE}")
+    (tmp_path / "deadly" / "ibnue-updn").touch()
+    for number in (1, 2):
+        host.memory()
+        host.send("ibnue-updn", number)
+        with pytest.raises(WorkerReplaced):
+            host.wait(number, AMPLE)
+    assert host._failed["ibnue-updn"] == 2
+    host.memory()
+    host._answer, host._asked_for = {"ok": True, "note": "by test"}, 3
+    host._engine = "policies"
+    host.wait(3, AMPLE)
+    assert host._failed["ibnue-updn"] == 2  # Port rules need no tables.
+    host._answer, host._asked_for, host._engine = {"ok": True, "note": "by test"}, 4, "ibnue-nue"
+    host.wait(4, AMPLE)
+    assert not host._failed
+
+
 def test_a_log_file_that_cannot_be_opened_is_reported_once(host, tmp_path):
     config = tmp_path / "ibnue.toml"
     config.write_text("log_file = 'none/worker.log'\n")
@@ -61,6 +113,8 @@ def test_a_shadow_worker_that_dies_before_its_message_is_reported_once(host, tmp
     config.write_text("shadow = 'nue'\n")
     host.start(f"--config {config}", str(tmp_path / "opensm.log"))
     host.shadow("minhop")
+    files = [file.readlink().name for file in Path(f"/proc/{host._shadow.process.pid}/fd").iterdir()]
+    assert not [file for file in files if "ibnue-copy" in file]
     os.kill(host._shadow.process.pid, signal.SIGKILL)
     host._shadow._reaper.join()
     host.shadow_send("minhop", False, 1)

@@ -256,6 +256,32 @@ def test_the_next_worker_reads_what_the_last_one_left_in_memory(tmp_path, torus,
         os.close(copy)
 
 
+def test_tables_with_which_workers_have_ended_are_ignored_until_there_are_new_ones(tmp_path, torus, degraded, started):
+    path, copies = tmp_path / "s.npz", [os.memfd_create("copy") for _ in range(2)]
+    first = started(path, copies)
+    first.put(torus, reset=False)
+    written(first, path)
+    state = State(timeout=AMPLE, copies=copies)
+    for _ in range(2):
+        state.distrust()
+        state.refresh(path, threads=1)
+        assert state.last is None and state.baseline is None
+    assert state.take_remarks() == [
+        "the last tables are not used, because the worker has ended twice with them",
+        f"state ignored: {path}: the worker has ended twice with the last tables",
+        f"state ignored: {path.with_name('s.home.npz')}: the worker has ended twice with the last tables",
+    ]
+    state.put(degraded, reset=False)
+    written(state, path)
+    assert same_tables(started(path, copies).last.routing, degraded.routing)
+    first.distrust()  # as if it had read the tables before
+    first.refresh(path, threads=1)
+    assert first.last is None
+    state.end()
+    for copy in copies:
+        os.close(copy)
+
+
 def test_tables_from_the_file_are_left_in_memory_too(tmp_path, torus, started):
     path, copies = tmp_path / "s.npz", [os.memfd_create("copy") for _ in range(2)]
     write_state(path, torus)

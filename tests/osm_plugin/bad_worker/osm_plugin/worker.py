@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from osm_plugin import request_handler
+from osm_plugin import request_handler, tables_in_force
 from osm_plugin.answer import ANSWER
 
 spec = importlib.util.spec_from_file_location("real_worker", Path(os.environ["IBNUE_TEST_REAL"]) / "worker.py")
@@ -93,6 +93,8 @@ def main(setup_text):
         request_handler.read_request = broken_engine
     elif fault == "slow":
         real.RequestHandler = SlowHandler
+    elif fault == "poison":
+        tables_in_force.read_state = lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)
     elif fault == "mortal":
         real.RequestHandler = MortalHandler
     else:
