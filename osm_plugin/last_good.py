@@ -214,7 +214,7 @@ class LastGood:
             return result, warning
         self._pending = config, ports, bundle
         if self._good is None:
-            self._good = config  # save() replaces self._good by a configuration that names copies of the files
+            self._good = config  # save() later replaces self._good by a configuration that names copies of the files
         warning = "the configuration is valid again, and in use" if self._wrong else ""
         self._wrong = ""
         return result, warning

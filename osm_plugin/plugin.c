@@ -184,7 +184,9 @@ static void report(void *data, osm_epi_event_id_t event, void *about)
     if (event == OSM_EVENT_ID_HEAVY_SWEEP_DONE && may_use_nodes(plugin))
         ibnue_copies_discovered(plugin);
     if (event == OSM_EVENT_ID_HEAVY_SWEEP_START)
-        plugin->narrow = 0; /* A sweep that failed before SUBNET UP may have left its number of cut tables. */
+        /* Each sweep counts the cut tables from 0.  A sweep that failed before the event SUBNET UP has not reset the
+         * count. */
+        plugin->narrow = 0;
     ibnue_status_event(plugin, event);
     if (event != OSM_EVENT_ID_HEAVY_SWEEP_START && event != OSM_EVENT_ID_SUBNET_UP)
         return;

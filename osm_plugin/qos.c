@@ -1,4 +1,5 @@
-/* Find out which SLs the administrator's QoS policy assigns.  Add VLs that tables use to the VL arbitration tables. */
+/* Find out which SLs the administrator's QoS policy assigns.  Add entries to the VL arbitration tables for all VLs
+ * that the engine's tables use. */
 #include "shim.h"
 
 #include <stdlib.h>

@@ -154,8 +154,8 @@ struct ibnue_asked {
     const struct ibnue_engine *engine; /* engine that has requested tables; NULL: the request was for values of ports */
     int late;                          /* whether the worker has missed the deadline and still computes */
     int waited;                        /* milliseconds for which OpenSM has waited for the worker */
-    /* the first of the engines that failed in order that OpenSM calls `engine`, which waits for the late answer;
-     * NULL: none */
+    /* While `engine` waits for a late answer, engines before it in OpenSM's list fail, so that OpenSM calls
+     * `engine`. left: the first of these engines that has failed; NULL: none. */
     const struct ibnue_engine *left;
     int replaced; /* whether the worker has ended or stalled before its answer, and another worker is started */
 };

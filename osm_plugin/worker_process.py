@@ -22,7 +22,7 @@ from routing.errors import EnvironmentProblem
 LONGEST_MESSAGE = 1 << 16
 
 SILENT = 2.0
-"""Number of seconds after which a worker with a request counts as stalled if it uses no CPU time."""
+"""A worker with a request counts as stalled if it uses no CPU time for this number of seconds."""
 
 _TAIL = 2000
 """Maximum number of bytes at the end of the worker's log that are read to find its last line."""

@@ -139,7 +139,8 @@ def balance(
         int32[C], rank of each channel, for shortest paths only.  Of the channels that lead one hop nearer to the
         destination, a switch uses only channels of the lowest rank.
     rank_from
-        Number of hops to the destination from which on ranks apply.  Switches at fewer hops may use any channel.
+        Ranks apply at switches that are at least this number of hops from the destination.  Nearer switches may use any
+        channel.
     turns
         The turns (CDG edges) that paths may use, instead of a switch order.
 

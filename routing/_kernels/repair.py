@@ -207,7 +207,7 @@ class SearchLimits:
     Attributes
     ----------
     goal
-        Utilisation (load times inverse capacity) up to which no load is moved off a channel.
+        Load is moved off a channel only while its utilisation (load times inverse capacity) is above this value.
     budget
         Number of further entries that may become different from the previous tables.
     work

@@ -13,7 +13,7 @@ from routing.fabric import Fabric
 
 Bytes = npt.NDArray[np.uint8]
 SMALL = 100_000
-"""Number of LFT entries up to which a single thread is faster than several threads."""
+"""For at most this number of LFT entries, a single thread is faster than several threads."""
 
 
 def trace_mixed(

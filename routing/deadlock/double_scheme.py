@@ -106,7 +106,7 @@ class DoubleScheme:
     above
         Difference between the VL of a substitute SL and the VL of the SL that it replaces.
     gapless
-        Whether every end port has a LID to which packets are sent in every step.
+        Whether in every step, each end port has some LID to which packets are sent.
     """
 
     steps: tuple[Step, ...]

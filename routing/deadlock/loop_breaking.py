@@ -52,7 +52,7 @@ class EntryChange:
 
 @dataclass(frozen=True, eq=False)
 class LoopBreak:
-    """Tables without a credit loop that earlier tables have, and the changed entries.
+    """Tables after a change that removes a credit loop of the earlier tables, and the changed entries.
 
     Attributes
     ----------

@@ -21,8 +21,8 @@ from routing.tables import Routing
 
 NONE = 255
 MIDDLES = 2
-"""Maximum number of middles of one LID.  Two are enough: the pattern of the LID's group and any other group has at
-least one of the two middles.
+"""Maximum number of middles of one LID.  Two are enough: for every other group, at least one of the two middles belongs
+to the pattern of this group and the LID's group.
 """
 
 

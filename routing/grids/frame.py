@@ -11,7 +11,7 @@ Neighbours = Sequence[frozenset[int]]
 """The neighbours of each switch.  Parallel links count once."""
 
 FRUITLESS = 20
-"""Number of switches without a possible frame after which the search for frames ends."""
+"""The search for frames ends after this number of switches at which no frame is possible."""
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ MOST_GRIDS = 4
 """Maximum number of grids whose sizes are recorded."""
 
 MOST_ENDS = 8
-"""Maximum number of switches at miscabled links up to which other explanations are searched for."""
+"""If a grid has more switches at miscabled links than this, other explanations are not searched for."""
 
 Ints = npt.NDArray[np.int64]
 

@@ -188,7 +188,7 @@ def lids_of(fabric: Fabric, leaves: Leaves) -> TreeLids:
 
 def _by_links_within(fabric: Fabric, leaves: Leaves) -> Iterator[tuple[npt.NDArray[np.int32], float, int]]:
     """Yield the candidates of :func:`_candidates`, each with its number of channels between switches of one level.
-    Candidates without such channels come first; then the number of channels rises.
+    Candidates with fewer such channels come first.
     """
     channels, later = fabric.channels, list[tuple[npt.NDArray[np.int32], float, int]]()
     for level, most_longer in _candidates(fabric, leaves):

@@ -72,7 +72,7 @@ FEW_ENTRIES = 64
 entries as the fault broke.
 """
 FEW_MISSING = 1024
-"""Number of missing entries up to which entries move even if tables from scratch are not better."""
+"""If at most this number of entries was missing, entries move even if tables from scratch are not better."""
 PART_BROKEN = 16
 """Tables from scratch may be taken if more than :data:`FEW_MISSING` entries, and more than 1 / PART_BROKEN of all
 entries, are broken.  Repairs of such faults keep too many old paths for a good balance, and most packets are

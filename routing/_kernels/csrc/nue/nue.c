@@ -12,7 +12,7 @@
 
 #include "nue/internal/nue_job.h"
 
-#define IDLE_PASSES 3 /* number of passes without a gain after which the kernel stops */
+#define IDLE_PASSES 3 /* the kernel stops after this number of passes without a gain */
 #define WORD 256      /* Upper bound of the number of channels out of one switch. */
 
 /* Number of times that the utilisation of a channel is squared to get its cost, for each pass.  Few squarings spread

@@ -82,20 +82,16 @@ int ibn_repair_columns(const repair_fabric *fabric, const uint8_t *treatment, ui
  * Afterwards, entries whose move turned out to be needless get their value in fabric->preferred again.
  *
  * lft: uint8 [S, L], changed in place.  An entry counts as changed if it differs from fabric->preferred.  An entry
- * never counts as changed where fabric->preferred is 255.
- * sl: uint8 [L] or [S, L], SL by LID, or by source switch and LID; changed in place.
- * dependencies: uint16 [slots], VLs, as bits, on which each CDG edge may be used; the edges of new paths are added.
- * order: int32 [V, C], position of each channel in a topological order of these CDG edges on each VL; updated.
- * load: int64 [C], flow on each channel; updated.
- * written: uint8 [pages], 1 for each page of `page` entries of `lft` that may differ from fabric->preferred; set to 1
- * for each page in which an entry was set.
- * goal: utilisation up to which a channel is not relieved.
- * budget: number of further entries that may become different from fabric->preferred.
- * work: work limit, in hops followed along paths and channels visited by cycle searches.
- * overshoot: percentage by which moves of a first pass may raise other channels above the channel that a move relieves.
- * 0: there is no such pass.
- * page: number of entries in a page; see `written`.
- * counts: int64 [3], output: further entries that differ from fabric->preferred; work done; number of moves.
+ * never counts as changed where fabric->preferred is 255. sl: uint8 [L] or [S, L], SL by LID, or by source switch and
+ * LID; changed in place. dependencies: uint16 [slots], VLs, as bits, on which each CDG edge may be used; the edges of
+ * new paths are added. order: int32 [V, C], position of each channel in a topological order of these CDG edges on each
+ * VL; updated. load: int64 [C], flow on each channel; updated. written: uint8 [pages], 1 for each page of `page`
+ * entries of `lft` that may differ from fabric->preferred; set to 1 for each page in which an entry was set. goal: a
+ * channel is relieved only while its utilisation is above this value. budget: number of further entries that may become
+ * different from fabric->preferred. work: work limit, in hops followed along paths and channels visited by cycle
+ * searches. overshoot: percentage by which moves of a first pass may raise other channels above the channel that a move
+ * relieves.  0: there is no such pass. page: number of entries in a page; see `written`. counts: int64 [3], output:
+ * further entries that differ from fabric->preferred; work done; number of moves.
  *
  * Returns 0, or 1 if memory is exhausted. */
 int ibn_repair_rebalance(const repair_fabric *fabric, uint8_t *lft, uint8_t *written, uint8_t *sl,

@@ -48,7 +48,8 @@ typedef struct {
     /* [C], rank of each channel; a switch may use only its channels of the lowest rank (rule of shortest paths); NULL:
      * it may use all of its channels */
     const int32_t *rank;
-    /* number of hops from the destination from which on `rank` applies; switches at fewer hops may use any channel */
+    /* `rank` applies at switches that are at least this number of hops from the destination; nearer switches may use
+     * any channel */
     int32_t rank_from;
 } ibn_balance_options;
 /* Compute balanced trees for all destinations: see balance.c. */

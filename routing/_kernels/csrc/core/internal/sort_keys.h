@@ -7,8 +7,8 @@
 #include <stdlib.h>
 
 #define IBN_FEW_KEYS 24
-/* Number of keys from which on qsort() is used instead of the sort in this file.  From this number on, qsort() is as
- * fast as the sort in this file.  The time of qsort() also never grows quadratically. */
+/* From this number of keys on, qsort() is used instead of the sort in this file, because qsort() is as fast then.
+ * The time of qsort() also never grows quadratically. */
 #define IBN_MANY_KEYS 4096
 
 static inline int ibn_core_ascending(const void *a, const void *b)

@@ -34,7 +34,8 @@ typedef struct {
 
 typedef struct {
     repair_state *state; /* state of the repair kernel, which includes the LFTs and the CDG of each VL */
-    int64_t goal;        /* utilisation (load times inverse capacity) up to which a channel is not relieved */
+    /* a channel is relieved only while its utilisation (load times inverse capacity) is above this value */
+    int64_t goal;
     int64_t budget;      /* number of further entries that may become different from the previous tables */
     /* utilisation that a move may cause on a channel, in percent of the utilisation of the relieved channel */
     int64_t ceiling;

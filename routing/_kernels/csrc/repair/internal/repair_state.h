@@ -116,7 +116,7 @@ typedef struct {
     uint8_t *given_up; /* [S] by switch that delivers LIDs: whether the repair of one of its LIDs has failed */
     /* [S] by switch that delivers LIDs: whether one of its LIDs could not be repaired with monotone paths */
     uint8_t *no_monotone_path;
-    /* number of channels visited by cycle searches (graph.visited) from which on no switch is displaced */
+    /* No switch is displaced once cycle searches have visited this number of channels (graph.visited). */
     int64_t search_budget;
     /* [2 S] list of the SL changes in the present attempt to find a path: switch and earlier SL of each change */
     saved_entry *changed_sls;

@@ -25,7 +25,7 @@ typedef struct {
 typedef struct {
     double load;    /* flow on the channel */
     double inverse; /* inverse capacity of the channel */
-    double ceiling; /* utilisation up to which the channel has no extra cost */
+    double ceiling; /* highest utilisation at which the channel has no extra cost */
 } descent_load;
 
 /* The path of a switch to the present destination. */
