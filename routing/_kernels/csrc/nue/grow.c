@@ -3,7 +3,7 @@
  *
  * The tree grows in waves: the neighbours of the switches of one wave may join in the next wave.  Each such neighbour
  * sorts its channels to switches of the tree by the cost of the whole path.  The neighbour takes the first channel
- * whose dependency is allowed.  The flow of the switch is added to the path at once.
+ * whose dependency is allowed.  The flow of the neighbour is added to the path at once.
  *
  * If no dependency of a switch is allowed, local backtracking is tried: a switch of the tree changes its next hop, such
  * that a dependency becomes allowed.  A switch that cannot join in this way uses the escape tree (escape.c). */

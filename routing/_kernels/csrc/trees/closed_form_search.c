@@ -141,8 +141,8 @@ static inline uint8_t *entry(const search_t *s, int32_t v, int32_t i)
     return s->port + (size_t)v * s->n + i;
 }
 
-/* Return the highest utilisation of a channel on the path to LID i that begins with channel c.  From `limit` on, the
- * exact value does not matter, so the path may not be followed to its end. */
+/* Return the highest utilisation of a channel on the path to LID i that begins with channel c.  If the value is
+ * `limit` or more, it need not be exact, and the path need not be followed to its end. */
 static double path_cost(const search_t *s, int32_t c, int32_t i, double limit)
 {
     const cf_state *x = s->x;

@@ -1,7 +1,8 @@
-/* Balance trees by local search.  A step takes the bundle with the highest utilisation.  In one tree over this bundle,
- * it moves one switch, with all switches upstream, to another next hop.  The highest utilisation on the new path must
- * be below the utilisation of the bundle.  Of all moves in the examined trees, the step takes the move with the lowest
- * utilisation on the new path.  The search ends at a bundle without such a move, or at the limit of visits. */
+/* Balance trees by local search.  A step takes the bundle with the highest utilisation.  The step moves one switch
+ * of one tree over this bundle, with all switches upstream, to another next hop.  The highest utilisation on the new
+ * path must be below the utilisation of the bundle.  Of all moves in the examined trees, the step takes the move
+ * with the lowest utilisation on the new path.  The search ends at a bundle without such a move, or at the limit of
+ * visits. */
 #include "trees/grid_balance.h"
 
 #include <math.h>

@@ -164,8 +164,8 @@ void ibn_trees_passes_merge(passes_t *passes, double *load)
     one->potential = two->potential = 0.0;
 }
 
-/* Give the first switch of a channel another next hop towards a destination whose tree uses the channel.  Destinations
- * are tried until a next hop was changed.  Returns whether a next hop was changed. */
+/* Give the switch where a channel begins another next hop towards a destination whose tree uses the channel.
+ * Destinations are tried until a next hop was changed.  Returns whether a next hop was changed. */
 static int unload_channel(const passes_t *passes, int32_t channel)
 {
     const job_t *job = passes->job;

@@ -103,8 +103,8 @@ void ibn_disjoint_add_load(disjoint_job *job, int32_t d, int32_t tree, double si
 void ibn_disjoint_by_distance(disjoint_job *job, int32_t d);
 void ibn_disjoint_copy_first(const disjoint_request *net, uint8_t *next, int32_t d, int32_t tree, int32_t s);
 
-/* Return the switch orders, as bits, that allow the reply path from d to s.  A reply uses the tree of switch s whose
- * number is the number of the request's tree. */
+/* Return the switch orders, as bits, that allow the reply path from d to s.  The reply to a request in a tree uses
+ * the tree of destination s with the number of the request's tree. */
 static inline uint8_t disjoint_mask_back(const disjoint_job *job, int32_t d, int32_t tree, int32_t s)
 {
     return job->mask[disjoint_row(job, s, job->net->weight[s] > 0 ? tree : 0) + d];
