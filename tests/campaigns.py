@@ -4,9 +4,9 @@ import pytest
 
 
 def some_of(values, kept):
-    """Return all parameter values, and mark those that are not in ``kept`` as slow.
+    """Return all parameter values, and mark the values that are not in ``kept`` as slow.
 
-    A value is a tuple where a test has several parameters.
+    If a test has several parameters, each value is a tuple.
     """
     assert all(value in values for value in kept)
     return [value if value in kept else _slow(value) for value in values]

@@ -39,10 +39,10 @@ def pytest_timeout_cancel_timer():
 
 @contextlib.contextmanager
 def after_the_first_process(config):
-    """Let one process of a run pass at once, and all others when the first one has left.
+    """Let one process of a run continue at once, and all other processes when the first process has left this context.
 
-    The first process compiles the test files, and the others load what it has stored.  All of them together would
-    compile each file several times.
+    The first process compiles the test files, and the other processes load the compiled files.  Otherwise all processes
+    would compile each file.
     """
     if "workerinput" not in vars(config) or not hasattr(config, "cache"):
         yield
@@ -57,7 +57,9 @@ def after_the_first_process(config):
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection(session):
-    """Collect the tests without a search for garbage, and never visit them in a later search."""
+    """Collect the tests without garbage collection, and exclude the collected objects from later garbage
+    collections.
+    """
     gc.disable()
     try:
         with after_the_first_process(session.config):

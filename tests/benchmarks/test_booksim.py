@@ -1,4 +1,6 @@
-"""Comparison with BookSim2: the tables and delays of ibnue's side, and the figures read from BookSim2's output."""
+"""Check the comparison with BookSim2: ibnue's tables and delays, and the figures that are read from BookSim2's
+output.
+"""
 
 from collections import Counter
 
@@ -19,13 +21,14 @@ def test_tables_are_free_of_loops_and_load_all_links_equally(network):
     for sender in range(0, network.fabric.endports, 2):
         for lid in network.fabric.endport_lid[1::2].tolist():
             load.update(vc // 2 for vc in network.vcs_of_path(sender, lid))
-    # Each of the 64 senders goes 4 hops on average to 64 receivers, over 256 channels.
+    # Paths from each of the 64 senders to the 64 receivers have 4 hops on average, over 256 channels.
     assert set(load.values()) == {SIDE**2 * SIDE**2 * 4 // 256}
     assert len(load) == 256
 
 
 def test_latency_without_load_is_that_of_the_delays(network):
-    # Five times 3 cycles to a switch that is 4 hops away on average, and 2 to the CA with the last byte.
+    # A head takes 3 cycles for each of 5 switches, because paths have 4 hops on average.  The way to the CA takes 2
+    # more.
     assert run_ibnue(network, 0.01, 1).latency == pytest.approx(17, rel=0.01)
 
 

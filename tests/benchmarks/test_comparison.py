@@ -1,4 +1,4 @@
-"""The comparison of all engines: its page and pictures are those of its results, and it measures what is missing."""
+"""Check the comparison of all engines: the page and the pictures show its results, and missing results are measured."""
 
 import json
 import math

@@ -1,4 +1,6 @@
-"""The bound of the loss with stability ``full`` is the least loss that any next hops of the broken entries give."""
+"""Check that the bound of the loss with stability ``full`` is the smallest loss with any next hops for the broken
+entries.
+"""
 
 from collections import Counter
 from itertools import product
@@ -17,7 +19,7 @@ from routing.topologies import generate
 
 
 def peak(fabric, lft, lids):
-    """Return the largest number of paths over a channel, or None if a path is a loop."""
+    """Return the largest number of paths over a channel, or None if a path is a forwarding loop."""
     load = Counter()
     for lid in lids:
         for switch in range(fabric.switches):

@@ -1,4 +1,4 @@
-"""OpenSM may end at any time while a benchmark watches its process."""
+"""Check that a benchmark handles an OpenSM that ends at any time while the benchmark watches it."""
 
 import resource
 import signal

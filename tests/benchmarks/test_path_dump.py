@@ -1,4 +1,4 @@
-"""What OpenSM's engines say of SLs, as the plugin writes it and as the SA answers."""
+"""Check that the SLs that the plugin dumps for OpenSM's engines equal the answers of the SA."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""The table of the engines' balance is printed for a small fabric."""
+"""Check that the benchmark prints a table of the engines' balance for a small fabric."""
 
 import subprocess
 import sys
@@ -21,7 +21,7 @@ def ring(tmp_path):
 
 
 def rows(net, *arguments):
-    """Cells of each row by the engine's name."""
+    """Run the benchmark, and return the cells of each row by the engine's name."""
     command = [sys.executable, "-m", "benchmarks.quality_table", net, *arguments]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in done.stdout.splitlines() if "|" in line]
@@ -34,7 +34,7 @@ def test_our_engines(tmp_path):
     assert list(found) == ["ibnue minhop", "ibnue dfsssp/bisection/2"]
     assert found["ibnue minhop"]["note"] == "credit loop"
     assert found["ibnue dfsssp/bisection/2"]["note"].startswith("proven")
-    # 12 CAs; each sends to 2 at distance 1, 1, 2, 2 and 3: 12 * 18 flow-hops on 12 channels
+    # Each of 12 CAs sends to 2 CAs at each of the distances 1, 1, 2, 2 and 3: 12 * 18 flow-hops on 12 channels.
     assert found["ibnue minhop"]["bound"] == f"{11 / 18:.3f}"
 
 
@@ -50,7 +50,7 @@ def test_engines_of_opensm(tmp_path):
 @pytest.mark.lab
 @pytest.mark.skipif(bool(missing_packages()), reason="no OpenSM, no ibsim")
 def test_ports_with_the_guid_of_their_node(tmp_path):
-    """ibsim gives these ports other GUIDs than the file, and OpenSM's dumps name them by those."""
+    """Port GUIDs in the file equal node GUIDs.  ibsim assigns other port GUIDs, and OpenSM's dumps contain these."""
     net = ring(tmp_path)
     fabric = read_fabric(net)
     nodes = fabric.terminal_guid[fabric.endport_terminal]

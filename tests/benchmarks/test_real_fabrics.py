@@ -1,4 +1,4 @@
-"""The table of real kinds of fabrics: its limits hold, and its command prints a row for each engine."""
+"""Check the table of fabrics like those of real clusters: no engine exceeds a limit, and each engine has a row."""
 
 import math
 
@@ -22,8 +22,8 @@ def test_no_tables_exceed_the_limit(words):
 
 
 def test_the_limit_is_that_of_the_worst_cut():
-    assert math.isclose(cut_limit(generate("kary-ntree", ["3", "3"])), 26 / 24)  # 3 of 3 links for 3 * 24 flows
-    # The links of a group of three leaves to the tops are half of those that the leaves have.
+    assert math.isclose(cut_limit(generate("kary-ntree", ["3", "3"])), 26 / 24)  # 3 * 24 flows use 3 of 3 links
+    # The links from a group of three leaves to the top switches are half of all links of these leaves upwards.
     assert math.isclose(cut_limit(generate("xgft", ["3x3x3", "1x2x1"])), 26 * 2 / (9 * 18))
 
 

@@ -1,4 +1,6 @@
-"""Records of benchmarks: figures that differ are marked, times are told apart, and every page exists."""
+"""Check the records of benchmarks: different figures are marked, times are distinguished, and every named page
+exists.
+"""
 
 from dataclasses import replace
 from pathlib import Path

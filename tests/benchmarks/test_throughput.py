@@ -1,4 +1,4 @@
-"""What the benchmark of an exchange is asked for is checked before the first of its long runs."""
+"""Check that the benchmark of an exchange refuses wrong arguments before its first simulation."""
 
 from types import SimpleNamespace
 
@@ -15,7 +15,7 @@ def _small(monkeypatch):
 
 
 def results_here(arguments):
-    """In this process, which alone has the small fabric."""
+    """Compute the results in this process, because only this process has the small fabric."""
     return (throughput.ours(name, engine, arguments.speedup) for engine in arguments.ours for name in arguments.fabrics)
 
 
@@ -46,7 +46,7 @@ def test_what_cannot_be_run_is_refused_at_once(words, expected, capsys, monkeypa
 
 @pytest.mark.usefixtures("_small")
 def test_a_table_of_shares(capsys):
-    """On a ring of four with a CA each, one message to each other: no more than a link takes, and no loop with updn."""
+    """In an exchange on a ring of four, a CA gets at most the rate of a link, and only minhop has a credit loop."""
     assert throughput.main(["--ours", "updn,minhop/1", "--opensm", ","]) == 0
     head, _, updn, minhop = capsys.readouterr().out.splitlines()
     assert head == "| engine | ring |"
@@ -77,7 +77,7 @@ def test_a_line_of_the_table_comes_as_soon_as_its_last_figure():
     lines = throughput.table(figures, ["x", "y"])
     assert [next(lines), next(lines)] == ["| engine | x | y |", "| --- | --- | --- |"]
     assert next(lines) == "| a | 0.500 | 0.500 |"
-    assert next(figures) == throughput.Result("x", "b", (0.5,), ("",))  # which was not taken yet
+    assert next(figures) == throughput.Result("x", "b", (0.5,), ("",))  # this figure was not taken yet
     assert list(lines) == ["| b | 0.500* |"]
 
 

@@ -1,4 +1,4 @@
-"""Every benchmark says what it does, and which options it takes."""
+"""Check that every benchmark describes itself and its options."""
 
 import importlib
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The benchmark of what-if runs from end to end."""
+"""Check that the benchmark of the what-if analysis runs from end to end."""
 
 import pytest
 

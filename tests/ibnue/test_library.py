@@ -1,4 +1,4 @@
-"""``import ibnue``: every function, and what every result has."""
+"""Check ``import ibnue``: every function, and the properties that all results share."""
 
 import csv
 import json
@@ -20,12 +20,12 @@ from routing.topologies import generate
 ROOT = Path(__file__).parents[2]
 RACK = ROOT / "docs" / "examples" / "rack"
 LONGEST = 200
-"""Letters of the longest repr."""
+"""Maximum number of letters of a repr."""
 
 
 @pytest.fixture(scope="module")
 def site():
-    """A fabric, its tables, the fabric without a link, and re-routed tables."""
+    """Return a fabric, its tables, the fabric without a link, and re-routed tables."""
     fabric = ibnue.generate("torus", "4x3", cas=2)
     tables = ibnue.route(fabric, "nue", vls=2)
     broken = ibnue.load(fabric, faults=["sw0.0/3"])
@@ -69,7 +69,7 @@ def test_every_result_shows_itself(results, name, tmp_path):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_result_has_a_data_frame(results, name, monkeypatch):
-    """With a pandas of one function, as pandas need not be installed."""
+    """The test replaces pandas by an object with one function, because pandas need not be installed."""
     frame = types.SimpleNamespace(from_records=lambda rows, columns: (rows, columns))
     monkeypatch.setitem(sys.modules, "pandas", types.SimpleNamespace(DataFrame=frame))
     rows, columns = results[name].to_dataframe()

@@ -1,4 +1,4 @@
-"""Python blocks of the pages run, and the package of the template is installed and used."""
+"""Check that the Python blocks of the pages run, and that the package of the template can be installed and used."""
 
 import os
 import re
@@ -17,7 +17,7 @@ BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
 @pytest.mark.parametrize("page", ["README.md", "docs/python.md", "docs/researcher.md"])
 def test_python_blocks_run(page, tmp_path, monkeypatch):
     shutil.copytree(ROOT / "docs" / "examples" / "rack", tmp_path / "docs" / "examples" / "rack")
-    # The sessions of the README lead into this folder.
+    # The console sessions of the README create files in this folder.
     monkeypatch.chdir(tmp_path / "docs" / "examples" / "rack" if page == "README.md" else tmp_path)
     blocks = BLOCK.findall((ROOT / page).read_text())
     assert blocks
@@ -26,7 +26,7 @@ def test_python_blocks_run(page, tmp_path, monkeypatch):
 
 
 def test_the_template_is_a_distribution_of_its_own(tmp_path):
-    """pip builds and installs it without network; its engine is found by name, and its own tests pass."""
+    """pip builds and installs the template without network.  ibnue finds its engine by name, and its tests pass."""
     source = shutil.copytree(ENGINE, tmp_path / "source")
     target = tmp_path / "installed"
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "--no-index"]

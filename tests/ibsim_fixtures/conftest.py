@@ -12,7 +12,7 @@ def _programs(request):
 
 @pytest.fixture
 def net(tmp_path):
-    """Write a net file: net(switches, links) -> path."""
+    """Return a function net(switches, links), which writes a net file and returns its path."""
 
     def write(switches, links, cas=1, name="fabric.net", **more):
         path = tmp_path / name

@@ -1,8 +1,9 @@
-"""Fixture fabrics with random link faults, routed by a live OpenSM with our plugin, looked at by three checkers.
+"""Route fixture fabrics with random link faults by a live OpenSM with the plugin, and check the tables with three
+checkers.
 
-For every case the tables must be proven by ours, found free of credit loops by networkx (on tables that were read from
-the switches and cables that ibsim names) and by ibdmchk.  OpenSM's own minhop is routed through the same checkers, for
-what never says "loop" would agree as well.
+In every case, ibnue must prove the tables.  networkx and ibdmchk must find no credit loop.  For networkx, the tables
+are read from the switches, and the cables from ibsim.  The checkers also check tables of OpenSM's minhop, because a
+checker that never reports a loop would otherwise pass.
 """
 
 import random
@@ -22,9 +23,9 @@ from routing.deadlock.proof import prove
 SAMPLE = ("torus-4x4", "tree-4-2-faults", "dragonfly-2-1-1", "random-16-4")
 PERCENTS = (0, 8, 15, 22, 30)
 SAMPLE_PERCENTS = (0, 15, 30)
-# No switch, so OpenSM asks no engine.
+# The fixture back-to-back has no switch, so OpenSM calls no engine.
 ROUTED = {name: fixture for name, fixture in FIXTURES.items() if name != "back-to-back"}
-# ibdmchk follows no path from or to a router, and none at all where there is no CA.
+# ibdmchk checks no path from or to a router, and no path at all on a fabric without CAs.
 UNSEEN = {"routers", "switches-only"}
 
 
@@ -42,22 +43,24 @@ def plugin(tmp_path_factory, request):
 
 
 def switch_links(ibsim):
-    """Cables between two switches, by one end, in a fixed order."""
+    """Return the cables between two switches in a fixed order, each given by one of its ends."""
     switches = {device.id for device in ibsim.devices if device.kind == "Switch"}
     ends = [(p.device, p.port, *p.peer) for p in ibsim.ports() if p.peer and p.device in switches]
     return sorted(end[:2] for end in ends if end[2] in switches and end[:2] < end[2:])
 
 
 def faults(name, links, percent):
-    """The cables to pull; the same ones every time."""
+    """Return the cables to pull, which are equal in every run."""
     count = min(len(links), max(1, round(len(links) * percent / 100))) if percent and links else 0
     return random.Random(zlib.crc32(f"{name} {percent}".encode())).sample(links, count)
 
 
 def inspect_result(lab, name):
-    """(our proof, networkx' dependency graphs, ibdmchk's verdict or None) of the tables that are there now.
+    """Check the present tables, and return ibnue's proof, the dependency graphs of networkx, and ibdmchk's verdict or
+    None.
 
-    Like is compared with like: all traffic; what CAs and routers have a part in; what goes from CA to CA.
+    The verdicts of the checkers are compared for equal traffic: all traffic, traffic from or to CAs and routers, and
+    traffic from CA to CA.
     """
     fabric = lab.fabric()
     proof = prove(fabric, lab.routing(fabric))
@@ -80,7 +83,7 @@ def updn(name, plugin, **config):
 
 
 def sweep_without(lab, name, pulled):
-    """Pull cables (or whole switches, port None), sweep, look, put them back."""
+    """Pull cables (or whole switches if the port is None), sweep, check the tables, and put the cables back."""
     for device, port in pulled:
         lab.ibsim.unlink(device, port)
     assert lab.opensm.resweep().engine == "ibnue-updn"
@@ -116,7 +119,7 @@ def test_updn_is_free_of_loops_everywhere(name, plugin):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SAMPLE)
 def test_updn_is_free_of_loops_with_lmc(name, plugin):
-    # ibdmchk looks at base LIDs only, networkx and the proof at all.
+    # ibdmchk checks base LIDs only, whereas networkx and the proof check all LIDs.
     run(name, PERCENTS, plugin, lmc=2)
 
 
@@ -133,7 +136,9 @@ def test_updn_is_free_of_loops_without_any_one_switch(name, plugin):
 
 
 def layers(lab):
-    """(the loop verdicts of networkx and ibdmchk, how many VLs) of the paths from CA to CA, on the SLs of the SA."""
+    """Return the verdicts of networkx and ibdmchk on loops, and the number of VLs, for paths from CA to CA on the SA's
+    SLs.
+    """
     sls = lab.ca_sls()
     graph = walk_layers(lab, sls)
     verdict = lab.ibdmchk(sls=sls)
@@ -168,7 +173,7 @@ def test_layers_of_updn_are_free_of_loops_everywhere(name, percent, plugin):
 
 @pytest.mark.lab
 def test_layers_that_are_folded_have_a_loop():
-    # Eight SLs on one VL: the paths are those of lash, which need two.
+    # All eight SLs use one VL, but the paths of lash need two VLs.
     folded = {**QOS, "qos_sl2vl": ",".join("0" * 16)}
     for config, answer in ((QOS, (False, False, 2)), (folded, (True, True, 1))):
         with Lab(ROUTED["torus-4x4"].path, routing_engine="lash,no_fallback", config=config) as lab:
@@ -176,7 +181,7 @@ def test_layers_that_are_folded_have_a_loop():
 
 
 def checkers_agree(name):
-    """The scope in which the tables of OpenSM's minhop are free of loops."""
+    """Return the scope in which the tables of OpenSM's minhop have no credit loop."""
     with Lab(ROUTED[name].path) as lab:
         proof, graphs, verdict = inspect_result(lab, name)
         if verdict is not None and verdict.credit_loop:

@@ -1,4 +1,4 @@
-"""The fixture fabrics are what their index says, can be made again, and load in a real ibsim."""
+"""Check that fixture fabrics are as the index states, can be generated again, and load in a real ibsim."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Pictures are up to date, well formed, and show everything."""
+"""Check that the pictures are up to date and well formed, and show all devices and cables."""
 
 import math
 from pathlib import Path

@@ -22,7 +22,7 @@ lab_test = pytest.mark.lab
 
 
 def _is_cycle(lab, loop):
-    """Each channel of the loop ends where the next begins."""
+    """Check that each channel of the loop ends where the next channel begins."""
     ids = {device.guid: device.id for device in lab.ibsim.devices}
     peers = {(state.device, state.port): state.peer for state in lab.ibsim.ports()}
     for here, following in zip(loop, [*loop[1:], loop[0]], strict=True):
@@ -46,7 +46,7 @@ def test_minhop_has_a_credit_loop(net, links):
 @pytest.mark.parametrize("engine", ["dfsssp", "lash"])
 def test_layered_engines_have_none(net, engine):
     with Lab(net(6, ring(6)), routing_engine=f"{engine},no_fallback", config={"qos": True}) as lab:
-        assert lab.ibdmchk().credit_loop  # with one SL for all, the same paths have a loop
+        assert lab.ibdmchk().credit_loop  # if all packets have one SL, the same paths have a loop
         sls = lab.ca_sls()
         assert len(sls) == 6 * 5
         verdict = lab.ibdmchk(sls=sls)
@@ -73,7 +73,7 @@ def test_nothing_is_left_in_the_cache(ring4, monkeypatch):
     with Lab(ring4) as lab:
         assert lab.ibdmchk().paths == 12
         assert sorted(cache.iterdir()) == before
-        # The same where the system allows no private folder.
+        # The cache also stays unchanged if the system does not allow a private folder.
         monkeypatch.setattr(ibdmchk, "shutil", SimpleNamespace(which=lambda name: None))
         assert lab.ibdmchk().paths == 12
         assert sorted(cache.iterdir()) == before
@@ -111,7 +111,9 @@ def test_the_loop_ends_where_it_began(monkeypatch, tmp_path):
 
 
 def _verdict_on_files(folder, fabric, routing):
-    """The verdict on the files of `ibnue route` and `ibnue fabric -o`, and whether the tables have a certificate."""
+    """Return ibdmchk's verdict on the files of `ibnue route` and `ibnue fabric -o`, and whether the tables have a
+    certificate.
+    """
     proof = prove(fabric, routing)
     write_tables(folder, fabric, routing, proof)
     write_fabric(fabric, folder / "fabric.lst")
@@ -135,7 +137,7 @@ def test_certified_tables_of_each_engine_have_no_loop(tmp_path, name, size):
         try:
             routing = ENGINES[engine].route(fabric, EngineOptions(effort=0.1, threads=1))
         except RoutingError:
-            continue  # the fabric is not a tree, grid or dragonfly
+            continue  # the engine refuses the fabric, because it is not a tree, grid or dragonfly
         verdict, certified = _verdict_on_files(tmp_path / engine, fabric, routing)
         assert not (certified and verdict.credit_loop), engine
         routed += certified

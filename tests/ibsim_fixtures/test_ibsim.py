@@ -123,7 +123,7 @@ def test_a_switch_may_be_the_host(tmp_path):
 
 @lab_test
 def test_sizes_follow_the_fabric(net):
-    # More switches, devices and ports than ibsim has room for by default (256, 2048, 13312).
+    # ibsim has room by default for 256 switches, 2048 devices and 13312 ports.
     with Ibsim(net(800, ring(800), 2, ports=20)) as ibsim:
         assert len(ibsim.devices) == 2400
         assert len(ibsim.ports()) == 800 * 20 + 1600

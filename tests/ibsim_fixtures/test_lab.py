@@ -51,7 +51,7 @@ def test_switches_and_cas_are_lost_and_found(ring4):
         tables = lab.switch_lfts()
         assert tables == lab.dumped_lfts()
         assert sorted(tables) == [0x200000, 0x200001, 0x200003]
-        lab.relink("h2")  # its switch is still alone
+        lab.relink("h2")  # the switch of h2 is still disconnected
         lab.relink("sw2")
         tables = lab.switch_lfts()
         assert tables == lab.dumped_lfts()
@@ -61,7 +61,7 @@ def test_switches_and_cas_are_lost_and_found(ring4):
 
 @pytest.mark.parametrize("switches", [32, 33])
 def test_the_last_lid_of_a_full_block_is_read(net, switches):
-    # With 64 LIDs the highest is the first of a block, which dump_fts leaves out.
+    # With 64 LIDs, the highest LID is the first LID of a block, which dump_fts omits.
     with Lab(net(switches, [(i, i + 1) for i in range(switches - 1)])) as lab:
         assert max(owner.lid for owner in lab.owners()) == 2 * switches
         tables = lab.switch_lfts()
@@ -97,7 +97,7 @@ def test_the_live_fabric(ring4):
 
 
 def test_queries(ring4):
-    # Not dfsssp, which draws lots for the SL of each query.
+    # The engine is not dfsssp, because dfsssp draws the SL of each query at random.
     with Lab(ring4, routing_engine="lash", config={"qos": True, "qos_max_vls": 4}) as lab:
         lids = {lab.ibsim.device(f"{kind}{i}").guid: (kind, i) for kind in ("sw", "h") for i in range(4)}
         lid = {lids[owner.guid]: owner.lid for owner in lab.owners()}
@@ -147,7 +147,7 @@ def test_bulk_questions_without_an_answer(ring4):
 
 def test_a_fabric_without_switches():
     with Lab(FIXTURES["back-to-back"].path) as lab:
-        assert lab.sweep.engine is None  # nothing to route
+        assert lab.sweep.engine is None  # OpenSM has nothing to route
         assert lab.fabric().switches == 0
         assert len(lab.owners()) == 2
 

@@ -38,7 +38,7 @@ def test_events_of_the_first_sweep(ibsim):
 
 
 def test_a_fallback_is_seen(ibsim):
-    # Up*/Down* finds no roots on a ring, and minhop takes over without a word to the user.
+    # Up*/Down* finds no roots on a ring, and OpenSM changes to minhop without a message to the user.
     with OpenSM(ibsim, routing_engine="updn") as opensm:
         assert opensm.last_sweep.tried == ("updn", "minhop")
         assert opensm.last_sweep.engine == "minhop"
@@ -133,7 +133,7 @@ def test_a_second_opensm_on_the_same_host_is_refused(ibsim):
 
 
 def test_killed_programs_leave_room(ibsim):
-    for _ in range(12):  # ibsim takes ten
+    for _ in range(12):  # ibsim has room for ten programs
         with OpenSM(ibsim) as opensm:
             os.kill(opensm.pid, signal.SIGKILL)
             opensm.wait_for_exit()
@@ -177,7 +177,7 @@ with Lab(sys.argv[1]) as lab:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_nothing_runs_on_when_the_tests_are_stopped(ring4, tmp_path, number):
-    # Folders are left when the runner is killed, so they are made where they do no harm.
+    # If the runner is killed, its folders stay, so they are created in a temporary folder.
     environment = {**os.environ, "TMPDIR": str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-c", SCRIPT, ring4]
     with subprocess.Popen(

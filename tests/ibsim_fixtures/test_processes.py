@@ -22,19 +22,22 @@ def test_a_tied_program_runs_as_the_child_that_was_started(tmp_path):
 
 
 def test_nothing_runs_whose_parent_has_gone_before_the_kernel_was_reported(tmp_path):
-    # A parent that has gone is another than the one that asked, and so is a shell between the two.
+    # The shell between this process and the program ends at once, so the program's parent is not the process that
+    # asked.
     between = ["sh", "-c", '"$@"; exit 0', "sh", *kill_with_parent(["touch", tmp_path / "ran"])]
     subprocess.run(between, check=True)
     assert not (tmp_path / "ran").exists()
 
 
 class Interrupted(Exception):
-    """What a signal raises."""
+    """Exception that the signal handler raises."""
 
 
 @pytest.fixture
 def signal_at_birth(monkeypatch):
-    """Have every program that is started be followed by a signal before its parent knows of it; their numbers."""
+    """Send a signal after each start of a program, before the parent has its process number.  Return the process
+    numbers.
+    """
     born = []
 
     def interrupt(number, frame):

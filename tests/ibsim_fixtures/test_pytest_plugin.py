@@ -28,9 +28,9 @@ def test_fixture_fabric(lab):
 
 @pytest.fixture
 def project(pytester, monkeypatch):
-    """Somebody else's project, whose tests use the fixtures."""
+    """Return a project of another developer, whose tests use the fixtures."""
     monkeypatch.delenv("IBNUE_REQUIRE_LAB", raising=False)
-    # Another process where the lab really starts: igraph cannot be imported twice into one.
+    # Labs run in another process, because igraph cannot be imported twice into one process.
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
     pytester.makeconftest(
         "from importlib.metadata import entry_points\n"

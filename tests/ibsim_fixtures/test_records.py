@@ -1,4 +1,6 @@
-"""SLs in one file of a small plugin: what the SA and the switches answer, or nothing."""
+"""Check the SLs in the file of the record plugin: they equal the answers of the SA and the switches, or are not
+used.
+"""
 
 import shutil
 from dataclasses import replace

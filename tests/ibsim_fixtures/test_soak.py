@@ -1,4 +1,6 @@
-"""Faults that come and go under a running OpenSM: every table read back, proven, and equal to the plan."""
+"""Check soaks of a running OpenSM: after each fault, all tables are read back, proven, and equal to the plugin's
+plan.
+"""
 
 import itertools
 import json
@@ -130,7 +132,7 @@ def plugin(tmp_path_factory, request):
 
 
 def soaked(name, engine, plugin, events, seed=1):
-    """The outcomes of a soak of a fixture."""
+    """Return the outcomes of a soak of a fixture."""
     engines, config = f"ibnue-{engine},no_fallback", {"qos": True}
     with Lab(FIXTURES[name].path, routing_engine=engines, plugin=plugin, config=config) as lab:
         plan = lab.opensm.folder / "ibnue-state.npz"
@@ -149,7 +151,8 @@ def test_a_short_soak(plugin):
 
 @pytest.mark.lab
 def test_a_soak_of_switches_with_free_ports(plugin, tmp_path):
-    # OpenSM writes no SL2VL rows for a port without a link: these rows are ibsim's, and no packet uses them.
+    # OpenSM writes no SL2VL rows for a port without a link.  These rows have ibsim's initial values, and no packet uses
+    # them.
     path = tmp_path / "free.net"
     path.write_text(net_text(5, ring(5), 2, ports=20))
     config = {"qos": True}

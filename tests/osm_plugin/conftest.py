@@ -35,13 +35,16 @@ def _programs(request):
 
 @pytest.fixture(scope="session")
 def plugin_folder(tmp_path_factory):
-    """libibnue.so, built for the OpenSM that is installed."""
+    """Return the folder of libibnue.so, built for the installed OpenSM."""
     return plugin_build(tmp_path_factory)
 
 
 @pytest.fixture(scope="session")
 def bad_plugin(tmp_path_factory):
-    """libibnue.so whose worker does what IBNUE_TEST_FAULT says; IBNUE_TEST_REAL is where the real one is."""
+    """Return a folder with a libibnue.so whose worker has the fault that IBNUE_TEST_FAULT names.
+
+    IBNUE_TEST_REAL is the folder of the real package.
+    """
 
     def build(folder):
         python = replace(python_build(), paths=(str(BAD), str(Path(osm_plugin.__file__).parents[1])))
@@ -68,7 +71,10 @@ def nets(tmp_path_factory):
 
 @pytest.fixture
 def live(request, plugin_folder, tmp_path):
-    """Starts a lab with the plugin; ``toml`` is its configuration, which may be given another text later."""
+    """Return a function that starts a lab with the plugin.
+
+    ``toml`` is the plugin's configuration.  The function ``configure`` replaces this configuration later.
+    """
     assert request.node.get_closest_marker("lab"), "without the mark, every Python would run this test"
     config = tmp_path / "ibnue.toml"
 

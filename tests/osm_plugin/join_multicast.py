@@ -1,4 +1,6 @@
-"""Joins the IPoIB broadcast group as the port that this program is connected to.  Arguments: port GUID, SM's LID."""
+"""Join the IPoIB broadcast group from the port to which this program is connected.  Arguments: port GUID, LID of the
+SM.
+"""
 
 import ctypes
 import struct

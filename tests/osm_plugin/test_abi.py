@@ -1,4 +1,4 @@
-"""A library that was built with other headers than those of the running OpenSM is kept out, and OpenSM goes on."""
+"""Check that OpenSM refuses a library that was built with headers of another OpenSM, and continues without it."""
 
 import re
 import shutil
@@ -22,7 +22,7 @@ HERE = Path(callbacks.__file__).parent
 
 
 def edit(folder, file, pattern, new):
-    """Change headers as another version or configuration of OpenSM has them."""
+    """Change a header, as another version or configuration of OpenSM would."""
     path = folder / "infiniband" / file
     text, count = re.subn(pattern, new, path.read_text(), flags=re.MULTILINE)
     assert count
@@ -43,7 +43,9 @@ ALTERED = {
     ),
 }  # fmt: skip
 SLOW = ("an option more at the end", "a table more", "a member more of nodes", "tables of debug builds")
-"""Changes of the campaign: the library notices all of them by one check, of the structs and members in its list."""
+"""Changes for the campaign only.  The library notices all of them by one check, which compares the structs and members
+in its list.
+"""
 
 
 def build(folder, include):
@@ -76,7 +78,7 @@ def without_comments(path):
 
 
 def names_of_members(text):
-    """Return the names of all members of structs in C source, by a rule that is good enough for these headers."""
+    """Return the names of all members of structs in C source, by a simple rule that is sufficient for these headers."""
     bodies = re.findall(r"\bstruct \w*\s*\{(.*?)\n\s*\}", text, re.DOTALL)
     fields = [part.strip() for body in bodies for line in body.split(";") for part in line.split(",")]
     return {found[1] for field in fields if (found := re.search(r"(\w+)(?:\[[^\]]*\])*$", field))}

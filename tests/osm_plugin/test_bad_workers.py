@@ -27,9 +27,9 @@ FAULTS = {
     **dict.fromkeys(["sequence", "switches", "lids", "outside", "overflow", "unaligned", "vls", "magic"], FOREIGN),
 }
 SLOW = ("switches", "lids", "outside", "unaligned", "vls", "magic", "other words")
-"""Faults of the campaign: OpenSM reacts to them as to "sequence", "overflow" and "nonsense".
+"""Faults for the campaign only.  OpenSM reacts to them as to "sequence", "overflow" and "nonsense".
 
-test_lies.py checks in every run that the shim refuses a wrong value of each field.
+In every run, test_lies.py checks that the shim refuses a wrong value of each field.
 """
 
 

@@ -1,4 +1,4 @@
-"""What the log says of a change is true of the switches, whoever wrote them before."""
+"""Check that the log states changes of tables correctly, whichever program wrote the switches before."""
 
 from collections import Counter
 
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.lab
 
 @pytest.fixture
 def history(plugin_folder, nets, tmp_path):
-    """Starts a history on a torus; at its end nothing false was reported."""
+    """Return a function that starts a history on a torus."""
 
     def start(folder=".", **options):
         position = tmp_path / folder
@@ -124,7 +124,7 @@ def test_a_switch_that_does_not_answer_makes_the_base_unknown(history):
         run.start_unheard(roots="sw2.2", state=False)
         unknown = "base unknown: 32 entries of 1 switch (sw1.1); written "
         assert until(lambda: unknown in run.log)
-        assert until(lambda: f"{unknown}at once" in run.log)  # in the second sweep at the latest
+        assert until(lambda: f"{unknown}at once" in run.log)  # this occurs in the second sweep at the latest
         assert ANY_ORDER not in run.log and "any-order" not in run.log
         run.ibsim.error("sw1.1", 0)
         until(lambda: "SUBNET UP" in run.log)
@@ -137,7 +137,8 @@ def test_no_tables_are_read_at_a_cold_start(history):
         run.ibsim.error("sw1.1", 100, attribute=LFT_ATTRIBUTE)
         run.start_unheard(roots="sw0.0")
         assert until(lambda: "512 entries change in the switches; multicast" in run.log)
-        # The links are active from then on, so the next sweep reads the entries of the switch that was not written.
+        # The links are active after the first sweep, so the next sweep reads the entries of the switch that was not
+        # written.
         assert until(lambda: "base unknown: 32 entries of 1 switch (sw1.1)" in run.log)
 
 
@@ -145,7 +146,7 @@ STEPS = 5
 
 
 def wander(run, steps):
-    """Take random steps: faults, hand-overs, fallbacks, restarts, kills, stale states."""
+    """Take random steps: faults, hand-overs, fallbacks, restarts, kills, and old state files."""
     roots, old = ("sw0.0", "sw2.2", "sw1.3", None), run.folder / "old.npz"
     draw = run.random
     run.start(roots=draw.choice(roots))
@@ -178,7 +179,7 @@ def wander(run, steps):
 
 
 def wander_often(history, histories, first=0):
-    """Run some histories; what all of them came to."""
+    """Run some histories, and return the sum of their counts."""
     counts = Counter()
     for seed in range(first, first + histories):
         engine, vls = (("updn", 1), ("dfsssp", 8), ("nue", 1))[seed % 3]
@@ -191,7 +192,7 @@ def wander_often(history, histories, first=0):
 
 
 def test_a_few_histories(history):
-    # The engine is nue; histories of updn and dfsssp are above.
+    # This history has the engine nue.  The tests above have histories of updn and dfsssp.
     counts = wander_often(history, 1, first=2)
     assert counts["counts compared"] > STEPS
 

@@ -1,4 +1,4 @@
-"""What a host says goes to OpenSM's log as one line."""
+"""Check that each output of a host becomes one line in OpenSM's log."""
 
 import cffi
 import pytest
@@ -8,7 +8,7 @@ from routing.errors import RoutingError
 
 
 class Host:
-    """Says something, or fails with it."""
+    """Host that returns a text, or fails with this text."""
 
     def __init__(self, output, fails):
         self.answer, self.fails = output, fails

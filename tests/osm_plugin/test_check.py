@@ -1,4 +1,4 @@
-"""``ibnue plugin check``: a configuration and opensm.conf together."""
+"""Check ``ibnue plugin check``: a configuration and opensm.conf together."""
 
 import json
 from types import SimpleNamespace
@@ -267,7 +267,7 @@ def test_an_option_of_one_engine_is_no_obstacle_to_the_next(files):
 
 
 def test_roots_of_both_options_count(files, tmp_path):
-    """A hint says so, and that the roots of opensm.conf do not count beside them."""
+    """A hint states that both options apply, and that the roots of opensm.conf are ignored."""
     roots = tmp_path / "roots"
     roots.write_text("0x1\n")
     files[0].write_text(f"[engine.updn]\nroots = ['sw0']\nroot_guid_file = '{roots}'\n")

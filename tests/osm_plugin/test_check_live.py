@@ -1,4 +1,6 @@
-"""``ibnue plugin check`` reads opensm.conf as OpenSM does, which writes the values that it uses with the option -c."""
+"""Check that ``ibnue plugin check`` reads opensm.conf as OpenSM does.  ``opensm -c`` writes the values that OpenSM
+uses.
+"""
 
 import re
 import subprocess

@@ -1,4 +1,4 @@
-"""Port classes in the plugin's configuration."""
+"""Check the classes of end ports in the plugin's configuration."""
 
 import json
 from dataclasses import replace

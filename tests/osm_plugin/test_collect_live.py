@@ -1,4 +1,4 @@
-"""``ibnue collect`` on a running OpenSM: the snapshot is judged like the bundle of the tables, and nothing changes."""
+"""Check ``ibnue collect`` on a running OpenSM: the verdict on the snapshot is right, and the fabric does not change."""
 
 import json
 
@@ -11,7 +11,7 @@ SLOW = pytest.mark.slow
 
 
 def everything(lab):
-    """What the switches and end ports hold, without the counters, which every query increases."""
+    """Return all tables in switches and end ports, but not the counters, because every query increases the counters."""
     owners = lab.owners()
     ports = [(owner.lid, owner.port if owner.kind == "SW" else 0) for owner in owners]
     return lab.switch_lfts(), lab.switch_sl2vl(), lab.vl_weights(ports), lab.sls(), sorted(map(str, lab.ibsim.ports()))
@@ -39,7 +39,7 @@ def checked(*words):
 )
 def test_a_snapshot_is_judged_like_the_bundle_and_nothing_changes(live, nets, tmp_path, engine, vls, net):
     config = {"qos": True, "qos_max_vls": 8} if vls > 1 else {"max_op_vls": 1}
-    config["sweep_interval"] = 0  # OpenSM's own light sweeps appear in its log
+    config["sweep_interval"] = 0  # light sweeps of OpenSM would add lines to its log
     state = tmp_path / "state.npz"
     with live(nets(*net), f"ibnue-{engine},no_fallback", toml=f"state_file = '{state}'", config=config) as lab:
         before, log = everything(lab), lab.opensm.log_path.read_text()
@@ -51,7 +51,7 @@ def test_a_snapshot_is_judged_like_the_bundle_and_nothing_changes(live, nets, tm
         ("topology", "LFT", "SL2VL", "VL arbitration", "SL", "counters"), "collected"
     )
     ours = checked(tmp_path / "live", state)
-    # a bundle states the strength of its own certificate, and the VLs of all SLs, also of those that no path has
+    # a bundle states the strength of its certificate, and the VLs of all SLs, even of SLs that no path uses
     assert checked(tmp_path / "snapshot") == ours
     assert ours[0] == 0
     assert (len(set(before[3].values())) > 1) == (vls > 1)

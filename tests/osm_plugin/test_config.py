@@ -13,7 +13,7 @@ from routing.errors import InputError
 
 
 def test_every_engine_option_can_be_configured_but_what_the_worker_knows():
-    # A budget is turned into effort, and is not an option of its own.
+    # A budget is converted to an effort, and is not a field of EngineOptions.
     assert set(ENGINE_KEYS) == {field.name for field in fields(EngineOptions)} - {
         "threads",
         "port_vls",
@@ -191,7 +191,7 @@ def test_no_sweep_loads_a_module():
 
 
 def test_a_pipe_is_no_configuration(tmp_path):
-    """OpenSM would wait for a program that writes into the pipe."""
+    """OpenSM would wait for a program that writes to the pipe."""
     os.mkfifo(tmp_path / "ibnue.toml")
     with pytest.raises(InputError, match="is a pipe"):
         read_config(tmp_path / "ibnue.toml")

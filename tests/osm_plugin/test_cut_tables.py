@@ -1,4 +1,4 @@
-"""What the plugin logs about SL-to-VL tables that OpenSM cuts, sweep by sweep."""
+"""Check the plugin's log lines about SL-to-VL tables that OpenSM truncates, for each sweep."""
 
 import re
 import subprocess
@@ -9,7 +9,7 @@ from shared_builds import built_once
 
 from osm_plugin.build_shim import HERE
 
-pytestmark = pytest.mark.lab  # the shim is compiled with OpenSM's headers
+pytestmark = pytest.mark.lab  # the shim needs OpenSM's headers
 
 
 @pytest.fixture(scope="module")

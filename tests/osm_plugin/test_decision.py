@@ -1,4 +1,4 @@
-"""Decisions of the worker, and what replaces one that fails."""
+"""Check the decisions of the worker, and the tables that replace the tables of an engine that fails."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Every error code of the plugin has one meaning, and one row in the table of docs/failure-modes.md."""
+"""Check that every error code of the plugin has one meaning, and one row in the table of docs/failure-modes.md."""
 
 import re
 from collections import Counter, defaultdict
@@ -10,7 +10,7 @@ LITERAL = re.compile(r'"(ERR IBN[^"]*)"')
 
 
 def literals():
-    """The texts of all error lines in the C sources, by code."""
+    """Return the texts of all error lines in the C sources, by code."""
     found = defaultdict(set)
     for source in sorted((ROOT / "osm_plugin").glob("*.c")):
         for text in LITERAL.findall(source.read_text()):
@@ -21,7 +21,7 @@ def literals():
 
 
 def rows():
-    """How often the table has each code."""
+    """Return the number of rows of each code in the table of the page."""
     return Counter(re.findall(r"^\| `(IBN[0-9A-Z]+)` \|", PAGE.read_text(), re.MULTILINE))
 
 

@@ -7,8 +7,8 @@ from routing.engines import ENGINES
 
 pytestmark = pytest.mark.lab
 
-# Fixtures that differ in something that OpenSM or the plugin has to discover.  The regular topologies among the others
-# come up in test_vls_live.py and in the tests of their engines, and clusters in test_real_fabrics_live.py.
+# These fixtures have properties that OpenSM or the plugin has to discover.  Other tests run all other fixtures:
+# test_vls_live.py and the tests of the engines run the regular topologies, and test_real_fabrics_live.py runs clusters.
 SAMPLE = (
     "back-to-back", "back-to-back-beside", "bare-switches", "cascade-3", "dual-plane", "dual-port-one-switch",
     "dual-port-two-switches", "lmc-2", "loop-cable", "mixed-speeds", "mixed-widths", "own-guids", "own-lids",
@@ -26,7 +26,7 @@ def have_the_tables_of_the_engine(lab):
 def test_every_fixture_comes_up_with_the_tables_of_the_engine(live, name):
     with live(FIXTURES[name].path, "ibnue-updn,no_fallback") as lab:
         assert lab.opensm.errors == []
-        if lab.switch_lfts():  # OpenSM asks no engine where there is no switch
+        if lab.switch_lfts():  # OpenSM calls no engine if there is no switch
             have_the_tables_of_the_engine(lab)
 
 

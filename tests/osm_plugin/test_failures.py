@@ -19,7 +19,7 @@ pytestmark = pytest.mark.lab
 
 
 def routes_again(lab):
-    """Wait for the engine to come back; a new worker may take longer to start than the deadline is."""
+    """Wait until the engine of ibnue routes again.  A new worker may take longer to start than the deadline allows."""
     return until(lambda: (sweep := lab.opensm.resweep()).engine.startswith("ibnue-") and sweep.errors == ())
 
 
@@ -39,7 +39,7 @@ def test_a_worker_killed_at_a_fault_leaves_the_tables_to_its_engine(live, nets, 
         assert sweep.engine == "ibnue-updn" and sweep.tried == ("ibnue-updn",)
         assert logged(lab, LEFT) == ["the worker was killed by signal 9; another one is started"]
         assert gone(worker) and worker_of(lab) != worker
-        # Another sweep follows without a request.
+        # OpenSM sweeps again without a request of the test.
         until(lambda: logged(lab, "ibnue-updn: .*re-routed, repaired"))
         assert routes_again(lab)
         assert not logged(lab, "building routing with '(?:minhop|ibnue-nue)'")
@@ -47,7 +47,7 @@ def test_a_worker_killed_at_a_fault_leaves_the_tables_to_its_engine(live, nets, 
 
 @pytest.fixture
 def preloaded(live, nets, tmp_path_factory):
-    """Prepares a lab whose OpenSM starts with a library for LD_PRELOAD."""
+    """Return a function that prepares a lab whose OpenSM starts with a library in LD_PRELOAD."""
 
     def prepare(name, toml=""):
         def build(folder):
@@ -69,7 +69,7 @@ def test_the_engine_routes_again_although_the_clock_is_set_back(preloaded):
         position, worker = sweep_with_stopped_worker(lab, "sw1.1", 2)
         os.kill(worker, signal.SIGKILL)
         lab.opensm.wait_for_subnet_up(after=position)
-        # Another sweep follows without a request.
+        # OpenSM sweeps again without a request of the test.
         until(lambda: logged(lab, "ibnue-updn: .*re-routed, repaired"))
 
 
@@ -307,7 +307,7 @@ def test_a_missing_configuration_file_is_named(live, nets):
 def test_the_worker_dies_with_an_opensm_that_is_killed(live, nets):
     with live(nets("ring", "4", cas=1), "ibnue-updn,no_fallback") as lab:
         worker = worker_of(lab)
-        os.kill(worker, signal.SIGSTOP)  # it cannot even notice that the socket is closed
+        os.kill(worker, signal.SIGSTOP)  # a stopped worker cannot notice that the socket is closed
         lab.opensm.signal(signal.SIGKILL)
         lab.opensm.wait_for_exit()
         assert gone(worker)
@@ -328,7 +328,8 @@ def test_the_worker_is_alone_and_without_the_simulator(live, nets):
         worker = worker_of(lab)
         environment = Path(f"/proc/{worker}/environ").read_bytes()
         assert b"umad2sim" not in environment and b"umad2sim" not in Path(f"/proc/{worker}/maps").read_bytes()
-        assert [children(child) for child in children(worker)] in ([], [[]])  # the process of the state file at most
+        # a child can only be the process that keeps the state file
+        assert [children(child) for child in children(worker)] in ([], [[]])
         limits = Path(f"/proc/{worker}/limits").read_text()
         assert re.search(r"Max core file size +0 +0 ", limits) and re.search(r"Max open files +256 +256 ", limits)
         assert os.getsid(worker) != os.getsid(lab.opensm.pid)

@@ -1,4 +1,6 @@
-"""Dimension order inside a running OpenSM: switches hold the engine's tables, with a cable pulled and back."""
+"""Check dimension-order engines in a running OpenSM: the switches have the engine's tables, also after a cable was
+pulled.
+"""
 
 import numpy as np
 import pytest

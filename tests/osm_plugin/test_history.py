@@ -17,7 +17,7 @@ from routing.topologies import generate
 
 @pytest.fixture(scope="module")
 def several():
-    """Different proven tables of one fabric."""
+    """Return five different proven tables of one fabric."""
     fabric = generate("torus", ["4x4"], cas=1)
     found = []
     for root in fabric.switch_name[:5]:
@@ -115,7 +115,7 @@ def test_a_damaged_pin_is_named_and_ignored(desk):
 def test_a_file_system_that_does_not_answer_holds_no_sweep(desk):
     historian, config, folder, remarks = desk
     folder.mkdir()
-    os.mkfifo(folder / PIN)  # whoever opens it for reading waits for a writer
+    os.mkfifo(folder / PIN)  # opening the pipe for reading blocks until it is opened for writing
     assert historian.pinned(config, threads=1, timeout=0.01) is None
     assert "could not be read in time" in remarks[0]
     assert historian.pinned(config, threads=1, timeout=3600) is None

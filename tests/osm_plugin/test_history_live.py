@@ -1,4 +1,4 @@
-"""Back to earlier tables in a running OpenSM."""
+"""Check the return to earlier tables in a running OpenSM."""
 
 import json
 
@@ -33,7 +33,7 @@ def test_back_to_earlier_tables_and_on_again(live, nets, tmp_path):
         until(lambda: len(entries(folder)) == 2)
         second = lab.switch_lfts()
         assert second != first
-        for _ in range(2):  # the same tables are not stored again
+        for _ in range(2):  # equal tables are not stored again
             lab.opensm.resweep()
         listed = json.loads(run("history", "--config", str(live.config), "--json"))["stored_tables"]
         assert [(row["number"], row["engine"], row["pinned"]) for row in listed] == [
@@ -50,7 +50,7 @@ def test_back_to_earlier_tables_and_on_again(live, nets, tmp_path):
         until(lambda: json.loads(path.read_text())["pinned"] == entries(folder)[0].path.name)
         assert "* " in run("history", "--config", str(live.config))
 
-        # A route that breaks is repaired, all of it proven; what is whole stays.
+        # A broken route of pinned tables is repaired, and the result is proven.  Unbroken routes stay.
         lab.unlink("sw1.1", 2)
         fabric = lab.fabric()
         assert prove(fabric, read_tables(lab.opensm.folder, fabric)).certified
@@ -75,6 +75,6 @@ def test_a_pin_outlives_opensm(live, nets, tmp_path):
         until(lambda: len(entries(folder)) == 1)
         first = lab.switch_lfts()
     run("rollback", "1", "--config", str(live.config))
-    # Other options, and even another engine: what is pinned counts.
+    # The pinned tables are used although the options, and even the engine, have changed.
     with live(net, "ibnue-nue,no_fallback", toml=toml) as lab:
         assert lab.switch_lfts() == first

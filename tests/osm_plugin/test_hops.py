@@ -13,7 +13,9 @@ pytestmark = pytest.mark.lab
 
 
 def hop_rows(lab):
-    """Hops by switch GUID and LID: the least first, then those of each port; from OpenSM's dump."""
+    """Return the hops in OpenSM's dump by switch GUID and LID: the smallest number first, then the number by each
+    port.
+    """
     rows, guid = {}, 0
     for line in (lab.opensm.folder / "opensm-lid-matrix.dump").read_text().splitlines():
         if head := re.match(r"Switch: guid 0x([0-9a-f]+)", line):
@@ -25,7 +27,7 @@ def hop_rows(lab):
 
 
 def walked(lab):
-    """The same from the tables that are in the switches: the walked path, at the port that it takes."""
+    """Return the hops of the tables in the switches in the form of :func:`hop_rows`, by following each path."""
     fabric = lab.fabric()
     routing = lab.routing(fabric)
     hops, rows = prove(fabric, routing).hops, {}
@@ -38,7 +40,7 @@ def walked(lab):
     return rows
 
 
-# OpenSM's lash has filled all rows when it finds too few VLs, and leaves them so.
+# OpenSM's lash fills the hops of all ports before it finds that it has too few VLs, and does not clear these hops.
 @pytest.mark.parametrize("engines", ["ibnue-updn,no_fallback", "lash,ibnue-updn,no_fallback"])
 def test_opensm_has_the_hops_of_the_walked_paths_and_no_others(live, nets, engines):
     with live(nets("torus", "4x4", cas=1), engines, config={"lash_start_vl": 7}) as lab:

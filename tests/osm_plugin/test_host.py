@@ -1,4 +1,4 @@
-"""The host's view of its worker, in real processes and without OpenSM."""
+"""Check the host with real worker processes, but without OpenSM."""
 
 import gc
 import os
@@ -40,7 +40,7 @@ def test_a_worker_that_is_found_dead_when_it_is_needed_is_reported(host, tmp_pat
 
 
 def test_a_worker_that_is_stopped_for_a_moment_still_computes(host, tmp_path):
-    """As cpulimit does, which stops a process again and again."""
+    """The program cpulimit stops a process in this manner again and again."""
     host.start("", str(tmp_path / "opensm.log"))
     worker = host._worker
     worker.listen()

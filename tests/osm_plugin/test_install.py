@@ -16,7 +16,7 @@ HEADER_FILES = ("opensm/osm_opensm.h", "opensm/osm_version.h", "iba/ib_types.h",
 
 @pytest.fixture
 def prefix(tmp_path):
-    """A place where OpenSM seems to be installed, version 1.2.3."""
+    """Return a folder in which OpenSM 1.2.3 seems to be installed."""
     include = tmp_path / "usr" / "include" / "infiniband"
     for header in HEADER_FILES:
         (include / header).parent.mkdir(parents=True, exist_ok=True)

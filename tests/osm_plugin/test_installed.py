@@ -1,4 +1,4 @@
-"""What is installed, what runs, and who may change it."""
+"""Check which files are installed, which programs run, and who may change the files."""
 
 import json
 import os

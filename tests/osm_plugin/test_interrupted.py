@@ -1,4 +1,4 @@
-"""OpenSM ends while it writes tables: the next one finds old and new entries in the switches."""
+"""Check OpenSM after an OpenSM that ended while it wrote tables, so that the switches have old and new entries."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""A configuration that becomes wrong does not count until it is right again."""
+"""Check that an invalid configuration is not used until it is valid again."""
 
 import json
 import os
@@ -96,7 +96,7 @@ def test_a_configuration_that_no_message_carries_is_refused(path):
 
 
 def roots_of(config):
-    """An action of the worker that reads the file of roots."""
+    """Read the file of roots, as an action of the worker does."""
     return str(read_guid_list(config.options_of("updn")["root_guid_file"]))
 
 
@@ -172,14 +172,14 @@ def test_what_no_configuration_can_help_is_not_tried_twice(path):
         return action
 
     with pytest.raises(OptionError):
-        good.use(read_config(path), refuse(OptionError))  # nothing is known to be good
+        good.use(read_config(path), refuse(OptionError))  # no good configuration is known
     good.use(read_config(path), lambda config: "")
     good.save()
     with pytest.raises(OptionError):
-        good.use(read_config(path), refuse(OptionError))  # the good one is the same
+        good.use(read_config(path), refuse(OptionError))  # the good configuration equals this configuration
     path.write_text("[engine]\nvls = 4")
     with pytest.raises(RoutingError):
-        good.use(read_config(path), refuse(RoutingError))  # not the configuration's fault
+        good.use(read_config(path), refuse(RoutingError))  # the cause is not the configuration
     assert len(calls) == 3
     with pytest.raises(OptionError):
         good.use(read_config(path), refuse(OptionError))
@@ -207,7 +207,7 @@ def test_rules_for_ports_are_good_once_they_were_read(path):
     good.save()
     rules.write_text("broken")
     assert good.use(config, read, ports=True)[0] == "one"
-    good.use(config, lambda config: "")  # tables that are made meanwhile do not take the copy away
+    good.use(config, lambda config: "")  # computing tables in between does not remove the copy
     good.save()
     assert good.use(config, read, ports=True)[0] == "one"
 

@@ -1,4 +1,4 @@
-"""Answers that come after the deadline."""
+"""Check answers of the worker that arrive after the deadline."""
 
 import os
 import signal
@@ -52,7 +52,7 @@ def test_a_late_answer_brings_the_subnet_up_and_the_next_fault_is_served_and_rep
         lab.opensm.signal(signal.SIGHUP)
         lab.opensm.wait_for_subnet_up(after=position)
         assert logged(lab, "keeps what is left of the last proven tables")
-        # Nobody asks for another sweep.
+        # The test does not request another sweep.
         until(lambda: len(logged(lab, LATE)) > late)
         until(lambda: lab.sweep.errors == ())
         assert len(lab.ca_sls()) == 9 * 8
@@ -101,7 +101,7 @@ def test_an_engine_of_opensm_does_not_route_in_the_sweep_in_which_the_worker_is_
         sweep = sweep_with_late_worker(lab, slow.endless)
         slow.endless.unlink()
         assert sweep.engine == "ibnue-updn" and logged(lab, KEEPS)
-        # Another sweep follows without a request.
+        # OpenSM sweeps again without a request of the test.
         until(lambda: logged(lab, LATE))
         assert not logged(lab, "minhop tables configured")
 
@@ -112,12 +112,12 @@ def test_an_engine_of_opensm_routes_if_the_worker_stays_late(slow):
         slow.endless.touch()
         lab.ibsim.unlink("sw1.1", 2)
         lab.opensm.signal(signal.SIGHUP)
-        # Another sweep follows without a request.
+        # OpenSM sweeps again without a request of the test.
         until(lambda: logged(lab, "minhop tables configured"))
         until_then = "; another sweep follows as soon as a worker can route, at the latest after [2-9][.][0-9] s, and"
         assert logged(lab, KEEPS) and logged(lab, until_then) and logged(lab, f"ibnue-updn routed nothing: {STILL}")
         slow.endless.unlink()
-        # The verdict in the worker's answer does not hold for the tables of minhop.
+        # The verdict in the worker's answer does not apply to a change from the tables of minhop.
         until(lambda: logged(lab, "ibnue-updn: tables of a late answer replace .* the transition is not judged"))
         assert not logged(lab, LATE)
 

@@ -1,4 +1,4 @@
-"""SSSP, DFSSSP, LASH and the fat-tree engine in a running OpenSM."""
+"""Check the engines sssp, dfsssp, lash and ftree in a running OpenSM."""
 
 import pytest
 from plugin_lab import expected_lfts, sweep_options

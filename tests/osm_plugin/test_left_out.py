@@ -1,4 +1,6 @@
-"""Links that are up and left out of routing: no path uses them, and switches may still forward over them."""
+"""Check active links that are left out of routing: no path uses these links, but switches may still forward over
+them.
+"""
 
 import os
 

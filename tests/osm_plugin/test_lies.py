@@ -1,4 +1,6 @@
-"""A worker that lies in every field of its answer: what the shim's C accepts, and what it refuses."""
+"""Check the shim's C code with a worker that lies in each field of its answer: which lies it accepts, and which it
+refuses.
+"""
 
 import os
 import random
@@ -21,13 +23,13 @@ from routing.engines.base import EngineOptions
 from routing.publish import verify
 from routing.topologies import generate
 
-pytestmark = pytest.mark.lab  # the shim is compiled with OpenSM's headers
+pytestmark = pytest.mark.lab  # the shim needs OpenSM's headers
 
 SEQUENCE = 7
 WIDE = [0, 1, 2, 7, 8, 255, 4097, 0xBFFF, 1 << 16, (1 << 31) - 1, 1 << 31, (1 << 32) - 1]
 WIDER = [*WIDE, 1 << 40, (1 << 63) - 8, 1 << 63, (1 << 64) - 8, (1 << 64) - 1]
 HARMLESS = {"plan", "wait_from", "unused", "end", "certified"}
-"""Fields of which nothing can be told, or whose lie harms nobody but the worker."""
+"""Fields whose value the shim cannot check, or in which a lie harms only the worker."""
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +54,7 @@ def shim(tmp_path_factory):
 
 
 class ShimReport:
-    """An honest answer, of which copies may be changed."""
+    """An honest answer of the worker, and methods that change copies of the answer."""
 
     def __init__(self, shim, engine):
         self._ffi, self._lib = shim
@@ -69,7 +71,7 @@ class ShimReport:
         self.head = self.memory[self.at : self.at + ANSWER.itemsize].view(ANSWER)[0]
 
     def verdict(self, memory):
-        """0: accepted, -1: refused; and why."""
+        """Return the shim's verdict on an answer (0: accepted, -1: refused), and the reason."""
         why = self._ffi.new("char[1024]")
         asked, given = self._ffi.from_buffer("uint8_t[]", self.asked), self._ffi.from_buffer("uint8_t[]", memory)
         code = self._lib.take_answer(asked, self.at, SEQUENCE, given, len(memory), why)
@@ -109,7 +111,8 @@ def test_a_lie_in_the_head_is_refused(told, name):
             continue
         code, _ = told.verdict(told.with_header(name, value))
         lesser = name in {"deferred", "round_wait", "deferred_at", "up_port_at", "down_port_at"}
-        lesser |= name in {"vls", "sl_at", "sl_kind", "sl2vl_at", "sl2vl_ports"}  # values in range say no lie aloud
+        # a wrong value in the allowed range cannot be noticed
+        lesser |= name in {"vls", "sl_at", "sl_kind", "sl2vl_at", "sl2vl_ports"}
         assert code == -1 or (lesser and code == 0), (name, value)
 
 

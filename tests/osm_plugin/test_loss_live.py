@@ -1,4 +1,4 @@
-"""What a lost cable costs, as OpenSM's log says it, and as it is computed from the tables in the switches."""
+"""Compare the loss by a pulled cable in OpenSM's log with the loss computed from the tables in the switches."""
 
 import pytest
 from plugin_lab import logged

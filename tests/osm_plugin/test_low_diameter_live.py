@@ -1,4 +1,6 @@
-"""Hop classes inside a running OpenSM: switches hold the engine's tables, with a cable pulled and back."""
+"""Check engines with hop classes in a running OpenSM: the switches have the engine's tables, also after a cable was
+pulled.
+"""
 
 import pytest
 from plugin_lab import expected_lfts, sweep_options

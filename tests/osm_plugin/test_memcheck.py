@@ -1,4 +1,4 @@
-"""Everything that the plugin's C does, once, under valgrind."""
+"""Run all C code of the plugin once under valgrind."""
 
 import os
 import re
@@ -23,19 +23,20 @@ PLUMBING = ("vgpreload_", "libc.so", "ld-linux")
 
 
 def complaints(path):
-    """Errors of memory in or below the plugin, and what its own allocations lost, each with its stack."""
+    """Return the memory errors in or below the plugin, and the memory that the plugin leaks, each with its stack."""
     found = []
     for error in ET.parse(path).getroot().iter("error"):
         frames = [(f.findtext("fn", "?"), Path(f.findtext("obj", "?")).name) for f in error.find("stack").iter("frame")]
         own = [frame for frame in frames if not frame[1].startswith(PLUMBING)]
         kind = error.findtext("kind")
-        # Python keeps what it was given until the process ends; that is lost to us as it is to everyone.
+        # Python keeps its memory until the process ends.  So memory that the plugin gives to Python is not a leak of
+        # the plugin.
         if any(frame[1] == OURS for frame in (own[:1] if kind.startswith("Leak_") else own)):
             found.append((kind, [name for name, _ in own]))
     return found
 
 
-# lash fails when it has filled all hops, because it may not use any VL but the last.
+# lash may use the last VL only, so it fails after it has filled all hops.
 @pytest.mark.skipif(shutil.which("valgrind") is None, reason="apt install valgrind")
 @pytest.mark.parametrize("engines", ["ibnue-dfsssp,no_fallback", "lash,ibnue-dfsssp,no_fallback"])
 def test_the_plugin_inside_of_opensm_makes_no_error_of_memory(live, nets, tmp_path, engines):
@@ -55,9 +56,10 @@ def test_the_plugin_inside_of_opensm_makes_no_error_of_memory(live, nets, tmp_pa
         for cable in (("sw1.1", 2), ("sw2.2", 1)):
             assert lab.unlink(*cable).engine == "ibnue-dfsssp"
             assert lab.sl(lids[0], lids[5]) >= 0
-        assert lab.unlink("sw0.3").engine == "ibnue-dfsssp"  # a switch less, with its CA
+        assert lab.unlink("sw0.3").engine == "ibnue-dfsssp"  # one switch less, with its CA
         for cable, what in (((), "keeps its last tables"), (("sw2.2", 2), "keeps what is left")):
-            # The end of the sweep before asks the worker for the ports' values, and would wait for a stopped one.
+            # At the end of a sweep, OpenSM asks the worker for the values of ports.  It would wait for a stopped
+            # worker.
             until(lambda: len(logged(lab, "ibnue policies: ")) >= len(logged(lab, "0x02 -> SUBNET UP")))
             position, worker = sweep_with_stopped_worker(lab, *cable)
             os.kill(worker, signal.SIGKILL)

@@ -1,4 +1,6 @@
-"""The rules for Prometheus are about metrics that the plugin writes, and the drop-in calls a command that exists."""
+"""Check that the Prometheus rules name metrics that the plugin writes, and that the drop-in calls an existing
+command.
+"""
 
 import re
 from pathlib import Path

@@ -28,7 +28,7 @@ def tree_of(fabric, engine="updn"):
 
 
 def turns_of_routes(fabric, routing):
-    """Pairs of channels that the unicast routes take one after the other."""
+    """Return the pairs of channels that unicast packets take in direct succession."""
     channels, turns = fabric.channels, set()
     for lid in np.flatnonzero(fabric.lids.switch >= 0).tolist():
         for start in range(fabric.switches):
@@ -44,7 +44,7 @@ def turns_of_routes(fabric, routing):
 
 
 def turns_of_tree(fabric, tree):
-    """Pairs of channels that a packet on the tree may take one after the other, whoever sends."""
+    """Return the pairs of channels that a packet on the tree may take in direct succession, for any sender."""
     channels = fabric.channels
     used = {}
     for row, up in enumerate(tree.parent.tolist()):
@@ -56,7 +56,9 @@ def turns_of_tree(fabric, tree):
 
 
 def turns_on_vl(fabric, routing, vl):
-    """Pairs of channels that unicast packets take one after the other on a VL, from all switches with CAs."""
+    """Return the pairs of channels that unicast packets take in direct succession on a VL, from all switches with
+    CAs.
+    """
     channels, turns = fabric.channels, set()
     senders = sorted({int(switch) for switch in fabric.endport_switch.tolist() if switch >= 0})
     for lid in np.flatnonzero(fabric.lids.switch >= 0).tolist():
@@ -155,7 +157,7 @@ def join(lab, device, port_guid, sm_lid):
 
 
 def groups(lab):
-    """Ports by switch GUID of each multicast LID, from OpenSM's dump."""
+    """Return the ports by switch GUID of each multicast LID, from OpenSM's dump."""
     found, switch = {}, 0
     for line in (lab.opensm.folder / "opensm.mcfdbs").read_text().splitlines():
         if head := re.match(r"Switch 0x([0-9a-f]+)", line):

@@ -1,4 +1,4 @@
-"""Options of opensm.conf: each is taken over with an effect on the tables, or is named in the log."""
+"""Check the options of opensm.conf: each option affects the tables, or a log line names it."""
 
 import os
 import re
@@ -29,7 +29,7 @@ GUIDS = [f"{guid:#018x}" for guid in FABRIC.switch_guid.tolist()]
 
 
 class Bench:
-    """A worker, and what it answers to a request with options of opensm.conf."""
+    """A worker that answers requests with options of opensm.conf."""
 
     def __init__(self, folder):
         self.descriptor = os.memfd_create("test")
@@ -87,7 +87,7 @@ def test_roots_are_those_of_the_file_and_unknown_ones_are_passed_over(bench, tmp
     assert (found["lft"] == lft("updn", roots=(GUIDS[5], GUIDS[2]))).all()
     assert (found["lft"] != lft("updn")).any()
     assert found["lines"] == [f"opensm.conf: root_guid_file {position}: no switch has the GUID of line 2 (0xdead)"]
-    # Without one of the roots the others still serve, and the tables in force are those of the same options.
+    # If one of the roots is missing, the other roots still apply.  The tables in force have the same options.
     less = FABRIC.without_links(np.flatnonzero((FABRIC.link_device == 2).any(axis=1)))
     bench.worker.finish_publication()
     again = bench.ask("updn", f"root_guid_file {position}\n", less)
@@ -224,12 +224,12 @@ def test_options_of_an_engine_that_does_not_exist_are_reported_once(bench):
 
 
 def test_a_configuration_that_is_not_used_repeats_no_line(bench, tmp_path):
-    """The worker tries the new configuration first, so one request handles two configurations."""
+    """The worker tries the new configuration first, so one request uses two configurations."""
     (tmp_path / "roots").write_text(f"{GUIDS[5]}\n0xdead\n")
     conf = f"root_guid_file {tmp_path / 'roots'}\n"
     assert len(bench.ask("updn", conf)["lines"]) == 1
     bench.config.write_text("state_file = false\n[engine]\nvls = 99\n")
-    # For nue, the file of roots is not used.
+    # The engine nue does not use the file of roots.
     assert [len(bench.ask(engine, conf)["lines"]) for engine in ("updn", "nue", "updn", "nue")] == [0, 1, 0, 0]
 
 
@@ -334,8 +334,9 @@ def test_every_option_that_is_not_honoured_has_one_line_once(bench, tmp_path):
 @pytest.mark.parametrize(("data_vls", "row", "policy", "said"), [
     (8, "0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0", "", True),
     (8, "0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,7", "", False),  # OpenSM's default
-    (1, "0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0", "", False),  # one VL: the row stays in the switches
-    (8, "0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0", "qos_policy_sls 0,1\n", False),  # the line of the policy names SLs and VLs
+    (1, "0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0", "", False),  # with one VL, the row stays in the switches
+    # the log line about the policy names SLs and VLs
+    (8, "0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0", "qos_policy_sls 0,1\n", False),
 ])  # fmt: skip
 def test_sl2vl_tables_that_are_not_used_are_named(bench, data_vls, row, policy, said):
     lines = bench.ask("nue", f"{policy}qos_swe_sl2vl {row}\n", data_vls=data_vls)["lines"]

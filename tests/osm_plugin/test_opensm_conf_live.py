@@ -1,4 +1,4 @@
-"""Options of opensm.conf in a live OpenSM: what it passes on, and one line for what is not used."""
+"""Check the options of opensm.conf in a live OpenSM: OpenSM passes them on, and each unused option has one log line."""
 
 from dataclasses import replace
 
@@ -17,7 +17,9 @@ def unused(lab):
 
 
 def test_options_arrive_and_each_that_is_not_used_is_named_once(live, nets, tmp_path):
-    """All options at once; roots and seed show in the tables that switches hold, the multicast root in OpenSM's."""
+    """All options are set together.  Roots and seed affect the tables in switches, the multicast root affects OpenSM's
+    multicast.
+    """
     net = nets("torus", "3x3", cas=2)
     with live(net, "ibnue-updn,no_fallback", toml="state_file = false") as lab:
         fabric = lab.fabric()

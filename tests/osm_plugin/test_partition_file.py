@@ -1,4 +1,6 @@
-"""``ibnue plugin check`` reads the partition file: errors have file and line, and OpenSM refuses such a file, too."""
+"""Check that ``ibnue plugin check`` reads the partition file: errors have file and line, and OpenSM refuses the file,
+too.
+"""
 
 import pytest
 from plugin_lab import opensm_agrees
@@ -26,7 +28,8 @@ BAD = {
     "carriage returns": (FULL.replace("\n", "\r\n"), 1, "its lines end with a carriage return (use Unix line ends)"),
 }  # fmt: skip
 
-# OpenSM reads the end of a long line as another line.  Whether this is an error depends on the place of the cut.
+# OpenSM reads the end of a long line as another line.  The place where OpenSM cuts the line determines whether this is
+# an error.
 MISREAD = {
     "a long line": (f"{FULL}more=0x0004 : {', '.join(['0x100004=full'] * 300)};\n", 8, "the line is longer than 4094"),
 }

@@ -1,4 +1,4 @@
-"""The worker's part of policies, on requests arranged as the shim arranges them."""
+"""Check the worker's part of port policies, on requests in the shim's format."""
 
 import os
 
@@ -40,7 +40,7 @@ def ring():
 
 
 def answered(desk, memory, rules):
-    """What the worker writes, and its line for the log."""
+    """Return the values that the worker writes, and the worker's log line."""
     snapshot = read_request(memory.view())
     note = desk.answer(memory, snapshot, PluginConfig(policies=str(rules)))
     head = np.frombuffer(memory.view()[snapshot.answer_at :][: POLICY_ANSWER.itemsize], POLICY_ANSWER)[0]
@@ -104,7 +104,7 @@ def test_no_rules_are_an_error(ring, memory):
 
 
 def test_a_few_of_what_is_idle_are_named(ring, memory, tmp_path):
-    """The line has to fit the shim's buffer of 1024 bytes, and still say how much it is."""
+    """The line has to fit into the shim's buffer of 1024 bytes, and must still state the number of idle rules."""
     plugin_request.write_request_with_tables(ring[0], ring[1].lft, memory)
     names = [f"spine-{number}" for number in range(39)] + ["x" * 5000]
     for few, count in ((names[:2], 2), ([names[39], *names[:39]], 40)):

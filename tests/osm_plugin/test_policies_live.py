@@ -1,4 +1,4 @@
-"""Values of single ports in a live OpenSM: what smpquery reads, and how many requests it took."""
+"""Check values of single ports in a live OpenSM: the values that smpquery reads, and the number of requests."""
 
 import os
 import re
@@ -51,11 +51,11 @@ override = true
 """
 OPENSM = {"leaf_head_of_queue_lifetime": "0x10", "head_of_queue_lifetime": "0x0c", "qos": True}
 USUAL = {True: 16, False: 12}
-"""What OpenSM is told to give to ports, by whether they lead to CAs."""
+"""HOQLife that OpenSM is configured to set at ports to CAs (True) and at all other ports (False)."""
 
 
 class Bench:
-    """A ring of four with two CAs a switch in ibsim, and OpenSMs with the plugin on it, one after the other."""
+    """A ring of four switches with two CAs each in ibsim, on which OpenSMs with the plugin run one after the other."""
 
     def __init__(self, ibsim, folder, plugin_folder):
         self.ibsim, self.folder, self._plugin = ibsim, folder, plugin_folder
@@ -74,7 +74,9 @@ class Bench:
         return read_fabric(path)
 
     def wanted(self, opensm):
-        """HOQLife of every cabled port, from the rules, the fabric as ibnetdiscover sees it, and OpenSM's dumps."""
+        """Return the LID of the switch, the HOQLife by the rules (None: no rule), and OpenSM's HOQLife, for every
+        cabled port.
+        """
         fabric = self.fabric()
         facts = port_facts(fabric, loop_channels(fabric, read_tables(opensm.folder, fabric)))
         found = apply_rules(read_policy(self.rules), fabric, facts, strict=False)
@@ -89,12 +91,15 @@ class Bench:
         }
 
     def check(self, opensm, sweeps):
-        """After so many sweeps: what the ports have is what is wanted, and the last sweep wrote those that differed."""
+        """Wait until OpenSM has swept ``sweeps`` times, and check that all ports have the HOQLife by the rules.
+
+        The last sweep must have written the ports with other values.
+        """
         wanted = self.wanted(opensm)
         requests = sum(life is not None for _, life, _ in wanted.values())
         differ = sum(life is not None and life != usual for _, life, usual in wanted.values())
         expected = (requests, requests - differ, differ, differ, 0)
-        # A trap may have made OpenSM sweep once more, so that the number of rounds alone does not tell the last one.
+        # A trap may have caused one more sweep.  So the number of rounds alone does not identify the last round.
         until(lambda: len(counted(opensm)) >= sweeps and counted(opensm)[-1] == expected)
         for (_, port), (lid, life, usual) in wanted.items():
             assert int(portinfo(self.ibsim, lid, port)["HoqLife"]) == (usual if life is None else life)
@@ -120,12 +125,12 @@ def bench(nets, plugin_folder, tmp_path):
 def test_right_from_the_start_after_faults_sweeps_and_a_restart(bench):
     with bench.opensm() as opensm:
         requests, written = bench.check(opensm, 1)
-        # All eight ports to CAs, and of those between switches two by rule; the others are on loops, where the rules
-        # want what OpenSM gives them.
+        # Rules set all eight ports to CAs to another value, and two of the ports between switches.  The other ports
+        # between switches are on loops, where the rules set OpenSM's value.
         assert (requests, written) == (16, 10)
         opensm.resweep()
         bench.check(opensm, 2)
-        # The chain that is left has no loop, so that its ports get what holds between switches.
+        # The remaining chain has no loop, so its ports get the value for other ports between switches.
         bench.ibsim.unlink("sw3", 3)
         opensm.resweep()
         assert bench.check(opensm, 3) == (14, 14)
@@ -146,7 +151,7 @@ def test_right_from_the_start_after_faults_sweeps_and_a_restart(bench):
 
 
 def test_nothing_else_of_a_port_changes(live, nets, tmp_path):
-    """Same fabric with and without rules, with the speeds that take a field of their own in PortInfo."""
+    """The fabric is tested with and without rules.  Its link speed has a separate field in PortInfo."""
     net = nets("ring", "3", speed="EDR")
     (tmp_path / "rules.toml").write_text("[[rule]]\nhoq_life = 9\n")
     seen = []
@@ -182,7 +187,7 @@ def test_rules_are_read_again_and_bad_ones_leave_what_is(bench):
 
 
 def test_a_port_that_keeps_its_own_value_is_left_alone_in_the_end(bench):
-    """ibsim takes HOQLife, but its ports have a VLStallCount of 7 whatever is written to them."""
+    """ibsim accepts HOQLife, but its ports always keep a VLStallCount of 7."""
     bench.rules.write_text("[[rule]]\nswitch = 'sw1'\nports = 1\nvl_stall_count = 3\n")
     with bench.opensm() as opensm:
         for sweep in range(1, 6):

@@ -1,4 +1,4 @@
-"""Classes of a QoS policy beside the layers of tables: every SL that any path may get is safe with all others."""
+"""Check the classes of a QoS policy with layered tables: all SLs that paths may get are safe together."""
 
 import itertools
 from dataclasses import replace
@@ -36,14 +36,14 @@ def routed(fabric, engine):
 
 
 def own_sl(fabric, routing, source, destination):
-    """The SL of the table for two LIDs."""
+    """Return the SL in the table for a source LID and a destination LID."""
     if routing.sl.ndim == 1:
         return int(routing.sl[destination])
     return int(routing.sl[fabric.lids.switch[source], destination])
 
 
 def dependencies(fabric, classes):
-    """All dependencies of all paths, on every SL that OpenSM may give them, by walking each."""
+    """Return all dependencies on every SL that OpenSM may give to a path, by following each path."""
     routing, channels, graph = classes.routing, fabric.channels, nx.DiGraph()
     for source in fabric.endport_lid.tolist():
         for target in fabric.endport_lid.tolist():
@@ -102,7 +102,7 @@ def test_a_request_for_an_sl_that_is_safe_on_a_path_gets_it(sls):
             same_layer = classes.layer_vl[row[sl]] == classes.layer_vl[row[table]]
             assert (answer == sl) == same_layer
             safe += same_layer
-    assert safe >= 16  # every SL is safe on the paths of one layer
+    assert safe >= 16  # every SL is safe on the paths of its layer
 
 
 def test_one_vl_leaves_all_to_the_policy():

@@ -1,7 +1,7 @@
-"""QoS policies in a live OpenSM: SLs as the policy says, and no credit loop on all VLs that they use together.
+"""Check QoS policies in a live OpenSM: SLs follow the policy, and all VLs in use together have no credit loop.
 
-The check is independent of the plugin: SLs come from the SA, forwarding and SL-to-VL tables from the switches; every
-path is walked.
+The check is independent of the plugin.  SLs come from the SA, forwarding tables and SL-to-VL tables from the switches.
+Every path is followed.
 """
 
 import itertools
@@ -15,7 +15,7 @@ from waiting import until
 pytestmark = pytest.mark.lab
 
 ENGINES = {1: "ibnue-nue", 2: "ibnue-dfsssp", 8: "ibnue-dfsssp"}
-"""By data VLs; dfsssp takes two layers on a ring of seven."""
+"""Engine by number of data VLs; dfsssp needs two layers on a ring of seven."""
 PARTITIONS = "Default=0x7fff, ipoib, sl={} : ALL=full;\nfast=0x0002, sl={} : ALL=full;\n"
 ULPS = "qos-ulps\n    default : {}\n{}end-qos-ulps\n"
 RULES = "    any, service-id 0x5000 : 5\n    any, pkey 0x0002 : 6\n"
@@ -35,7 +35,7 @@ WEIGHTS = {"qos_vlarb_high": "2:3", "qos_vlarb_low": "0:64,1:8"}
 
 @pytest.fixture
 def qos(live, nets, tmp_path):
-    """Starts a lab on a ring of seven with a policy and some data VLs."""
+    """Return a function that starts a lab on a ring of seven with a policy and a number of data VLs."""
 
     def start(vls, partitions="", policy="", engine=None, toml=""):
         (tmp_path / "partitions").write_text(partitions or "Default=0x7fff, ipoib : ALL=full;\n")
@@ -50,7 +50,7 @@ def qos(live, nets, tmp_path):
 
 
 class Walk:
-    """Every path over tables that were read from the switches."""
+    """All paths over the tables that were read from the switches."""
 
     def __init__(self, lab):
         self.lab, self.fabric = lab, lab.fabric()
@@ -69,7 +69,7 @@ class Walk:
         }
 
     def hops(self, source, target, sl):
-        """(switch, out-port, VL) of a path on an SL, out of every switch."""
+        """Yield (switch, out-port, VL) at each switch of a path on an SL."""
         switch, entry = self.entry[source]
         while True:
             leave = self.lft[self.guid[switch]][target]
@@ -81,7 +81,7 @@ class Walk:
             switch = device
 
     def used(self, answers):
-        """The VLs of every (switch, port), after a check that no credits can run in a cycle."""
+        """Return the VLs in use at each (switch, port), after a check that the dependencies have no cycle."""
         graph, used = nx.DiGraph(), {}
         for sls in answers:
             for (source, target), sl in sls.items():
@@ -100,7 +100,7 @@ class Walk:
 
 
 def by_lids(lab, found):
-    """SLs by (source LID, destination LID)."""
+    """Return the SLs by (source LID, destination LID)."""
     lids = {owner.guid: owner.lid for owner in lab.owners() if owner.kind == "CA"}
     assert len(found) == len(lids) * (len(lids) - 1)
     return {(lids.get(source, source), target): sl for (source, target), sl in found.items()}
@@ -122,7 +122,8 @@ def test_sls_are_those_of_the_policy_and_all_together_are_safe(qos, name, vls):
             assert sl in found[about]
             assert len(found[about]) == (1 if vls == 1 else 2)
         assert sum(map(len, found.values())) == len(set().union(*found.values()))
-        # Two layers for every class, apart from those of other classes where there are VLs for all.
+        # Each class has two layers.  If there are VLs for all layers, the layers of different classes use different
+        # VLs.
         carried = set().union(*used.values())
         assert vls == 1 or len(carried) == {2: 2, 8: 2 * len(requests)}[vls]
         assert lab.opensm.errors == []
@@ -145,7 +146,7 @@ def test_a_request_for_an_sl_gets_a_path_where_it_is_safe(qos, vls):
         for sl in range(0, 16, 3):
             found = {(lids.get(a, a), b): got for (a, b), got in lab.requested_sls(sl=sl).items()}
             assert set(found.values()) <= {sl}
-            # Whoever asks for an SL on the VL of the path's own is served, others are not.
+            # A request for an SL is served only if this SL uses the VL of the path's own SL.
             same = {
                 pair
                 for pair, own in plain.items()
@@ -167,7 +168,7 @@ def test_a_policy_that_changes_counts_from_the_next_sweep_on(qos, tmp_path):
 
 
 def test_a_policy_file_that_is_gone_does_not_count_in_the_next_sweep(qos, tmp_path):
-    # Eight layers without a policy have SLs 0 to 7.
+    # Without a policy, eight layers have the SLs 0 to 7.
     with qos(8, policy=ULPS.format(9, "")) as lab:
         assert 9 in lab.requested_sls().values()
         file, aside = tmp_path / "policy", tmp_path / "aside"
@@ -177,7 +178,7 @@ def test_a_policy_file_that_is_gone_does_not_count_in_the_next_sweep(qos, tmp_pa
         assert 9 not in found.values()
         Walk(lab).used([found])
         assert not any("ERR IBN" in line for line in lab.opensm.errors)
-        aside.rename(file)  # with the inode, size and time that it had before
+        aside.rename(file)  # the file has the inode, size and time that it had before
         lab.opensm.resweep()
         assert 9 in lab.requested_sls().values()
 

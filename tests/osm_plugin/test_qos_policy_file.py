@@ -1,4 +1,6 @@
-"""``ibnue plugin check`` reads the QoS policy file: errors have file and line, and OpenSM refuses such a file, too."""
+"""Check that ``ibnue plugin check`` reads the QoS policy file: errors have file and line, and OpenSM refuses the file,
+too.
+"""
 
 import pytest
 from plugin_lab import opensm_agrees
@@ -118,7 +120,7 @@ BAD = {
     "unknown PKey": (ULPS.replace("ipoib:", "ipoib, pkey 5:"), 5, "there is no partition with the PKey 0x0005 (define"),
     "text after a name and a value": (FULL.replace("sl: 0\n", "sl: 0 x\n"), 13, "'x' is not possible in qos-level"),
 }  # fmt: skip
-# OpenSM takes SL 99 as another SL, and 08 as 0.
+# OpenSM reads SL 99 as another SL, and 08 as 0.
 MISREAD = {
     "SL 99 of a level": (FULL.replace("sl: 0x3", "sl: 99"), 18, "SL 99 does not exist"),
     "08": (FULL.replace("sl: 0x3", "sl: 08"), 18, "'08' is not an octal number (leave out the first 0)"),

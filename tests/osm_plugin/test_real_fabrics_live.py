@@ -1,4 +1,4 @@
-"""Fabrics as clusters are built of today under a running OpenSM: a cable is pulled and put back."""
+"""Check fabrics like those of present clusters under a running OpenSM, in which a cable is pulled and put back."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from routing.deadlock.proof import prove
 pytestmark = pytest.mark.lab
 
 CASES = [
-    # fixture, engine, switch and port of the cable
+    # Each case has the fixture, the engine, and the switch and port of the cable.
     ("rails-uneven", "ftree", "leaf0.1", 4),
     ("cluster-uneven", "updn", "spine1.0", 5),
     ("director-3", "nue", "sw0.0.0", 4),
@@ -16,7 +16,7 @@ CASES = [
 
 
 def certified_tables(lab, engine):
-    """The tables in the switches, once they are proven by ours and by ibdmchk, complete and of this engine."""
+    """Return the tables in the switches, after ibnue and ibdmchk have proven them complete and free of loops."""
     assert lab.opensm.resweep().engine == f"ibnue-{engine}"
     fabric = lab.fabric()
     proof = prove(fabric, lab.routing(fabric))

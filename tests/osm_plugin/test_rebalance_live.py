@@ -1,4 +1,4 @@
-"""Entries that move for the balance in quiet times, in a running OpenSM."""
+"""Check the moves of entries for better balance in quiet times, in a running OpenSM."""
 
 import pytest
 from plugin_lab import logged
@@ -22,7 +22,9 @@ STABILITY = "stability = '{}'\nrebalance = {}\nrebalance_pause = {}\n"
 
 
 def in_the_switches(lab):
-    """The all-to-all share of the tables in the switches, which are proven here, and free of loops by ibdmchk."""
+    """Return the fabric, and the all-to-all share of the tables in the switches, after ibnue and ibdmchk have proven
+    the tables.
+    """
     fabric = lab.fabric()
     routing, _ = installed_routing(lab, fabric, "ibnue-nue")
     assert prove(fabric, routing).certified
@@ -63,7 +65,7 @@ def test_the_plugin_asks_for_sweeps_until_nothing_is_gained(live, nets):
         _, share = in_the_switches(lab)
         live.configure(STABILITY.format("balanced", 20, 0.1))
         lab.opensm.resweep()
-        # Nobody asks for another sweep.
+        # The test does not request another sweep.
         until(lambda: len(logged(lab, STEP)) >= 2)
         until(lambda: logged(lab, "rebalanced|tables unchanged")[-1] != "rebalanced")
         assert in_the_switches(lab)[1] > 1.2 * share

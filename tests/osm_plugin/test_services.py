@@ -17,7 +17,7 @@ VLS = 4
 
 
 def sl_tables(fabric):
-    """Three forms of SL tables; every one is safe, because the paths are Up*/Down*'s."""
+    """Return SL tables of all three forms.  Every SL is safe, because all paths follow one Up*/Down* order."""
     lids, switches = len(fabric.lids), fabric.switches
     by_lid = np.arange(lids) % VLS
     return {

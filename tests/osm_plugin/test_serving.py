@@ -1,4 +1,4 @@
-"""A failing engine still serves: what is in the switches and what the SA answers, on a fabric that has changed."""
+"""Check a failing engine on a changed fabric: the tables in the switches, and the answers of the SA."""
 
 import os
 import signal
@@ -22,12 +22,12 @@ SERVED = r"keeps what is left of the last proven tables \(\S+\): (\d+) of (\d+) 
 
 
 def cabled_cas(lab, cable):
-    """The end ports of CAs that have a cable still."""
+    """Return the end ports of CAs that still have a cable."""
     return [owner for owner in lab.owners() if owner.kind == "CA" and (owner.guid, owner.port) in cable]
 
 
 def whole_routes(lab, tables):
-    """Pairs (CA GUID, LID of another CA) whose route over tables crosses only cables that are there."""
+    """Return the pairs (CA GUID, LID of another CA) whose route in the tables uses only cables that exist."""
     cable, found = cables(lab), set()
     owners = cabled_cas(lab, cable)
     for source in owners:
@@ -46,7 +46,7 @@ def whole_routes(lab, tables):
 
 @pytest.fixture
 def mortal_python(tmp_path):
-    """A virtual environment beside that of the tests, whose interpreter may be removed."""
+    """Return the interpreter of a separate virtual environment, which a test may remove."""
     folder = tmp_path / "venv"
     (folder / "bin").mkdir(parents=True)
     (folder / "pyvenv.cfg").write_bytes(Path(sys.prefix, "pyvenv.cfg").read_bytes())
@@ -58,7 +58,7 @@ def mortal_python(tmp_path):
 
 @pytest.fixture
 def mortal_plugin(mortal_python, tmp_path):
-    """libibnue.so with that interpreter."""
+    """Return a folder with a libibnue.so that uses the interpreter ``mortal_python``."""
     folder = tmp_path / "mortal"
     folder.mkdir()
     build = replace(python_build(), executable=mortal_python, paths=(str(Path(osm_plugin.__file__).parents[1]),))
@@ -68,11 +68,13 @@ def mortal_plugin(mortal_python, tmp_path):
 
 
 def is_served(lab, position, before, rows):
-    """Two cables less: every pair whose route is whole has a path record, and every whole entry is in the switches."""
+    """Pull two cables, and check that each pair with a whole route has a path record, and each whole entry is in the
+    switches.
+    """
     lab.ibsim.unlink("sw1.1", 2)
     lab.ibsim.unlink("sw2.3", 1)
     lab.opensm.signal(signal.SIGHUP)
-    lab.opensm.wait_for_subnet_up(after=position)  # fails if no engine routes in the first sweep
+    lab.opensm.wait_for_subnet_up(after=position)  # this fails if no engine routes in the first sweep
     whole = whole_routes(lab, before)
     assert 100 < len(whole) < 210
     served, pairs, dropped = map(int, logged(lab, SERVED)[-1])
@@ -87,7 +89,7 @@ def is_served(lab, position, before, rows):
 
 
 TOML = "state_file = false\n"
-# OpenSM sweeps when it is asked to and not before, so that one sweep sees both cables, with the worker as it is then.
+# OpenSM sweeps only on request, so that one sweep notices both cables while the worker is stopped.
 ASKED = {"qos": True, "sweep_on_trap": False, "sweep_interval": 0}
 
 
@@ -116,7 +118,7 @@ def test_while_the_worker_is_stopped_all_pairs_with_a_whole_route_are_served(
         live.configure(f"deadline = 1.5\n{TOML}")
         position = lab.opensm.mark()
         os.kill(worker_of(lab), signal.SIGSTOP)
-        mortal_python.unlink()  # another worker would route the fabric while what is left is looked at
+        mortal_python.unlink()  # another worker would route the fabric during the check
         is_served(lab, position, before, rows)
 
 

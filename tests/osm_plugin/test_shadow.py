@@ -42,7 +42,7 @@ def test_tables_are_those_of_the_message_or_none(torus, memory):
     tables = tables_in(memory, message(5))
     assert np.array_equal(tables.routing.lft, lft) and tables.snapshot.fabric.digest == torus.digest
     assert tables_in(memory, message(4)) is None
-    memory.view()[:8] = bytes(8)  # so the next sweep begins to write
+    memory.view()[:8] = bytes(8)  # in this manner, the next sweep begins its write
     assert tables_in(memory, message(5)) is None
 
 

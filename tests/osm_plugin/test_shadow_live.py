@@ -1,4 +1,4 @@
-"""Shadow mode beside OpenSM's own engines: what is reported of their tables, and that they stay."""
+"""Check the shadow mode with OpenSM's own engines: its reports on their tables, and that the tables do not change."""
 
 import json
 import os
@@ -51,7 +51,7 @@ def test_the_verdict_is_that_on_the_dumps_and_nothing_is_written(live, nets, tom
         assert found["certified"] and found["problem"] is None
         share = all_to_all_share(fabric, channel_loads(fabric, in_force))
         assert found["all_to_all_in_force"] == pytest.approx(share)
-        # Not one entry of the switches is another than without the plugin's engines.
+        # All entries of the switches equal the entries without the plugin's engines.
         assert lab.switch_lfts() == without
         assert comes_up(lab, f"ibnue: shadow: fabric {fabric.digest[:12]}; in force {engine}: .*; nue: proven free")
         reported = logged(
@@ -86,7 +86,7 @@ def test_the_engine_itself_needs_no_shadow_and_another_of_ours_does(live, nets, 
 
 
 def test_sls_that_are_not_known_leave_the_verdict_open(live, nets, toml, tmp_path):
-    """OpenSM's dfsssp has no loop on its VLs, and one if all its routes were on one."""
+    """The tables of OpenSM's dfsssp have no loop on their VLs, but would have a loop if all paths were on one VL."""
     config = {"qos": True}
     with live(nets("torus", "5x5", cas=1), "dfsssp,no_fallback", toml=toml, config=config):
         found = until(lambda: inspections(tmp_path))

@@ -95,7 +95,7 @@ def test_a_request_and_its_answer(memory):
     for name, part in (("lft", routing.lft), ("hops", hops), ("sl", routing.sl), ("switch_of", fabric.lids.switch)):
         found = np.frombuffer(data, part.dtype, part.size, int(head[f"{name}_at"]))
         assert (found == part.ravel()).all()
-    # The fabric does not change when the memory does.
+    # The fabric stays unchanged when the shared memory changes.
     before = snapshot.fabric.switch_guid.tolist()
     write_request(random_fabric(4, switches=9), memory)
     assert snapshot.fabric.switch_guid.tolist() == before
@@ -138,7 +138,7 @@ def test_memory_without_a_request(memory):
 
 
 def same(one, other):
-    """Whether two fabrics are the same in every array, name and derived value."""
+    """Return whether two fabrics are equal in every array, name and derived value."""
     arrays = [name for name in vars(other) if isinstance(getattr(other, name), np.ndarray)]
     derived = all(np.array_equal(getattr(one.lids, n), getattr(other.lids, n)) for n in ("switch", "port", "endport"))
     equal = all(np.array_equal(getattr(one, name), getattr(other, name)) for name in arrays)

@@ -1,4 +1,4 @@
-"""Rounds as the worker hands them to the shim, and what it makes of how far they got."""
+"""Check the rounds that the worker passes to the shim, and how the worker treats rounds that were written in part."""
 
 from dataclasses import replace
 
@@ -33,7 +33,7 @@ def pulled(engine, link):
 
 @pytest.fixture(scope="module")
 def two():
-    """A change of two rounds."""
+    """Return a change of two rounds."""
     return change_of(*pulled("updn", 9))
 
 
@@ -72,7 +72,7 @@ def test_a_change_of_sls_alone_is_not_called_unsafe():
 
 
 def test_rounds_for_requests_alone_say_so(monkeypatch):
-    """Both tables are safe for replies, and the change from one to the other is not."""
+    """Both tables are safe for replies, but the change from one to the other is not."""
 
     schedule = change_of(*pulled("updn", 9)).schedule
 
@@ -115,7 +115,7 @@ def test_rounds_that_were_broken_off_go_on_from_what_the_switches_hold(two):
 
 @pytest.fixture(scope="module")
 def drained():
-    """A change of three rounds, with entries that are taken out in the second one of four."""
+    """Return a change of three rounds, of which the first two remove entries."""
     schedule = UpdateSchedule(
         switch=np.array([0, 1, 2, 3]),
         lid=np.array([5, 5, 6, 7]),
@@ -128,9 +128,9 @@ def drained():
 
 
 def states_of(deferred, after):
-    """What the shim writes: the tables before the first round, then after each."""
+    """Yield the tables that the shim writes: before the first round, and after each later round."""
     lft, later = after.copy(), []
-    for entry in deferred:  # as in rounds.c
+    for entry in deferred:  # in the order of rounds.c
         later.append([int(entry["round"]), entry["row"], entry["lid"], lft[entry["row"], entry["lid"]]])
         lft[entry["row"], entry["lid"]] = entry["port"]
     yield lft.copy()
@@ -214,7 +214,7 @@ def test_the_state_keeps_what_is_held(two, tmp_path):
 
 @pytest.fixture(scope="module", params=[9, 3])
 def with_a_dead_ca(request):
-    """A link is lost, and the CA with the highest LID."""
+    """Return tables before and after the loss of a link and of the CA with the highest LID."""
     baseline, _ = pulled("updn", request.param)
     fabric = baseline.fabric
     last = int(np.argmax(fabric.endport_lid))
@@ -237,7 +237,7 @@ def test_entries_towards_a_dead_ca_are_taken_out_in_the_first_round(with_a_dead_
 
 
 def test_what_is_not_known_of_a_dead_ca_is_not_deferred(with_a_dead_ca):
-    """Another round comes first, and still no entry that is held back is for a LID that the answer does not have."""
+    """Another round comes first, and no deferred entry is for a LID that the answer does not have."""
     before, after = with_a_dead_ca
     tables = holding(before, after.fabric)
     known = tables.known.copy()

@@ -1,4 +1,4 @@
-"""Changes of tables that OpenSM writes in rounds, read back from the switches between them."""
+"""Check changes of tables that OpenSM writes in rounds, read back from the switches between the rounds."""
 
 import os
 import signal
@@ -37,7 +37,7 @@ def path(tmp_path):
 
 @pytest.fixture
 def torus(live, nets, path):
-    """Starts OpenSM on a torus; ``wait``: seconds between rounds."""
+    """Return a function that starts OpenSM on a torus with ``wait`` seconds between rounds."""
 
     def start(engine, wait, size="4x4"):
         toml = f"state_file = '{path}'\nround_wait = {wait}"
@@ -52,21 +52,24 @@ def made(fabric, engine):
 
 
 def changed(before, fabric, baseline):
-    """The change that a lost cable brings."""
+    """Return the change of tables that the loss of a cable causes."""
     found = reroute(ENGINES[before.engine], OPTIONS, before, fabric, baseline=baseline)
     after = SavedTables(fabric, found.routing, found.proof, before.engine, before.options)
     return change_of(before, after)
 
 
 def cables(fabric):
-    """Device name, port and link of all cables between switches."""
+    """Yield the device name, the port and the link of each cable between switches."""
     for link in np.unique(fabric.channels.link).tolist():
         channel = int(np.flatnonzero(fabric.channels.link == link)[0])
         yield fabric.switch_name[fabric.channels.src[channel]], int(fabric.channels.port[channel]), link
 
 
 def worth_rounds(baseline, *, waits, drained=False, rounds=2):
-    """The first cable whose loss takes so many rounds, with a wait before the last of them or none, and the change."""
+    """Return the first cable whose loss takes the given number of rounds, and the change.
+
+    With ``waits``, packets have to leave the fabric before the last round.
+    """
     for device, port, link in cables(baseline.fabric):
         change = changed(baseline, baseline.fabric.without_links([link]), baseline)
         schedule = change.schedule
@@ -78,14 +81,14 @@ def worth_rounds(baseline, *, waits, drained=False, rounds=2):
 
 
 def states(change):
-    """What the switches are to have, before and after each round."""
+    """Return the tables that the switches should have before the first round and after each round."""
     fabric, old = change.after.fabric, change.base.routing
     lfts = change.schedule.states(old.lft, change.after.routing.lft)
     return [old, *(replace(change.after.routing, lft=lft) for lft in lfts)], fabric
 
 
 def read(ibsim, fabric, like):
-    """The tables as the switches have them, in the rows of a fabric; entries over what is gone lead nowhere."""
+    """Return the tables in the switches, in the rows of a fabric.  Entries over missing links lead nowhere."""
     lft = np.full((fabric.switches, len(fabric.lids)), 255, np.uint8)
     tables = switch_lfts(ibsim)
     for row, guid in enumerate(fabric.switch_guid.tolist()):
@@ -95,12 +98,12 @@ def read(ibsim, fabric, like):
 
 
 def lft_of(routing, fabric):
-    """What counts of tables: the columns of LIDs that are there."""
+    """Return the LFT columns of LIDs that exist."""
     return routing.lft[:, fabric.lids.switch >= 0].tolist()
 
 
 def free(fabric, one, other):
-    """Whether no mixture of two tables has a loop, by networkx, over every packet."""
+    """Return whether no mixture of two tables has a loop, according to networkx with every packet."""
     return nx.is_directed_acyclic_graph(transition_slowly(fabric, one, other, replies=False, scope="endports"))
 
 
@@ -109,7 +112,7 @@ def hears(lab, pattern):
 
 
 def milliseconds(lab, done):
-    """When the last round was acknowledged that a pattern describes, after the first one."""
+    """Return the time in ms after which the last round was acknowledged that the pattern ``done`` describes."""
     pattern = rf"{done}: [0-9]+ entr(?:y is|ies are) written and acknowledged, (\d+\.\d) ms after the first"
     return float(logged(lab, pattern)[-1])
 
@@ -119,12 +122,12 @@ def log_of(opensm):
 
 
 def state_reports(path, *, open_rounds):
-    """Wait for a state that says that rounds are open, or that all are in the switches."""
+    """Wait for a state file that states that rounds are open, or that all rounds are in the switches."""
 
     def found():
         try:
             return (read_state(path).deferred is not None) == open_rounds
-        except IbnueError:  # not there yet, or replaced while it was read
+        except IbnueError:  # the file does not exist yet, or was replaced while it was read
             return False
 
     return until(found)
@@ -148,7 +151,7 @@ def test_every_mixture_of_what_is_read_back_between_rounds_is_free_of_loops(toru
         position = lab.opensm.mark()
         pull(lab, cable)
         assert hears(lab, "ibnue-dfsssp: round 1 of 2: all but [0-9]+ entr(?:y is|ies are) written and acknowledged")
-        with lab.opensm.paused():  # however long reading takes, the next round is not written meanwhile
+        with lab.opensm.paused():  # while OpenSM is paused, the next round is not written, however long reading takes
             between = read(lab.ibsim, fabric, wanted[0])
         lab.opensm.wait_for_subnet_up(after=position)
         after = read(lab.ibsim, fabric, wanted[1])
@@ -219,7 +222,7 @@ def test_the_worker_may_die_between_rounds(torus, path):
         lab.opensm.wait_for_subnet_up(after=position)
         final = expected_lfts(change.after.fabric, change.after.routing)
         assert logged(lab, "round 2 of 2") and lab.switch_lfts() == final
-        # Its successor hears that the rounds are over, and begins none again.
+        # The next worker learns that the rounds are over, and begins no round again.
         lab.opensm.resweep()
         assert logged(lab, "tables unchanged") and not logged(lab, "of 0 and")
         assert lab.switch_lfts() == final and settled(path)
@@ -260,7 +263,7 @@ def test_an_opensm_that_ends_between_rounds_is_followed_by_one_that_goes_on(plug
             opensm.signal(signal.SIGKILL)
             opensm.wait_for_exit()
         assert lft_of(read(ibsim, fabric, first), fabric) == lft_of(first, fabric)
-        # OpenSM reads what the switches hold, and goes on from there.
+        # OpenSM reads the tables in the switches, and continues from these tables.
         config.write_text(ample_timeouts(f"state_file = '{path}'\nround_wait = 8"))
         with OpenSM(ibsim, **start) as opensm:
             after = read(ibsim, fabric, last)
@@ -286,10 +289,11 @@ def test_a_round_that_is_not_acknowledged_waits_for_the_next_sweep(torus, path):
         assert hears(lab, "ERR IBN10: ibnue-dfsssp: round 2 of 2 was not acknowledged by 1 switch: sw")
         lab.ibsim.error(deaf, 0)
         lab.opensm.resweep()
-        # The others have the round. The deaf one is read back, unless the plugin's own sweep asks it too soon.
+        # All other switches have the round.  The switch that did not answer is read back, unless the plugin's own sweep
+        # queries it too early.
         left = int((deferred["row"] == deferred["row"][0]).sum())
         assert logged(lab, f"; {count_noun(left, 'entry changes', 'entries change')} in the switches;|base unknown: ")
         assert lab.switch_lfts() == expected_lfts(fabric, change.after.routing) and settled(path)
-        # What switches have then is the start of the next change.
+        # The next change begins with the tables that the switches have now.
         lab.relink(*cable)
         assert lab.switch_lfts() == expected_lfts(baseline.fabric, baseline.routing)

@@ -49,7 +49,7 @@ def same_tables(a, b):
 
 
 def rewrite(path, **changed):
-    """The file with some arrays changed; None takes one away."""
+    """Write the file again with some arrays changed; None removes an array."""
     with NpzReader(path) as archive:
         arrays = {name: archive.read(name, lambda *_: None) for name in archive.names()}
     arrays |= changed
@@ -199,7 +199,7 @@ def test_options_that_make_other_tables_have_another_key(tmp_path):
 
 @pytest.fixture
 def started():
-    """Starts the state of a worker; its files answer before a test goes on."""
+    """Return a function that starts the state of a worker, and waits until its files answer."""
     running = []
 
     def start(path=None, copies=()):
@@ -214,7 +214,7 @@ def started():
 
 
 def written(state, path):
-    """Have the state saved, and wait for it."""
+    """Save the state, and wait until it is written."""
     state.save()
     until(lambda: state.refresh(path, threads=1) or state._files.waiting is None)
 
@@ -245,12 +245,12 @@ def test_the_next_worker_reads_what_the_last_one_left_in_memory(tmp_path, torus,
     state.save()
     if path == tmp_path / "s.npz":
         until(lambda: state.refresh(path, threads=1) or state._files.waiting is None)
-        write_state(path, torus)  # as if no later write had succeeded
+        write_state(path, torus)  # the file then looks as if no later write had succeeded
         os.utime(path, ns=(1, 1))
     again = started(path, copies)
     assert "state read from the memory of the worker that has ended" in again.take_remarks()
     assert same_tables(again.last.routing, degraded.routing) and same_tables(again.baseline.routing, torus.routing)
-    os.truncate(copies[0], 100)  # as if the worker had ended while it wrote
+    os.truncate(copies[0], 100)  # the copy then looks as if the worker had ended while it wrote
     assert started(None, copies).last is None
     for copy in copies:
         os.close(copy)
@@ -286,10 +286,10 @@ def test_tables_from_the_file_are_left_in_memory_too(tmp_path, torus, started):
     path, copies = tmp_path / "s.npz", [os.memfd_create("copy") for _ in range(2)]
     write_state(path, torus)
     state = started(path, copies)
-    state.put(state.last, reset=False)  # as if no entry had changed
+    state.put(state.last, reset=False)  # this call means that no entry has changed
     state.save()
     assert "state read from " + str(path) in started(path, copies).take_remarks()
-    path.unlink()  # as if its file system did not answer any more
+    path.unlink()  # this replaces a file system that does not answer any more
     assert same_tables(started(path, copies).last.routing, torus.routing)
     for copy in copies:
         os.close(copy)
@@ -298,7 +298,7 @@ def test_tables_from_the_file_are_left_in_memory_too(tmp_path, torus, started):
 def test_what_is_published_in_one_sweep_is_written_without_the_next(tmp_path, torus, degraded, started):
     path = tmp_path / "state.npz"
     state = started(path)
-    for tables in (torus, degraded):  # a state and its home, then a state: no sweep between or after them
+    for tables in (torus, degraded):  # a baseline and then other tables, without a sweep in between or after them
         state.put(tables, reset=False)
         state.save()
     assert until(lambda: path.exists() and same_tables(read_state(path).routing, degraded.routing))
@@ -320,7 +320,7 @@ def test_what_another_one_wrote_is_taken_over_and_what_it_spoiled_is_not(tmp_pat
     ours.refresh(path, threads=1)
     assert ours.last.fabric.digest == degraded.fabric.digest
     assert ours.take_remarks()[0].startswith(f"state ignored: {path}: this is not a whole bundle")
-    written(ours, path)  # and it is repaired
+    written(ours, path)  # the damaged file is replaced
     assert read_state(path).fabric.digest == degraded.fabric.digest
     path.unlink()
     ours.refresh(path, threads=1)
@@ -383,7 +383,7 @@ def test_a_device_without_an_end_is_not_read(started):
 
 
 def test_a_file_that_never_answers_stops_nothing_and_is_waited_for_once(tmp_path, torus, degraded):
-    os.mkfifo(path := tmp_path / "s.npz")  # whoever opens it for reading waits for a writer
+    os.mkfifo(path := tmp_path / "s.npz")  # opening the pipe for reading blocks until it is opened for writing
     state = State(timeout=0.05)
     state.refresh(path, threads=1)
     assert state.take_remarks() == [f"state not read yet: {path} has not answered for 0.05 s"]
@@ -393,7 +393,7 @@ def test_a_file_that_never_answers_stops_nothing_and_is_waited_for_once(tmp_path
     state.refresh(path, threads=1)
     assert state.take_remarks() == [] and state.last is torus
     write_state(other := tmp_path / "other.npz", degraded)
-    path.write_bytes(other.read_bytes())  # now the file answers, too late
+    path.write_bytes(other.read_bytes())  # the file answers now, which is too late
     late = f"state ignored: {path}: it was read only after tables had been published"
     until(lambda: state.refresh(path, threads=1) or late in state.take_remarks())
     assert state.last is torus

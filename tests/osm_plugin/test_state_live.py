@@ -34,12 +34,12 @@ def toml(path):
 
 
 def saved(path, digest):
-    """Wait for the state of a fabric; it is written a moment after OpenSM has its tables."""
+    """Wait for the state of a fabric.  The plugin writes the state shortly after OpenSM has the tables."""
     return until(lambda: path.exists() and read_state(path).fabric.digest.startswith(digest))
 
 
 def other_tables(fabric):
-    """Good tables that the engine would not make by itself."""
+    """Return proven tables that differ from the tables that the engine computes."""
     routing = ENGINES["updn"].route(fabric, sweep_options(roots=(fabric.switch_name[5],)))
     return SavedTables(
         fabric, routing, prove(fabric, routing), "updn", options_key(sweep_options(vls="auto", port_vls=1))
@@ -58,7 +58,7 @@ def test_a_restart_publishes_what_was_in_force(live, nets, path, toml):
         assert logged(lab, rf"; tables unchanged; \d+ entries change in the switches; .*state read from {path};")
         lab.opensm.resweep()
         assert lab.switch_lfts() == expected_lfts(kept.fabric, kept.routing)
-        # What another program writes meanwhile counts as well.
+        # Tables that another program writes into the file are used as well.
         routing = ENGINES["updn"].route(kept.fabric, sweep_options())
         write_state(path, replace(kept, routing=routing, proof=prove(kept.fabric, routing)))
         lab.opensm.resweep()
@@ -99,8 +99,8 @@ def test_a_standby_with_the_same_state_changes_no_route(plugin_folder, nets, pat
     config.write_text(ample_timeouts(f"state_file = '{path}'"))
     plugin = Plugin("ibnue", options=f"--config {config}", folder=plugin_folder)
     hasty = {"sminfo_polling_timeout": 200, "polling_retry_number": 2}
-    # On ibsim nothing times out: an OpenSM whose question is never answered waits for ever.  So neither asks the other
-    # while that one starts or ends.
+    # Queries never time out on ibsim, so an OpenSM whose query is never answered waits for ever.  So each OpenSM is
+    # paused while the other one starts or ends.
     with (
         Ibsim(nets("torus", "4x4", cas=1)) as ibsim,
         OpenSM(ibsim, routing_engine=ENGINE, plugin=plugin, config=hasty) as master,
@@ -110,12 +110,14 @@ def test_a_standby_with_the_same_state_changes_no_route(plugin_folder, nets, pat
             standby.wait_for(lambda events: any(e.kind is EventKind.HEAVY_SWEEP for e in events), what="a sweep")
         standby.wait_for(lambda events: any("Entering STANDBY" in e.text for e in events), what="STANDBY")
         assert saved(path, "")
-        # Not what any engine would make by itself, and newer than what the standby knows.
+        # These tables differ from the tables of every engine, and are newer than the tables that the standby knows.
         kept = other_tables(read_state(path).fabric)
         expected = expected_lfts(kept.fabric, kept.routing)
 
         def taken_by_master() -> bool:
-            """Whether that is in force; a sweep in flight, as when the standby came, writes its own state over it."""
+            """Return whether the switches have the tables ``kept``.  A sweep that was in progress overwrites the state
+            file with its own state.
+            """
             write_state(path, kept)
             master.resweep()
             return bool(switch_lfts(ibsim) == expected)
@@ -123,7 +125,7 @@ def test_a_standby_with_the_same_state_changes_no_route(plugin_folder, nets, pat
         until(taken_by_master)
         position = standby.mark()
         with standby.paused():
-            ibsim.run("sminfo")  # the master answers in turn, so it has answered the standby, too
+            ibsim.run("sminfo")  # the master answers in order, so it has answered the standby, too
             master.stop()
         standby.wait_for_subnet_up(after=position)
         assert switch_lfts(ibsim) == expected
@@ -202,7 +204,7 @@ def test_a_failed_write_is_reported_without_another_sweep(live, nets):
 
 
 def keepers(worker):
-    """Processes that keep files for a worker."""
+    """Return the processes that keep files for a worker."""
     return [pid for pid in children(worker) if b"file_keeper" in Path(f"/proc/{pid}/cmdline").read_bytes()]
 
 
@@ -210,7 +212,7 @@ def test_a_file_system_that_hangs_stops_no_sweep(live, nets, path, toml):
     with live(nets("torus", "4x4", cas=1), ENGINE, toml=toml) as lab:
         assert saved(path, "")
         (keeper,) = keepers(worker := worker_of(lab))
-        os.kill(keeper, signal.SIGSTOP)  # what it waits for never comes
+        os.kill(keeper, signal.SIGSTOP)  # the keeper never gets what it waits for
         path.unlink(missing_ok=True)
         overdue = f"state not (?:read|written) yet: {path} has not answered for 1 s"
         assert until(lambda: lab.opensm.resweep() and logged(lab, overdue))
@@ -226,7 +228,7 @@ def test_a_file_system_that_hangs_stops_no_sweep(live, nets, path, toml):
 
 
 def test_a_state_that_never_answers_does_not_keep_opensm_from_starting(live, nets, path, toml):
-    os.mkfifo(path)  # whoever opens it for reading waits for a writer
+    os.mkfifo(path)  # opening the pipe for reading blocks until it is opened for writing
     with live(nets("torus", "4x4", cas=1), ENGINE, toml=toml) as lab:
         assert logged(lab, f"routed from scratch; .*state not read yet: {path} has not answered for 1 s")
         lab.unlink("sw1.1", 2)

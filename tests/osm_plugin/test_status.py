@@ -148,11 +148,13 @@ def test_a_folder_that_is_not_there_is_named_once(writer, tmp_path):
 
 
 def test_nothing_waits_for_a_file_that_does_not_answer(tmp_path):
-    """A link into a pipe that nobody reads blocks whoever opens it; here, whoever would write a chore."""
+    """A program that opens a pipe without a reader blocks.  In this test, the thread that performs the chore would
+    block.
+    """
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     writer = StatusWriter({"version": "1", "pid": 1}, chore=lambda: pipe.open("wb").close())
-    for _ in range(1000):  # more than the socket takes
+    for _ in range(1000):  # these are more messages than the socket buffers
         writer.put(OutputFiles(tmp_path / "s.json"))
     writer.end()
     with pipe.open("rb"):

@@ -1,4 +1,4 @@
-"""The status file and OpenSM's system log beside a running OpenSM."""
+"""Check the status file and the system log of a running OpenSM."""
 
 import json
 import os
@@ -23,7 +23,7 @@ SYSTEM_LOG = r"0x80 -> .*ibnue: engine ibnue-updn (fails|works again)"
 
 @pytest.fixture
 def files(tmp_path):
-    """The status file and the metrics file, as functions that read them."""
+    """Return functions that read the status file and the metrics file."""
     toml = f"state_file = '{tmp_path}/state.npz'\nmetrics_file = '{tmp_path}/ibnue.prom'\n"
 
     class Files:
@@ -37,7 +37,7 @@ def files(tmp_path):
             return parsed((tmp_path / "ibnue.prom").read_text())
 
         def after(self, state, good=lambda status: True):
-            """The status, once it is of that state."""
+            """Wait for the given state of OpenSM, and return the status."""
             path = tmp_path / "ibnue-status.json"
             until(lambda: path.exists() and self.status()["opensm"]["state"] == state and good(self.status()))
             return self.status()
@@ -90,7 +90,7 @@ def test_failure_and_recovery_are_reported_once_and_shown(live, nets, files):
         assert reported["in_force"] == {"engine": "ibnue-updn", "ours": True}
         assert not reported["tables"]["served_from_last"]
         assert logged(lab, SYSTEM_LOG) == ["fails", "works again"]
-        # What goes to syslog OpenSM prints as well.
+        # OpenSM also prints the messages that go to the system log.
         out = (lab.opensm.folder / "opensm.out").read_text()
         assert re.findall("ibnue: engine ibnue-updn (fails|works again)", out) == ["fails", "works again"]
 

@@ -1,4 +1,6 @@
-"""Engines with allowed turns, several networks or changing VLs in a running OpenSM, with a cable pulled and back."""
+"""Check engines with allowed turns, several networks or changing VLs in a running OpenSM, also after a cable was
+pulled.
+"""
 
 import pytest
 from plugin_lab import expected_lfts, sweep_options
@@ -11,7 +13,7 @@ pytestmark = pytest.mark.lab
 
 
 def holds_what_the_engine_computes(lab, engine, vls):
-    """LFTs, SLs and SL2VL tables, and no loop for ibdmchk."""
+    """Check that the switches have the engine's LFTs, SLs and SL2VL tables, and that ibdmchk finds no loop."""
     fabric = lab.fabric()
     routing = ENGINES[engine].route(fabric, sweep_options(vls=vls, port_vls=8))
     assert lab.switch_lfts() == expected_lfts(fabric, routing)

@@ -1,5 +1,6 @@
-"""Engines with several VLs inside a running OpenSM: what switches and the SA say is what the engine makes, and ibdmchk
-sees no loop."""
+"""Check engines with several VLs in a running OpenSM: switches and SA have the engine's tables, and ibdmchk finds no
+loop.
+"""
 
 import random
 import signal
@@ -20,7 +21,7 @@ SAMPLE = (
     "dragonfly-2-1-1", "dragonfly-faults", "random-16-4", "random-24-3-faults", "tree-4-2-faults", "slimfly-3",
 )  # fmt: skip
 SLOW = ("torus-4x4", "torus-5x4-double", "torus-4x4-faults", "kautz-2-3", "dragonfly-2-1-1", "random-16-4")
-"""Fixtures of the campaign: each has a larger or more irregular relative in the sample."""
+"""Fixtures for the campaign only.  A larger or more irregular fixture of the same kind is in the sample."""
 VLS = 8
 QOS = {"qos": True, "qos_max_vls": VLS}
 
@@ -51,7 +52,7 @@ def engine_and_switches_agree(lab):
 
 
 def pulled(lab, name, percent):
-    """Cables between switches, some of them, by one end."""
+    """Return some cables between switches, each given by one of its ends."""
     fabric = lab.fabric()
     ends = fabric.link_device.tolist()
     cables = [k for k, pair in enumerate(ends) if max(pair) < fabric.switches]

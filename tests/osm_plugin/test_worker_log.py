@@ -77,16 +77,16 @@ def test_a_log_that_is_moved_is_opened_again(live, nets):
         until(lambda: "routed from scratch" in log.read_text())
         until(lambda: "shadow: " in log.read_text())
         worker = worker_of_module(lab, "worker")
-        for number in range(2):  # as logrotate does it
+        for number in range(2):  # logrotate moves the log in this manner
             moved = log.with_name(f"ibnue-worker.log.{number}")
             log.rename(moved)
             until(log.exists)
             both_write(lab, log, times=1)
-            before = moved.read_text()  # with what the shadow engine still had to say of an earlier sweep
+            before = moved.read_text()  # this includes what the shadow engine still wrote about an earlier sweep
             both_write(lab, log, times=2)
             assert moved.read_text() == before
         assert worker_of_module(lab, "worker") == worker
-        # What a worker that dies says last is found in the new file.
+        # The last output of a worker that dies is in the new file.
         os.kill(worker, signal.SIGABRT)
         comes_up(lab, r"the worker was killed by signal 6 \(Extension modules: ")
 

@@ -1,4 +1,6 @@
-"""Stands before the real package: its worker is taken from here, everything else from there."""
+"""Replace the package ``osm_plugin``: the worker comes from this folder, and all other modules from the real
+package.
+"""
 
 import os
 

@@ -1,4 +1,4 @@
-"""The real worker with one thing wrong, which IBNUE_TEST_FAULT names."""
+"""Run the real worker with one fault, which the environment variable IBNUE_TEST_FAULT names."""
 
 import importlib.util
 import json
@@ -49,7 +49,7 @@ def wrong_tables(fault):
 
 
 class SlowHandler(request_handler.RequestHandler):
-    """Takes its time for tables, computing."""
+    """Handler that computes for some seconds before it returns tables."""
 
     def _route(self, request, config):
         if f"ibnue-{os.environ.get('IBNUE_TEST_FAST')}" == request["engine"]:
@@ -61,7 +61,9 @@ class SlowHandler(request_handler.RequestHandler):
 
 
 class MortalHandler(request_handler.RequestHandler):
-    """Dies when an engine is asked for tables while the file of its name exists in the folder IBNUE_TEST_DEADLY."""
+    """Handler that kills its process if the folder IBNUE_TEST_DEADLY has a file with the name of the requested
+    engine.
+    """
 
     def _route(self, request, config):
         if Path(os.environ["IBNUE_TEST_DEADLY"], request["engine"]).exists():
