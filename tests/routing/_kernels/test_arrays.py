@@ -1,4 +1,4 @@
-"""Lists of arrays that kernels allocate, in a small program."""
+"""Check the lists of arrays that kernels allocate, in a small program."""
 
 import shutil
 import subprocess

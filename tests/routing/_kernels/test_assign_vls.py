@@ -1,4 +1,4 @@
-"""Ways that look for a VL beside others: the kernel against networkx, group by group."""
+"""Check the kernel that finds a VL for groups of paths, against networkx, group by group."""
 
 import networkx
 import numpy as np
@@ -17,7 +17,7 @@ VLS = 3
 
 
 def channels_of(fabric, lft, source, lid):
-    """The channels of a path, from table to table; None if it does not arrive."""
+    """Return the channels of a path that follows the tables; None if the path does not arrive."""
     found, s = [], source
     while s != fabric.lids.switch[lid]:
         c = int(fabric.channels.at_port[s, lft[s, lid]])
@@ -29,7 +29,9 @@ def channels_of(fabric, lft, source, lid):
 
 
 def slow_assign_vls(fabric, lft, groups, graphs, allowed_vls):
-    """The VL of each group, tried one by one; ``graphs`` (one for each VL) grow."""
+    """Return the VL of each group, tried one after the other.  The function adds the dependencies to ``graphs``, one
+    per VL.
+    """
     given_vls = []
     for g, start in enumerate(groups.start.tolist()):
         members = range(groups.first[g], groups.first[g + 1])
@@ -89,8 +91,8 @@ def test_the_kernel_chooses_what_networkx_chooses(fabric, seed):
 
 @pytest.mark.parametrize(("kind", "size"), [("ring", "9"), ("torus", "4x4"), ("torus", "3x3x3"), ("hypercube", "4")])
 def test_paths_that_close_a_cycle_together_only(kind, size):
-    """Groups of many paths: no turn of theirs is in the path of what is there, but several are, one behind the
-    other.
+    """No single dependency of a group closes a cycle with earlier dependencies, but several dependencies in succession
+    do.
     """
     fabric, rng = generate(kind, [size]), np.random.default_rng(3)
     lft = ENGINES["minhop"].route(fabric, EngineOptions(threads=1, effort=0.0)).lft

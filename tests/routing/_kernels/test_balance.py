@@ -17,7 +17,7 @@ from routing.topologies import generate
 
 
 def case(fabric, **options):
-    """The kernel's arguments for all destinations of a fabric."""
+    """Return the kernel's arguments for all destinations of a fabric."""
     options = {"passes": 2, "seed": 1, "layer": None, **options}
     targets = Destinations.of(fabric).targets(options.pop("layer"))
     return (fabric.channels, inverse_capacity(fabric), fabric.terminals_at.astype(np.float64), targets), options
@@ -30,7 +30,9 @@ def orders_of(fabric, layers, seed, *, pull=1.0):
 
 @st.composite
 def cases(draw, **limits):
-    """A fabric and options: both rules, several layers, orders that leave pairs without a path as well."""
+    """Hypothesis strategy: a fabric and options, with both rules, several layers, and orders that leave pairs without a
+    path.
+    """
     fabric = draw(fabrics(connected=False, **limits))
     options = {"passes": draw(st.integers(0, 5)), "seed": draw(st.integers(0, 2**64 - 1))}
     options |= {"hop_cost": draw(st.sampled_from([0.0, 0.03, 0.1])), "bisection": draw(st.booleans())}
@@ -78,13 +80,13 @@ def test_twin_and_kernel_agree_on_a_tree(bisection):
 
 
 def forest(fabric, tree):
-    """Channel taken by each switch, by the table of one destination."""
+    """Return the channel that each switch takes in the tree of one destination."""
     first = fabric.channels.first
     return {u: int(first[u]) + int(index) for u, index in enumerate(tree) if index != NO_CHANNEL}
 
 
 def shortest_paths(fabric, tree, root):
-    """Channels from every switch to the root; an endless path is an error."""
+    """Yield the channels of the path from each switch to the root; a forwarding loop is an error."""
     taken = forest(fabric, tree)
     for start in range(fabric.switches):
         path, at = [], start
@@ -164,7 +166,7 @@ def test_laying_again_never_makes_the_sum_of_weights_worse(drawn):
 
 
 def test_more_passes_are_never_worse():
-    """Each pass goes on from the one before, and the best of all is returned."""
+    """Each pass continues from the previous pass, and the best of all passes is returned."""
     arguments, options = case(generate("torus", ["4x4x3"], cas=2))
     max_utilisation = [balance(*arguments, **{**options, "passes": n}, threads=2).max_utilisation for n in range(5)]
     assert all(np.array_equal(few, many[: len(few)]) for few, many in pairwise(max_utilisation))
@@ -173,7 +175,7 @@ def test_more_passes_are_never_worse():
 
 @pytest.mark.parametrize("rule", ["shortest", "updown"])
 def test_parallel_links_share_the_load_evenly(rule):
-    """Two switches with 8 end ports each: 64 flows one path over 4 links."""
+    """Between two switches with 8 end ports each, 64 flows lead in each direction over 4 links."""
     fabric = pair_of_switches(links=[(4, 10.0)] * 4, cas=8)
     position = None if rule == "shortest" else np.array([[0, 1]], np.int32)
     arguments, options = case(fabric, position=position)

@@ -1,4 +1,4 @@
-"""Kernels that were built with other flags are built again; those that were not are left alone."""
+"""Check that kernels are built again if their flags differ, and not otherwise."""
 
 import os
 import re
@@ -16,7 +16,10 @@ KERNELS = Path("routing/_kernels")
 
 @pytest.fixture
 def build(tmp_path):
-    """Builds a clone with a kernel of one line; says whether a module was written, and whether it is sanitized."""
+    """Return a function that builds a copy of the project with a kernel of one line.
+
+    The function returns whether a module was written, and whether the module has a sanitizer.
+    """
     csrc = tmp_path / KERNELS / "csrc"
     csrc.mkdir(parents=True)
     for name in ("setup.py", "pyproject.toml", "README.md", "LICENSE", KERNELS / "build.py", "routing/__init__.py"):
@@ -48,7 +51,7 @@ def test_a_build_folder_of_other_flags_is_built_again(build):
 
 
 def test_kernels_in_the_clone_are_built_again_wherever_their_objects_are(build):
-    """Those of another Python are elsewhere; and kernels of other flags are not kept."""
+    """The objects of another Python are in another folder.  Kernels with other flags are not kept."""
     mine, others = ("--inplace", "--build-temp", "mine"), ("--inplace", "--build-temp", "others")
     assert build(*mine) == (True, False)
     assert build(*others, IBNUE_KERNELS="keep") == (False, False)
@@ -58,7 +61,7 @@ def test_kernels_in_the_clone_are_built_again_wherever_their_objects_are(build):
 
 
 def test_kernels_of_the_same_sources_are_copied_from_the_cache(build, tmp_path):
-    """A compiler that always fails shows that nothing is compiled."""
+    """The compiler of this test always fails, so that a compilation would be noticed."""
     cache = {"IBNUE_KERNEL_CACHE": str(tmp_path / "cache")}
     assert build(**cache) == (True, False)
     shutil.rmtree(tmp_path / "build")

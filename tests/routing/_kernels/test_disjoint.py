@@ -1,4 +1,4 @@
-"""Orders and in-trees with link-disjoint paths: the kernel against walks switch by switch."""
+"""Check orders and in-trees with link-disjoint paths: the kernel against paths that are followed switch by switch."""
 
 import numpy as np
 import pytest
@@ -26,7 +26,9 @@ def rises(position, a, b):
 
 
 def slow_reach(fabric, position, source, target, most):
-    """(fewest hops of a path up and then down, first channels of such paths of at most ``most`` hops)."""
+    """Return the fewest hops of a path up and then down, and the first channels of such paths of at most ``most``
+    hops.
+    """
     channels, far = fabric.channels, 1000
 
     def fewest(start, down_only):
@@ -100,7 +102,7 @@ def request_of(fabric, trees, orders, *, shared, seed, initial=None):
 
 
 def path_of(fabric, next_channel, d, tree, s):
-    """The channels of a path; None where an entry is missing or the path does not end."""
+    """Return the channels of a path; None if an entry is missing or the path does not end."""
     found = []
     while s != d:
         if next_channel[d, tree, s] == 255 or len(found) > fabric.switches:

@@ -16,7 +16,7 @@ from routing.engines.layered import random_orders
 
 
 def balanced(fabric, *, seed=1):
-    """What the kernel takes of a fabric: its channels and who sends, and the paths."""
+    """Return the kernel's arguments for a fabric: its channels and senders, and the paths to assign."""
     destinations, sources = Destinations.of(fabric), fabric.terminals_at.astype(np.float64)
     trees = balance(
         fabric.channels, inverse_capacity(fabric), sources, destinations.targets(), passes=0, seed=seed, threads=1
@@ -47,7 +47,8 @@ def test_kernel_does_what_the_twin_does(drawn):
     root, share, trees, _ = paths.values()
     found = layering(channels, slow, sources, **paths, **options)
     layer, needed, used, left, uncounted = SlowLayers(channels, sources, root, share, trees, **options).run()
-    assert (found.left > 0) == (left > 0)  # the kernel stops at the first length at which a path finds no layer
+    # the kernel stops at the first length of paths at which a path finds no layer
+    assert (found.left > 0) == (left > 0)
     if not left:
         assert (found.needed, found.used) == (needed, used)
         assert (found.left_uncounted > 0) == (uncounted > 0)

@@ -12,7 +12,7 @@ from routing.engines.destinations import Destinations, inverse_capacity
 
 
 def slow_longest(channels, trees):
-    """Walk every path to its end."""
+    """Follow every path to its end, and return the largest number of channels."""
     most = 0
     for tree in trees.tolist():
         for start in range(len(tree)):

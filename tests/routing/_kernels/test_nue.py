@@ -14,7 +14,7 @@ from routing.engines.nue_seeds import by_order, by_region
 
 
 def question(fabric, layers, kind, seed=1):
-    """What the kernel and its twin are asked."""
+    """Return the arguments of the kernel and of its slow reference."""
     destinations = Destinations.of(fabric)
     layer = np.asarray(np.random.default_rng(seed).integers(0, layers, fabric.switches), np.int32)[destinations.root]
     if kind == "region":
@@ -28,7 +28,7 @@ def question(fabric, layers, kind, seed=1):
 
 
 def dependencies(fabric, targets, trees, layer):
-    """networkx graph of what the trees of a layer use."""
+    """Return a networkx graph of the dependencies that the trees of a layer use."""
     channels, graph = fabric.channels, nx.DiGraph()
     for target in np.flatnonzero(trees.layer == layer).tolist():
         hop = {
@@ -81,7 +81,7 @@ def test_first_pass_is_that_of_the_twin(case, seed):
 
 @pytest.mark.parametrize(("number", "kind"), [(33, "order"), (27, "order"), (14, "region"), (34, "region")])
 def test_the_twin_backtracks_and_escapes_alike(number, kind):
-    """Fabrics on which both happen, to a part of the switches; few are like that."""
+    """On these few fabrics, both programs backtrack, and some switches use the escape tree."""
     fabric = random_fabric(number, switches=20, degree=3, cas=2, parallel=2)
     asked, seeds = question(fabric, 1, kind, number)
     slow = SlowNue(*asked, seeds["parent"], seed=1)

@@ -10,20 +10,20 @@ from routing._kernels.order import build_order
 
 
 def build_order_slowly(channels, key, pull):
-    """Position of each switch, looking at all of them for every place."""
+    """Return the position of each switch.  For each position, all remaining switches are examined."""
     links = Counter(zip(channels.src.tolist(), channels.dst.tolist(), strict=True))
     sequence, left = [], set(range(len(key)))
     while left:
         links_to = {u: sum(links[v, u] for v in sequence) for u in left}
         near = [u for u in left if links_to[u]]
-        # Without a neighbour left, the next connected part begins.
+        # If no remaining switch has a neighbour in the sequence, the next connected part begins.
         u = min(near or left, key=lambda u: (key[u] - pull * links_to[u], u))
         sequence.append(u)
         left.remove(u)
     return [sequence.index(u) for u in range(len(key))]
 
 
-KEYS = st.one_of(st.floats(-4, 4), st.integers(0, 3).map(float))  # the second makes ties
+KEYS = st.one_of(st.floats(-4, 4), st.integers(0, 3).map(float))  # the second strategy gives equal keys
 
 
 @examples(150)

@@ -1,4 +1,4 @@
-"""What the kernels of the simulator hand out goes no further than the arrays that they are handed."""
+"""Check that the kernels of the simulator write only within the arrays that they are given."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ from routing.simulate.options import Remedies, Remedy
 
 @pytest.fixture(scope="module")
 def handle():
-    """A locked ring that has dropped packets."""
+    """Return a locked ring that has dropped packets."""
     simulation = fig4_simulation(True, 4, remedies=Remedies(Remedy(hoq=100)))
     simulation.run(1000 * PACKET)
     return simulation._handle

@@ -16,7 +16,7 @@ def flows(fabric):
 
 
 def hops(bundles, tree, start, root):
-    """Switches from one to the other; None if there is no path."""
+    """Return the switches on the path from ``start`` to ``root``; None if there is no path."""
     found = [start]
     while found[-1] != root:
         if tree[found[-1]] == 255:

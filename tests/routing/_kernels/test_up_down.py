@@ -1,4 +1,4 @@
-"""Orders of the switches in which no turn in use leads down and up again."""
+"""Check orders of the switches in which no turn in use leads down and then up."""
 
 import itertools
 
@@ -16,7 +16,7 @@ from routing.topologies import generate
 
 
 def turns(channels, slot, dependencies):
-    """(channel, next channel) of the turns in use."""
+    """Yield (channel, next channel) of the turns in use."""
     for c, s in enumerate(channels.dst.tolist()):
         for k, n in enumerate(range(channels.first[s], channels.first[s + 1])):
             if dependencies[slot[c] + k]:
@@ -29,7 +29,7 @@ def leads_down_and_up(channels, position, c, n):
 
 
 def slow_up_down(fabric, slot, dependencies):
-    """Take away whoever has no turn in use between two others; whether that gets all."""
+    """Remove switches that are not in the middle of a turn in use, and return whether all switches are removed."""
     channels, left = fabric.channels, set(range(fabric.switches))
     used = [
         (int(channels.src[c]), int(channels.dst[c]), int(channels.dst[n]))

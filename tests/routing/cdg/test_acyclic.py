@@ -12,7 +12,7 @@ CASES = fabrics(connected=False, min_switches=1, max_switches=8), st.integers(0,
 
 
 def some_cdg(fabric, seed, share=1.0):
-    """Random edges, on two VLs; numbers that stand for no edge are unused."""
+    """Return a CDG with random edges on two VLs.  Numbers that stand for no edge are unused."""
     edges, rng = fabric.channels.edges, np.random.default_rng(seed)
     masks = np.zeros(edges.count, np.uint16)
     masks[edges.numbers()] = rng.integers(0, 1 << VLS, len(edges)) * (rng.random(len(edges)) < share)
@@ -20,7 +20,7 @@ def some_cdg(fabric, seed, share=1.0):
 
 
 def turns(cdg):
-    """Mask of each edge by what it is whatever the numbering: two switches with their out-ports."""
+    """Return the mask of each edge by a name that does not depend on the numbering: a switch and two out-ports."""
     channels, edges = cdg.fabric.channels, cdg.fabric.channels.edges
     before, after = edges.channels()
     names = zip(

@@ -98,7 +98,7 @@ def test_certificate_of_another_fabric_is_refused(certified):
 
 @pytest.mark.parametrize("seed", range(8))
 def test_next_hops_are_compared_with_the_order(seed):
-    """For each switch and LID, the channel out of the switch and the channel out of the next switch."""
+    """For each switch and LID, the channel out of the switch is compared with the channel out of the next switch."""
     fabric, rng = random_fabric(seed, switches=7, degree=2, cas=1), np.random.default_rng(seed)
     lft = shortest_path_tables(fabric, rng, tree=True)
     right = prove(fabric, Routing(lft, np.zeros(lft.shape[1], np.uint8), identity_sl2vl(1), 1, 1, Provenance("tree")))

@@ -17,13 +17,13 @@ from routing.tables import Provenance, Routing, identity_sl2vl
 
 @st.composite
 def digraphs(draw):
-    """Random directed graphs without self-loops, from empty to dense, as sorted pairs."""
+    """Hypothesis strategy: a random directed graph without self-loops, from empty to dense, as sorted pairs."""
     n = draw(st.integers(0, 25))
     rng = np.random.default_rng(draw(st.integers(0, 10_000)))
     pairs = rng.random((n, n)) < draw(st.sampled_from([0.02, 0.05, 0.1, 0.5]))
     np.fill_diagonal(pairs, False)
     if draw(st.booleans()):
-        pairs &= np.triu(np.ones((n, n), bool))  # no cycles
+        pairs &= np.triu(np.ones((n, n), bool))  # this removes all cycles
     return n, *np.nonzero(pairs)
 
 
@@ -87,7 +87,7 @@ def test_dependencies_are_those_of_walked_packets(case):
 
 
 def mesh_3x3():
-    """Switches (column, row); ports 1 east, 2 west, 3 north, 4 south, 5 a CA."""
+    """Return a mesh of nine switches with a CA each.  Ports: 1 east, 2 west, 3 north, 4 south, 5 to the CA."""
     builder, at = FabricBuilder(), {}
     for k in range(9):
         at[k % 3, k // 3] = builder.add_device(NodeKind.SWITCH, 1 + k, f"sw{k}", 5)
@@ -102,7 +102,7 @@ def mesh_3x3():
 
 
 def dimension_order(fabric, first):
-    """LFT of the mesh: the path along the ``first`` dimension (0 or 1) before the other."""
+    """Return the LFT of the mesh in which paths follow the ``first`` dimension (0 or 1) before the other dimension."""
     lft = np.full((9, len(fabric.lids)), 255, np.uint8)
     for lid in range(1, lft.shape[1]):
         target = int(fabric.lids.switch[lid])
@@ -114,7 +114,9 @@ def dimension_order(fabric, first):
 
 
 def test_figures_of_the_3x3_mesh():
-    """24 channels; dimension order makes 28 dependencies without a cycle, both orders at once 44, with cycles."""
+    """The mesh has 24 channels.  Dimension order has 28 dependencies without a cycle, both orders together have 44 with
+    cycles.
+    """
     fabric = mesh_3x3()
     assert len(fabric.channels) == 24
     xy, yx = dimension_order(fabric, 0), dimension_order(fabric, 1)

@@ -1,4 +1,6 @@
-"""Dependencies of complete tables on one VL are collected by rows: the same as those of the general kernel."""
+"""Check that the trace of complete tables on one VL, row by row, finds the dependencies that the general kernel
+finds.
+"""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The trace of packets that change their VL finds the CDG edges that a walk of every packet finds."""
+"""Check that the trace of packets that change their VL finds the CDG edges that are found by following every packet."""
 
 from dataclasses import replace
 

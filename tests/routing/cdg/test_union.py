@@ -1,4 +1,4 @@
-"""The proof by the union of the dependencies of all VLs says what the proof of each VL says, where it says anything."""
+"""Check that a proof by the union of all VLs' dependencies, if there is one, has the result of a proof of each VL."""
 
 from dataclasses import replace
 

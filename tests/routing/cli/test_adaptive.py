@@ -1,4 +1,4 @@
-"""ibnue adaptive: port groups computed, written, read back and checked."""
+"""Check ``ibnue adaptive``: port groups are computed, written, read back and checked."""
 
 import json
 
@@ -18,7 +18,7 @@ TORUS = "torus:4x4,cas=2"
 
 @pytest.fixture(scope="module")
 def torus(tmp_path_factory):
-    """Tables of a torus, and port groups that are safe under the rule "escape" only."""
+    """Return tables of a torus, and port groups that are safe under the rule "escape" only."""
     folder = tmp_path_factory.mktemp("torus")
     assert run("route", TORUS, "-e", "nue", "--vls", "2", "-o", folder / "tables").exit_code == 0
     groups = folder / "groups.txt"

@@ -1,4 +1,4 @@
-"""``ibnue advise``: one table, one recommendation, the next command."""
+"""Check ``ibnue advise``: its table, its recommendation, and the next command that it prints."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What a newcomer gets wrong: every command says so in one line that names the file and a remedy."""
+"""Check mistakes of new users: every command reports a mistake in one line that names the file and a remedy."""
 
 import json
 import os
@@ -55,7 +55,7 @@ def folder(tmp_path_factory):
 
 
 def refused(monkeypatch, folder, *args):
-    """The one line in which a command refuses."""
+    """Run a command, and return the one line in which it refuses its input."""
     monkeypatch.chdir(folder)
     result = CliRunner().invoke(main, list(args))
     assert (result.exit_code, result.stdout) == (2, "")

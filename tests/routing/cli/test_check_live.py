@@ -1,4 +1,4 @@
-"""Tables of OpenSM's own layered engines: judged without SLs, with its dumps, and with what its SA answers."""
+"""Check verdicts on tables of OpenSM's layered engines: without SLs, with SLs from dumps, and with the SA's answers."""
 
 import json
 import re
@@ -25,7 +25,7 @@ def answers(lab, sls, path):
 
 
 def snapshot_sls(folder):
-    """SLs by source and destination LID in the file of a snapshot."""
+    """Return the SLs in the file of a snapshot, by source and destination LID."""
     found, source = {}, 0
     for line in (folder / "opensm-path-records.dump").read_text().splitlines():
         if head := re.search(r"base LID (\d+),", line):
@@ -41,14 +41,14 @@ def checked(*words):
 
 
 class Packets:
-    """Walks packets by what ibsim and the switches say, without any of our readers."""
+    """Packets that follow the tables of ibsim and the switches, without any reader of ibnue."""
 
     def __init__(self, lab):
         self.cable, self.tables, self.vls = cables(lab), lab.switch_lfts(), lab.switch_sl2vl()
         self.owner = {owner.lid: owner for owner in lab.owners()}
 
     def walk(self, source, lid, sl):
-        """(GUID, out-port, VL) of every hop between switches."""
+        """Return (GUID, out-port, VL) of every hop between switches."""
         start, hops = self.owner[source], []
         here, entry = start.guid, 0
         if start.kind != "SW":
@@ -63,7 +63,7 @@ class Packets:
         return hops
 
     def confirm(self, loop, sls):
-        """Whether the traffic that each turn names takes it, on the SL that it has."""
+        """Return whether the traffic that is named for each turn uses this turn, on its SL."""
         hops = [(int(turn["switch_guid"], 16), turn["port"], turn["vl"]) for turn in loop]
         for turn, step in zip(loop, zip(hops, [*hops[1:], hops[0]], strict=True), strict=True):
             pair = turn["traffic"]["source_lid"], turn["traffic"]["destination_lid"]
@@ -75,7 +75,9 @@ class Packets:
 
 @pytest.mark.parametrize("engine", some_of(["nue", "dfsssp", "lash"], ["nue", "dfsssp"]))
 def test_the_sas_answers_decide_and_not_the_assumption(engine, tmp_path):
-    """Paths to switches are in no layer of nue and dfsssp, so that their answers may have a loop from or to CAs."""
+    """In OpenSM's nue and dfsssp, paths to switches are in no layer.  So even with the SA's answers, the tables may
+    have a loop.
+    """
     write_net(generate("torus", ["5x5"]), tmp_path / "net")
     config = {"qos": True, "nue_max_num_vls": 4}
     with Lab(tmp_path / "net", routing_engine=f"{engine},no_fallback", config=config) as lab:

@@ -1,4 +1,4 @@
-"""ibnue check --multicast: OpenSM's multicast tables beside unicast tables."""
+"""Check ``ibnue check --multicast``: OpenSM's multicast tables together with unicast tables."""
 
 import json
 import random
@@ -53,7 +53,9 @@ Switch 0x000000000020000f
 LID    : Out Port(s)
 0xC000 : 0x001  0x006
 """
-"""opensm.mcfdbs of OpenSM 3.3.23 with minhop on a 4x4 torus with two CAs a switch, and a group of seven CAs."""
+"""File opensm.mcfdbs of OpenSM 3.3.23 with minhop on a 4x4 torus with two CAs at each switch, and a group of seven
+CAs.
+"""
 
 
 @pytest.fixture
@@ -76,7 +78,7 @@ def test_every_port_is_read(dump):
 
 
 def test_a_tree_of_opensm_and_up_down_close_a_loop(tmp_path, dump):
-    # OpenSM's tree turns from down to up in the order of these tables.
+    # In the switch order of these tables, OpenSM's tree has turns that lead down and then up.
     result = check(tmp_path, dump, "-e", "updn", "--vls", "1")
     assert result.exit_code == 1
     assert "1 group on VL 0: a CREDIT LOOP together with unicast" in result.output

@@ -1,4 +1,4 @@
-"""``ibnue check`` where the files do not state SLs or SL2VL tables."""
+"""Check ``ibnue check`` on files that do not state SLs or SL2VL tables."""
 
 import json
 
@@ -13,7 +13,7 @@ ENGINES = {"nue": ("--vls", 2), "dfsssp": ("--vls", "min"), "lash": ("--vls", "m
 
 @pytest.fixture(scope="module")
 def routed(tmp_path_factory):
-    """A folder of folders of tables, whose bundles are gone."""
+    """Return a folder with folders of tables, from which the bundles were removed."""
     folder = tmp_path_factory.mktemp("routed")
     for engine, options in ENGINES.items():
         assert run("route", FABRIC, "-e", engine, *options, "-o", folder / engine).exit_code == 0
@@ -24,7 +24,7 @@ def routed(tmp_path_factory):
 
 
 def checked(*words):
-    """Exit status, text, and what ``--json`` says."""
+    """Return the exit status, the text, and the JSON document of ``ibnue check``."""
     result, reported = run("check", FABRIC, *words), run("check", FABRIC, *words, "--json")
     assert result.exit_code == reported.exit_code, result.output
     return result.exit_code, result.stdout, json.loads(reported.stdout)
@@ -102,7 +102,7 @@ NOTE = "all packets share one VL, because service levels and SL2VL tables are un
 
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory):
-    """Two folders of tables of one VL whose bundles are gone."""
+    """Return a folder with two folders of tables of one VL, from which the bundles were removed."""
     folder = tmp_path_factory.mktemp("tree")
     for name, root in (("one", "sw0.0"), ("two", "sw2.2")):
         assert run("route", FABRIC, "--vls", 1, "--root", root, "-o", folder / name).exit_code == 0

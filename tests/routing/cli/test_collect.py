@@ -1,4 +1,4 @@
-"""``ibnue collect`` from files, and snapshots as FABRIC and TABLES of every command."""
+"""Check ``ibnue collect`` from files, and snapshots as FABRIC and TABLES of every command."""
 
 import json
 import shutil
@@ -20,7 +20,7 @@ DATA = Path(__file__).parents[1] / "formats" / "data"
 
 @pytest.fixture
 def dumps(tmp_path):
-    """A folder as OpenSM leaves it, without SLs and SL2VL tables."""
+    """Return a folder with dumps of OpenSM, without SLs and SL2VL tables."""
     folder = tmp_path / "dumps"
     folder.mkdir()
     shutil.copy(DATA / "mixed-subnet.lst", folder / "opensm-subnet.lst")
@@ -37,7 +37,7 @@ def snapshot(dumps, tmp_path):
 
 
 def edited(snapshot, part, **values):
-    """The snapshot after a change in its manifest."""
+    """Change a part in the manifest of a snapshot, and return the snapshot."""
     manifest = json.loads((snapshot / MANIFEST).read_text())
     next(each for each in manifest["collected"] if each["part"] == part).update(values)
     (snapshot / MANIFEST).write_text(json.dumps(manifest))

@@ -33,7 +33,7 @@ def test_version():
 
 @pytest.mark.parametrize("words", [("--help",), ("route", "--help")])
 def test_help_loads_no_library(python, words):
-    """A user who asks for help does not wait for numpy and igraph."""
+    """Help must not wait until numpy and igraph are loaded."""
     code = "import sys; from routing.cli import main; main(sys.argv[1:], standalone_mode=False); print(*sys.modules)"
     modules = python("-c", code, *words).communicate()[0].split()
     assert "click" in modules
@@ -41,7 +41,7 @@ def test_help_loads_no_library(python, words):
 
 
 def test_routing_loads_no_networkx(python):
-    """It takes a third of the time that a small fabric takes in all."""
+    """Loading networkx takes a third of the time that the command needs for a small fabric."""
     code = "import sys; from routing.cli import main; main(sys.argv[1:], standalone_mode=False); print(*sys.modules)"
     modules = python("-c", code, "route", "ring:4").communicate()[0].split()
     assert "igraph" in modules
@@ -131,7 +131,7 @@ def test_completion_completes(words, offered):
 
 
 def pressed(words):
-    """What the script says when the user presses the tab key."""
+    """Return the environment that the completion script sets when the user presses the tab key."""
     folder = str(len(words.split()) - 1)
     return {"_IBNUE_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": folder}
 

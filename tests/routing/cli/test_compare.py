@@ -1,4 +1,4 @@
-"""ibnue compare, as a user meets it."""
+"""Check ``ibnue compare`` from the command line."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""ibnue compare-designs, as a user meets it."""
+"""Check ``ibnue compare-designs`` from the command line."""
 
 import csv
 import json

@@ -1,4 +1,6 @@
-"""ibnue designs: every proposal holds the hosts, fits the switches, and is the smallest of its family that does."""
+"""Check ``ibnue designs``: each proposal has room for the hosts, fits the switches, and is the smallest of its
+family.
+"""
 
 import json
 import math
@@ -25,7 +27,7 @@ def test_designs_hold_the_hosts_and_fit_the_switches(hosts, ports):
 
 
 def test_a_full_tree_of_two_levels_is_the_textbook_one():
-    """P^2 / 2 hosts by 3 P / 2 switches of P ports; one host more needs a third level."""
+    """P^2 / 2 hosts need 3 P / 2 switches of P ports.  One more host needs a third level."""
     for ports in (4, 12, 36):
         full = ports * ports // 2
         assert propose(full, ports)[0].switches == 3 * ports // 2

@@ -1,4 +1,4 @@
-"""``ibnue draw``, and ``--html`` and ``--csv`` of other commands."""
+"""Check ``ibnue draw``, and the options ``--html`` and ``--csv`` of other commands."""
 
 import csv
 import json
@@ -50,7 +50,7 @@ COMMANDS = {
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_reports(name, tmp_path):
-    """The page and the CSV file come beside an output that stays the same."""
+    """With ``--html`` and ``--csv``, a command writes the page and the CSV file, and its output does not change."""
     words, column, rows = COMMANDS[name]
     found = run(*words, "--html", tmp_path / "x.html", "--csv", tmp_path / "x.csv")
     assert found.exit_code in (0, 1, 3), found.output

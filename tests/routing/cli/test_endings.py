@@ -1,4 +1,4 @@
-"""Commands that are ended by a signal while OpenSM and ibsim run: nothing is left of them."""
+"""Check commands that a signal ends while OpenSM and ibsim run: no process and no file is left."""
 
 import contextlib
 import os
@@ -19,7 +19,7 @@ COMMANDS = {
     "sweep": ["sweep", "torus:4x4", "-e", "updn", "--links", "all", "--lab", "-j", "2"],
 }
 OTHERS = [("lab", signal.SIGTERM), ("lab", signal.SIGHUP), ("soak", signal.SIGTERM), ("sweep", signal.SIGINT)]
-"""Cases of the campaign: each command, and each signal, is in another case."""
+"""Cases for the campaign only.  Each command and each signal is also in another case."""
 
 
 def test_a_signal_has_its_status_and_its_name():
@@ -27,7 +27,7 @@ def test_a_signal_has_its_status_and_its_name():
 
 
 def test_an_error_that_follows_an_interrupt_is_reported_as_the_interrupt():
-    """As of a file that cannot be closed, because the interrupt came while it was written."""
+    """An example is a file that cannot be closed, because the interrupt came while the file was written."""
     try:
         try:
             raise KeyboardInterrupt
@@ -62,20 +62,20 @@ def test_a_signal_that_is_ignored_stays_so(monkeypatch):
 
 
 def programs(folder):
-    """Process numbers of what has its home in a folder (OpenSM, the worker's OpenSM, ibsim)."""
+    """Return the process numbers of programs that run in a folder (OpenSM, its worker, ibsim)."""
 
     def belongs(path):
         try:
             return os.fsencode(folder) in path.read_bytes()
-        except OSError:  # gone
+        except OSError:  # the process has ended
             return False
 
     return [int(place.parent.name) for place in Path("/proc").glob("[0-9]*/environ") if belongs(place)]
 
 
 def running(folder):
-    """Whether OpenSM is up in a folder or below it."""
-    with contextlib.suppress(OSError):  # one lab follows another
+    """Return whether an OpenSM in a folder or below it has reached SUBNET UP."""
+    with contextlib.suppress(OSError):  # a log may be removed, because one lab follows another
         return any("SUBNET UP" in log.read_text(errors="replace") for log in folder.rglob("opensm.log"))
     return False
 
@@ -103,7 +103,7 @@ def test_nothing_is_left_of_a_lab(python, tmp_path, what, number):
         process.kill()
     assert list(tmp_path.iterdir()) == []
     until(lambda: not programs(tmp_path))
-    if what == "soak" and "events" in out:  # once it has begun it ends with what it has found
+    if what == "soak" and "events" in out:  # a soak that has begun prints its results so far and ends with status 0
         assert process.returncode == 0
     else:
         assert process.returncode == 128 + number

@@ -1,4 +1,4 @@
-"""What a user sees who does not know the commands yet, or misspells one."""
+"""Check the help and the errors for users who do not know the commands yet, or misspell a command."""
 
 import pytest
 from command_runs import run
@@ -37,7 +37,7 @@ def test_a_misspelt_name_gets_the_nearest_one(words, expected):
 
 
 def test_output_folders_are_created_with_their_parents(tmp_path, monkeypatch):
-    monkeypatch.setenv("FORCE_COLOR", "1")  # as on a terminal
+    monkeypatch.setenv("FORCE_COLOR", "1")  # the output is then as on a terminal
     folder = tmp_path / "a" / "b" / "tables"
     result = run("route", "ring:3,cas=1", "-e", "updn", "-o", folder)
     assert result.exit_code == 0, result.output

@@ -1,4 +1,4 @@
-"""Devices whose names are empty or not unique: in every report they carry their GUIDs."""
+"""Check that every report adds GUIDs to device names that are empty or not unique."""
 
 import json
 import re
@@ -23,7 +23,7 @@ from routing.names import guid_in, guid_text, labels_of
 from routing.topologies import generate
 
 ALIKE = re.compile(r"(?:twin|node)(?!s\b| \(0x[0-9a-f]{16}\))")
-"""A device by its name alone, although others have that name."""
+"""Pattern of a device's name without its GUID, if other devices have this name, too."""
 ROUTE = {
     "loop": ("-e", "minhop"),
     "one": ("-e", "updn", "--root", "0x200000", "--vls", 1),
@@ -32,7 +32,7 @@ ROUTE = {
 
 
 def twins(fabric):
-    """The fabric with one name for all switches, and another for all CAs."""
+    """Return the fabric with one name for all switches, and another name for all CAs."""
     return replace(
         fabric,
         name="alike",
@@ -43,7 +43,9 @@ def twins(fabric):
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
-    """A folder with a ring of twins, tables with a loop, and two that are free of loops."""
+    """Return a folder with a ring of devices with equal names, tables with a loop, and two sets of tables without a
+    loop.
+    """
     folder = tmp_path_factory.mktemp("site")
     write_fabric(twins(generate("ring", ["5"])), folder / "ring.json")
     for name, options in ROUTE.items():
@@ -83,7 +85,7 @@ REPORTS = [
 
 
 def texts(value, beside=False):
-    """Every text of a JSON value, but for a name with the GUID beside it."""
+    """Yield every text of a JSON value, except names that have the GUID beside them."""
     if isinstance(value, str):
         yield "" if beside else value
     elif isinstance(value, dict):

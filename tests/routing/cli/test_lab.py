@@ -1,4 +1,4 @@
-"""ibnue lab and ibnue plugin, with the OpenSM that is installed."""
+"""Check ``ibnue lab`` and ``ibnue plugin`` with the installed OpenSM."""
 
 import io
 import json
@@ -61,7 +61,9 @@ def test_an_action_for_a_missing_device_ends_before_anything_starts(action, prob
 
 
 def test_an_action_names_a_device_by_anything_but_a_lid():
-    """OpenSM assigns new LIDs in the lab, and ibsim knows neither port GUIDs nor labels."""
+    """Actions cannot use LIDs, because OpenSM assigns new LIDs in the lab.  ibsim knows neither port GUIDs nor
+    labels.
+    """
     fabric = generate("ring", ["4"])
     (guid, port_guid) = int(fabric.terminal_guid[1]), int(fabric.endport_guid[1])
     assert guid != port_guid
@@ -115,7 +117,7 @@ def test_the_log_at_the_end_of_an_error_is_left_out():
 
 
 def test_the_plugin_gets_the_classes_of_end_ports(tmp_path):
-    """Patterns, port GUIDs and weights of the command line come out of the plugin's configuration."""
+    """The plugin's configuration has the patterns, port GUIDs and weights of the command line."""
     fabric = generate("rails", ["2x3x4", "3"], speed="EDR", aggregation=1)
     rules = PortClasses(
         guids=((int(fabric.terminal_guid[0]), PortClass.IO),),
@@ -159,7 +161,7 @@ def test_a_cable_is_pulled_and_the_tables_are_proven():
     assert back["all_to_all_kept"] == pytest.approx(1 / pulled["all_to_all_kept"])
     assert back["bisection_kept"] == pytest.approx(1 / pulled["bisection_kept"])
     for kept in ("all_to_all_kept", "bisection_kept"):
-        # On the whole fabric, the tables of the start are those from scratch.
+        # The tables of the start are tables from scratch on the whole fabric.
         assert back[f"{kept}_from_scratch"] == back[kept]
         assert pulled[f"{kept}_from_scratch"] > 0
 

@@ -1,4 +1,4 @@
-"""What names hold does nothing to a terminal, and everything to files."""
+"""Check that control characters in names have no effect on a terminal, but are written to files."""
 
 import json
 import subprocess
@@ -16,7 +16,7 @@ RULES = '[[rule]]\nname = "one"\nports = [1]\nhoq_life = 8\n[[rule]]\nname = "tw
 
 @pytest.fixture
 def painted(tmp_path):
-    """A fabric whose switches have names that would paint a terminal."""
+    """Return a fabric file whose switch names have control sequences that would change the colour of a terminal."""
     run("fabric", "ring", "4", "-o", tmp_path / "plain.json")
     described = json.loads((tmp_path / "plain.json").read_text())
     described["name"] = f"ring{RED}"
@@ -56,7 +56,7 @@ def test_tables_show_names_as_they_are(capsys):
 
 
 def broken(path, folder):
-    """The fabric of a file with a line end in each name, and in its own."""
+    """Return the fabric file with a line end in each device name and in the name of the fabric."""
     described = json.loads(path.read_text())
     described["name"] += "\n"
     for device in (*described["switches"], *described["terminals"]):
@@ -66,7 +66,7 @@ def broken(path, folder):
 
 
 def test_no_command_breaks_a_line_at_a_name(tmp_path):
-    """Every report has as many lines as with names that are plain."""
+    """Every report has as many lines as with names without line ends."""
     plain = tmp_path / "plain.json"
     run("fabric", "ring", "5", "-o", plain)
     odd = broken(plain, tmp_path)
@@ -110,6 +110,6 @@ def test_json_and_files_hold_names_as_they_are(painted, tmp_path):
 
 
 def test_commands_run_without_a_standard_error(tmp_path):
-    """As a service may start them: Python then has no object for standard error."""
+    """A service may start a command without standard error.  Python then has no object for standard error."""
     command = f"{sys.executable} -m routing.cli route torus:3x3 -e updn -o {tmp_path}/tables 2>&-"
     assert subprocess.run(["sh", "-c", command], stdout=subprocess.DEVNULL, check=False).returncode == 0

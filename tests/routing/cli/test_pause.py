@@ -1,4 +1,4 @@
-"""``ibnue pause`` as a user meets it."""
+"""Check ``ibnue pause`` from the command line."""
 
 import json
 
@@ -35,7 +35,9 @@ def test_paths_with_one(scenario):
 
 
 def test_a_probability_that_is_nearly_one_is_not_shown_as_one(scenario):
-    """The rates of the cycle halve every time; paused for ever is another thing."""
+    """The rates of the cycle are halved in each iteration.  A probability of 1 would mean that a link is paused for
+    ever.
+    """
     scenario.write_text(f"{scenario.read_text()}b: l7 l2\n")
     reported = run("pause", "--paths", scenario).stdout
     assert "1 - 0.00049" in reported
@@ -43,7 +45,7 @@ def test_a_probability_that_is_nearly_one_is_not_shown_as_one(scenario):
 
 
 def test_every_link_is_counted_once(scenario, monkeypatch):
-    """Cost of the report: linear in the links."""
+    """The cost of the report must be linear in the number of links."""
     asked = []
     monkeypatch.setattr(pause, "pauses", lambda *given: asked.append(given) or pauses(*given))
     run("pause", "--paths", scenario)

@@ -1,4 +1,4 @@
-"""``ibnue policy`` as a user meets it."""
+"""Check ``ibnue policy`` from the command line."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""One contract for all JSON: names, envelope, errors, and a schema for each document."""
+"""Check the rules for all JSON: names, envelope, errors, and a schema for each document."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""ibnue simulate, as a user meets it."""
+"""Check ``ibnue simulate`` from the command line."""
 
 import csv
 import json

@@ -1,4 +1,4 @@
-"""ibnue sweep, as it is typed."""
+"""Check ``ibnue sweep`` from the command line."""
 
 import contextlib
 import json
@@ -47,7 +47,9 @@ def test_every_single_fault(tmp_path):
 
 
 def test_the_report_says_what_faults_cost():
-    """As ibnue whatif does, by engine and stability; the intact fabric does not count."""
+    """For each engine and stability, the losses equal the losses of ``ibnue whatif``.  The fabric without faults does
+    not count.
+    """
     fabric, faults = "random-regular:16,4", ["--links", "all"]
     words = [fabric, "-e", "nue", *faults, "--stability", "full", "--stability", "fresh", "-j", 1]
     lines = {line["mode"]: line for line in reported(run(*words, "--json"))["summary"]}
@@ -343,7 +345,7 @@ def start(python, *args):
 
 
 def test_a_run_that_is_killed_goes_on(python, tmp_path):
-    """Nothing lost, nothing counted twice, no process left, the ledger free at once."""
+    """No result is lost or counted twice, no process is left, and the ledger is free at once."""
     path = tmp_path / "l.db"
     args = [
         "torus:4x4",
@@ -380,12 +382,12 @@ def test_a_run_that_is_killed_goes_on(python, tmp_path):
 
 
 def below(pid):
-    """Processes below one."""
+    """Return the processes below a process."""
     found, waiting = set(), [pid]
     while waiting:
         parent = waiting.pop()
         for path in Path(f"/proc/{parent}/task").glob("*/children"):
-            with contextlib.suppress(OSError):  # threads come and go
+            with contextlib.suppress(OSError):  # threads begin and end meanwhile
                 waiting += map(int, path.read_text().split())
         found.add(parent)
     return found - {pid}
@@ -444,7 +446,9 @@ def test_progress_on_a_terminal(tmp_path):
 
 
 def test_classes_of_end_ports_make_other_cases(tmp_path):
-    """Tables depend on the weights, so that a ledger has both cases; default rules are those without an option."""
+    """Tables depend on the weights, so the ledger has both cases.  Rules that equal the default rules make no new
+    case.
+    """
     words = ["rails:2x3x4,3,speed=EDR", "-e", "updn", "-j", 1, "--ledger", tmp_path / "l.db"]
     storage = ["--class", "storage=storage*"]
     assert reported(run(*words, *storage, "--class-weight", "storage=1:8", "--json"))["cases_run"] == 1

@@ -1,4 +1,4 @@
-"""ibnue sweep --lab, with the OpenSM that is installed."""
+"""Check ``ibnue sweep --lab`` with the installed OpenSM."""
 
 import json
 
@@ -38,7 +38,7 @@ def test_faults_under_a_running_opensm(tmp_path):
     (line,) = reported["summary"]
     assert line["mode"] == "lab"
     assert line["entries_changed"] >= line["entries_broken"] > 0
-    assert line["cut_off_max"] == 2  # two of the four links of a ring
+    assert line["cut_off_max"] == 2  # two of the four links of a ring are lost
     assert json.loads(run(*args, "--json").stdout)["cases_run"] == 0
 
 

@@ -1,4 +1,4 @@
-"""route, check, quality and diff, as a user meets them."""
+"""Check the commands route, check, quality and diff from the command line."""
 
 import ast
 import json
@@ -21,7 +21,7 @@ from routing.formats import table_files
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    """A folder with a fabric and its tables, of which each test gets a copy."""
+    """Return a folder with a fabric and its tables, of which each test gets a copy."""
     folder = tmp_path_factory.mktemp("made")
     assert run("fabric", "torus", "4x4", "-o", folder / "torus.net").exit_code == 0
     assert run("route", folder / "torus.net", "-o", folder / "updn").exit_code == 0
@@ -156,7 +156,9 @@ def test_check_does_not_trust_the_certificate_of_a_bundle(torus, routed, tmp_pat
 
 
 def test_check_says_how_many_vls_types_of_messages_take(torus, routed):
-    """Tables of Up*/Down* need one VL, spread over eight here; each type takes a copy of what is there."""
+    """Tables of Up*/Down* need one VL, and are distributed over several VLs here.  Each message type needs a copy of
+    these VLs.
+    """
     assert run("route", torus, "--vls", "2", "-o", routed / "two").exit_code == 0
     result = run("check", torus, routed / "two", "--message-types", 3)
     assert result.exit_code == 0
@@ -317,21 +319,21 @@ def test_a_bundle_cut_short_or_for_another_fabric(torus, routed, tmp_path):
 
 
 def test_a_reader_of_the_pipe_that_leaves_is_no_error(torus, routed, python):
-    """As in ``ibnue quality ... | head -n 1``."""
+    """An example is ``ibnue quality ... | head -n 1``."""
     process = python("-m", "routing.cli", "quality", torus, routed, "--links", 1000)
     process.stdout.close()
     assert process.stderr.read() == ""
     process.stderr.close()
-    assert process.wait() == 141  # as of what SIGPIPE ends, and not that of a finding
+    assert process.wait() == 141  # this is the status after SIGPIPE, not the status of a finding
 
 
 def test_interrupt_leaves_nothing_behind(tmp_path, python):
-    """Ctrl-C while files are being written: status 130, one line, no file."""
+    """After Ctrl-C while files are written, the status is 130, one line is printed, and no file is left."""
     run("fabric", "torus", "16x16x8", "-o", tmp_path / "big.net")
     process = python(
         "-m", "routing.cli", "route", tmp_path / "big.net", "-e", "minhop", "--effort", "0", "-o", tmp_path / "out"
     )
-    # The folder in the making stands beside its target.
+    # The temporary folder is next to its target.
     until(lambda: process.poll() is not None or list(tmp_path.glob(".out.*")))
     process.send_signal(signal.SIGINT)
     _, err = process.communicate()
@@ -341,7 +343,7 @@ def test_interrupt_leaves_nothing_behind(tmp_path, python):
 
 
 def test_route_from_earlier_tables(torus, routed, tmp_path):
-    """One cable gone: only what it carried changes.  Back again: the tables are those of before."""
+    """If a cable is lost, only the entries over it change.  When the cable returns, the earlier tables return."""
     result = run("route", torus, "--fail", "sw1.1/2", "--previous", routed, "-o", tmp_path / "less", "--json")
     assert result.exit_code == 0, result.stderr
     reported = json.loads(result.stdout)
@@ -365,7 +367,7 @@ def test_options_that_need_earlier_tables(torus, option):
 
 
 def test_earlier_tables_that_are_not_what_is_asked_for(torus, routed, tmp_path):
-    """They would be kept as they are, so it has to be reported."""
+    """The earlier tables would be kept unchanged, so the contradiction has to be reported."""
     assert_refused(run("route", torus, "--previous", routed, "-e", "nue"), "those of auto, not of nue", "-e auto")
     few = run("route", torus, "--previous", routed, "--port-vls", 4)
     assert_refused(few, "use VLs up to 7, --port-vls allows 4 (use --port-vls 8,")
@@ -383,7 +385,7 @@ def test_earlier_tables_say_which_engine_goes_on(torus, tmp_path):
     assert reported["rerouted"]["method"] == "repaired"
     fresh = json.loads(run(*less, "--stability", "fresh").stdout)
     assert (fresh["engine"], fresh["rerouted"]["method"]) == ("lash", "fresh")
-    refused = run(*less, "-e", "updn")  # the default, but it was asked for
+    refused = run(*less, "-e", "updn")  # the option names the default, but was given explicitly
     assert_refused(refused, "those of lash, not of updn", "leave -e out")
 
 
@@ -416,7 +418,7 @@ def test_what_carries_nothing_has_no_share(tmp_path):
 
 
 def test_earlier_tables_keep_the_vls_that_are_for_others(torus, tmp_path):
-    """Their first VL is that of what comes after, also where the engine has to begin again."""
+    """New tables begin with the first VL of the earlier tables, even if the engine routes from scratch."""
     made = ["route", torus, "-e", "nue", "--vls", 2, "--first-vl", 3, "-o", tmp_path / "tables"]
     assert run(*made).exit_code == 0
     again = ["route", torus, "--previous", tmp_path / "tables"]
@@ -430,7 +432,9 @@ def test_earlier_tables_keep_the_vls_that_are_for_others(torus, tmp_path):
 
 
 def test_earlier_tables_keep_their_roots(torus, tmp_path):
-    """Those of what comes after are the same, also where the engine begins again; others are refused."""
+    """New tables have the roots of the earlier tables, even if the engine routes from scratch.  Other roots are
+    refused.
+    """
     roots = ["--root", "sw1.1", "--root", "sw2.2"]
     assert run("route", torus, "-e", "updn", *roots, "-o", tmp_path / "tables").exit_code == 0
     again = ["route", torus, "--previous", tmp_path / "tables"]
@@ -473,7 +477,7 @@ def test_earlier_tables_have_to_be_safe_for_replies_where_these_count(torus, tmp
 
 
 def test_patterns_that_are_not_asked_for_have_no_figures(torus, routed):
-    """And not 0, which would say that nothing gets through."""
+    """The figures are missing, because 0 would mean that no traffic arrives."""
     result = run("quality", torus, routed, "--patterns", 0)
     assert [name for name in ("bisection", "shift", "permutation", "all-to-all") if name in result.stdout] == [
         "all-to-all"
@@ -517,7 +521,7 @@ def test_more_entries_move_towards_the_balance_of_fresh_tables(tmp_path):
 
 @pytest.fixture
 def proofs(monkeypatch):
-    """The threads of each proof of whole tables."""
+    """Return a list that receives the number of threads of each proof of whole tables."""
     reported = []
 
     def counted(fabric, routing, *, threads=2, **options):
@@ -537,7 +541,7 @@ def test_tables_are_proven_once_with_the_threads_that_are_given(torus, tmp_path,
 def test_a_re_route_proves_the_earlier_tables_and_the_new_ones_once(torus, routed, proofs):
     result = run("route", torus, "--fail", "sw1.1/2", "--previous", routed, "--threads", 3, "--json")
     assert json.loads(result.stdout)["certified"]
-    assert proofs == [3]  # those of before: the new ones are proven by what has changed
+    assert proofs == [3]  # the earlier tables were proven; the proof of the new tables covers only changed entries
     del proofs[:]
     assert run("route", torus, "--previous", routed, "--threads", 3).exit_code == 0
     assert proofs == [3]

@@ -1,4 +1,4 @@
-"""``ibnue transition``, as a user meets it."""
+"""Check ``ibnue transition`` from the command line."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""``ibnue watch`` on a simulated fabric whose counters are set by hand."""
+"""Check ``ibnue watch`` on a simulated fabric whose counters are set by the tests."""
 
 import importlib
 import itertools
@@ -33,7 +33,9 @@ def _programs(request):
 
 @pytest.fixture
 def watched(tmp_path):
-    """A ring of five under OpenSM's minhop, and a path to start the command there; the tables loop both directions."""
+    """Return ibsim with a ring of five under OpenSM's minhop, whose tables loop in both directions, and a function that
+    starts the command.
+    """
     write_net(generate("ring", ["5"]), tmp_path / "ring.net")
     with Ibsim(tmp_path / "ring.net") as ibsim, OpenSM(ibsim) as opensm:
         (tmp_path / "live.txt").write_text(ibsim.run("ibnetdiscover"))
@@ -72,7 +74,7 @@ def test_drops_and_waits_round_a_loop_name_it(watched):
     ibsim, start = watched
     for switch in range(5):
         count(ibsim, f"sw{switch}", 3, *((HOQ, 7) if switch % 2 else (WAIT, 70_000_000)))
-    count(ibsim, "sw1", 1, HOQ, 3)  # towards a CA: on no loop, and not watched
+    count(ibsim, "sw1", 1, HOQ, 3)  # this channel leads to a CA, so it is on no loop and is not watched
     output, problem = (watch := start("--once")).communicate()
     assert (watch.returncode, problem) == (1, "")
     assert "watched  10 channels" in output
@@ -109,7 +111,7 @@ def test_only_what_is_added_while_watching_counts(watched):
 
 @pytest.mark.parametrize(("rounds", "status"), [([(), (2,), ()], 1), ([(), ()], 0), ([(1,), (2,)], 1)])
 def test_a_loop_in_any_round_counts(monkeypatch, tmp_path, rounds, status):
-    """The counters are made up; the tables loop."""
+    """The counters are invented, and the tables have a loop."""
     run = CliRunner().invoke
     assert run(main, ["route", "ring:5", "-e", "minhop", "-o", str(tmp_path / "loop")]).exit_code == 1
 
@@ -126,7 +128,9 @@ def test_a_loop_in_any_round_counts(monkeypatch, tmp_path, rounds, status):
 
 @pytest.mark.parametrize(("size", "certified", "status"), [(4, True, 1), (5, False, 2)])
 def test_a_proposal_is_written_if_it_has_no_loop(monkeypatch, tmp_path, size, certified, status):
-    """The counters are made up.  One change removes the loop of four, and one of the two loops of five."""
+    """The counters are invented.  One change removes the loop of a ring of four, and one of the two loops of a ring of
+    five.
+    """
     run, loop, out = CliRunner().invoke, str(tmp_path / "loop"), tmp_path / "out"
     assert run(main, ["route", f"ring:{size}", "-e", "minhop", "-o", loop]).exit_code == 1
     every = np.arange(2 * size, dtype=np.int32)
@@ -152,7 +156,9 @@ def test_a_proposal_is_written_if_it_has_no_loop(monkeypatch, tmp_path, size, ce
 @pytest.mark.lab
 @pytest.mark.slow
 def test_full_counters_are_reported_and_emptied(watched, tmp_path):
-    """Words sent have 64 bits, so that a full counter of 32 is not a standstill; ticks of waiting have not."""
+    """A counter of sent words has 64 bits, so a saturated counter of 32 bits is not a standstill.  A counter of waiting
+    has 32 bits.
+    """
     ibsim, start = watched
     count(ibsim, "sw1", 2, DATA, 0xFFFFFFFF)
     count(ibsim, "sw1", 2, WIDE_DATA, 1 << 40)
@@ -179,13 +185,13 @@ def test_full_counters_are_reported_and_emptied(watched, tmp_path):
     until(ended)
     output, problem = watch.communicate()
     assert (watch.returncode, problem) == (1, "")
-    # A round may read while the five counters are being set.
+    # A round may read the counters while the test sets the five counters.
     assert re.search("[1-5] of 5 channels suspected: credit loop of 5 channels on VL 0", output)
 
 
 @pytest.mark.lab
 def test_lids_of_other_switches_take_one_line(watched, tmp_path):
-    """The LIDs that a generator gives are not those that OpenSM gave."""
+    """The LIDs that a generator assigns differ from the LIDs that OpenSM has assigned."""
     _, start = watched
     assert CliRunner().invoke(main, ["route", "ring:5", "-e", "minhop", "-o", str(tmp_path / "loop")]).exit_code == 1
     _, problem = (watch := start("--once", of=("ring:5", tmp_path / "loop"))).communicate()

@@ -1,4 +1,4 @@
-"""whatif, and the faults that other commands take, as a user meets them."""
+"""Check ``ibnue whatif``, and the options for faults of other commands, from the command line."""
 
 import json
 import os
@@ -107,7 +107,8 @@ def test_long_lists_of_names_are_cut():
     _, reported = records(*words)
     text = run("whatif", *words, "-j", 1).stdout
     assert [len(record["faults"]) for record in reported] == [16, 16, 25, 25]
-    assert all(line.count(" - ") <= 4 * 3 for line in text.splitlines())  # "hurts most": one of a kind
+    # the row "hurts most" has one name of each kind
+    assert all(line.count(" - ") <= 4 * 3 for line in text.splitlines())
     flat = " ".join(text.split())
     for record in reported[:3]:
         names = record["faults"]
@@ -143,7 +144,9 @@ def test_tables_that_are_in_the_switches(tmp_path):
 
 
 def test_tables_are_repaired_by_the_engine_that_made_them(tmp_path):
-    """Without -e, as ibnue route --previous does; tables of another engine or with more VLs are refused."""
+    """Without -e, the engine is chosen as in ``ibnue route --previous``.  Another engine is refused, and so are tables
+    with more VLs.
+    """
     assert run("route", "torus:3x3", "-e", "nue", "-o", tmp_path / "tables").exit_code == 0
     reported = ["torus:3x3", "--tables", tmp_path / "tables", "--links", 1]
     assert "engine        nue, " in run("whatif", *reported).stdout
@@ -156,7 +159,7 @@ def test_tables_are_repaired_by_the_engine_that_made_them(tmp_path):
 
 
 def test_a_root_may_be_what_breaks():
-    """The others go on as roots."""
+    """If a root is lost, the other roots are used."""
     status, reported = records("torus:3x3", "--root", "sw1.1", "--switches", "all", "--stability", "fresh")
     assert status == 0
     assert {record["method"] for record in reported} == {"fresh"}
@@ -188,7 +191,9 @@ def test_tables_with_holes_are_refused(tmp_path):
 
 
 def test_a_share_is_at_least_one_thing():
-    """Also on a fabric of which one percent is nothing; the same things as in a sweep."""
+    """At least one fault is drawn, even if one percent of the fabric is less than one part.  The faults equal the
+    faults of a sweep.
+    """
     _, reported = records("torus:3x3", "-e", "nue", "--random", "3:1%", "--random", "2:0.5%", "--kinds", "switch,link")
     assert [len(record["faults"]) for record in reported] == [1] * 5
     fabric = generate("torus", ["3x3"])
@@ -279,7 +284,7 @@ def children(pid):
 
 
 def cpu_ticks(pid):
-    """Clock ticks of CPU time that a process has used in user mode."""
+    """Return the clock ticks of CPU time that a process has used in user mode."""
     return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11])
 
 
@@ -290,7 +295,7 @@ def test_interrupted_it_leaves_nothing_behind(ending):
     try:
         until(lambda: len(children(process.pid)) == 2)
         workers = children(process.pid)
-        until(lambda: all(cpu_ticks(worker) > 5 for worker in workers))  # workers are at work
+        until(lambda: all(cpu_ticks(worker) > 5 for worker in workers))  # the workers have begun their work
         process.send_signal(ending)
         output, complaint = process.communicate()
     finally:
@@ -309,7 +314,7 @@ def test_progress_shows_on_a_terminal_alone():
     try:
         while chunk := os.read(terminal, 4096):
             seen += chunk
-    except OSError:  # the other side is closed
+    except OSError:  # the other end is closed
         pass
     out, _ = process.communicate()
     os.close(terminal)

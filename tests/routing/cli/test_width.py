@@ -1,4 +1,4 @@
-"""On a terminal of 80 columns every line fits, and no word or number is cut."""
+"""Check that on a terminal of 80 columns every line fits, and no word or number is cut."""
 
 import shlex
 
@@ -59,12 +59,12 @@ def test_lines_fit(site, words):
 
 
 def words_of(text):
-    """Words without the commas between them."""
+    """Return the words of a text without commas at their ends."""
     return [word.rstrip(",") for word in text.split()]
 
 
 def is_time(word):
-    """Whether a word may differ from run to run: a number, or a ruler."""
+    """Return whether a word may differ from run to run: a number, or a horizontal line."""
     return word.strip("();─").replace(".", "", 1).isdigit() or not word.strip("─")
 
 

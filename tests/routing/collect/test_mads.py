@@ -1,4 +1,4 @@
-"""Queries and answers of management packets against hand-written bytes."""
+"""Check queries and answers of management packets against bytes that were written by hand."""
 
 import struct
 
@@ -9,12 +9,12 @@ SA_HEADER, RECORD = 56, 64
 
 
 def record(source, destination, sl):
-    """A path record of 64 bytes: LIDs at 40 and 42, QoS class and SL in the 16 bits at 52."""
+    """Return a path record of 64 bytes: the LIDs are at 40 and 42, QoS class and SL in the 16 bits at 52."""
     return struct.pack(">40xHH8xH10x", destination, source, 7 << 4 | sl)
 
 
 def answer(flags, records, payload):
-    """An answer of the SA: RMPP flags at 26, payload length at 32, bytes of a record / 8 at 44."""
+    """Return an answer of the SA: RMPP flags at 26, payload length at 32, and the bytes of a record / 8 at 44."""
     head = bytearray(SA_HEADER)
     head[26] = flags
     struct.pack_into(">I", head, 32, payload)
@@ -45,7 +45,7 @@ def test_a_table_without_records():
 
 def test_a_query_for_all_paths_of_a_source_states_its_lid_alone():
     mad = packet(path_query(5, 0x1234, None), 1)
-    assert mad[3] == 0x12  # GetTable
+    assert mad[3] == 0x12  # this is the method GetTable
     assert struct.unpack_from(">Q", mad, 48)[0] == 1 << 5
     assert struct.unpack_from(">H", mad, SA_HEADER + 42)[0] == 0x1234
 

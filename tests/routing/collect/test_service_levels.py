@@ -1,4 +1,7 @@
-"""The SA's answers, from a stand-in that answers whole tables as the kernel assembles them (ibsim has no such)."""
+"""Check the handling of the SA's answers, with a stand-in for the SA.
+
+The stand-in answers with whole tables, as the kernel assembles them.  ibsim does not do this.
+"""
 
 import numpy as np
 import pytest
@@ -12,7 +15,7 @@ from routing.topologies import generate
 
 
 class Tables:
-    """Answers each query for a table with path records that a function gives for the source."""
+    """Stand-in for the SA, which answers each query for a table with path records from a function of the source."""
 
     def __init__(self, records):
         self.records, self.asked = records, []

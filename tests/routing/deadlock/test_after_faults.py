@@ -1,4 +1,4 @@
-"""Transitions after CAs and switches died, links were lost, a fabric was split or a CA moved."""
+"""Check transitions after the loss of CAs, switches or links, after a split of the fabric, or after a CA has moved."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,9 @@ from routing.reroute import Published, Stability, reroute
 
 FALSE_ANY_ORDER = (42, 81, 87, 143, 165, 237, 366, 370, 455, 486)
 FALSE_ORDERED = (100, 104, 128, 130, 167, 230, 241, 246, 297, 316)
-"""Seeds with which traffic towards LIDs that are gone or cut off closes a loop that is not there without it."""
+"""Seeds with which traffic towards LIDs that are lost or cut off closes a loop.  Without this traffic, there is no
+loop.
+"""
 CAMPAIGN = 2000
 
 

@@ -59,7 +59,7 @@ def test_certificate_orders_every_dependency(case):
 
 
 def takes(walker, traffic, before, after, scope):
-    """Whether that packet, walked, goes from one channel to the other, and counts in the scope."""
+    """Return whether the named packet, followed hop by hop, uses both channels in succession, and is in the scope."""
     fabric = walker.fabric
     entries = [(s, p) for s, p, lids in walker.senders() if traffic.source_lid in lids]
     assert scope == "all" or entries[0][1] or walker.destination_switch[traffic.destination_lid][1]
@@ -87,7 +87,7 @@ def test_any_number_of_threads_gives_the_same(threads):
     fabric = random_fabric(3, switches=45, degree=4, cas=1, lmc=6)
     rng = np.random.default_rng(1)
     lft = shortest_path_tables(fabric, rng)
-    assert lft.size > 100_000  # or only one thread is started
+    assert lft.size > 100_000  # with fewer entries, only one thread is started
     sl = rng.integers(0, 4, lft.shape).astype(np.uint8)
     routing = Routing(lft, sl, identity_sl2vl(4), 4, 4, Provenance("random"))
     one, many = prove(fabric, routing, threads=1), prove(fabric, routing, threads=threads)

@@ -1,4 +1,4 @@
-"""Suspected channels and the loops that they point at; what perfquery prints."""
+"""Check suspected channels, the loops to which they belong, and the reading of perfquery's output."""
 
 from dataclasses import replace
 
@@ -70,7 +70,9 @@ def test_counters_of_perfquery():
 
 
 class Switches:
-    """What perfquery and smpquery say of switches: data by port, waits and drops by LID, in the width of the ports."""
+    """Stand-in for perfquery and smpquery of switches: data by port, waits and drops by LID, in the width of the
+    ports.
+    """
 
     def __init__(self, fabric, wide):
         self.fabric, self.wide, self.asked = fabric, wide, []
@@ -91,7 +93,9 @@ class Switches:
 
 @pytest.mark.parametrize("wide", [True, False])
 def test_readings_by_channel(ring, wide):
-    """One call for all ports of a switch, of drops one for each; 64 bits where ports count so many."""
+    """All ports of a switch are read with one call, and the drops of each port with another call.  Ports may have
+    64-bit counters.
+    """
     fabric = ring[0]
     run = Switches(fabric, wide)
     wanted = np.array([8, 3, 9], np.int32)
@@ -109,7 +113,7 @@ def test_readings_by_channel(ring, wide):
 
 
 def test_a_counter_of_64_bits_can_be_full_too(ring):
-    """Ports that do not count answer with ones throughout; half of that is more than a signed number holds."""
+    """Ports without counters answer with all bits set.  Half of this number already exceeds a signed number."""
 
     def run(command):
         reported = switches(command)
@@ -142,7 +146,9 @@ def readings(*rows, full=()):
 
 
 def test_who_is_suspected():
-    """Drops at the head; waits and sends nothing, or little; waits but sends; sends; does nothing; was reset."""
+    """The channels: drops at the head; waits and sends nothing, or little; waits but sends; sends; does nothing; was
+    reset.
+    """
     before = readings((1, 0, 5), (0, 10, 50), (0, 0, 50), (0, 10, 50), (0, 10, 50), (3, 4, 5), (90, 0, 0))
     now = readings((2, 0, 9), (0, 20, 50), (0, 400, 54), (0, 400, 55), (0, 10, 90), (3, 4, 5), (2, 0, 0))
     added = now.since(before)
@@ -152,21 +158,24 @@ def test_who_is_suspected():
 
 
 def test_years_of_data_are_no_standstill():
-    """A hundred times as much as was sent is more than 64 bits hold."""
+    """A hundred times the sent data exceeds 64 bits."""
     assert readings((0, 0xFFFFFFFE, 1 << 57), (0, 0xFFFFFFFE, (1 << 63) - 1)).suspected.tolist() == []
 
 
 def test_counters_that_are_full_say_no_more():
-    """Sent data that cannot grow is not a standstill; what is full all the time hides what was added."""
+    """A saturated counter of sent data does not indicate a standstill.  The increase of a saturated counter is
+    unknown.
+    """
     most = 0xFFFFFFFF
     before = readings((0, 10, most), (0, 10, most - 1), (0, most, 50), (65535, 0, 50), (0, 9, most), (0, most, 7),
                       full=[(2, 0), (1, 2), (0, 3), (2, 4), (1, 5)])  # fmt: skip
     now = readings((0, 999, most), (0, 999, most), (0, most, 50), (65535, 0, 60), (0, 999, 3), (1, most, 7),
                    full=[(2, 0), (2, 1), (1, 2), (0, 3), (1, 5)])  # fmt: skip
     added = now.since(before)
-    assert added.suspected.tolist() == [4, 5]  # reset in between; dropped at the head
+    # the counter was reset in between; a packet was dropped at the head of a queue
+    assert added.suspected.tolist() == [4, 5]
     assert added.unclassified.tolist() == [0, 1, 2, 3]
-    # Since they were reset, what is full says at least that much.
+    # Since the last reset, the true value of a saturated counter is at least its maximum.
     assert now.suspected.tolist() == [2, 3, 4, 5]
     assert now.unclassified.tolist() == []
     assert readings((0, most, 10**9), (0, 7, most), full=[(1, 0), (2, 1)]).unclassified.tolist() == [0]
@@ -225,7 +234,9 @@ def test_congestion_points_at_no_loop(torus):
 @examples(40)
 @given(routed(), st.integers(0, 10_000), st.sampled_from([0.1, 0.4, 1.0]))
 def test_loops_are_cycles_of_the_dependencies(case, seed, share):
-    """Every loop named is one, no two name the same channel as new, and every suspected channel is accounted for."""
+    """Every reported loop is a cycle, no channel is reported as new twice, and each suspected channel is in a
+    result.
+    """
     fabric, routing = case
     rng = np.random.default_rng(seed)
     suspected = np.flatnonzero(rng.random(len(fabric.channels)) < share).astype(np.int32)

@@ -12,7 +12,7 @@ from routing.tables import Provenance, Routing, identity_sl2vl
 
 
 def flat(fabric, lft, sl=0, sl2vl=None):
-    """Everything on one SL."""
+    """Return tables on which all packets have one SL."""
     levels = np.full(len(fabric.lids), sl, np.uint8)
     return Routing(lft, levels, identity_sl2vl(1) if sl2vl is None else sl2vl, 1, 1, Provenance("test"))
 
@@ -101,7 +101,7 @@ def test_dropped_sl_is_not_delivery(ring):
     assert prove(fabric, flat(fabric, lft, 0, sl2vl)).complete
     proof = prove(fabric, flat(fabric, lft, 3, sl2vl))
     assert not proof.complete
-    assert proof.unreachable.dropped == 4 * 8 - 4  # all but what a switch sends to itself
+    assert proof.unreachable.dropped == 4 * 8 - 4  # all pairs except packets from a switch to itself
     assert "28 pairs are sent on an SL that is dropped (VL 15)" in proof.unreachable.describe()
 
 
@@ -144,7 +144,7 @@ def test_switches_without_lids_still_send(shape, by_port):
     lft = shortest_path_tables(fabric, np.random.default_rng(1))
     sl2vl = np.zeros((2, 3, 3, 16), np.uint8) if by_port else identity_sl2vl(1)
     if by_port:
-        sl2vl[0, 0, 1] = 1  # what switch sw0 itself sends on uses VL 1
+        sl2vl[0, 0, 1] = 1  # packets of switch sw0 itself use VL 1
     proof = prove(fabric, Routing(lft, np.zeros(shape, np.uint8), sl2vl, 2, 2, Provenance("test")))
     assert proof.strength == "reversible"
     assert proof.complete

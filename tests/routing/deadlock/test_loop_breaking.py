@@ -1,4 +1,4 @@
-"""Proposed changes that remove a credit loop, beside all changes of one entry and the slow proof."""
+"""Check proposed changes that remove a credit loop, against all changes of one entry and a slow proof."""
 
 from dataclasses import replace
 
@@ -30,13 +30,13 @@ def with_entry(routing, switch, lid, port):
 
 
 def lids_by_walks(fabric, routing, here, following):
-    """The LIDs of all requests that use one hop (switch, port, VL) and then the other."""
+    """Return the LIDs of all requests that use two hops (switch, port, VL) in succession."""
     walks = all_walks(Walker(fabric, routing), replies=False, scope="endports")
     return {lid for (_, lid), walk in walks if (here, following) in zip(walk.hops, walk.hops[1:], strict=False)}
 
 
 def single_entries_that_suffice(fabric, routing, cycle):
-    """All changes of one entry at an end of a dependency with one LID, after which a slow proof finds no loop."""
+    """Yield all changes of one entry at an end of a dependency with one LID, after which a slow proof finds no loop."""
     for here, following in zip(cycle, [*cycle[1:], cycle[0]], strict=True):
         lids = lids_by_walks(fabric, routing, here, following)
         for switch in (here[0], following[0]) if len(lids) == 1 else ():
@@ -48,7 +48,7 @@ def single_entries_that_suffice(fabric, routing, cycle):
 
 
 def any_tables(rng):
-    """Random shortest paths on a small fabric with cycles, and up to two VLs."""
+    """Return random shortest paths on a small fabric with cycles, on up to two VLs."""
     shapes = [("ring", ["4"]), ("ring", ["5"]), ("ring", ["6"]), ("torus", ["3x3"]), ("mesh", ["2x3"])]
     fabric = generate(*shapes[rng.integers(len(shapes))])
     vls = int(rng.integers(1, 3))
@@ -87,7 +87,7 @@ def test_a_change_removes_the_loop_and_is_as_good_as_the_best_single_entry(seed)
 
 
 def test_one_entry_breaks_the_ring_of_four():
-    """Every dependency of this ring has one LID, and the other way around is as short."""
+    """Every dependency of this ring has one LID, and the paths in both directions have equal lengths."""
     fabric = generate("ring", ["4"])
     routing = ENGINES["minhop"].route(fabric, EngineOptions(vls=1))
     found = break_loop(fabric, routing, prove(fabric, routing).credit_loop)
@@ -98,7 +98,7 @@ def test_one_entry_breaks_the_ring_of_four():
 
 
 def test_a_ring_of_one_direction_has_no_other_ports():
-    """Around a ring with tables of one direction, every detour comes back to the switch."""
+    """In a ring with tables of one direction, every detour returns to its switch."""
     fabric = generate("ring", ["5"])
     at_port, lids = fabric.channels.at_port, fabric.lids
     lft = np.full((5, len(lids)), 255, np.uint8)

@@ -1,4 +1,4 @@
-"""Traffic towards LIDs that no port has any more, and towards those that are cut off."""
+"""Check traffic towards LIDs that no port has any more, and towards LIDs that are cut off."""
 
 from dataclasses import replace
 
@@ -16,13 +16,16 @@ from routing.topologies import generate
 
 @pytest.fixture
 def ghosts_of_the_gone():
-    """The CAs at switches 1 and 4 are gone.  Their old entries and the new ones of the others close a loop."""
+    """Return a transition after the loss of the CAs at switches 1 and 4.
+
+    The old entries towards the lost CAs and the new entries of all other LIDs close a loop.
+    """
     fabric = ring(0)
     old, new = up_down(fabric, OLD_ORDER), up_down(fabric, NEW_ORDER)
     lids = fabric.lids
     outer = np.isin([fabric.switch_name[s] if s >= 0 else "" for s in lids.switch], ["sw1", "sw4"])
     for tables in (old, new):
-        tables.lft[:, outer & (lids.port == 0)] = 255  # nothing is sent to these switches
+        tables.lft[:, outer & (lids.port == 0)] = 255  # no packets are sent to these switches
     lost = [e for e in range(fabric.endports) if outer[fabric.endport_lid[e]]]
     less = fabric.without_links(fabric.endport_link[lost])
     count = len(less.lids)
@@ -39,7 +42,8 @@ def test_old_entries_towards_lids_that_are_gone_close_a_loop(ghosts_of_the_gone)
     *_, last = found.plan.states(sides.old.lft, sides.new.lft)
     assert np.array_equal(last, sides.new.lft)
     first = next(found.plan.rounds)
-    assert set(first.lid.tolist()) == {5, 8}  # what is gone is taken out, then the others are free to go
+    # entries towards lost LIDs are removed first, and then all other entries can be written
+    assert set(first.lid.tolist()) == {5, 8}
 
 
 def test_rounds_count_what_is_gone(ghosts_of_the_gone):

@@ -1,4 +1,4 @@
-"""Channels that messages of several types may choose from, compared with the published cases."""
+"""Check the number of channels among which messages of several types may choose, against the published cases."""
 
 from fractions import Fraction
 
@@ -10,13 +10,17 @@ from routing.deadlock.message_classes import channel_budget, channels_needed
 from routing.errors import NotEnoughVLs, OptionError
 
 ALPHA = (2, 2, 2, 2, 2, 2, 1)
-"""Alpha 21364: six types with two escape channels for a torus, and one that has a single channel."""
+"""Escape channels of each message type of the Alpha 21364: six types with two channels for a torus, and one type with
+one.
+"""
 
 chains = st.lists(st.integers(1, 4), min_size=1, max_size=7)
 
 
 def test_the_alpha_has_nineteen_channels_and_a_message_may_use_two():
-    """Seven types; six have two escape channels and one for adaptive routes, the seventh has what is left of 19."""
+    """Six of seven types have two escape channels and one adaptive channel.  The seventh type has the last of 19
+    channels.
+    """
     strict = channel_budget(19, ALPHA, "strict")
     assert strict.own == (1, 1, 1, 1, 1, 1, 0)
     assert strict.usable == (2, 2, 2, 2, 2, 2, 1)
@@ -27,7 +31,7 @@ def test_the_alpha_has_nineteen_channels_and_a_message_may_use_two():
 
 
 def test_two_networks_of_two_channels_are_enough_for_requests_and_replies_and_no_more():
-    """The ring of four with four channels on each link."""
+    """This is the ring of four with four channels on each link."""
     assert channels_needed((2, 2), "strict") == channels_needed((2, 2), "wide") == 4
     for avoidance in ("strict", "wide"):
         assert channel_budget(4, (2, 2), avoidance).usable == (1, 1)

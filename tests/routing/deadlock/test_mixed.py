@@ -10,7 +10,7 @@ from routing.tables import Routing
 
 
 def named(fabric, graph):
-    """Edges as (switch, port, VL) pairs."""
+    """Return the edges as pairs of (switch, port, VL)."""
     channels = fabric.channels
 
     def name(at):

@@ -1,4 +1,4 @@
-"""Replies to the LID offset of the request, against all pairs of end ports one by one."""
+"""Check replies to the LID offset of the request, against all pairs of end ports one by one."""
 
 from dataclasses import replace
 
@@ -16,7 +16,7 @@ from routing.tables import identity_sl2vl
 
 
 def slow(fabric, routing):
-    """Whether two end ports use one SL in both directions at each LID offset that both have."""
+    """Return whether two end ports use one SL in both directions at each LID offset that both have."""
     ports = [row for row in range(fabric.endports) if fabric.endport_switch[row] >= 0]
 
     def sl(a, b, offset):

@@ -1,4 +1,4 @@
-"""Known answers: tables that a real OpenSM makes."""
+"""Check the verdict on tables of a real OpenSM whose deadlock freedom is known."""
 
 from dataclasses import replace
 
@@ -27,7 +27,9 @@ def test_minhop_leaves_a_loop_on_a_torus(tmp_path):
 
 
 def test_torus_2qos_is_proved_by_its_vls_that_change_on_the_path(tmp_path):
-    """Its datelines are in the SL2VL tables.  With the same routes on one VL a ring of 5 is a loop of 5."""
+    """The datelines are in the SL2VL tables.  If these routes used one VL, a ring of 5 would be a loop of 5
+    channels.
+    """
     torus = generate("torus", ["5x3x3"], cas=1)
     write_net(torus, tmp_path / "net")
     guid = {name: f"{g:#x}" for name, g in zip(torus.switch_name, torus.switch_guid.tolist(), strict=True)}
@@ -42,7 +44,8 @@ def test_torus_2qos_is_proved_by_its_vls_that_change_on_the_path(tmp_path):
         ring = np.isin(names, [f"sw{x}.0.0" for x in range(5)])
         lids = fabric.endport_lid[ring].tolist()
         levels = {(a, b): lab.sl(a, b) for a in lids for b in lids if a != b}
-    # Only the CAs on one ring have LIDs now, so nobody else sends or receives: 20 SLs to ask for, not thousands.
+    # Only the CAs on one ring have LIDs here, so only these CAs send and receive.  So 20 SLs are queried instead of
+    # thousands.
     few = replace(
         fabric,
         switch_lid=np.zeros_like(fabric.switch_lid),

@@ -1,4 +1,4 @@
-"""Both tables of the source entry by entry, rings whose answers are known, and properties on random flows."""
+"""Check both tables of the source entry by entry, rings with known results, and properties of random flows."""
 
 from fractions import Fraction
 from itertools import pairwise
@@ -21,7 +21,9 @@ def column(text):
 
 
 def table(found, iteration):
-    """Rows of the source's table: rates f1 f2 f3 f5, g1 g3 g4 g6, b2 b7 of stage 1 and 2, then c and p of each link."""
+    """Return rows of the source's table: rates f1 f2 f3 f5, g1 g3 g4 g6, b2 b7 of both stages, then c and p of each
+    link.
+    """
     now, names = found.iterations[iteration - 1], found.flows.names
     by_link = [sorted((names[link], k) for k, link in enumerate(flow.links)) for flow in found.flows.flows]
     first = [now.fair[flow][k] for flow, order in enumerate(by_link) for _, k in order]
@@ -66,7 +68,7 @@ def test_scenario_5_entry_by_entry(iteration, first, second, pause):
 
 
 def ring_of_four(*extra):
-    """A flow from each switch two on; ``extra`` are further flows from these switches."""
+    """Return flows from each switch over two links of a ring; ``extra`` lists the start switches of further flows."""
     starts = [*range(4), *extra]
     return {f"f{n}": [f"host{n}", f"ring{s}", f"ring{(s + 1) % 4}"] for n, s in enumerate(starts)}
 
@@ -92,7 +94,7 @@ def test_ring_of_four_with_a_second_host():
 
 
 def ring_of_six():
-    """Three flows of three hops in a cycle, and two from beside each one's receiver."""
+    """Yield three flows of three hops in a cycle, and two further flows to each of their receivers."""
     for start in (0, 2, 4):
         end = (start + 3) % 6
         yield f"loop{start}", [f"host{start}", *(f"ring{(start + k) % 6}" for k in range(3)), f"to{end}"]
@@ -110,7 +112,7 @@ def test_ring_of_six_has_a_cycle_and_settles():
 
 
 def test_vls_of_a_cable_share_it():
-    """Two flows on two VLs of a cable get half each; each VL alone had room for one."""
+    """Two flows on two VLs of a cable get half of its rate each, although each VL alone has room for its flow."""
     flows = Flows(("a", "b", "vl0", "vl1"), (Flow("f", (0, 2)), Flow("g", (1, 3))), (Fraction(1),) * 4, (0, 1, 2, 2))
     found = analyse_pauses(flows)
     assert found.rates == (Fraction(1, 2), Fraction(1, 2))
@@ -126,7 +128,7 @@ def test_slower_links_and_lower_rates():
 
 
 def test_rates_that_settle_in_the_limit_only():
-    """Each iteration loses less than the one before, so that the sums never quite fit."""
+    """Each iteration lowers the rates by less than the iteration before, so the sums never fit exactly."""
     found = analyse_pauses(Flows.of({"f": "120", "g": "4320", "h": "054", "i": "40"}))
     assert (found.verdict, found.iterations[-1].fits) == ("settles", False)
     last, before = (found.iterations[-k].rates for k in (1, 2))
@@ -156,7 +158,9 @@ def networks(draw):
 @examples(150)
 @given(networks(), st.randoms(use_true_random=False))
 def test_random_flows(paths, rng):
-    """Rates fit at the end, flows never gain in flight, no order counts, and the cycle is one of networkx's."""
+    """Rates fit at the end, flows never gain rate on their paths, the order of flows has no effect, and networkx finds
+    the cycle.
+    """
     found = analyse_pauses(Flows.of(paths))
     flows = found.flows
     assert found.verdict == "free" or found.iterations[-1].fits <= (found.verdict == "settles")
@@ -181,7 +185,7 @@ def test_random_flows(paths, rng):
 @examples(200)
 @given(st.lists(st.fractions(0, 2, max_denominator=12), min_size=1, max_size=6), st.fractions(0, 3, max_denominator=12))
 def test_max_min_by_its_definition(demands, room):
-    """All that fits is given out; whoever has less than another has what he wants."""
+    """The whole room is shared out, and a flow with less than another flow has its demand."""
     shares = max_min(demands, room)
     assert sum(shares) == min(room, sum(demands))
     assert all(0 <= share <= demand for share, demand in zip(shares, demands, strict=True))

@@ -1,4 +1,4 @@
-"""Flows along the routes of tables, and the files that name them."""
+"""Check flows along the routes of tables, and the files that name flows."""
 
 from dataclasses import replace
 from fractions import Fraction
@@ -48,7 +48,7 @@ def test_proven_tables_have_no_cycle_of_links(ring):
 
 
 def test_two_vls_share_a_cable():
-    """The same path from two CAs to two: on two VLs each flow has links of its own, and half the cable's rate."""
+    """Two CAs send to two CAs over one path.  On two VLs, each flow has separate links and half of the cable's rate."""
     fabric = generate("ring", ["5"], cas=2)
     lids = fabric.endport_lid
     routing = ENGINES["minhop"].route(fabric, EngineOptions(vls=1))

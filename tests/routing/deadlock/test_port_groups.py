@@ -23,7 +23,7 @@ def routed(fabric, engine="nue", **options):
 
 
 def packets(fabric, routing, proof):
-    """(switch, LID, VL) of every packet that enters the fabric, by looking at each pair of LIDs."""
+    """Yield (switch, LID, VL) of every packet that enters the fabric, for each pair of LIDs."""
     lids, switches = fabric.lids, fabric.switches
     present = np.flatnonzero(lids.switch >= 0).tolist()
     for source, target in product(present, present):
@@ -37,7 +37,9 @@ def packets(fabric, routing, proof):
 
 
 def walk(groups, proof):
-    """The dependencies of all packets hop by hop, and the longest paths, from a group for each switch and LID."""
+    """Return the dependencies of all packets, hop by hop, and the longest paths from a group for each switch and
+    LID.
+    """
     fabric, routing = groups.fabric, groups.routing
     channels, graph, longest = fabric.channels, nx.DiGraph(), {}
     member = {int(lid): groups.channels(row) for row, lid in enumerate(groups.lids)}
@@ -100,7 +102,7 @@ def test_all_shortest_paths_of_a_tree_are_taken():
 
 
 def everything(groups):
-    """Groups of all channels that lead nearer, whatever their dependencies."""
+    """Return groups of all channels that lead nearer to the LID, whatever their dependencies."""
     fabric, member = groups.fabric, np.zeros((len(groups.lids), len(groups.fabric.channels)), bool)
     distance = np.array(fabric.graph.distances())
     for row, lid in enumerate(groups.lids.tolist()):

@@ -9,7 +9,7 @@ from routing.topologies import generate
 
 
 def clockwise(switches):
-    """All traffic of a ring in one direction: what Dally and Seitz begin with."""
+    """Return tables of a ring in which all traffic has one direction: the first example of Dally and Seitz."""
     fabric = ring_fabric(switches)
     channels, lids = fabric.channels, fabric.lids
     lft = np.full((switches, len(lids)), 255, np.uint8)
@@ -40,9 +40,10 @@ def test_ring_clockwise_is_a_credit_loop_of_the_whole_ring():
 def test_two_layers_by_pair_do_not_cut_a_clockwise_ring():
     fabric, lft = clockwise(6)
     target = np.maximum(fabric.lids.switch, 0)
-    sl = (target[None, :] < np.arange(6)[:, None]).astype(np.uint8)  # SL 1: the path crosses from the last to the first
+    # SL 1: the path crosses the link from the last to the first switch
+    sl = (target[None, :] < np.arange(6)[:, None]).astype(np.uint8)
     split = prove(fabric, routing(lft, sl, identity_sl2vl(2), 2))
-    assert split.credit_loop is not None  # VL 1 alone still goes round: 5 -> 0 -> ... -> 4
+    assert split.credit_loop is not None  # the paths on VL 1 alone close a cycle: 5 -> 0 -> ... -> 4
 
 
 def test_describe_names_switches_ports_and_lids():

@@ -1,4 +1,4 @@
-"""Traffic between switches alone is distinguished from what CAs and routers have a part in."""
+"""Check that traffic between switches alone is distinguished from traffic from or to CAs and routers."""
 
 from dataclasses import replace
 
@@ -24,7 +24,7 @@ def minhop(fabric):
 
 
 def clockwise_ring(switches, cas):
-    """All traffic goes the same path round; CAs are at the switches of these numbers."""
+    """Return tables in which all traffic has one direction.  CAs are at the switches with the numbers ``cas``."""
     builder = FabricBuilder()
     rows = [builder.add_device(NodeKind.SWITCH, 1 + s, f"sw{s}", 3) for s in range(switches)]
     for s in rows:
@@ -52,7 +52,7 @@ def test_shortest_paths_of_a_fat_tree_have_no_loop_but_between_switches(size):
         check_certificate(fabric, routing, replace(proof.certificate, scope="all"))
     switches = set(fabric.switch_name)
     traffic = [turn.traffic for turn in proof.switch_loop.turns]
-    # Down and up again goes only what switches send to one another.
+    # Only packets between switches lead down and then up.
     assert any({packet.source, packet.destination} <= switches for packet in traffic)
 
 
@@ -65,7 +65,7 @@ def test_a_ring_of_switches_has_a_loop_of_theirs_only():
 
 
 def test_a_second_ca_closes_the_ring():
-    """What goes to or comes from one CA has its turns everywhere but at its own switch."""
+    """The traffic from or to one CA uses all turns except the turn at its own switch."""
     one, two = prove(*clockwise_ring(4, cas=(0,))), prove(*clockwise_ring(4, cas=(0, 2)))
     assert (one.certified, one.scope, len(one.switch_loop)) == (True, "endports", 4)
     assert (two.certified, two.scope, two.switch_loop) == (False, None, None)
@@ -74,7 +74,7 @@ def test_a_second_ca_closes_the_ring():
 
 
 def test_strength_goes_before_scope():
-    """Requests of all climb here, but with the replies of switches to switches there is a loop."""
+    """The tables with all requests are free of loops, but with the replies between switches there is a loop."""
     fabric, routing = clockwise_ring(5, cas=())
     sl = np.random.default_rng(58).integers(0, 4, routing.lft.shape).astype(np.uint8)
     routing = replace(routing, sl=sl, sl2vl=identity_sl2vl(4), vls=4)

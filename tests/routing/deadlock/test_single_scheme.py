@@ -1,4 +1,4 @@
-"""Single Scheme: which LIDs have to wait, beside a slow walk of every packet over every mixture of entries."""
+"""Check the Single Scheme: the LIDs that have to wait, against following every packet over every mixture of entries."""
 
 from dataclasses import replace
 

@@ -95,7 +95,7 @@ def test_verdict_agrees_with_walking_every_packet(case):
 
 
 def ranks(switches, edges, root):
-    """Order of Up*/Down*: by distance from the root, then by number."""
+    """Return an Up*/Down* order of the switches: by distance from the root, then by number."""
     graph = nx.Graph(edges)
     graph.add_nodes_from(switches)
     far = nx.single_source_shortest_path_length(graph, root)
@@ -104,7 +104,7 @@ def ranks(switches, edges, root):
 
 @cache
 def legal_turns(edges, order):
-    """Turns of all shortest paths that go up, then down, between any two switches."""
+    """Return the turns of all shortest paths up and then down between any two switches."""
     position, paths = {switch: k for k, switch in enumerate(order)}, nx.DiGraph()
     for a, b in [*edges, *((b, a) for a, b in edges)]:
         down = position[b] > position[a]
@@ -114,7 +114,7 @@ def legal_turns(edges, order):
         far = nx.single_source_shortest_path_length(paths, (start, False))
         ends = [
             route for route in ((end, False), (end, True)) if route in far
-        ]  # none: there was a path over the root only
+        ]  # empty if the only path led over the lost root
         least = min((far[route] for route in ends), default=0)
         for route in (route for route in ends if far[route] == least):
             for path in nx.all_shortest_paths(paths, (start, False), route):
@@ -133,7 +133,9 @@ def closes_loop(turns):
 
 @pytest.mark.parametrize(("switches", "cases", "loops"), [(2, 1, 0), (3, 6, 0), (4, 84, 0), (5, 2280, 124)])
 def test_smallest_fabrics_whose_new_root_makes_ghosts(switches, cases, loops):
-    """Every connected fabric, root 0 lost, every new root: where old and new turns close a loop together."""
+    """In every connected fabric, root 0 is lost, and each other switch becomes the root.  Loops of old and new turns
+    are counted.
+    """
     rest, seen, bad = range(1, switches), 0, 0
     links = list(combinations(range(switches), 2))
     for chosen in product((False, True), repeat=len(links)):
@@ -154,13 +156,15 @@ def test_smallest_fabrics_whose_new_root_makes_ghosts(switches, cases, loops):
 
 
 def test_senders_that_keep_their_old_sl_count_on_the_new_routes():
-    """Two rings of turns, one on each VL: safe apart, not with the SLs of the other."""
+    """There are two rings of turns, one on each VL.  Each ring is safe alone, but not with the SLs of the other
+    ring.
+    """
     fabric = ring(0)
     old, new = (up_down(fabric, rank) for rank in (OLD_ORDER, NEW_ORDER))
     lid = fabric.lids
     owner = np.array([int(fabric.switch_name[s][2:]) if s >= 0 else 0 for s in lid.switch])
     lft = new.lft.copy()
-    lft[:, np.isin(owner, [1, 4])] = old.lft[:, np.isin(owner, [1, 4])]  # with VL 0 alone this closes the loop
+    lft[:, np.isin(owner, [1, 4])] = old.lft[:, np.isin(owner, [1, 4])]  # on VL 0 alone, this closes the loop
     apart = np.isin(owner, [2, 3]).astype(np.uint8)
     mixed = replace(new, lft=lft)
     assert not prove(fabric, mixed).certified

@@ -22,9 +22,10 @@ from routing.topologies import generate
 
 
 def dependencies_slowly(fabric, old, new, states, *, replies, first_draining_round=0):
-    """Graphs of what can wait for what, one for each time that packets leave: every packet, every choice.
+    """Return dependency graphs of every packet with every choice of entries, one graph for each time that packets
+    leave.
 
-    What has got to a channel stays there while rounds go on without a wait.
+    While rounds follow without a wait, a packet may stay on each channel that it has reached.
     """
     tables = [replace(old, lft=lft) for lft in [old.lft, *states]]
     graphs, last = [nx.DiGraph() for _ in states], MixedWalker(fabric, old, new)
@@ -49,7 +50,7 @@ def dependencies_slowly(fabric, old, new, states, *, replies, first_draining_rou
 
 
 def delivered(fabric, routing, lft):
-    """(switch, LID) of all that arrives."""
+    """Return (switch, LID) of all packets that arrive."""
     hops = prove(fabric, replace(routing, lft=lft)).hops
     return set(zip(*np.nonzero(hops < 254), strict=True))
 
@@ -69,7 +70,7 @@ def check(fabric, old, new, schedule, *, replies=False):
 
 
 def known_of(fabric, old, new, *, replies):
-    """What both tables are proven to make wait, if they are proven for as much."""
+    """Return the union of the CDGs of both tables, if both proofs are strong enough."""
     proofs = prove(fabric, old), prove(fabric, new)
     if all(p.cdg is not None and (p.strength == "reversible" or not replies) for p in proofs):
         return proofs[0].cdg | proofs[1].cdg
@@ -84,8 +85,8 @@ def test_no_packet_closes_a_loop_in_any_round(replies, told, case):
     fabric, old, new = case
     known = known_of(fabric, old, new, replies=replies) if told else None
     if known is not None:
-        # A proof leaves out packets to LIDs that no switch delivers.  The slow walk counts them: they may circle
-        # before anything is written.
+        # A proof omits packets to LIDs that no switch delivers.  The slow reference includes them: they may loop before
+        # any entry is written.
         assume(nx.is_directed_acyclic_graph(unmixed_slowly(fabric, old, new, replies=replies)))
     schedule = find_schedule(fabric, old, new, known=known, replies=replies)
     if schedule is not None:
@@ -94,12 +95,14 @@ def test_no_packet_closes_a_loop_in_any_round(replies, told, case):
     free = nx.is_directed_acyclic_graph(mixed)
     fixed = old.sl2vl.ndim == 1 and np.array_equal(old.sl2vl, new.sl2vl)
     at_once = schedule is not None and len(schedule) == 1
-    # Proofs may cover more traffic than the slow walk, such as that between switches, and so ask for more rounds.
+    # Proofs may cover more traffic than the slow reference, such as traffic between switches, and so need more rounds.
     assert at_once == free or not fixed or (known is not None and free)
 
 
 def unmixed_slowly(fabric, old, new, *, replies):
-    """What can wait for what over old entries alone or new ones alone, with the SLs and VLs of both."""
+    """Return the dependencies over old entries alone, and over new entries alone, with the SLs and VLs of both
+    tables.
+    """
     graph = nx.DiGraph()
     for lft in (old.lft, new.lft):
         one, other = replace(old, lft=lft), replace(new, lft=lft)
@@ -129,7 +132,7 @@ def test_large_tables_have_rounds_if_old_and_new_ones_may_wait_together(replies,
 
 
 def known_graph(fabric, known):
-    """What is known to wait, channel by channel and VL."""
+    """Return a CDG as a graph of pairs of channel and VL."""
     channels, slot = fabric.channels, fabric.channels.edges.first
     graph = nx.DiGraph()
     for c in range(len(channels)):
@@ -140,7 +143,7 @@ def known_graph(fabric, known):
 
 
 def repaired(kind, size, engine, link):
-    """What was published, the fabric with one link less, and the repair."""
+    """Return published tables, the fabric without one link, and the repair."""
     fabric = generate(kind, size, **({"cas": 1} if kind == "torus" else {}))
     chosen = EngineOptions(effort=0.1, vls=8)
     routing = ENGINES[engine].route(fabric, chosen)
@@ -223,7 +226,7 @@ def changed_entries(schedule):
 
 @pytest.mark.parametrize("case", [("torus", ["4x4"], "nue", 0), ("kary-ntree", ["4", "2"], "nue", 0)])
 def test_columns_with_one_change_need_not_be_followed(case):
-    """Beside what both tables are known to make wait, they are in the first round; the others are as without."""
+    """With known dependencies, LIDs with one changed entry are in the first round.  All other rounds are unchanged."""
     baseline, fabric, found = repaired(*case)
     old, new = translate(baseline.routing, baseline.fabric, fabric), found.routing
     known = baseline.proof.cdg.onto(fabric) | found.proof.cdg
@@ -237,7 +240,7 @@ def test_columns_with_one_change_need_not_be_followed(case):
 
 
 def reported_for(*case):
-    """A repair, with what both tables are known to make wait."""
+    """Return a repair, with the known dependencies of both tables."""
     baseline, fabric, found = repaired(*case)
     known = baseline.proof.cdg.onto(fabric) | found.proof.cdg
     return fabric, translate(baseline.routing, baseline.fabric, fabric), found.routing, known
@@ -245,12 +248,14 @@ def reported_for(*case):
 
 @pytest.fixture
 def large(monkeypatch):
-    """Has all tables taken for large ones."""
+    """Treat all tables as large tables."""
     monkeypatch.setattr(schedule_search, "MOST_SEARCHED", 0)
 
 
 def test_lids_whose_mixtures_close_loops_are_drained(large):
-    """The old entries go in a round with others, and the new ones come when packets have left."""
+    """The old entries are removed in a round with other entries, and the new entries are written when packets have
+    left.
+    """
     fabric, old, new, known = reported_for("torus", ["5x5"], "nue", 12)
     schedule = find_schedule(fabric, old, new, known=known)
     check(fabric, old, new, schedule)
@@ -265,11 +270,11 @@ def test_lids_whose_mixtures_close_loops_are_drained(large):
 
 def test_more_than_is_broken_or_one_in_so_many_entries_is_not_drained(large, monkeypatch):
     fabric, old, new, known = reported_for("torus", ["4x4"], "updn", 5)
-    monkeypatch.setattr(per_lid_rounds, "MOST_FOLLOWED", 0)  # all that has a mixture is drained
+    monkeypatch.setattr(per_lid_rounds, "MOST_FOLLOWED", 0)  # all LIDs with a mixture are drained
     monkeypatch.setattr(per_lid_rounds, "DRAINED", 2 * old.lft.size)
     schedule = find_schedule(fabric, old, new, known=known)
     assert 0 < schedule.drained <= (old.lft[schedule.switch, schedule.lid] == 255).sum()
-    # The same entries, had the fault not broken any.
+    # The same entries change, but the fault has broken none of them.
     some_port = fabric.channels.port[fabric.channels.first[:-1]]
     whole = replace(old, lft=np.where((old.lft == 255) & (fabric.lids.switch >= 0), some_port[:, None], old.lft))
     assert find_schedule(fabric, whole, new, known=known) is None
@@ -296,7 +301,7 @@ def test_columns_with_one_change_count_for_nothing_however_many_there_are(large,
 
 
 def test_large_tables_whose_old_and_new_entries_cannot_wait_together_are_traced_up_to_a_size(large, monkeypatch):
-    """As told, all dependencies are in use.  The trace shows that most of them are not."""
+    """According to ``known``, all dependencies are in use.  The trace shows that most of them are unused."""
     fabric, old, new = pulled("torus", ["4x4"], "dfsssp", 0)
     known = Cdg(fabric, np.full(fabric.channels.edges.count, 0xFFFF, np.uint16))
     check(fabric, old, new, find_schedule(fabric, old, new, known=known))
@@ -311,7 +316,7 @@ def test_threads_do_not_matter_for_large_tables(large):
 
 
 def test_old_entries_that_contradict_the_new_tables_are_removed_first(monkeypatch):
-    """Up*/Down* tables with another root have the opposite dependencies, so no order of writing alone is safe."""
+    """Up*/Down* tables with another root have the opposite dependencies, so no order of writes alone is safe."""
     fabric = generate("torus", ["3x3"])
     roots = [f"{guid:#x}" for guid in fabric.switch_guid[[0, 8]].tolist()]
     old, new = (ENGINES["updn"].route(fabric, EngineOptions(roots=(root,), vls=1)) for root in roots)

@@ -1,4 +1,4 @@
-"""The verdict on tables whose files do not state everything, against every packet walked on its real SL."""
+"""Check verdicts on tables whose files do not state everything, against following every packet on its real SL."""
 
 from dataclasses import replace
 
@@ -19,7 +19,7 @@ from routing.topologies import generate
 
 
 def forgotten(routing, *unknown):
-    """The tables as they are read from files that do not state their SLs, their SL2VL tables, or neither."""
+    """Return tables as read from files that do not state SLs, SL2VL tables, or neither."""
     sl = np.zeros(routing.lft.shape[1], np.uint8) if "SL" in unknown else routing.sl
     sl2vl = identity_sl2vl(8) if "SL2VL" in unknown else routing.sl2vl
     options = {"unknown": list(unknown), "assumed": [f"something of {part}" for part in unknown]}
@@ -27,7 +27,7 @@ def forgotten(routing, *unknown):
 
 
 def is_confirmed(fabric, routing, loop):
-    """Whether the walks of all requests from or to CAs, each on its own SL, take every turn of a loop."""
+    """Return whether requests from or to CAs, each on its own SL, use every turn of a loop."""
     graph = nx.DiGraph()
     for _, walk in all_walks(Walker(fabric, routing), replies=False, scope="endports"):
         graph.add_edges_from(zip(walk.hops, walk.hops[1:], strict=False))
@@ -58,7 +58,7 @@ def test_what_is_not_known_never_decides(case, unknown):
 @examples(60)
 @given(routed(wrong=False), st.sampled_from(UNKNOWN[1:]))
 def test_no_loop_on_one_vl_is_a_proof(case, unknown):
-    """It is found whenever it is there."""
+    """A loop on one VL is found whenever it exists."""
     fabric, routing = case
     mixed = replace(routing, sl=np.zeros(routing.lft.shape[1], np.uint8), sl2vl=identity_sl2vl(1))
     free = prove(fabric, mixed).certificate is not None

@@ -1,4 +1,6 @@
-"""Knots and cycles: the examples of Pinkston's chapter by their figure numbers, and networkx beside random graphs."""
+"""Check knots and cycles: the examples of Pinkston's chapter by their figure numbers, and random graphs against
+networkx.
+"""
 
 from itertools import pairwise, permutations, product
 
@@ -18,7 +20,7 @@ from routing.topologies import generate
 
 
 class Named:
-    """A wait-for graph over anything hashable."""
+    """A wait-for graph whose vertices have any hashable names."""
 
     def __init__(self, waits, movable=(), vertices=()):
         waits = set(waits)
@@ -38,7 +40,7 @@ class Named:
 
     @property
     def components(self):
-        """Strongly connected sets with a cycle, as sets of names."""
+        """Return the strongly connected sets with a cycle, as sets of names."""
         number = self.graph.component
         found = {int(number[k]) for k in np.flatnonzero(self.graph.on_cycle)}
         return [{self.names[k] for k in np.flatnonzero(number == c)} for c in sorted(found)]
@@ -49,7 +51,7 @@ class Named:
 
 
 def turns(paths):
-    """What waits for what when packets follow these paths."""
+    """Return the dependencies of packets that follow these paths."""
     return {pair for path in paths for pair in pairwise(path)}
 
 
@@ -78,8 +80,8 @@ def test_13_3_without_the_remedy():
 
 @pytest.mark.parametrize(("signs", "channels", "edges"), [((1,), 16, 24), ((1, -1), 32, 80)])
 def test_13_3_dependencies_of_the_2x4_torus(signs, channels, edges):
-    """Minimal adaptive: on along x (three hops one path, two hops both directions), between x and y, never twice along
-    y.
+    """Minimal adaptive routing: packets continue along x (three hops in one direction, or two in both), change between
+    x and y, and never take two hops along y.
     """
     found = set()
     for x, y, sign in product(range(4), range(2), signs):
@@ -102,7 +104,9 @@ def test_13_5_message_queues():
 
 
 def ring_of_four(vl):
-    """Paths between all pairs of a directed ring of four; the VL at a switch depends on where it is and goes to."""
+    """Return the paths between all pairs of a directed ring of four.  The VL depends on the present and the last
+    switch.
+    """
     paths = {}
     for start, end in permutations(range(4), 2):
         path = [(start + k) % 4 for k in range((end - start) % 4)]
@@ -124,7 +128,9 @@ def test_13_9_one_vl_and_two():
 
 
 def interfaces(requests, replies, nodes=range(4)):
-    """Waits through network interfaces: the last channel of a request, the interface, the first channel of a reply."""
+    """Return waits through network interfaces: the last channel of a request, the interface, the first channel of the
+    reply.
+    """
     into = {(path[-1], f"R{end}") for (_, end), path in requests.items() if end in nodes}
     return into | {(f"R{start}", path[0]) for (start, _), path in replies.items() if start in nodes}
 
@@ -149,7 +155,7 @@ def test_13_14_networks_of_their_own():
 
 
 def mesh_paths(orders):
-    """All shortest paths of the 3x3 mesh whose moves come in one of the given orders."""
+    """Yield all shortest paths of the 3x3 mesh whose moves come in an allowed order."""
     moves = {"E": (1, 0), "W": (-1, 0), "N": (0, 1), "S": (0, -1)}
     for (x, y), (to_x, to_y) in permutations(product(range(3), repeat=2), 2):
         bag = ("E" if to_x > x else "W") * abs(to_x - x) + ("N" if to_y > y else "S") * abs(to_y - y)
@@ -182,7 +188,7 @@ def test_13_8_the_3x3_mesh(orders, edges, cyclic):
 
 
 def up_down(links, level):
-    """Dependencies of Up*/Down*: every turn but the one that comes down and goes up."""
+    """Return the dependencies of Up*/Down*: every turn except turns that lead down and then up."""
     both = [*links, *((b, a) for a, b in links)]
 
     def is_up(a, b):
@@ -205,7 +211,10 @@ def test_13_7_dependencies_of_old_and_new_routes():
 
 
 def queues(bubble):
-    """Queues 1 to 4 in a cycle, and Queue 5 that wants into Queue 4: who waits for a queue with a bubble can move."""
+    """Return queues 1 to 4 in a cycle, and queue 5, which waits for queue 4.
+
+    A queue that waits for the queue with a bubble can move.
+    """
     waits = [("Q1", "Q4"), ("Q4", "Q3"), ("Q3", "Q2"), ("Q2", "Q1"), ("Q5", "Q4")]
     return Named(waits, movable=[a for a, b in waits if b == bubble])
 
@@ -228,7 +237,7 @@ def test_a_ring_of_five_two_hops_on():
 
 
 def test_dependencies_of_tables():
-    """The ring of five again, as minhop routes it: both directions are knots."""
+    """The ring of five is routed by minhop.  The channels of each direction are a knot."""
     fabric = generate("ring", ["5"])
     graph = dependency_graph(fabric, ENGINES["minhop"].route(fabric, EngineOptions(vls=1)), switch_pairs=False)
     found = WaitFor.of_dependencies(graph)
@@ -263,7 +272,7 @@ def snapshots(draw):
 @examples(400)
 @given(snapshots())
 def test_networkx_agrees(case):
-    """Reachable sets one by one, and knots by their definition."""
+    """Reachable sets are compared one by one, and knots with their definition."""
     n, waits, can_move = case
     found = WaitFor.of([a for a, _ in waits], [b for _, b in waits], n, can_move=can_move)
     slow = nx.DiGraph(waits)
