@@ -27,8 +27,8 @@ def test_tables_are_free_of_loops_and_load_all_links_equally(network):
 
 
 def test_latency_without_load_is_that_of_the_delays(network):
-    # A head takes 3 cycles for each of 5 switches, because paths have 4 hops on average.  The way to the CA takes 2
-    # more.
+    # A head takes 3 cycles for each of 5 switches, because paths have 4 hops on average.  It reaches
+    # the CA 2 cycles later.
     assert run_ibnue(network, 0.01, 1).latency == pytest.approx(17, rel=0.01)
 
 

@@ -1,5 +1,5 @@
-/* Runs the plugin's handler of events in sweeps.  Each argument is the number of SL-to-VL tables that OpenSM cuts in one
- * sweep; with a leading "x", the sweep fails before SUBNET UP.  Prints the log lines and the requested sweeps. */
+/* Run the plugin's handler of events in sweeps.  Each argument is the number of SL-to-VL tables that OpenSM cuts in one
+ * sweep; with a leading "x", the sweep fails before SUBNET UP.  Print the log lines and the requested sweeps. */
 #include "plugin.c"
 
 #include <opensm/osm_sm.h>

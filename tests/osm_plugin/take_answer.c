@@ -1,4 +1,4 @@
-/* Takes an answer as the shim does inside OpenSM: from memory that ends where nothing is mapped. */
+/* Take an answer as the shim does inside OpenSM.  The page behind the answer is not mapped. */
 #include "view.h"
 
 #include <pthread.h>
@@ -15,7 +15,7 @@ static int take(uint8_t *asked, uint64_t answer_at, uint64_t sequence, uint8_t *
     plugin.asked = (struct ibnue_asked){.bytes = asked, .answer_at = answer_at, .sequence = sequence};
     plugin.memory = (struct ibnue_memory){.bytes = shared, .size = size};
     code = ibnue_answer_take(&plugin, why);
-    if (!code) { /* what was accepted is right, whatever the shared memory says by now */
+    if (!code) { /* check the copy that was accepted; the shared memory may have changed since */
         code = ibnue_view_open(&view, plugin.taken.bytes) ||
                ibnue_delivery_check(&view, &plugin.taken.answer, plugin.taken.bytes);
         ibnue_view_close(&view);
@@ -24,7 +24,7 @@ static int take(uint8_t *asked, uint64_t answer_at, uint64_t sequence, uint8_t *
     return code;
 }
 
-/* 0: accepted, -1: refused, 1: accepted and wrong, -2: no memory. */
+/* Return 0 if the answer is accepted, -1 if it is refused, 1 if it is accepted although it is wrong, and -2 without memory. */
 int take_answer(uint8_t *asked, uint64_t answer_at, uint64_t sequence, const uint8_t *memory, uint64_t size, char *why)
 {
     uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), room = (size + page - 1) / page * page;
@@ -56,8 +56,8 @@ static void *change(void *argument)
     return NULL;
 }
 
-/* How often an answer was accepted (counts[0]), refused (counts[1]) and accepted although wrong (counts[2]) while a byte
- * of it changed. */
+/* Take an answer many times while another thread changes one of its bytes.  Count how often it is accepted (counts[0]),
+ * refused (counts[1]) and accepted although it is wrong (counts[2]). */
 int take_changing(uint8_t *asked, uint64_t answer_at, uint64_t sequence, uint8_t *memory, uint64_t size, uint64_t at,
                   uint8_t other, int times, int *counts)
 {

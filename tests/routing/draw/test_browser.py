@@ -1,4 +1,6 @@
-"""Pages in a real browser: no error on the console, tables are filled, and a search shows the path of the tables."""
+"""Check pages in a real browser: no error on the console, filled tables, and a search that shows the path of the
+tables.
+"""
 
 import html
 import json
@@ -51,7 +53,7 @@ def browse(page, actions, folder):
 
 
 def hops(fabric, lft, source, lid):
-    """Names of the switches on a path, followed entry by entry."""
+    """Return the names of the switches on a path, which is followed entry by entry."""
     here, names = source, [fabric.switch_name[source]]
     while here != fabric.lids.switch[lid]:
         here = int(fabric.channels.dst[fabric.channels.at_port[here, lft[here, lid]]])

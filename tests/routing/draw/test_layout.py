@@ -1,4 +1,4 @@
-"""Coordinates of switches: the kinds of fabric are told apart, and no two switches share a point."""
+"""Check the coordinates of switches: the kind of each fabric is recognised, and no two switches share a point."""
 
 import math
 
@@ -51,7 +51,7 @@ def test_leaves_of_a_tree_are_below_their_spines():
 
 
 def test_cells_of_a_torus_are_its_coordinates():
-    """Neighbours differ by one in one coordinate, around the ring."""
+    """Neighbours differ by one in one coordinate, where the last switch of a ring precedes the first."""
     sizes = (6, 5, 3)
     fabric = generate("torus", ["6x5x3"])
     cells = place(fabric).cells

@@ -1,4 +1,4 @@
-"""What a picture shows is what the tables and the faults say."""
+"""Check that a picture shows the tables and the faults."""
 
 import json
 import re

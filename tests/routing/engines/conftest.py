@@ -21,7 +21,7 @@ def same_tables():
 
 @pytest.fixture
 def route():
-    """Route and prove: complete whatever the engine promises."""
+    """Return a function that routes a fabric and proves the tables, which must be complete for every engine."""
 
     def run(engine, fabric, **options):
         routing = ENGINES[engine].route(fabric, EngineOptions(**options))

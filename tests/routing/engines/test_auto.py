@@ -1,4 +1,4 @@
-"""Auto takes the tables of the engine that carries the most."""
+"""Check that auto takes the tables of the engine that carries the most traffic."""
 
 import contextlib
 import math
@@ -117,7 +117,8 @@ def test_the_error_is_that_of_the_last_engine(monkeypatch):
 def test_engines_on_allowed_turns_are_tried_off_trees_of_moderate_size(monkeypatch):
     random, one = generate("random-regular", ["20", "4"], cas=2), EngineOptions(vls=1, effort=0.1, threads=1)
     with_turns = shares(random, AUTO.route(random, one))
-    monkeypatch.setattr(module, "visits_per_pass", lambda _: int(module.VISITS_PER_SECOND))  # a pass takes a second
+    # this makes a pass take a second
+    monkeypatch.setattr(module, "visits_per_pass", lambda _: int(module.VISITS_PER_SECOND))
     assert shares(random, AUTO.route(random, one))[0] < 0.97 * with_turns[0]
 
 

@@ -1,4 +1,4 @@
-"""The engine chain: a tree and a torus behind gateways, each with its engine, proven as a whole."""
+"""Check the engine chain: a tree and a torus behind gateways, each with a separate engine, proven as a whole."""
 
 import networkx as nx
 import numpy as np

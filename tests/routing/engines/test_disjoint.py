@@ -46,7 +46,7 @@ def test_random_and_broken_fabrics_are_certified(fabric, reversible, vls, object
 
 
 def plain_cas(seed, lmc, switches=9, degree=4):
-    """A fabric without oddities that the walker on live tables does not know, with links pulled."""
+    """Return a fabric from which links are pulled, and that has only parts that :mod:`loop_check` knows."""
     fabric = random_fabric(seed, switches=switches, degree=degree, cas=1, parallel=2, lmc=lmc, parts=1 + seed % 2)
     return pull_links(fabric, seed, 0.2, keep_connected=False)
 

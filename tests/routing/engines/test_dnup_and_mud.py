@@ -1,4 +1,4 @@
-"""Down*/Up* and MUD: the turn rule along every path, the roots, and the network of each destination."""
+"""Check Down*/Up* and MUD: the turn rule along every path, the roots, and the network of each destination."""
 
 import networkx as nx
 import numpy as np
@@ -23,7 +23,7 @@ def route(engine, fabric, **options):
 
 
 def paths(fabric, routing, lid):
-    """The switches on the path from every switch to a LID."""
+    """Yield the switches on the path from every switch to a LID."""
     channels = fabric.channels
     for switch in range(fabric.switches):
         found = [switch]
@@ -54,7 +54,7 @@ def test_the_slow_proof_agrees(engine, seed):
 
 
 def test_down_up_leads_away_from_the_root_first():
-    """On a grid, where the distance from the corner leaves no pair without a path."""
+    """On a grid, the distance from the corner leaves no pair without a path."""
     fabric = generate("mesh", ["4x4"], cas=1)
     distance = np.array(fabric.graph.distances())
     corner = int(np.argmin(np.diff(fabric.channels.first)))
@@ -65,11 +65,12 @@ def test_down_up_leads_away_from_the_root_first():
     for lid in fabric.endport_lid.tolist():
         for path in paths(fabric, routing, lid):
             steps = np.sign(np.diff(distance[corner, path]))
-            assert not ((steps[:-1] < 0) & (steps[1:] > 0)).any()  # no turn from towards the root to away from it
+            # no path turns from a step towards the root to a step away from it
+            assert not ((steps[:-1] < 0) & (steps[1:] > 0)).any()
 
 
 def test_every_pair_has_a_path_where_ranks_alone_leave_none():
-    """From the centre of a line, both ends are dead ends downwards."""
+    """Down from the centre of a line, both ends are dead ends."""
     fabric = generate("mesh", ["5"], cas=1)
     proof = prove(fabric, route("dnup", fabric, roots=(fabric.switch_name[2],), vls=1))
     assert proof.complete and proof.strength == "reversible"

@@ -1,4 +1,4 @@
-"""What the engines were once measured to reach, less a little: deterministic figures, so they never flicker."""
+"""Check that engines reach figures slightly below the measured figures, which are equal in every run."""
 
 import pytest
 
@@ -8,7 +8,8 @@ from routing.quality import all_to_all_bound, all_to_all_share, bisection_share,
 from routing.topologies import generate
 
 FLOORS = [
-    # fabric, options of the generator, all-to-all share of minhop, of updn on 1 VL, of updn with 4 layers
+    # Each case: fabric, options of the generator, all-to-all share of minhop, of updn on 1 VL, and of updn with 4
+    # layers.
     ("torus 4x4x4", {"cas": 4}, 0.485, 0.33, 0.42),
     ("torus 5x5", {"cas": 2}, 0.77, 0.52, 0.65),
     ("kary-ntree 4 3", {}, 1.03, 0.96, 0.96),
@@ -40,13 +41,15 @@ def test_all_to_all_share_stays_where_it_was(words, options, minhop, updn, layer
 @pytest.mark.parametrize("words", ["torus 4x4x4", "dragonfly 4 2 2 9", "hyperx 4x4"])
 @pytest.mark.parametrize("engine", ["updn", "mud", "segment"])
 def test_further_lids_of_a_port_do_not_cost_much_of_the_all_to_all_rate(words, engine):
-    """Paths to the LIDs of one port differ only where this costs little.  Once, LMC 2 cost updn 82 % on the torus."""
+    """Paths to the LIDs of one port differ only if this costs little.  In an earlier version, LMC 2 cost updn 82 % on
+    the torus.
+    """
     single = reached(engine, made(words, {"cas": 1}), effort=0.2)
     assert reached(engine, made(words, {"cas": 1, "lmc": 2}), effort=0.2) >= 0.88 * single
 
 
 def test_minhop_on_a_torus_is_within_a_few_percent_of_what_shortest_paths_can_do():
-    """Under shortest paths the sum of loads is given, so their mean is a bound that no tables pass."""
+    """For shortest paths, the sum of all loads is fixed.  So the mean load is a bound for all tables."""
     fabric = made("torus 4x4x4", {"cas": 4})
     loads = channel_loads(fabric, ENGINES["minhop"].route(fabric, EngineOptions()))
     assert all_to_all_share(fabric, loads) >= 0.97 * all_to_all_bound(fabric, loads)
@@ -61,7 +64,9 @@ def test_minhop_on_a_torus_is_within_a_few_percent_of_what_shortest_paths_can_do
     ],
 )
 def test_the_bisection_objective_is_worth_its_name(words, engine, gain):
-    """Much on trees; elsewhere it does no harm to what it serves (gathering once cost updn a third there)."""
+    """On trees, the gain is large.  On other fabrics, the objective must not lower the bisection (an earlier version
+    cost updn a third).
+    """
     fabric = made(words, {})
     tables = [
         ENGINES[engine].route(fabric, EngineOptions(objective=objective, vls=1)).lft

@@ -1,4 +1,4 @@
-"""Fat-tree routing: D-mod-K on whole trees, up and then down on broken ones, and never a loop."""
+"""Check fat-tree routing: D-mod-K on whole trees, paths up and then down on broken trees, and no loop."""
 
 import itertools
 import re
@@ -32,7 +32,7 @@ def route(fabric, **options):
 
 
 def tier(fabric, row):
-    """Level of a switch by its name: sw1.x are the leaves."""
+    """Return the level of a switch by its name: sw1.x are the leaves."""
     return int(re.match(r"sw(\d+)", fabric.switch_name[row])[1]) - 1
 
 
@@ -43,7 +43,7 @@ def broken(fabric, share, seed):
 
 
 def walk(fabric, lft, switch, lid):
-    """Channels of the path from a switch to a LID; None if it does not arrive."""
+    """Return the channels of the path from a switch to a LID; None if the path does not arrive."""
     channels, path = fabric.channels, []
     while switch != fabric.lids.switch[lid]:
         channel = channels.at_port[switch, lft[switch, lid]]
@@ -55,7 +55,7 @@ def walk(fabric, lft, switch, lid):
 
 
 def in_order(fabric):
-    """LIDs of the end ports in the order of switches and ports."""
+    """Return the LIDs of the end ports in the order of switches and ports."""
     rows = sorted(range(fabric.endports), key=lambda e: (fabric.endport_switch[e], fabric.endport_switch_port[e]))
     return [int(fabric.endport_lid[row]) for row in rows]
 
@@ -110,7 +110,7 @@ def test_every_shift_has_full_rate_if_all_spines_of_a_pod_share_their_tops(pods)
 
 
 def leaf_limit(fabric):
-    """All-to-all rate that the links of the worst leaf allow."""
+    """Return the all-to-all rate that the links of the worst leaf allow."""
     channels, all_ports = fabric.channels, fabric.endports
     limits = []
     for leaf in np.flatnonzero(fabric.terminals_at):
@@ -169,7 +169,7 @@ def test_tables_of_any_broken_tree_arrive_without_a_loop(tree, share, seed, lmc,
             path = walk(fabric, routing.lft, row, lid)
             assert path is not None
             nx.add_path(dependencies, path)
-            # Faults can change the levels that the engine sees, so the names are right on whole trees only.
+            # Faults can change the levels that the engine sees, so only on whole trees do the names state the levels.
             if share == 0.0 and row in leaves and end in leaves:
                 steps = [tier(fabric, fabric.channels.dst[c]) > tier(fabric, fabric.channels.src[c]) for c in path]
                 assert steps == sorted(steps, reverse=True)
@@ -196,7 +196,7 @@ def test_the_lids_of_a_port_take_different_tops(k, lmc):
 
 
 def with_io(on_tops, on_middle=0):
-    """A 3-ary 3-tree with further CAs on upper switches, and the rows of these CAs."""
+    """Return a 3-ary 3-tree with further CAs on upper switches, and the rows of these CAs."""
     plain, sketch = kary_ntree(3, 3), Sketch("storage")
     for _ in range(plain.switches):
         sketch.add(NodeKind.SWITCH)
@@ -235,7 +235,7 @@ def test_files_name_compute_nodes_or_io_nodes(tmp_path):
 
 
 def uneven():
-    """A tree of three levels, one of whose leaves is cabled to the tops."""
+    """Return a tree of three levels in which one leaf is cabled to the top switches."""
     sketch = Sketch("uneven")
     tops, middle, leaves = ([sketch.add(NodeKind.SWITCH) for _ in range(count)] for count in (2, 4, 5))
     for leaf in leaves:
@@ -270,7 +270,7 @@ def test_aggregation_nodes_and_a_management_leaf_do_not_hide_a_tree(words):
     assert proof.complete and proof.strength == "reversible" and proof.scope == "all"
     assert routing.provenance.options["levels"] == 3
     if fabric.endports < 100:
-        return  # the management leaf's traffic passes one top, which takes much of so small a tree
+        return  # the traffic of the management leaf uses one top switch, which limits such a small tree
     minhop = ENGINES["minhop"].route(fabric, EngineOptions(threads=1))
     shares = [all_to_all_share(fabric, channel_loads(fabric, each)) for each in (routing, minhop)]
     assert shares[0] > 0.95 * shares[1]
@@ -367,7 +367,7 @@ def test_a_slow_link_up_carries_less():
 
 
 UNEVEN = [
-    # fabric, options, share of the links that are missing
+    # Each case: fabric, options, and share of the missing links.
     (["rails", "4x6x8", "6"], {"speed": "EDR", "aggregation": 1}, 0.0),
     (["rails", "2x4x12", "5"], {"speed": "NDR", "redundancy": 2}, 0.06),
     (["cluster", "2x3x4", "2x2"], {}, 0.0),

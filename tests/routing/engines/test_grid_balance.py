@@ -1,4 +1,6 @@
-"""The balance around missing links makes the moves of a slow reference, and lowers the highest utilisation."""
+"""Check that the balance around missing links makes the moves of a slow reference, and lowers the highest
+utilisation.
+"""
 
 import numpy as np
 import pytest

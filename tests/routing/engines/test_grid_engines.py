@@ -1,4 +1,4 @@
-"""dor and torus-2qos: dimension order, datelines, detours around faults."""
+"""Check dor and torus-2qos: dimension order, datelines, and detours around faults."""
 
 import collections
 import random
@@ -144,7 +144,7 @@ def test_any_single_link_may_fail_on_two_vls(reversible):
             routing, proof = routed("torus-2qos", fabric.without_links([link]), vls=2, reversible=reversible)
             assert proof.certified and (proof.strength == "reversible" or not reversible)
             if size == "5x6":
-                assert routing.provenance.options["detours"] == 0  # the other side of the ring
+                assert routing.provenance.options["detours"] == 0  # paths use the other side of the ring
 
 
 @pytest.mark.parametrize("engine", ["torus-2qos", "dor"])
@@ -245,7 +245,7 @@ def test_moved_paths_end_at_their_destinations_and_lower_the_highest_load(seed):
 
 
 def highest_load(routes):
-    """Highest load of a bundle, from every single path; each path ends at its destination."""
+    """Return the highest load of a bundle, summed over all paths; each path ends at its destination."""
     fabric, bundles = routes.fabric, routes.bundles
     load = collections.Counter()
     for side, root, share in zip(

@@ -1,4 +1,4 @@
-"""The engine hyperx: minimal paths to base LIDs, other paths to further LIDs, and two VLs for both."""
+"""Check the engine hyperx: minimal paths to base LIDs, other paths to further LIDs, and two VLs for both."""
 
 import random
 from itertools import pairwise
@@ -29,7 +29,7 @@ def coordinates(fabric):
 
 
 def paths(fabric, routing):
-    """(source, LID, positions, VLs) of every path, in the coordinates of the generator."""
+    """Yield (source, LID, positions, VLs) of every path, in the coordinates of the generator."""
     channels, lids, place = fabric.channels, fabric.lids, coordinates(fabric)
     for source in range(fabric.switches):
         for lid in np.flatnonzero(lids.switch >= 0).tolist():
@@ -45,7 +45,7 @@ def paths(fabric, routing):
 
 
 def axes(positions):
-    """Dimension of each hop."""
+    """Return the dimension of each hop."""
     return [
         next(axis for axis, (a, b) in enumerate(zip(one, other, strict=True)) if a != b)
         for one, other in pairwise(positions)
@@ -120,7 +120,8 @@ def test_neighbours_that_send_to_one_another_share_less_over_further_lids():
                 for hop in pairwise(seen):
                     load[hop] = load.get(hop, 0) + 1
         most[offset] = max(load.values())
-    assert most == {0: 3, 1: 2}  # All three CAs share the cable; otherwise each is the first or second hop of one.
+    # All three CAs share the cable, or each cable is the first hop of one CA and the second hop of another one.
+    assert most == {0: 3, 1: 2}
 
 
 def test_fabrics_of_other_kinds_are_refused():

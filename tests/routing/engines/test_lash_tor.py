@@ -1,4 +1,4 @@
-"""LASH-TOR: no more VLs than LASH, certified by the slow proof too, with VLs that only grow."""
+"""Check LASH-TOR: it needs no more VLs than LASH, the slow proof certifies it, and VLs only increase along a path."""
 
 from functools import cache
 
@@ -25,7 +25,7 @@ MEASURED = {
     "random-regular:50,6": (4, 3),
     "mesh:4x5": (1, 1),
 }
-"""VLs of `lash` and of `lash-tor` with `--vls min`."""
+"""VLs that `lash` and `lash-tor` need with `--vls min`."""
 
 
 def route(fabric, engine="lash-tor", **options):
@@ -34,7 +34,7 @@ def route(fabric, engine="lash-tor", **options):
 
 @cache
 def small(name="pulled"):
-    """A fabric on which transitions save a VL."""
+    """Return a fabric on which transitions save a VL."""
     if name == "random":
         return generate("random-regular", ["30", "3"], cas=1, seed=2)
     whole = generate("torus", ["5x5"], cas=1, lmc=int(name == "two LIDs"))

@@ -50,7 +50,7 @@ def test_random_and_broken_fabrics_are_certified(fabric, engine, vls, objective)
     fabrics(connected=False, min_switches=0, max_switches=14, max_cas=3), st.sampled_from(["sssp", "dfsssp", "lash"])
 )
 def test_paths_are_shortest(fabric, engine):
-    """On trees, those between end ports are."""
+    """On trees, only the paths between end ports are shortest."""
     routing = ENGINES[engine].route(fabric, EngineOptions(vls="min", effort=0.1))
     hops, lids = prove(fabric, routing).hops, fabric.lids
     distance = np.array(fabric.graph.distances(mode="out")).reshape(fabric.switches, fabric.switches)
@@ -120,7 +120,7 @@ def test_too_few_vls_are_never_passed_over(engine, options):
     [(3, 1.0, None), (3, 0.0, "mirrored shortest"), (2, 1.0, "shortest paths without balance")],
 )
 def test_directors_fit_by_simpler_paths(vls, effort, paths, monkeypatch):
-    """As on a fabric that is not a tree, which has no order of its own."""
+    """Without paths for trees, a director is routed like a fabric that is not a tree."""
     monkeypatch.setattr("routing.engines.layered.tree_paths", lambda *_: None)
     fabric = generate("director", ["4", "8", "4", "8"], cas=2)
     routing = ENGINES["lash"].route(fabric, EngineOptions(vls=vls, effort=effort))
@@ -132,7 +132,7 @@ def test_directors_fit_by_simpler_paths(vls, effort, paths, monkeypatch):
 @pytest.mark.parametrize("engine", ["dfsssp", "lash"])
 @pytest.mark.parametrize("vls", [6, "min"])
 def test_searches_that_end_early_leave_simpler_paths(engine, vls, monkeypatch):
-    """As on a big fabric whose first paths would take all visits of an attempt."""
+    """This happens on a large fabric whose first paths would take all visits of an attempt."""
     monkeypatch.setattr("routing.engines.layered.FIRST_VISITS", 0)
     fabric = generate("cascade", ["1"], cas=1)
     routing = ENGINES[engine].route(fabric, EngineOptions(vls=vls, effort=0.0))

@@ -1,4 +1,4 @@
-"""Engines of dragonflies and Slim Flies: the VL by hop class, certified with and without faults."""
+"""Check the engines of dragonflies and Slim Flies: VLs by hop class, certified with and without faults."""
 
 import collections
 import random
@@ -189,7 +189,7 @@ def test_further_lids_of_a_dragonfly_lead_over_a_third_group(size):
 
 
 def walks(fabric, routing):
-    """(source, LID, switches, VLs) of every path."""
+    """Yield (source, LID, switches, VLs) of every path."""
     channels, lids = fabric.channels, fabric.lids
     for source in range(fabric.switches):
         for lid in np.flatnonzero(lids.switch >= 0).tolist():

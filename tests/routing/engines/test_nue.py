@@ -49,7 +49,7 @@ def test_no_worse_than_updn(topology, arguments, vls):
 
 
 def test_near_the_limit_on_a_torus():
-    """Shortest paths reach .498; OpenSM's nue has .406 with 8 VLs and .045 with one."""
+    """Shortest paths reach .498; OpenSM's nue reaches .406 with 8 VLs, and .045 with one VL."""
     fabric = generate("torus", ["4x4x4"], cas=4)
     shares = [
         measure(fabric, ENGINES["nue"].route(fabric, EngineOptions(vls=vls)), shifts=0).all_to_all for vls in (8, 1)
@@ -102,7 +102,7 @@ def test_routers_are_destinations(route):
 
 @pytest.mark.parametrize(("switches", "cas"), [(12, 10), (24, 5)])
 def test_lines_with_all_lids_of_lmc_7(route, switches, cas):
-    """OpenSM's nue crashes on these two."""
+    """OpenSM's nue crashes on these two fabrics."""
     sketch = Sketch("line")
     rows = [sketch.add(NodeKind.SWITCH) for _ in range(switches)]
     for row in rows:
@@ -177,7 +177,7 @@ def test_reversible_takes_the_layers_of_lash_where_they_fit(generator, vls, shar
 
 
 def reversible_on_kautz(**options):
-    """Tables for two VLs, and the highest utilisation of a channel; the layers of lash need more."""
+    """Return tables for two VLs, for which the layers of lash do not suffice."""
     fabric = generate("kautz", ["4", "3"], cas=1)
     return ENGINES["nue"].route(fabric, EngineOptions(vls=2, reversible=True, effort=0.1, **options))
 
@@ -197,7 +197,7 @@ def test_reversible_keeps_to_one_layer_where_those_of_lash_do_not_fit(monkeypatc
 
 @pytest.mark.parametrize(("factor", "taken"), [(0.999, True), (1.0, False), (1.001, False)])
 def test_the_better_of_both_balances_counts(monkeypatch, factor, taken):
-    """Layers whose highest utilisation is a given multiple of that of Nue's own trees."""
+    """The layers have a highest utilisation that is a given multiple of the highest utilisation of Nue's trees."""
     monkeypatch.setattr(nue, "is_moderate", lambda _: False)
     own = reversible_on_kautz()
     fabric = generate("kautz", ["4", "3"], cas=1)
@@ -247,7 +247,7 @@ def test_what_a_run_did_goes_with_the_tables():
 
 
 def any_fabric(seed):
-    """A random fabric with random faults, and how many VLs to route it with."""
+    """Return a random fabric with random faults, and the number of VLs to route it with."""
     rng = random.Random(f"nue {seed}")
     fabric = random_fabric(
         seed,
@@ -282,7 +282,7 @@ def test_two_thousand_random_fabrics(first):
 
 
 def test_a_tree_is_re_routed_as_by_updn():
-    """The tables of both are the same there, and so has to be what a re-route may do with their order."""
+    """Both engines have equal tables on trees, so re-routes may use the order of the tables in the same manner."""
     whole = generate("kary-ntree", ["4", "3"])
     found = {}
     for name in ("nue", "updn"):

@@ -12,7 +12,7 @@ from routing.topologies import generate
 
 
 def roots_of(fabric, parent):
-    """Where each switch ends up by the tree; an endless path is an error."""
+    """Return the switch at which the tree path of each switch ends; a cycle is an error."""
     ends = []
     for start in range(fabric.switches):
         at, seen = start, set()
@@ -46,7 +46,7 @@ def test_escape_trees_span_each_connected_part(fabric, layers, kind):
 def test_channels_that_lead_nearer_to_the_layer_rank_later():
     fabric = generate("torus", ["6x6"], cas=1)
     destinations = Destinations.of(fabric)
-    layer = np.asarray(destinations.root // 18, np.int32)  # two halves
+    layer = np.asarray(destinations.root // 18, np.int32)  # the layers are two halves of the switches
     seeds = by_region(fabric, destinations, layer, 2, 1)
     hops = np.asarray(fabric.graph.distances(mode="out"), float)
     for number in range(2):

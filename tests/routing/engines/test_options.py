@@ -194,4 +194,5 @@ def test_a_switch_whose_every_port_is_cabled(engine, route):
     fabric = sketch.build()
     assert fabric.switch_ports[0] == 254
     routing, _ = route(engine, fabric, vls=1)
-    assert len(np.unique(routing.lft[0, fabric.endport_lid])) == fabric.endports  # each by a port of its own
+    # each LID is reached by a separate port
+    assert len(np.unique(routing.lft[0, fabric.endport_lid])) == fabric.endports

@@ -24,8 +24,8 @@ def test_no_shortest_paths_come_below_their_bound(name, argument):
 
 
 def test_the_fullest_direction_bounds_a_torus():
-    """A ring of 6 carries 1.5 hops of every path on average, one of 5 carries 1.2; both have a channel in each
-    direction.
+    """Paths take 1.5 hops on average in a ring of 6, and 1.2 hops in a ring of 5.  Each link has a channel in both
+    directions.
     """
     paths = maker("torus", "6x5", cas=1).dimension_ordered()
     assert paths.bound == pytest.approx(30 * 1.5 / 2)

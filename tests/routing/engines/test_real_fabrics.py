@@ -1,4 +1,6 @@
-"""Fabrics as clusters are built of today, with random faults: certified tables of every engine that promises them."""
+"""Check fabrics like those of present clusters, with random faults: engines that promise certified tables deliver
+them.
+"""
 
 import pytest
 from campaigns import without_slow
@@ -18,18 +20,18 @@ PROMISING = [
     for name, engine in ENGINES.items()
     if engine.promise is Promise.DEADLOCK_FREE and name not in ("auto", "chain")
 ]
-"""Engines that promise certified tables; auto and chain take those of the others."""
+"""Engines that promise certified tables, except auto and chain, which take tables of other engines."""
 ANY_FABRIC = {"updn", "nue", "dfsssp", "lash", "disjoint"}
 SAMPLES = ("3:3", "3:6%")
-"""Random cases: of three faults, and of a share of all links and switches."""
+"""Random cases: with three faults, and with faults of a share of all links and switches."""
 
 CASES = [(engine, name) for engine in PROMISING for name in (*TREES, *OTHERS)]
 SLOW = [("hyperx", "cascade-3"), ("torus-2qos", "cascade-3")]
-"""Cases in which an engine for grids searches for seconds before it refuses the fabric, as it refuses director-3."""
+"""Cases for the campaign only, in which an engine for grids searches for seconds before it refuses the fabric."""
 
 
 def routed(engine, fabric):
-    """The proof of an engine's tables; None if the fabric is of a kind that the engine does not route."""
+    """Return the proof of an engine's tables; None if the engine does not route this kind of fabric."""
     try:
         routing = ENGINES[engine].route(fabric, EngineOptions(effort=0.02, threads=1))
     except RoutingError:
@@ -47,7 +49,7 @@ def test_tables_are_certified_with_random_faults(engine, name):
     assert len(texts) == 6
     for text in texts:
         proof = routed(engine, apply_faults(fabric, faults_of(text, fabric)))
-        if proof is None:  # an engine for one kind of fabric may refuse what the faults leave of it
+        if proof is None:  # an engine for one kind of fabric may refuse the fabric after the faults
             assert engine not in ANY_FABRIC | {"ftree"}, text
             continue
         assert proof.certified and proof.complete, text
@@ -55,7 +57,7 @@ def test_tables_are_certified_with_random_faults(engine, name):
 
 @pytest.mark.parametrize("case", ["3 link,switch 1/64", "3 link,switch 1/116", "6% link,switch 1/81"])
 def test_fat_tree_routing_stands_lost_links_at_the_top(case):
-    """Few of the top switch's links are left besides those of the management leaf."""
+    """Besides the links of the management leaf, few links of the top switch are left."""
     fabric = read_fabric(FIXTURES["cluster-uneven"].path)
     proof = routed("ftree", apply_faults(fabric, faults_of(f"random {case}", fabric)))
     assert proof is not None and proof.certified and proof.strength == "reversible"

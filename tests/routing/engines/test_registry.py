@@ -1,4 +1,6 @@
-"""Engines of other packages: real distributions on the path, loaded when wanted, and no harm when broken."""
+"""Check engines of other packages: distributions on the path are loaded on demand, and a broken distribution does no
+harm.
+"""
 
 import os
 import subprocess
@@ -20,7 +22,7 @@ POINTS = "[ibnue.engines]\ngood = good_engine:Good\nbroken = broken_engine:Broke
 
 @pytest.fixture
 def run(tmp_path):
-    """Runs Python with a distribution of two engines installed, one of them broken."""
+    """Return a function that runs Python with an installed distribution of two engines, one of which is broken."""
     for name, text in MODULES.items():
         (tmp_path / f"{name}.py").write_text(text)
     info = tmp_path / "more_engines-1.0.dist-info"
@@ -50,7 +52,7 @@ def test_no_package_of_others_is_loaded_that_is_not_wanted(run, words):
 
 def test_an_engine_of_another_package_routes(run):
     done = run(*COMMAND, "route", "ring:5", "-e", "good")
-    assert done.returncode == 1 and "engine        good" in done.stdout  # minhop's tables have a credit loop there
+    assert done.returncode == 1 and "engine        good" in done.stdout  # because the tables of minhop have a credit loop
     assert done.stderr == ""
 
 

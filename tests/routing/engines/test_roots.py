@@ -123,11 +123,11 @@ def test_roots_go_with_the_tables(tmp_path):
     assert made["roots"] == [f"{GUIDS[7]:#018x}", f"{GUIDS[2]:#018x}"]
 
 
-# What roots do to an order
+# The next tests check the effect of roots on an order.
 
 
 def is_joined(fabric, position):
-    """Every switch but the first of its part has a neighbour before it."""
+    """Return whether every switch except the first switch of its part has an earlier neighbour."""
     channels = fabric.channels
     late = np.ones(fabric.switches, bool)
     late[channels.src[position[channels.dst] < position[channels.src]]] = False
@@ -154,7 +154,7 @@ def test_updn_with_any_roots_is_certified(fabric, vls, data):
 
 
 def test_roots_of_a_tree_reach_each_other_and_leaves_keep_their_paths():
-    """All tops named: leaf to leaf stays shortest, and top to top has a path at all."""
+    """If all top switches are roots, paths between leaves stay shortest, and top switches reach each other."""
     tops = top_switches(TREE)
     assert len(tops) == 9
     options = EngineOptions(vls=1, roots=tuple(TREE.switch_name[top] for top in tops))
@@ -177,7 +177,7 @@ def test_the_top_of_a_tree_is_found():
 @pytest.mark.parametrize("shape", [["4", "2"], ["6", "2"], ["4", "3"], ["3", "4"]], ids=str)
 @pytest.mark.parametrize("lmc", [0, 2])
 def test_without_named_roots_a_whole_tree_is_routed_no_worse_than_from_its_tops(shape, lmc):
-    """The search for an order must not fit itself to accidents: it did, and lost a fifth."""
+    """The search for an order must not adapt itself to accidents, which cost an earlier version a fifth of the rate."""
     fabric = generate("kary-ntree", shape, lmc=lmc)
     tops = tuple(fabric.switch_name[top] for top in top_switches(fabric))
     found, named = (ENGINES["updn"].route(fabric, EngineOptions(vls=1, roots=roots)) for roots in ((), tops))
@@ -185,7 +185,9 @@ def test_without_named_roots_a_whole_tree_is_routed_no_worse_than_from_its_tops(
 
 
 def test_a_lost_link_of_a_tree_costs_at_most_its_share():
-    """The end ports of a leaf that keeps all but one of its links up cannot lose less; nothing else is to lose more."""
+    """The end ports of a leaf that keeps all but one of its uplinks lose at least this share, and no other traffic may
+    lose more.
+    """
     fabric = generate("kary-ntree", ["5", "3"])
     whole = channel_loads(fabric, ENGINES["updn"].route(fabric, EngineOptions(vls=1))).max()
     for fault in every_link(fabric)[130:150]:

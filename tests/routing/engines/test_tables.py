@@ -1,4 +1,4 @@
-"""What minhop's and updn's tables are, whatever the fabric looks like."""
+"""Check the tables of minhop and updn on all kinds of fabrics."""
 
 import json
 from collections import Counter, defaultdict
@@ -34,7 +34,7 @@ def distances(fabric):
 
 
 def only_known_parts(fabric, routing):
-    """Entries are 255 exactly where the LID is nobody's, or in another part."""
+    """Return whether an entry is 255 exactly if no port has the LID, or if the LID is in another connected part."""
     part = fabric.component
     own_switch = np.where(fabric.lids.switch >= 0, np.append(part, -1)[fabric.lids.switch], -1)
     return np.array_equal(routing.lft != 255, part[:, None] == own_switch[None, :])
@@ -71,7 +71,7 @@ def test_updn_is_certified_on_everything(fabric, vls, seed):
 @examples(25, suppress_health_check=[HealthCheck.too_slow])
 @given(fabrics(max_switches=8, max_cas=2, connected=False), VLS)
 def test_no_channel_waits_for_itself_by_walking_every_packet_of_updn(fabric, vls):
-    """By LFT, SL and SL2VL alone, with networkx: nothing that the engine or the proof knows."""
+    """The check uses only LFT, SL and SL2VL tables with networkx, and nothing of the engine or the proof."""
     routing = ENGINES["updn"].route(fabric, EngineOptions(vls=vls, passes=1, effort=0.001))
     slow = prove_slowly(fabric, routing)
     assert nx.is_directed_acyclic_graph(slow.requests["all"])
@@ -81,7 +81,7 @@ def test_no_channel_waits_for_itself_by_walking_every_packet_of_updn(fabric, vls
 
 
 CASES = [(engine, name) for engine in ANY_FABRIC for name in FIXTURES]
-# auto runs all its candidates.  On these fixtures, that takes half a second and more.
+# The engine auto runs all its candidates.  On these fixtures, this takes half a second or more.
 SLOW = [
     ("auto", name)
     for name in ("cascade-3", "dragonfly-4-2-2", "dragonfly-faults", "kautz-2-3", "random-16-4", "random-24-3-faults",
@@ -93,7 +93,7 @@ SLOW = [
 def test_every_fixture(engine, name):
     fabric = read_fabric(FIXTURES[name].path)
     counts = [1, 4] if engine in ("minhop", "sssp", "updn") else ["min", 8]
-    # Neighbours in the list of cases take different numbers of VLs.
+    # Successive cases have different numbers of VLs.
     vls = counts[CASES.index((engine, name)) % 2]
     routing = ENGINES[engine].route(fabric, EngineOptions(vls=vls, effort=0.05))
     proof = verify(fabric, routing, ENGINES[engine]).proof
@@ -114,7 +114,7 @@ def test_ftree_routes_every_fixture_that_is_a_tree(name):
 
 
 def test_layers_are_used_where_they_help():
-    """With orders of their own on 4 VLs the layers carry more than one order does."""
+    """Layers with separate orders on 4 VLs carry more traffic than a single order does."""
     fabric = generate("torus", ["5x5"], cas=2)
     one, four = (ENGINES["updn"].route(fabric, EngineOptions(vls=vls)) for vls in (1, 4))
     assert four.vls_needed == 4
@@ -122,7 +122,7 @@ def test_layers_are_used_where_they_help():
     assert verify(fabric, four, ENGINES["updn"]).proof.strength == "forward"
 
 
-# LMC
+# The next tests have LIDs with an LMC.
 
 
 def next_switches(fabric, routing, switch, lids):
@@ -131,7 +131,7 @@ def next_switches(fabric, routing, switch, lids):
 
 
 def test_paths_of_a_port_leave_by_as_many_switches_as_there_are():
-    """minhop: the 2^LMC paths take all next switches that are nearer, each as often as the others."""
+    """With minhop, the 2^LMC paths use all nearer switches equally often."""
     fabric = generate("kary-ntree", ["4", "2"], lmc=2)
     routing = ENGINES["minhop"].route(fabric, EngineOptions())
     hops, seen = distances(fabric), 0
@@ -167,7 +167,7 @@ def test_paths_of_a_port_are_spread_evenly_over_next_switches(seed, lmc, passes)
 
 
 def test_updn_spreads_the_paths_of_a_port_too():
-    """As far as paths that turn in time allow: three of the four spines at least."""
+    """The paths use at least three of the four spines, as far as the up/down rule allows."""
     fabric = generate("kary-ntree", ["4", "2"], lmc=2)
     routing = ENGINES["updn"].route(fabric, EngineOptions())
     counts = Counter()
@@ -185,7 +185,7 @@ def test_all_paths_of_a_port_have_one_sl():
         assert all(len(set(sl[int(base) : int(base) + 4])) == 1 for base in fabric.endport_lid)
 
 
-# Speeds and parallel links
+# The next tests have different speeds and parallel links.
 
 
 @pytest.mark.parametrize("engine", [name for name in ENGINES if name not in ("dragonfly", "chain")])
@@ -205,7 +205,7 @@ def test_a_link_carries_in_proportion_to_its_rate(engine, links):
 
 
 def test_a_fast_path_round_is_worth_more_than_a_slow_one():
-    """Two paths of equal length through a fast and a slow spine, 9 to 1 in rate."""
+    """Two paths of equal length lead through a fast and a slow spine, whose rates have the ratio 9 to 1."""
     sketch = Sketch("spines")
     leaves = [sketch.add(NodeKind.SWITCH) for _ in range(4)]
     for width in (1, 9):
@@ -222,10 +222,10 @@ def test_a_fast_path_round_is_worth_more_than_a_slow_one():
         for rate, load in zip(fabric.channels.capacity.tolist(), loads.tolist(), strict=True):
             by_rate[rate].append(load)
         slow, fast = by_rate[min(by_rate)], by_rate[max(by_rate)]
-        assert max(slow) <= 40 and max(fast) <= 280  # 30 and 270, but a flow of 10 cannot be split
+        assert max(slow) <= 40 and max(fast) <= 280  # the loads would be 30 and 270, but a flow of 10 cannot be split
 
 
-# Provenance
+# The next test checks the provenance.
 
 
 @pytest.mark.parametrize("engine", ANY_FABRIC)

@@ -1,4 +1,4 @@
-"""torus-2qos with a torus-2QoS.conf: dimensions, directions and datelines are those of the file."""
+"""Check that torus-2qos uses the dimensions, directions and datelines of a torus-2QoS.conf."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ from routing.topologies import generate
 
 
 def conf_of(fabric, *lines):
-    """Write GUIDs for names of switches."""
+    """Return the lines of a torus-2QoS.conf with GUIDs instead of the names of switches."""
     guid = {name: f"{number:#x}" for name, number in zip(fabric.switch_name, fabric.switch_guid.tolist(), strict=True)}
     return "".join(" ".join(guid.get(word, word) for word in line.split()) + "\n" for line in lines)
 
@@ -62,7 +62,7 @@ def test_datelines_decide_the_sl(tmp_path):
         row = {name: number for number, name in enumerate(fabric.switch_name)}
         lid = dict(zip(fabric.endport_switch.tolist(), fabric.endport_lid.tolist(), strict=True))
         crossing = {at for at in range(5) if routing.sl[row[f"sw{at}.0"], lid[row[f"sw{(at + 1) % 5}.0"]]]}
-        assert crossing == {(shift - 1) % 5}  # The link into the origin.
+        assert crossing == {(shift - 1) % 5}  # this is the link into the origin
 
 
 @pytest.mark.parametrize(

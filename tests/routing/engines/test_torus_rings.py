@@ -21,7 +21,7 @@ def rings_of(name, *arguments, **options):
 
 
 def channels_between(fabric, bundles, hop, start, goal):
-    """One channel of each bundle of parallel links on the path."""
+    """Return one channel of each bundle of parallel links on the path."""
     found, at = [], start
     while at != goal:
         bundle = int(bundles.first[at]) + int(hop[goal, at])
@@ -59,7 +59,7 @@ def test_rings_are_found_where_there_are_some():
     assert rings_of("mesh", "6x5", cas=1)[1] is None
     assert rings_of("hypercube", "4", cas=1)[1] is None
     assert rings_of("kautz", "3", "3", cas=1)[1] is None
-    assert rings_of("torus", "9", cas=1)[1] is None  # no squares, no directions
+    assert rings_of("torus", "9", cas=1)[1] is None  # without squares, no directions are found
 
 
 def test_a_missing_link_leaves_the_rings_in_place():

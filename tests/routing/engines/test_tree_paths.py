@@ -1,4 +1,4 @@
-"""Trees that are too large for a descent: the tables in closed form, against breadth-first distances and the proof."""
+"""Check large trees with tables in closed form instead of descent, against breadth-first distances and the proof."""
 
 import numpy as np
 import pytest
@@ -29,7 +29,7 @@ from routing.trees.closed_form import Leaves, route_tree
 from routing.trees.levels import tree_order
 
 SMALL_EFFORT = EngineOptions(effort=1e-6)
-"""An effort with which the descent exceeds its limit even on a small tree."""
+"""Effort with which the descent exceeds its limit even on a small tree."""
 
 
 @pytest.fixture(scope="module")
@@ -109,10 +109,10 @@ def test_least_load_is_the_sum_of_flows_times_distances(arguments, missing):
     ("kind", "arguments", "cas", "effort", "is_enough"),
     [
         ("kary-ntree", ["9", "3"], 10, 1.0, True),
-        ("kary-ntree", ["9", "3"], 10, 1.5, False),  # more effort is asked for
-        ("kary-ntree", ["9", "3"], 12, 1.0, False),  # too few links for the end ports
-        ("xgft", ["12x12x6", "1x6x6"], None, 1.0, False),  # a level with few links
-        ("kary-ntree", ["4", "3"], 5, 1.0, False),  # so small that all passes take little time
+        ("kary-ntree", ["9", "3"], 10, 1.5, False),  # this case requires more effort
+        ("kary-ntree", ["9", "3"], 12, 1.0, False),  # this tree has too few links for its end ports
+        ("xgft", ["12x12x6", "1x6x6"], None, 1.0, False),  # one level of this tree has few links
+        ("kary-ntree", ["4", "3"], 5, 1.0, False),  # this tree is so small that all passes take little time
     ],
 )
 def test_few_passes_are_made_on_large_regular_trees_with_nearly_full_bandwidth(kind, arguments, cas, effort, is_enough):
@@ -149,8 +149,8 @@ def test_switches_without_cas_are_routed():
     [
         ("kary-ntree", ["4", "3"], None, True),
         ("xgft", ["6x8", "1x6"], None, True),
-        ("kary-ntree", ["4", "3"], 5, False),  # more CAs than links up: the loads of a leaf's links differ
-        ("xgft", ["8x8x4", "1x4x4"], None, False),  # even, but the links up limit the rate
+        ("kary-ntree", ["4", "3"], 5, False),  # there are more CAs than uplinks, so the loads of a leaf's links differ
+        ("xgft", ["8x8x4", "1x4x4"], None, False),  # the loads are equal, but the uplinks limit the rate
     ],
 )
 def test_whole_trees_whose_links_limit_no_rate_take_the_closed_form(engine, kind, arguments, cas, is_same):
@@ -161,7 +161,7 @@ def test_whole_trees_whose_links_limit_no_rate_take_the_closed_form(engine, kind
 
 
 def leaf_limit(fabric):
-    """All-to-all share that the links of the leaf with the fewest allow; all links have one speed."""
+    """Return the all-to-all share that the links of the leaf with the fewest links allow; all links have one speed."""
     at, links = fabric.terminals_at, np.diff(fabric.channels.first)
     flow = at * (at.sum() - at)
     return (links[at > 0] / flow[at > 0]).min() * (at.sum() - 1)
@@ -172,7 +172,7 @@ def test_the_closed_form_replaces_a_descent_with_a_higher_peak():
     routing = ENGINES["updn"].route(fabric, EngineOptions())
     assert prove(fabric, routing).certified
     share = all_to_all_share(fabric, channel_loads(fabric, routing))
-    assert share > 0.97 * leaf_limit(fabric)  # by descent alone: .9545
+    assert share > 0.97 * leaf_limit(fabric)  # descent alone reaches .9545
 
 
 def test_layered_engines_take_longer_paths_of_a_tree_if_shortest_paths_do_not_fit():
@@ -199,7 +199,7 @@ def test_layered_engines_take_longer_paths_of_a_tree_if_shortest_paths_do_not_fi
     ],
 )
 def test_paths_are_at_most_two_hops_longer_than_the_shortest(engine, kind, arguments, missing, seed):
-    """Orders of the levels with a leaf in front have longer paths on these trees."""
+    """On these trees, switch orders of the levels with a leaf in front have longer paths."""
     fabric = without_links(arguments, missing, seed, kind)
     routing = ENGINES[engine].route(fabric, EngineOptions(effort=0.1))
     assert prove(fabric, routing).certified

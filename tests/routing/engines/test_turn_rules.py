@@ -1,4 +1,6 @@
-"""Routing by allowed turns on one VL: maximal sets without a cycle, trees that keep to them, and the engines."""
+"""Check routing by allowed turns on one VL: maximal sets of turns without a cycle, trees that use only these, and the
+engines.
+"""
 
 import networkx as nx
 import numpy as np
@@ -60,7 +62,7 @@ def test_turns_have_no_cycle_and_one_more_closes_one(fabric, seed):
 @examples(40)
 @given(fabrics(connected=False, min_switches=0, max_switches=12, max_cas=2), st.integers(0, 5))
 def test_trees_take_allowed_turns_only_and_reach_every_switch(fabric, seed):
-    """For random turns, which leave many switches without a next hop if the spanning tree does not step in."""
+    """Random turns leave many switches without a next hop, unless these switches use the spanning tree."""
     _, turns = random_turns(fabric, seed)
     destinations, channels = Destinations.of(fabric), fabric.channels
     trial = TurnTrial(fabric, destinations, EngineOptions(effort=0.1), 1)
@@ -154,7 +156,7 @@ def test_segments_beat_an_order_on_a_random_fabric():
 @examples(30)
 @given(fabrics(connected=False, min_switches=1, max_switches=12, max_cas=0), st.sampled_from(list(direction_orders())))
 def test_turns_by_directions_have_no_cycle(fabric, rank):
-    """Before any turn is allowed again, and with those of the spanning tree."""
+    """This holds before any turn is allowed again, and with the turns of the spanning tree."""
     graph = TurnGraph.of_fabric(fabric)
     spanning, number, level = coordinates(graph, 0, np.arange(fabric.switches, dtype=float))
     direction = directions(graph, number, level)

@@ -1,4 +1,4 @@
-"""End ports without traffic get proven routes, and change no route and no VL of the others."""
+"""Check that end ports without traffic get proven routes, and change no route and no VL of other end ports."""
 
 from dataclasses import replace
 
@@ -19,7 +19,9 @@ def without_switch_lids(fabric):
 
 
 def columns(fabric, routing):
-    """The entries at every switch towards each end port that counts and each switch, by GUID; and the SLs."""
+    """Return the entries towards each counted end port and each switch, by GUID, at switches with counted end ports;
+    and the SLs.
+    """
     lids = [*fabric.endport_lid[fabric.counted].tolist(), *fabric.switch_lid.tolist()]
     guids = [*fabric.endport_guid[fabric.counted].tolist(), *fabric.switch_guid.tolist()]
     leaf = fabric.senders_at > 0
@@ -39,7 +41,8 @@ def test_routes_of_others_and_vls_stay(name, arguments, engine):
         proof = prove(more, after)
         assert proof.certified and proof.complete and proof.certificate.scope == "all"
         assert after.vls_needed == before.vls_needed
-        assert first[1] == second[1] or before.sl.ndim == 1  # with an SL by LID, round robin depends on the LIDs
+        # if SLs depend on the LID, the round-robin assignment depends on the LIDs
+        assert first[1] == second[1] or before.sl.ndim == 1
     assert first[0] == second[0]
     assert (after.lft[:, more.endport_lid] != 255).all()
     assert after.provenance.fabric_digest == more.digest
@@ -54,7 +57,7 @@ def test_the_fewest_vls_of_a_tree_stay():
 @pytest.mark.parametrize("words", ["4x4x4 4x2", "4x8x8 8x4"])
 @pytest.mark.parametrize(("engine", "reversible"), [("dfsssp", False), ("dfsssp", True), ("lash", False)])
 def test_the_fewest_vls_of_a_cluster_stay_with_its_management_leaf(engine, reversible, words):
-    """Shortest paths from the management leaf to top switches lead down and then up, so that no order admits them."""
+    """Shortest paths from the management leaf to top switches lead down and then up, so no order admits these paths."""
     options = EngineOptions(vls="min", reversible=reversible)
     fabrics = [generate("cluster", words.split(), aggregation=each) for each in (0, 1)]
     tables = [ENGINES[engine].route(fabric, options) for fabric in fabrics]

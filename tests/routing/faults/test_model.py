@@ -1,4 +1,4 @@
-"""What is left of a fabric after faults, compared with networkx and against the fabric built again."""
+"""Check the fabric that remains after faults, against networkx and against a new construction of the fabric."""
 
 import networkx
 import numpy as np
@@ -22,7 +22,9 @@ def guid_of(fabric, device):
 
 
 def cables(fabric):
-    """{frozenset of (GUID, port)}: (width, speed)}, which does not depend on rows."""
+    """Return width and speed of each cable, by the set of its ends (GUID, port).  The result does not depend on
+    rows.
+    """
     ends, ports = fabric.link_device.tolist(), fabric.link_port.tolist()
     return {
         frozenset({(guid_of(fabric, a), p), (guid_of(fabric, b), q)}): (int(w), float(s))
@@ -31,9 +33,9 @@ def cables(fabric):
 
 
 def left_over(before, faults):
-    """The cables and devices that faults leave, slowly and obviously."""
+    """Return the cables and devices that remain after faults, by a slow and obvious method."""
     old = cables(before)
-    plug = {end: number for number, cable in enumerate(old) for end in cable}  # port: cable
+    plug = {end: number for number, cable in enumerate(old) for end in cable}  # number of the cable by (GUID, port)
     rate, gone, pulled = dict(enumerate(old.values())), set(), set()
     original = dict(plug)
     for fault in faults:
@@ -55,7 +57,7 @@ def left_over(before, faults):
 
 
 def rebuilt(fabric):
-    """The same fabric put together by the builder, with the LIDs that it has."""
+    """Build the fabric again with its present LIDs, and return it."""
     builder = FabricBuilder(fabric.name)
     handles = []
     kinds = [0] * fabric.switches + fabric.terminal_kind.tolist()

@@ -1,4 +1,4 @@
-"""Faults by name."""
+"""Check the parsing of faults by name."""
 
 from dataclasses import replace
 
@@ -23,7 +23,7 @@ from routing.faults import (
     read_faults,
 )
 
-RING = ring_fabric(4, cas=2)  # sw0 is cabled to sw1 at port 3 and to sw3 at port 4
+RING = ring_fabric(4, cas=2)  # sw0 is cabled to sw1 at port 3, and to sw3 at port 4
 
 
 @examples(40)

@@ -44,7 +44,7 @@ def ending(error: BaseException | None) -> tuple[str, ...]:
 
 
 def complaint(error: Exception | None, caught: list[warnings.WarningMessage], seconds: float) -> str:
-    """Return what is wrong with the end of a reader; an empty text if nothing is."""
+    """Return a description of what is wrong with the end of a reader; an empty text if nothing is wrong."""
     if seconds > SLOW:
         return f"took {seconds:.1f} s"
     if error is not None and not isinstance(error, IbnueError):
@@ -68,7 +68,7 @@ def change(rng: random.Random, corpus: list[bytes]) -> bytes:
 
 
 def attempt(name: str, path: Path, data: bytes) -> tuple[str, tuple[str, ...]]:
-    """Give a reader an input, and return what is wrong with the end, and where the reader ended."""
+    """Give an input to a reader.  Return what is wrong with the end of the reader, and where the reader ended."""
     error, begin = None, time.process_time()
     path.write_bytes(data)
     with warnings.catch_warnings(record=True) as caught:
@@ -81,7 +81,7 @@ def attempt(name: str, path: Path, data: bytes) -> tuple[str, tuple[str, ...]]:
 
 
 def read_corpus(path: Path | None, name: str) -> list[bytes]:
-    """Return the stored inputs of a reader; none without a file."""
+    """Return the stored inputs of a reader; an empty list if there is no file."""
     if path is None or not path.exists():
         return []
     with zipfile.ZipFile(path) as file:
@@ -89,7 +89,7 @@ def read_corpus(path: Path | None, name: str) -> list[bytes]:
 
 
 def write_corpus(path: Path, found: dict[str, list[bytes]]) -> None:
-    """Replace the stored inputs of the readers in ``found``, and keep those of the other readers."""
+    """Replace the stored inputs of the readers in ``found``, and keep the inputs of all other readers."""
     names = {} if not path.exists() else dict.fromkeys(
         entry.rpartition("/")[0] for entry in zipfile.ZipFile(path).namelist()
     )  # fmt: skip
@@ -103,7 +103,7 @@ def write_corpus(path: Path, found: dict[str, list[bytes]]) -> None:
 def fuzz(
     name: str, inputs: list[bytes], folder: Path, *, seconds: float, seed: int, keep: Path
 ) -> tuple[int, list[bytes]]:
-    """Fuzz a reader, print what came of it, and return the number of finds, and the inputs with different endings."""
+    """Fuzz a reader and print the result.  Return the number of finds, and the inputs with different endings."""
     rng, corpus, seen, runs, finds = random.Random(f"{name} {seed}"), inputs[:1], set(), 0, 0
     path, until = folder / "file", time.monotonic() + seconds
     waiting = inputs[1:]

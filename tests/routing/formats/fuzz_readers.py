@@ -1,8 +1,9 @@
-"""Coverage-guided fuzzing of the readers of fabrics, GUIDs and LFTs, by hand: not part of the tests.
+"""Fuzz the readers of fabrics, GUIDs and LFTs with guidance by coverage.  This program is not part of the tests.
 
 usage: pip install atheris; python tests/routing/formats/fuzz_readers.py [-max_total_time=300 and the like]
 
-The samples are the first corpus.  Anything but a fabric or an error of ours ends the run and is kept as crash-*.
+The fuzzing begins with the samples of the tests.  An outcome other than a fabric or an ibnue error ends the run, and
+the input is kept as crash-*.
 """
 
 import shutil

@@ -1,5 +1,6 @@
-"""Files that administrators have: each gives the fabric or the tables that ibnetdiscover and OpenSM give, as far as it
-has the data, and files of other kinds are named.
+"""Check files that administrators have: each gives the fabric or the tables of ibnetdiscover and OpenSM.
+
+Data that a format lacks are missing in the result.  Files of other kinds are named in the error.
 """
 
 import io
@@ -102,7 +103,9 @@ def test_a_ports_report_without_width_and_speed(tmp_path):
 
 
 def test_a_topology_file_of_ibdm():
-    """ibdmsh made it of opensm-subnet.lst, without the router, loops, speeds over QDR and most of the names."""
+    """The program ibdmsh made the file from opensm-subnet.lst.  The router, loops, speeds over QDR and most names are
+    missing.
+    """
     with pytest.warns(InputWarning, match="3 links have an unknown rate"):
         found = read_fabric(DATA / "mixed.topo")
     names = {
@@ -120,7 +123,7 @@ def test_a_topology_file_of_ibdm():
 
 
 def test_kinds_in_a_topology_file(tmp_path):
-    """Types decide, and for devices without a device ID the number of their cables."""
+    """The type of a device decides, and the number of cables decides if a device has no device ID."""
     cable = " {} -> {} {} {}\n".format
     text = "A s1\n" + cable("P1", "A", "s2", "P1") + cable("P2", "B", "h", "mlx5_1/P1") + "A s2\n P3 -> B h U2/P1\n"
     fabric, caught = read(tmp_path, text)
@@ -377,7 +380,7 @@ def test_a_terminal_log(tmp_path, name):
 
 
 def test_ports_of_two_adapters_of_a_host(tmp_path):
-    """Two CAs of one name stay two, unless their GUIDs are numbered like the ports of one."""
+    """Two CAs with one name are two CAs, unless their GUIDs are numbered like the ports of one CA."""
     lines = [
         "CA 2 1 0x{} 4x NDR - SW 1 1 0x9 ( 'h' - 's' )", "CA 3 {} 0x{} 4x NDR - SW 1 2 0x9 ( 'h' - 's' )",
         "SW 1 1 0x9 4x NDR - CA 2 1 0x{} ( 's' - 'h' )", "SW 1 2 0x9 4x NDR - CA 3 {} 0x{} ( 's' - 'h' )",
@@ -390,7 +393,9 @@ def test_ports_of_two_adapters_of_a_host(tmp_path):
 
 
 def test_builders_of_named_cables_follow_ibsim(tmp_path):
-    """Devices of a plan are numbered like those of ibsim, and ports of CAs after their device."""
+    """Devices of a plan get the GUIDs that ibsim would assign, and the ports of a CA get the GUIDs after their
+    device.
+    """
     fabric = read(tmp_path, PLAN + "s,Port 3,h,Port 1\n")[0]
     builder = FabricBuilder(name="file")
     switch = builder.add_device(NodeKind.SWITCH, 0x200000, "s", 3)

@@ -96,7 +96,7 @@ def test_an_empty_folder_and_a_file_in_the_path(tmp_path):
 
 
 def test_only_files_are_replaced_by_files(tmp_path):
-    os.mkfifo(tmp_path / "pipe")  # as a device is: for root, /dev/null too could be renamed over
+    os.mkfifo(tmp_path / "pipe")  # this pipe replaces a device: root could even rename a file over /dev/null
     (tmp_path / "folder").mkdir()
     for name in ("pipe", "folder"):
         with pytest.raises(InputError, match=rf"{name}: is (a folder|not a regular file).*name a file"):
@@ -172,7 +172,7 @@ def test_ctrl_c_leaves_nothing(tmp_path):
         "    (folder / 'm').write_text('x')\n    print('ready', flush=True)\n    sys.stdin.read()\n"
     )
     with subprocess.Popen(
-        # A shell's background jobs ignore Ctrl-C, and so would their children.
+        # Background jobs of a shell ignore Ctrl-C, and so do their children.
         ["env", "--default-signal=INT", sys.executable, "-c", program, str(tmp_path / "x")],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
     ) as process:  # fmt: skip

@@ -30,7 +30,7 @@ def same_routing(a, b):
 
 
 def relabelled(fabric: Fabric, shift: int) -> Fabric:
-    """The same fabric after a reassignment of its LIDs: end ports first, then switches."""
+    """Return the fabric with other LIDs: first the end ports get LIDs, then the switches."""
     step = 1 << int(fabric.endport_lmc.max(initial=0))
     ends = shift * step + step * np.arange(fabric.endports)[::-1]
     top = int(ends.max(initial=0)) + step
@@ -279,7 +279,7 @@ def test_paths_that_cannot_be(tmp_path, good):
 
 
 def test_an_interrupt_inside_zipfile_is_not_an_error_of_zipfile(monkeypatch, recwarn):
-    """zipfile cannot close an archive while a writing handle is open, so that the interrupt became a ValueError."""
+    """zipfile cannot close an archive while an array is open for writing, so an interrupt became a ValueError."""
     compressor = zlib.compressobj
 
     def interrupted(*arguments):
@@ -287,7 +287,7 @@ def test_an_interrupt_inside_zipfile_is_not_an_error_of_zipfile(monkeypatch, rec
         return compressor(*arguments)
 
     monkeypatch.setattr(zlib, "compressobj", interrupted)
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores the signal
     try:
         with pytest.raises(KeyboardInterrupt):
             write_npz(io.BytesIO(), {"lft": np.zeros((4, 4), np.uint8)})

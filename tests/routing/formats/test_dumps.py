@@ -1,4 +1,6 @@
-"""fdbs, LID matrix, SL2VL, SLs: written and read back, against plain twins, and with bad lines."""
+"""Check fdbs, LID matrix, SL2VL tables and SLs: written and read back, against slow references, and with invalid
+lines.
+"""
 
 import dataclasses
 import re
@@ -305,7 +307,7 @@ def test_path_records_may_leave_mtu_and_rate_out(tmp_path):
 
 @pytest.mark.parametrize("name", ["psl", "records"])
 def test_sls_that_end_between_two_sources_are_refused(tmp_path, written, name):
-    """SL 0 for the rest would not be what holds."""
+    """An SL of 0 for the remaining paths would be wrong."""
     folder, fabric = written
     lines = (folder / name).read_text().splitlines(keepends=True)
     guid = {"psl": fabric.terminal_guid[fabric.endport_terminal[-1]], "records": fabric.endport_guid[-1]}[name]

@@ -1,5 +1,5 @@
-"""read_fabric recognises formats by content, write_fabric by suffix; what is written comes back; nothing else comes
-out.
+"""Check that read_fabric recognises formats by content, and write_fabric by suffix, and that written fabrics read
+back.
 """
 
 import gzip
@@ -25,7 +25,7 @@ SUFFIXES = (".net", ".json", ".graphml", ".dot", ".net.gz", ".json.gz", ".graphm
 
 
 def all_formats(fabric):
-    """Return the fabric as it comes back from each format that holds everything."""
+    """Return the fabric as it is read back from each format that has all data."""
     return (
         parse_json(json_text(fabric), "x"),
         parse_graphml(graphml_text(fabric), "x"),
@@ -119,7 +119,7 @@ def test_a_line_of_comment_signs_is_searched_once(tmp_path, line):
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be"])
 def test_utf_16_is_named(tmp_path, encoding):
-    """As PowerShell redirects the output of a command."""
+    """PowerShell writes the redirected output of a command in this encoding."""
     mark = b"" if encoding == "utf-16" else b"\xfe\xff"
     text = mark + 'Switch 2 "s"\n'.encode(encoding)
     (tmp_path / "a").write_bytes(text)

@@ -1,4 +1,4 @@
-"""guid2lid, GUID lists and node name maps: read as OpenSM reads them, and strictly."""
+"""Check guid2lid, GUID lists and node name maps: ibnue reads them as OpenSM does, but strictly."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -110,7 +110,7 @@ def test_written_guid2lid_restores_any_lids(tmp_path_factory, fabric, rng):
     mixed = apply_guid2lid(bare, some, lmc=1)
     assert (mixed.switch_lid > 0).all()
     assert (mixed.endport_lid > 0).all()
-    assert len(mixed.lids) > 0  # raises where LIDs clash
+    assert len(mixed.lids) > 0  # this raises an error if LIDs clash
     for guid, lid in zip(mixed.switch_guid.tolist(), mixed.switch_lid.tolist(), strict=True):
         assert guid not in some or some[guid].base == lid
 

@@ -1,4 +1,4 @@
-"""ibnetdiscover's output, as the real program printed it and as it comes when something is wrong with it."""
+"""Check the reader of ibnetdiscover's output, with real output and with faulty output."""
 
 import contextlib
 import random
@@ -51,7 +51,7 @@ def test_real_output_and_the_net_file_it_came_from():
     assert found.terminal_name == tuple(made.terminal_name[row] for row in seen)
     assert set(found.endport_guid.tolist()) < set(made.endport_guid.tolist())
     rates = sorted(zip(made.link_width.tolist(), made.link_speed.tolist(), strict=True))
-    rates.remove((12, SPEED_OF["DDR"]))  # the two CAs that only see each other
+    rates.remove((12, SPEED_OF["DDR"]))  # these are the two CAs that are cabled to each other only
     assert sorted(zip(found.link_width.tolist(), found.link_speed.tolist(), strict=True)) == rates
     assert found.switch_lid.tolist() == [2, 9, 3, 5]
 
@@ -137,7 +137,7 @@ def test_very_long_lines_do_not_take_long():
 
 
 def warned(text):
-    """A fabric, and what was unusual in its file."""
+    """Return a fabric, and the warnings about its file."""
     with pytest.warns(InputWarning) as caught:
         fabric = read(text)
     return fabric, [str(warning.message) for warning in caught]
@@ -154,7 +154,7 @@ def test_ports_that_no_subnet_manager_has_reached():
 
 
 def test_rates_that_the_program_did_not_know():
-    fabric = read(SMALL.replace("lid 3 4xNDR", "lid 3 4x???"))  # the other end states it
+    fabric = read(SMALL.replace("lid 3 4xNDR", "lid 3 4x???"))  # the other end of the link states the rate
     assert fabric.link_speed.tolist() == [SPEED_OF["NDR"], SPEED_OF["FDR10"]]
     for shown in ("4x???", "??x???", "?xNDR", "???"):
         fabric, output = warned(SMALL.replace("4xNDR", shown).replace("4xFDR10", "4xQDR"))
@@ -192,7 +192,7 @@ def test_mutated_files_are_read_or_refused():
 
 
 def test_a_terminal_log():
-    """PuTTY strips tabs and doubles carriage returns; an administrator's log has warnings of the program as well."""
+    """PuTTY removes tabs and doubles carriage returns.  A log of an administrator also has warnings of the program."""
     log = "=~=~=~=~= PuTTY log =~=~=~=\nibwarn: [7] sim_connect: attached\n" + TEXT.replace("\t", "")
     assert is_ibnetdiscover(log)
     for prompt in ("", "\rhost [ mgmt-ha-active ] (config) # ", "[root@host ~]# ", "root@host:~$ ibnetdiscover > x\n"):

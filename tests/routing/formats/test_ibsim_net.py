@@ -1,4 +1,4 @@
-"""The grammar of net files: what ibsim takes comes out as ibsim takes it, what it refuses or skips is a named error."""
+"""Check the grammar of net files: results equal ibsim's results, and lines that ibsim refuses or skips are errors."""
 
 import os
 from pathlib import Path
@@ -25,7 +25,7 @@ def net(text):
 
 
 def pair(near="", far="", head=""):
-    """Two switches with one cable, and what is enabled at its ends."""
+    """Return a net file of two switches with one cable, with options at its ends."""
     return net(f'{head}Switch 2 "a"\n[1] "b"[2]{near}\n\nSwitch 2 "b"\n[2] "a"[1]{far}\n')
 
 
@@ -214,7 +214,7 @@ def test_wrong_files_are_named_with_their_line(text):
     with pytest.raises(IbnueError, match=WRONG[text].replace("(", r"\(")) as caught:
         net(text)
     assert "\n" not in str(caught.value)
-    assert str(caught.value).endswith(")")  # the remedy
+    assert str(caught.value).endswith(")")  # the message ends with the remedy
 
 
 @examples(60)
@@ -228,7 +228,9 @@ def test_written_and_read_back(fabric):
 
 
 def awkward_fabric():
-    """Every rate there is, names that no node id can have, port GUIDs that do not count up."""
+    """Return a fabric with every rate, with names that cannot be node ids, and with port GUIDs that are not
+    consecutive.
+    """
     builder = FabricBuilder()
     names = [
         "plain",
@@ -270,11 +272,11 @@ def test_rates_that_do_not_exist_are_refused(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-# Against the real ibsim
+# The next tests compare results with the real ibsim.
 
 
 def dumped(text):
-    """What ibsim's console shows: by node id and port (0: the node), GUID, peer, width, signalling rate, LID, LMC."""
+    """Return the data on ibsim's console: GUIDs of the nodes by id, and the links with both ends, width and rate."""
     speeds = {"2.5G": "SDR", "5.0G": "DDR", "10.0G": "QDR", "FDR10": "FDR10", "14G": "FDR", "25G": "EDR", "50G": "HDR"}
     nodes, links, own = {}, set(), ""
     for line in text.splitlines():
@@ -293,7 +295,7 @@ def dumped(text):
 
 
 def shown(fabric, ids):
-    """The same of our fabric."""
+    """Return the data of a fabric in the form of :func:`dumped`."""
     guid = [*fabric.switch_guid.tolist(), *fabric.terminal_guid.tolist()]
     nodes = {ids[device]: guid[device] for device in range(len(guid))}
     rows = zip(

@@ -16,7 +16,7 @@ from routing.formats.dump_lines import read_pieces
 
 
 def slow_read(text):
-    """Twin: every line by itself."""
+    """Read an LFT file slowly, line by line."""
     table, guid = {}, None
     for line in text.splitlines():
         if match := re.match(r"Unicast lids .* guid 0x([0-9a-f]+)", line):

@@ -1,4 +1,4 @@
-"""Lines of text files end with a newline, perhaps with a carriage return before it, and with nothing else."""
+"""Check that lines of text files end only with a newline, which a carriage return may precede."""
 
 import pytest
 from examples import examples
@@ -40,9 +40,9 @@ def test_lines_together_are_the_text(text):
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 @pytest.mark.parametrize("reader", READERS)
 def test_a_comment_lasts_until_the_newline(tmp_path, reader, end):
-    """What stands behind another character is still the comment, and lines are counted so."""
+    """After any other character, the comment continues, and line numbers stay right."""
     read, good = READERS[reader]
-    within = NO_LINE_ENDS[1:] if reader != "TOML" else NO_LINE_ENDS[-3:]  # TOML forbids the others
+    within = NO_LINE_ENDS[1:] if reader != "TOML" else NO_LINE_ENDS[-3:]  # TOML does not allow the other characters
     path = tmp_path / "f"
     text = f"# none{' = nothing '.join(within)} at all{end}{good}{end}# {within}{end}"
     path.write_bytes(f"{text}= = ={end}".encode())

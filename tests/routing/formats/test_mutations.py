@@ -1,4 +1,5 @@
-"""300 damaged files for every reader: a result or an error of ours in one line, and soon.
+"""Read 300 damaged files with every reader.  The result must be a value or an ibnue error of one line, within a short
+time.
 
 ``python -m pytest -m slow -s tests/routing/formats/test_mutations.py`` prints the figures.
 """
@@ -51,7 +52,7 @@ def manifest():
 
 
 def write_own(folder):
-    """Write the files that no reader's data folder has, and return the folder."""
+    """Write the files that are missing in the readers' data folders, and return the folder."""
     for suffix in (".json", ".graphml", ".dot"):
         write_fabric(FABRIC, folder / f"own{suffix}")
     lids = [int(lid) for lid in (*RING.switch_lid, *RING.endport_lid)]
@@ -112,7 +113,7 @@ def sample(name, own):
 
 
 def test_what_the_fuzzer_found_before(own, tmp_path):
-    """Read the inputs of ``corpus.zip`` again: each ended at another line of its reader when it was found."""
+    """Read the inputs of ``corpus.zip`` again.  Each input ended at another line of its reader when it was found."""
     with zipfile.ZipFile(CORPUS) as corpus:
         for entry in corpus.namelist():
             path = tmp_path / "file"

@@ -1,4 +1,4 @@
-"""Any name may stand in a fabric: what is written with it reads back, or is refused in one line."""
+"""Check that any name may occur in a fabric: a file with the name reads back, or is refused in one line."""
 
 import re
 from dataclasses import replace
@@ -23,7 +23,7 @@ LINES = (
     "", "a # lid 9 lmc 0", " base port 0 lid 9", "\v\f\x1c\x85\u2028\u2029", "\x1b[31m", "a\0",
     "\ud800", "\ud800\udc00",
 )  # fmt: skip
-"""Names that look like parts of the files that hold them, or that end a line somewhere."""
+"""Names that look like parts of the files that contain them, or that end a line in some program."""
 NAMES = st.lists(st.sampled_from(LINES) | st.text(st.characters(), max_size=12), max_size=3).map("".join)
 SIX = st.lists(NAMES, min_size=6, max_size=6)
 
@@ -32,7 +32,7 @@ HELD = {
     ".graphml": re.compile("[\t\n -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]").fullmatch,
     ".dot": lambda letter: letter.isprintable() or letter in "\t\n",
 }
-"""Which characters a file holds as they are."""
+"""Functions that return whether a file contains a character unchanged."""
 
 
 def called(names):
@@ -44,7 +44,7 @@ def all_names(fabric):
 
 
 def read_back(fabric, folder):
-    """What the bundle says, and what the text files say."""
+    """Write tables, and return the contents of the bundle and of the text files."""
     routing = tables(fabric, sl_form="switch", per_port=True)[0]
     write_tables(folder, fabric, routing, FakeProof(shortest(fabric)[1], None), formats=list(FORMATS))
     bundle = read_bundle((folder / BUNDLE).rename(folder.parent / f"{folder.name}.npz"))

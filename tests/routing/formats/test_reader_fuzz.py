@@ -1,4 +1,4 @@
-"""Damaged files and noise: readers give a fabric or an error of ours, in bounded time and memory."""
+"""Read damaged files and random bytes.  Readers must return a fabric or an ibnue error, in bounded time and memory."""
 
 import gc
 import gzip
@@ -54,13 +54,13 @@ def samples(tmp_path_factory):
 
 @st.composite
 def damages(draw):
-    """Instructions that can be carried out on any bytes: (what, where 0..1, how much or what with)."""
+    """Hypothesis strategy: a damage for any bytes, as (kind, place from 0 to 1, length, inserted text)."""
     kind = draw(st.sampled_from(["cut", "drop", "double", "swap", "flip", "insert", "number"]))
     return kind, draw(st.floats(0, 1)), draw(st.integers(1, 200)), draw(st.sampled_from(SNIPPETS))
 
 
 def several(path, damage):
-    """The content of a file after several damages."""
+    """Return the content of a file after several damages."""
     data = path.read_bytes()
     for one in damage:
         data = damaged(data, one)
@@ -68,7 +68,7 @@ def several(path, damage):
 
 
 def outcome(read, path):
-    """A fabric that holds together, or an error in one line; anything else raises."""
+    """Read a file, and check that the result is a consistent fabric or an error of one line."""
     try:
         value = read(path)
     except IbnueError as problem:
@@ -169,7 +169,7 @@ def test_long_nonsense_ends_soon(tmp_path, name):
     begin = time.process_time()
     with pytest.raises(IbnueError):
         read_fabric(tmp_path / "long")
-    assert time.process_time() - begin < 10  # seconds; a quadratic reader takes hours
+    assert time.process_time() - begin < 10  # this limit is in seconds; a reader of quadratic time would take hours
 
 
 def test_a_bomb_is_not_unpacked(tmp_path, monkeypatch):
@@ -186,7 +186,7 @@ def test_a_bomb_is_not_unpacked(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("packed", [False, True])
 def test_a_small_file_takes_little_memory(tmp_path, packed):
-    """Not as much as the largest file that would be read."""
+    """The reader must not allocate as much memory as the largest allowed file needs."""
     (tmp_path / "f").write_bytes(gzip.compress(b"text\n") if packed else b"text\n")
     tracemalloc.start()
     try:

@@ -1,4 +1,4 @@
-"""Stored dumps of a real OpenSM: read, and written again byte for byte."""
+"""Check stored dumps of a real OpenSM: they are read, and written again byte for byte."""
 
 from pathlib import Path
 
@@ -86,7 +86,7 @@ def test_path_records(dumped, tmp_path):
         source = real if real.endswith(("port 0", "port 1")) else source
         to_management_port = real.startswith("0x") and int(real[:6], 16) in switches
         if source.startswith("Switch") or to_management_port:
-            # ibsim's port 0 has an MTU of 1024 and a rate of its own, of which a fabric says nothing.
+            # ibsim's port 0 has an MTU of 1024 and a special rate, which a fabric does not state.
             assert own[:11] == real[:11]
         else:
             assert own == real
@@ -103,4 +103,4 @@ def test_tables_with_sls_are_proven(name):
     alone = read_tables(folder / "opensm-lfts.dump", fabric)
     assert len(alone.provenance.options["assumed"]) == 2
     if name == "lash-ring":
-        assert prove(fabric, alone).credit_loop is not None  # on one VL a ring of shortest paths has one
+        assert prove(fabric, alone).credit_loop is not None  # on one VL, shortest paths on a ring have a loop

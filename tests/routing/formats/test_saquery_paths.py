@@ -1,4 +1,4 @@
-"""SLs in the output of ``saquery PR``."""
+"""Check the SLs in the output of ``saquery PR``."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ RECORD = """PathRecord dump:
 
 
 def records(fabric, sl):
-    """A record for every pair of base LIDs."""
+    """Return the text of a record for every pair of base LIDs."""
     lids = sorted([*fabric.switch_lid.tolist(), *fabric.endport_lid.tolist()])
     return [RECORD.format(lid, source, sl[source, lid]) for source in lids for lid in lids if lid != source]
 

@@ -1,4 +1,4 @@
-"""OpenSM's list of links, as the real OpenSM wrote it."""
+"""Check the reader of OpenSM's list of links with a file that the real OpenSM wrote."""
 
 import re
 from pathlib import Path

@@ -89,7 +89,7 @@ def test_an_error_names_file_and_line():
 
 
 def test_lines_as_editors_count_them():
-    """Unicode knows more ends of lines than TOML."""
+    """Unicode has more line ends than TOML."""
     assert Toml.of("a = 'x\u2028y\u0085z'\nb = 1\n", "x.toml").line("b") == 2
 
 
@@ -115,7 +115,7 @@ def test_every_value_of_the_files_that_are_shipped_is_found(path):
 
 @st.composite
 def statements(draw, depth=2):
-    """A value of TOML, over several lines where it may be."""
+    """Hypothesis strategy: a value of TOML, over several lines if TOML allows this."""
     plain = ["1", "2.5e3", "true", "1979-05-27T07:32:00Z", "'[# '", '"]\\"{"', '"""\n[a]\\""""""', "'''}\n'''''"]
     if not depth or draw(st.booleans()):
         return draw(st.sampled_from(plain))

@@ -1,4 +1,4 @@
-"""torus-2QoS.conf: what is read, and the errors with file and line."""
+"""Check the reader of torus-2QoS.conf, and its errors with file and line."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Our dumps against those of a real OpenSM, and our files in its hands and in those of ibdmchk."""
+"""Compare ibnue's dumps with dumps of a real OpenSM, and let OpenSM and ibdmchk read ibnue's files."""
 
 import dataclasses
 import shutil
@@ -49,14 +49,16 @@ def test_dumps_are_written_byte_for_byte(lab, tmp_path, name):
 
     (tmp_path / "dump_fts").write_text(running.ibsim.run("dump_fts"))
     from_switches = lfts.read(tmp_path / "dump_fts", fabric)
-    left_out = from_switches != lft  # dump_fts stops early where the last LID is the first of a block of 64
+    left_out = from_switches != lft  # dump_fts stops too early if the last LID is the first LID of a block of 64
     assert np.array_equal(np.flatnonzero(left_out.any(axis=0)), np.flatnonzero(left_out.all(axis=0)))
     assert left_out.any(axis=0).sum() <= 1
 
 
 @pytest.mark.parametrize("name", ["lmc-2", "dual-port-two-switches"])
 def test_what_the_diagnostic_programs_print(lab, tmp_path, name):
-    """Lists of ports give the fabric of ibnetdiscover, and LFTs read from the switches and the SA those of the dump."""
+    """Lists of ports give the fabric of ibnetdiscover.  LFTs from the switches and the SA equal the LFTs in the
+    dump.
+    """
     lmc = 2 if name == "lmc-2" else 0
     running = lab(FIXTURES[name].path, config={"lmc": lmc})
     fabric, path = running.fabric(), tmp_path / "printed"
@@ -76,7 +78,7 @@ def test_what_the_diagnostic_programs_print(lab, tmp_path, name):
 
 @pytest.fixture
 def loaded(lab, tmp_path):
-    """A fabric whose LIDs here are not those that OpenSM gives, its tables, and an OpenSM that loads them."""
+    """Return a fabric with other LIDs than OpenSM assigns, its tables, and an OpenSM that loads the tables."""
     fabric = random_fabric(11, switches=9, cas=2, shuffled_guids=True, lmc=1)
     write_net(fabric, tmp_path / "f.net")
     fabric = dataclasses.replace(fabric, endport_lid=fabric.endport_lid[::-1].copy(), switch_lid=fabric.switch_lid + 64)
@@ -118,7 +120,9 @@ def test_opensm_loads_the_short_form_and_our_lid_matrix(loaded, tmp_path):
 
 
 def dateline(fabric, lft):
-    """uint8[S, L]: 1 where the path from a switch to a LID passes between the last switch of a ring and the first."""
+    """Return uint8[S, L]: 1 if the path from a switch to a LID uses the link between the last switch of a ring and the
+    first.
+    """
     sl = np.zeros(lft.shape, np.uint8)
     for switch in range(fabric.switches):
         for lid in np.flatnonzero(lid_owner(fabric)).tolist():
@@ -147,7 +151,7 @@ def test_ibdmchk_reads_what_we_write(lab, tmp_path):
             files |= {"-c": tmp_path / "t" / "ibdmchk.psl", "-d": tmp_path / "t" / "ibdmchk.slvl"}
         command = [str(part) for pair in files.items() for part in pair]
         verdict = ibdmchk._parse(ibdmchk._run(["ibdmchk", *command], tmp_path, 60))
-        # All shortest paths of a ring of five need the cycle; two VLs and a dateline take the loop away.
+        # All shortest paths of a ring of five close a cycle.  Two VLs and a dateline avoid the loop.
         assert verdict.credit_loop is not sls
         assert verdict.sls == (2 if sls else 1) and verdict.paths > 0
         assert not [line for line in verdict.errors if "fail" in line.lower()]

@@ -1,4 +1,6 @@
-"""Coordinates from cables: every link fits them, whatever is missing, and a swapped cable is named."""
+"""Check coordinates that are found from cables: every link fits them, whatever is missing, and a swapped cable is
+named.
+"""
 
 import random
 
@@ -16,7 +18,7 @@ from routing.topologies import generate
 SHAPES = [
     ("mesh", "5x4x3", ["line 3", "line 4", "line 5"]),
     ("torus", "6x5x5", ["ring 5", "ring 5", "ring 6"]),
-    ("torus", "4x4x4", ["line 2"] * 6),  # a ring of four is two dimensions of two
+    ("torus", "4x4x4", ["line 2"] * 6),  # a ring of four counts as two dimensions of two
     ("torus", "3x7x2", ["clique 3", "line 2", "ring 7"]),
     ("ring", "9", ["ring 9"]),
     ("hypercube", "5", ["line 2"] * 5),
@@ -31,7 +33,7 @@ def shape(coordinates):
 
 
 def links_fit(fabric, coordinates):
-    """Walk over all cables: both ends differ in one coordinate, as the kind of that dimension says."""
+    """Return whether the ends of each cable differ in one coordinate, as the kind of its dimension requires."""
     place = {
         switch: (grid, position)
         for grid in coordinates.grids
@@ -114,7 +116,8 @@ def test_a_swapped_cable_is_named_and_the_rest_has_coordinates(name, size, swap)
 HIDDEN = [
     ("hyperx", "6x6", "swap sw2.0/11 sw5.5/9", surplus_links, 2),  # one of the two links joins neighbours
     ("torus", "6x5x5", "swap sw4.1.0/3 sw5.0.0/2", surplus_links, 4),  # both links join neighbours
-    ("hypercube", "4", "swap sw1.0.1.0/5 sw0.0.0.0/5", alternative_links, 4),  # as if the next cables were swapped
+    # the cables fit as well if the next cables were swapped
+    ("hypercube", "4", "swap sw1.0.1.0/5 sw0.0.0.0/5", alternative_links, 4),
 ]
 
 
@@ -145,7 +148,7 @@ def test_other_fabrics_have_none(name, args):
 
 
 def test_coordinates_do_not_depend_on_missing_links():
-    """So SLs and tables stay what they were, wherever the fault does not matter."""
+    """So SLs and tables stay unchanged if the fault does not affect them."""
     fabric = generate("torus", ["6x5"], cas=1)
     whole = find_coordinates(fabric).grids[0].position
     for link in between_switches(fabric).tolist()[::7]:
@@ -153,7 +156,7 @@ def test_coordinates_do_not_depend_on_missing_links():
 
 
 def random_case(rng):
-    """A mesh, torus, hypercube or HyperX of up to 130 switches, some with parallel links."""
+    """Return a mesh, torus, hypercube or HyperX of up to 130 switches, in some cases with parallel links."""
     name = rng.choice(["mesh", "torus", "hypercube", "hyperx", "ring", "full-mesh"])
     longest = {"ring": 20, "full-mesh": 14, "hypercube": 6, "hyperx": 8}.get(name, 12)
     while True:
@@ -183,7 +186,7 @@ def test_squares_give_the_coordinates_of_the_search(monkeypatch):
     ("name", "args"), [("torus", ["6x5x5"]), ("torus", ["4x4x4"]), ("mesh", ["6x5"]), ("hyperx", ["5x4"])]
 )
 def test_a_grid_needs_no_search(name, args, monkeypatch):
-    """So the first sweep of a torus takes milliseconds, mostly also with a lost link."""
+    """So the first sweep of a torus takes milliseconds, in most cases even with a lost link."""
     monkeypatch.setattr(coordinates.Growth, "of", None)
     fabric = generate(name, args, cas=1)
     found_in(fabric)

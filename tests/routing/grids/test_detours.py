@@ -1,4 +1,4 @@
-"""Detours of dimension-ordered paths, compared with a search that looks at every switch again after each step."""
+"""Compare detours of dimension-ordered paths with a search that examines every switch again after each step."""
 
 import numpy as np
 import pytest

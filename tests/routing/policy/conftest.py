@@ -8,14 +8,14 @@ from routing.topologies import generate
 
 @pytest.fixture(scope="session")
 def ring():
-    """A ring of five with two CAs a switch, and tables that loop."""
+    """Return a ring of five with two CAs at each switch, and tables with a loop."""
     fabric = generate("ring", ["5"], cas=2)
     return fabric, ENGINES["minhop"].route(fabric, EngineOptions(vls=1))
 
 
 @pytest.fixture
 def write(tmp_path):
-    """Writes rules into a file; its path."""
+    """Return a function that writes rules into a file, and returns the path of the file."""
 
     def writer(text):
         (tmp_path / "rules.toml").write_text(text)
@@ -26,7 +26,7 @@ def write(tmp_path):
 
 @pytest.fixture
 def applied(ring, write):
-    """Apply rules to the ring, with its loops known."""
+    """Return a function that applies rules to the ring, whose loops are known."""
 
     def layer(text, *, fabric=None, routing=None, **options):
         fabric = ring[0] if fabric is None else fabric

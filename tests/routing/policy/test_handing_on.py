@@ -1,4 +1,4 @@
-"""Drain times, proposals, and the files and arrays that a policy becomes."""
+"""Check drain times, proposed rules, and the files and arrays to which a policy is converted."""
 
 import json
 from collections import defaultdict
@@ -22,11 +22,13 @@ from routing.policy.suggest import Suggestion, rules_text, suggest
 from routing.tables import Provenance, Routing, identity_sl2vl
 from routing.topologies import generate
 
-PACKET = 8e-9 * 4096 / 8  # one of 4096 bytes at 8 Gb/s
+PACKET = 8e-9 * 4096 / 8  # time of a packet of 4096 bytes at 8 Gb/s
 
 
 def waits_slowly(fabric, routing, burst=65536):
-    """Drain times by walking every packet: inputs by switch and destination, then products along the paths."""
+    """Compute drain times from the path of every packet: inputs by switch and destination, then products along the
+    paths.
+    """
     lids, channels = fabric.lids, fabric.channels
     ends = zip(fabric.link_device.tolist(), fabric.link_port.tolist(), fabric.link_capacity.tolist(), strict=True)
     capacity = {end: rate for device, port, rate in ends for end in zip(device, port, strict=True)}
@@ -69,12 +71,14 @@ def waits_slowly(fabric, routing, burst=65536):
 
 
 def test_drain_times_of_a_ring(ring):
-    """Two CAs at each of five switches: 2 + 2 and 4 + 2... inputs on the paths to one, and what that multiplies to."""
+    """Each of five switches has two CAs.  So 2 + 2, 4 + 2 and more inputs send on the paths to one CA, and their
+    numbers multiply.
+    """
     fabric, routing = ring
     waits = drain_times(fabric, routing)
     assert waits[0, 1] == pytest.approx(
         4 * PACKET
-    )  # the other CA and both neighbours in turn, and the packet in flight
+    )  # the other CA and both neighbours are served in turn, and one packet is in flight
     assert np.allclose(waits, waits_slowly(fabric, routing))
 
 
@@ -87,7 +91,7 @@ def test_drain_times_of_a_ring(ring):
     st.booleans(),
 )
 def test_drain_times_of_walked_packets(name, seed, gaps, burst, mixed):
-    """On links that are all alike, and on some that are slower than others."""
+    """The links have equal or different rates."""
     args = [*name[1:], "3"] if name[0] == "random-regular" else list(name[1:])
     fabric = generate(name[0], args)
     if mixed:
@@ -102,7 +106,7 @@ def test_drain_times_of_walked_packets(name, seed, gaps, burst, mixed):
 
 
 def test_bursts_bound_what_service_in_turn_does_not():
-    """The share of the first switch of a long chain halves at every further one."""
+    """The share of the first switch of a long chain is halved at every further switch."""
     fabric = generate("mesh", ["12"])
     routing = ENGINES["updn"].route(fabric, EngineOptions(vls=1, effort=0.05))
     assert drain_times(fabric, routing, burst_bytes=1 << 30).max() > 2**9 * PACKET
@@ -137,7 +141,9 @@ def test_proposed_rules_hold_together(ring, write):
 
 
 def test_proposed_rules_say_why():
-    """A packet of 4096 bytes takes 4.096 us: a wait of nine, suspicion and release after ten, in two digits upwards."""
+    """A packet of 4096 bytes takes 4.096 us.  The wait is nine packets, suspicion and release come after ten, rounded
+    up to two digits.
+    """
     fabric = generate("ring", ["5"])
     text = rules_text(suggest(fabric, ENGINES["minhop"].route(fabric, EngineOptions(vls=1))), fabric)
     assert text.endswith(

@@ -1,4 +1,4 @@
-"""Rules applied to a fabric: which ports they are for, and which of them count."""
+"""Check rules that are applied to a fabric: the ports that they select, and the rules that determine values."""
 
 from dataclasses import replace
 
@@ -19,7 +19,7 @@ def at(mask):
 
 
 def ports_of(found, rule=0):
-    """Those that a rule selects, by row of the switch and number."""
+    """Return the ports that a rule selects, as (row of the switch, port number)."""
     return {divmod(position, 256) for position in found.selected[rule].tolist()}
 
 
@@ -38,7 +38,7 @@ def ports_of(found, rule=0):
         ("role = 'core'", set()),
         ("speed = 'SDR'", {(s, p) for s in range(5) for p in (1, 2, 3, 4)}),
         ("speed = '>8'", set()),
-        # within four percent of 8 it is as good as 8
+        # Rates within four percent of 8 count as 8.
         ("speed = '<8.3'", set()),
         ("speed = '>7.7'", set()),
         ("speed = '>=8.3'\nswitch = 'sw0'\nports = 2", {(0, 2)}),
@@ -116,7 +116,7 @@ def test_one_port_that_two_rules_differ_about(applied):
 
 
 def test_a_name_is_itself_whatever_signs_are_in_it(applied, ring):
-    """Also if, read as a pattern, it would be another switch."""
+    """This holds even if the name, read as a pattern, fits another switch."""
     fabric = replace(ring[0], switch_name=("sw[1]", "sw1", "sw*", "a", "b"))
     for name, row in (("sw[1]", 0), ("sw1", 1), ("sw*", 2)):
         found = applied(f"[[rule]]\nswitch = '{name}'\nhoq_life = 4\n", fabric=fabric)
@@ -161,7 +161,7 @@ def test_a_later_rule_may_override(applied, ring):
     ],
 )
 def test_what_is_nowhere_is_an_error_but_in_a_running_fabric(applied, select, expected, held):
-    """There a switch may be down, and the rule holds for the others."""
+    """In a running fabric, a switch may be down.  The rule then applies to all other switches."""
     text = f"[[rule]]\nvl_stall_count = 2\n[[rule]]\n{select}\nhoq_life = 9\n"
     with pytest.raises(OptionError, match=expected) as error:
         applied(text)

@@ -1,4 +1,6 @@
-"""Random rules on random fabrics: every sink gets what a walk over the rules, port by port, comes to."""
+"""Apply random rules to random fabrics, and compare the values at each port with an evaluation of the rules port by
+port.
+"""
 
 import fnmatch
 import json
@@ -57,7 +59,7 @@ def rule_texts(draw):
 
 
 def port_facts_slowly(fabric, routing):
-    """By (row of a switch, port): roles, rate and a physical VL's speed, from the cables one at a time."""
+    """Return roles, link rate and rate of a physical lane by (row of a switch, port), from the cables one by one."""
     graph = dependency_graph(fabric, routing, switch_pairs=False).to_networkx()
     looping = {
         channel
@@ -98,13 +100,15 @@ def selects(rule, fabric, position, fact):
         return True
     if wanted.lane_speed is not None:
         return wanted.lane_speed == speed
-    rate = width * speed * 0.8  # SDR, DDR and QDR send 8 bits as 10
+    rate = width * speed * 0.8  # SDR, DDR and QDR send 8 bits as 10 bits
     near = abs(rate - wanted.gigabits) <= 0.04 * wanted.gigabits
     return {"=": near, ">=": near or rate > wanted.gigabits, "<": not near and rate < wanted.gigabits}[wanted.relation]
 
 
 def values_slowly(policy, fabric, facts):
-    """By place, what each property is and who says so; None where rules contradict one another or drop too soon."""
+    """Return the value of each property and its rule, by port; None if rules contradict each other or drop packets too
+    soon.
+    """
     found = {position: {} for position in facts}
     for rule in policy.rules:
         for position in facts:
@@ -180,7 +184,7 @@ def check_remedy(remedy, life, stall, breaker):
 @examples(60)
 @given(fabrics(), st.integers(0, 1000))
 def test_proposed_rules_fit_any_fabric(tmp_path_factory, fabric, seed):
-    """They can be applied to it, and no lifetime is under twice the wait that congestion alone makes."""
+    """The proposed rules can be applied, and no lifetime is under twice the wait that congestion alone can cause."""
     lft, _ = shortest(fabric, seed)
     routing = Routing(lft, np.zeros(lft.shape[1], np.uint8), identity_sl2vl(1), 1, 1, Provenance("shortest"))
     path = tmp_path_factory.mktemp("rules") / "rules.toml"

@@ -1,4 +1,6 @@
-"""Policies in the simulator: what rules do to a lock, and that proposed lifetimes drop nothing in congestion."""
+"""Check policies in the simulator: their effect on a deadlock, and that proposed lifetimes drop no packets in
+congestion.
+"""
 
 import numpy as np
 import pytest
@@ -22,7 +24,9 @@ TIMING = Timing(tick=TICK, wire=1, switch=1, buffer=128)
 
 @pytest.fixture(scope="module")
 def ring():
-    """Two CAs at every switch of a ring of five send two on, for ever: in one direction, and soon locked."""
+    """Return a ring of five with two CAs at each switch, which send over two links in one direction for ever, and soon
+    lock.
+    """
     fabric = generate("ring", ["5"], cas=2)
     routing = ENGINES["minhop"].route(fabric, EngineOptions(vls=1))
     lids = fabric.endport_lid.tolist()
@@ -41,7 +45,7 @@ def simulated(ring, rules, milliseconds):
 
 
 def delivered_since(run, milliseconds):
-    """Packets of each flow in some more milliseconds."""
+    """Return the packets of each flow that are delivered in the next milliseconds."""
     before = run.flows().packets.copy()
     run.run(run.now + round(milliseconds * 1e-3 / TICK))
     return run.flows().packets - before
@@ -58,7 +62,8 @@ def test_a_short_lifetime_on_loops_drops_and_goes_on(ring, write):
     rules = write("[[rule]]\nrole = 'loop'\nhoq_life = 5\n")
     run, _ = simulated(ring, rules, 20)
     assert run.totals()["dropped"] > 0
-    assert delivered_since(run, 20).sum() > 0  # not all flows: who drops in step with the others may starve
+    # some flows may get nothing, if they drop packets at the same times as other flows
+    assert delivered_since(run, 20).sum() > 0
     counters, arrays = run.counters(), ring[2].arrays
     dropped = np.flatnonzero(counters.port_sw_hoq_lifetime_limit_discards)
     assert (arrays.src[dropped] < 5).all() and (arrays.dst[dropped] < 5).all()
@@ -101,7 +106,9 @@ def test_values_in_ticks(ring, write):
     ],
 )
 def test_no_congestion_outlasts_the_drain_time(name, args, slow):
-    """All send to one for ever; lifetimes of the drain time drop nothing, much shorter ones do; slow links or not."""
+    """All CAs send to one CA for ever.  With the drain time as lifetime no packet is dropped, with a much shorter
+    lifetime some are.
+    """
     fabric = generate(name, args)
     if slow is not None:
         fabric = apply_faults(fabric, [parse_fault(slow, fabric)])

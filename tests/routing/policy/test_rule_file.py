@@ -1,4 +1,4 @@
-"""What a file of rules may say, and what becomes of the rest."""
+"""Check the contents of rule files that are allowed, and the errors for other contents."""
 
 import math
 

@@ -1,4 +1,6 @@
-"""The figure of link-disjoint paths against all subsets of the paths, followed entry by entry."""
+"""Compare the numbers of link-disjoint paths with a search over all subsets of the paths, which are followed entry by
+entry.
+"""
 
 import json
 from collections import Counter
@@ -21,7 +23,7 @@ from routing.topologies import generate
 
 
 def links_of(fabric, lft, source, lid):
-    """The cables between switches on the way from a switch to a LID; None if the packet does not arrive."""
+    """Return the cables between switches on the path from a switch to a LID; None if the packet does not arrive."""
     s, found = source, []
     for _ in range(fabric.switches + 1):
         port = int(lft[s, lid])
@@ -36,7 +38,7 @@ def links_of(fabric, lft, source, lid):
 
 
 def slow_disjoint(paths):
-    """The largest number of paths of which no two share a cable; 0 if one does not arrive."""
+    """Return the largest number of paths of which no two share a cable; 0 if a path does not arrive."""
     if None in paths:
         return 0
     for size in range(len(paths), 0, -1):
@@ -47,7 +49,9 @@ def slow_disjoint(paths):
 
 
 def slow_shares(fabric, lft):
-    """Number of pairs, and shares with at least two, three and four; None if there is nothing to count."""
+    """Return the number of pairs, and the shares with at least two, three and four disjoint paths; None if there are no
+    pairs.
+    """
     ports = [row for row in range(fabric.endports) if fabric.endport_switch[row] >= 0 and fabric.endport_lid[row] > 0]
     counts = Counter()
     for a in ports:

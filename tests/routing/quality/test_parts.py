@@ -1,4 +1,4 @@
-"""Quality of parts of the traffic: classes, the thin leaf, stretch, each beside a slow count of single paths."""
+"""Check the quality of parts of the traffic (classes, the thin leaf, stretch) against slow counts of single paths."""
 
 import json
 import math
@@ -30,7 +30,7 @@ def routed(fabric, engine="updn", **options):
 
 
 def paths(fabric, routing, rows):
-    """The channels of the path between every two of these end ports, to the first LID."""
+    """Yield the channels of the path between every two of the given end ports, to the first LID."""
     for source in rows:
         for target in rows:
             at, lid, path = int(fabric.endport_switch[source]), int(fabric.endport_lid[target]), []
@@ -54,7 +54,7 @@ def test_shares_of_classes_are_those_of_the_traffic_among_their_ports():
     slow = (fabric.channels.capacity[loads > 0] / loads[loads > 0]).min() * (len(rows) - 1) / unit
     assert found["compute"].all_to_all == pytest.approx(slow) and found["compute"].endports == len(rows)
     assert not found["aggregation"].counted and math.isnan(found["aggregation"].all_to_all)
-    assert math.isinf(found["management"].all_to_all)  # all on one switch
+    assert math.isinf(found["management"].all_to_all)  # all end ports are on one switch
 
 
 def test_patterns_of_a_class_are_those_of_a_fabric_without_traffic_of_the_others():

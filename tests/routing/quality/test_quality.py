@@ -1,4 +1,4 @@
-"""The figures against plain Python that walks every pair."""
+"""Check the quality figures against plain Python code that follows the path of every pair."""
 
 import json
 import math
@@ -38,7 +38,7 @@ WORD = (1 << 64) - 1
 
 
 def shortest_table(fabric, seed):
-    """For each LID and switch, a random one of the ports that lead nearer."""
+    """Return an LFT with a random nearer port for each LID and switch."""
     rng, channels, lids = random.Random(seed), fabric.channels, fabric.lids
     lft = np.full((fabric.switches, len(lids)), NO_PORT, np.uint8)
     for lid, (target, port) in enumerate(zip(lids.switch.tolist(), lids.port.tolist(), strict=True)):
@@ -61,7 +61,7 @@ def shortest_table(fabric, seed):
 
 
 def spoil(fabric, lft, seed, share):
-    """Overwrite some entries by anything: no route, wrong ports, loops."""
+    """Overwrite some entries with random values: no route, wrong ports, loops."""
     rng = np.random.default_rng(seed)
     hit = rng.random(lft.shape) < share
     ports = np.append(np.arange(int(fabric.switch_ports.max(initial=0)) + 1), NO_PORT)
@@ -69,7 +69,7 @@ def spoil(fabric, lft, seed, share):
 
 
 def walk(fabric, lft, at, lid):
-    """Channels on the path, or None when the packet does not come out at the LID's port."""
+    """Return the channels on the path, or None if the packet does not leave at the LID's port."""
     path = []
     while len(path) <= fabric.switches:
         port = int(lft[at, lid])
@@ -84,13 +84,13 @@ def walk(fabric, lft, at, lid):
 
 
 def attached(fabric):
-    """End ports in the order of switch and port."""
+    """Return the end ports in the order of switch and port."""
     rows = [e for e in range(fabric.endports) if fabric.endport_switch[e] >= 0 and fabric.endport_lid[e]]
     return sorted(rows, key=lambda e: (fabric.endport_switch[e], fabric.endport_switch_port[e]))
 
 
 def slow_all_to_all(fabric, lft):
-    """Loads by channel and pairs by number of channels."""
+    """Return the loads by channel, and the number of pairs by number of channels."""
     load, hops = [Fraction(0)] * len(fabric.channels), Counter()
     for target in attached(fabric):
         base, lids = int(fabric.endport_lid[target]), 1 << int(fabric.endport_lmc[target])
@@ -106,7 +106,7 @@ def slow_all_to_all(fabric, lft):
 
 
 def slow_shares(fabric, lft, pairs):
-    """Share of each flow (source row, destination row), in Gb/s, by dividing channels evenly."""
+    """Return the rate of each flow (source row, destination row) in Gb/s, where flows share channels evenly."""
     paths, count = [], Counter()
     for source, target in pairs:
         lid = int(fabric.endport_lid[target]) + source % (1 << int(fabric.endport_lmc[target]))
@@ -123,7 +123,7 @@ def slow_shares(fabric, lft, pairs):
 
 
 def slow_order(seed, number, n):
-    """SplitMix64 and Fisher-Yates."""
+    """Return a random order by SplitMix64 and the Fisher-Yates method."""
 
     def mixed(z):
         z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9 & WORD
@@ -212,7 +212,7 @@ def test_orders_equal_the_published_generator(seed, first, n):
 
 
 def test_shares_of_a_ring_by_hand():
-    fabric = ring_fabric(4, cas=1)  # all clockwise: 1 + 2 + 3 pairs on each of the four channels
+    fabric = ring_fabric(4, cas=1)  # all traffic is clockwise: 1 + 2 + 3 pairs use each of the four channels
     lft = shortest_table(fabric, 1)
     for s in range(4):
         clockwise = [
@@ -238,7 +238,8 @@ def test_what_runs_into_a_loop_loads_nothing():
     ring = [int(fabric.lids.switch[lid])]
     while len(ring) < 7:
         ring.append(next(s for s in channels.dst[channels.src == ring[-1]].tolist() if s not in ring))
-    for a, b in ((2, 3), (3, 4), (4, 3)):  # 3 and 4 send to each other, 2 sends to them, all else arrives
+    # switches 3 and 4 send to each other, switch 2 sends to both, and all other packets arrive
+    for a, b in ((2, 3), (3, 4), (4, 3)):
         lft[ring[a], lid] = channels.port[(channels.src == ring[a]) & (channels.dst == ring[b])][0]
     load, hops = slow_all_to_all(fabric, lft)
     assert channel_loads(fabric, lft).tolist() == [float(x) for x in load]
@@ -248,7 +249,7 @@ def test_what_runs_into_a_loop_loads_nothing():
 def test_bound_of_a_torus_by_formula():
     fabric = generate("torus", ["4x4x4"], cas=4)
     figures = measure(fabric, shortest_table(fabric, 3), bisections=0, shifts=0, permutations=0)
-    flow_hops = 256 * 4 * 192  # each CA to 4 CAs on each switch; distances from one switch add up to 3 * 64
+    flow_hops = 256 * 4 * 192  # each CA sends to 4 CAs on each switch; the distances from one switch add up to 3 * 64
     assert figures.load_mean == flow_hops / 384
     assert figures.bound == pytest.approx(255 / 512)
     assert figures.hops_mean == pytest.approx(flow_hops / (256 * 255))
@@ -256,7 +257,7 @@ def test_bound_of_a_torus_by_formula():
 
 
 def test_every_shift_passes_a_fat_tree_whole():
-    """With one root for each place on a leaf (D-mod-K), no two flows of a shift meet (Zahavi, 2010)."""
+    """With one root for each position on a leaf (D-mod-K), no two flows of a shift share a channel (Zahavi, 2010)."""
     fabric = generate("kary-ntree", ["4", "2"])
     lft, channels = shortest_table(fabric, 0), fabric.channels
     for position, endport in enumerate(attached(fabric)):
@@ -272,7 +273,7 @@ def test_every_shift_passes_a_fat_tree_whole():
 
 
 def two_switches(*speeds, ca_speeds=(2.5, 2.5)):
-    """One CA on each of two switches, with a cable of each speed between them."""
+    """Return two switches with one CA each, and a cable of each given speed between the switches."""
     builder = FabricBuilder("pair")
     a, b = (builder.add_device(NodeKind.SWITCH, 0x20 + i, f"s{i}", 8) for i in range(2))
     for i, (switch, speed) in enumerate(zip((a, b), ca_speeds, strict=True)):
