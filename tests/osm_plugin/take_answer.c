@@ -24,7 +24,8 @@ static int take(uint8_t *asked, uint64_t answer_at, uint64_t sequence, uint8_t *
     return code;
 }
 
-/* Return 0 if the answer is accepted, -1 if it is refused, 1 if it is accepted although it is wrong, and -2 without memory. */
+/* Return 0 if the answer is accepted, -1 if it is refused, and 1 if it is accepted although it is wrong.  Return -2
+ * without memory. */
 int take_answer(uint8_t *asked, uint64_t answer_at, uint64_t sequence, const uint8_t *memory, uint64_t size, char *why)
 {
     uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), room = (size + page - 1) / page * page;

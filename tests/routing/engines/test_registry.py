@@ -52,7 +52,7 @@ def test_no_package_of_others_is_loaded_that_is_not_wanted(run, words):
 
 def test_an_engine_of_another_package_routes(run):
     done = run(*COMMAND, "route", "ring:5", "-e", "good")
-    assert done.returncode == 1 and "engine        good" in done.stdout  # because the tables of minhop have a credit loop
+    assert done.returncode == 1 and "engine        good" in done.stdout  # minhop routes, with a credit loop
     assert done.stderr == ""
 
 
