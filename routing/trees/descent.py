@@ -256,8 +256,8 @@ def tree_slots(fabric: Fabric, order: TreeOrder) -> TreeSlots:
 def _start(fabric: Fabric, order: TreeOrder, sweeps: int) -> TreeSlots:
     """Return the slots with which the first pass begins.
 
-    If links of the tree are missing, and ``sweeps`` is at least :data:`FEW_SWEEPS`, the level of every switch in the
-    result is 0, and the first pass uses no slots.
+    If links of the tree are missing, and ``sweeps`` is at least :data:`FEW_SWEEPS`, the result has level 0 for every
+    switch.  Then no channel leads to a higher level, so the first pass uses no slots.
     """
     tree = tree_slots(fabric, order)
     if sweeps < FEW_SWEEPS or is_whole(fabric, tree):

@@ -25,12 +25,14 @@ ROUNDS, ENTRIES_FOR_ROUNDS = 16, 1 << 22
 find anything.
 """
 SERIES = ((0.02, 0.38, FEW_CHANGES), (0.005, 0.1, MOST_CHANGES))
-"""For each series of rounds: the least excess of a round, the span of the excesses, and the changed entries for each
-missing entry at which the series ends.  A round gives changed entries their previous values again.  In the meantime,
-the utilisation may exceed its limit by a fraction, which is the excess of the round.
+"""For each series of rounds: the least excess of a round, the difference between the largest and the least excess, and
+the changed entries for each missing entry at which the series ends.  A round gives changed entries their previous
+values again.  In the meantime, the utilisation may exceed its limit by a fraction, which is the excess of the round.
 """
 EXCESS_STEP = 0.618
-"""Fraction of the span by which the excess changes from round to round, so that the excesses are spread evenly."""
+"""Change of the excess from round to round, as a fraction of the difference between the largest and the least excess.
+The golden ratio spreads the excesses evenly.
+"""
 
 
 def changes_too_many(changed: int, missing: int) -> bool:

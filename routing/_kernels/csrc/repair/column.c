@@ -101,9 +101,9 @@ static bool is_let_in(repair_state *job, int32_t root)
     return found;
 }
 
-/* Detach all switches that send directly to a disconnected switch: to the first switch in job->roots that has such
- * neighbours.  The detached switches are added to job->roots, and so search for paths separately.  Returns the new
- * number of disconnected switches, or -1 if no switch could be detached. */
+/* Find the first disconnected switch in job->roots to which other switches send directly, and detach these other
+ * switches from it.  The detached switches are added to job->roots, so that a separate path is sought for each.
+ * Returns the new number of disconnected switches, or -1 if no switch could be detached. */
 static int32_t split(repair_state *job, int32_t count)
 {
     for (int32_t i = 0; i < count; i++) {
