@@ -1,4 +1,4 @@
-"""What a lost link costs in all-to-all capacity, and what a repair gives for it."""
+"""Check how much all-to-all rate a lost link costs, and how much of it a repair restores."""
 
 from collections import Counter
 from dataclasses import replace
@@ -36,7 +36,9 @@ def published(fabric, name, options=OPTIONS):
 
 
 def fullest_by_walking(fabric, lft):
-    """The most seconds that any channel between switches takes if every end port sends as much to every other."""
+    """Return the largest number of seconds for which a channel between switches is busy, if each end port sends one
+    unit to every other.
+    """
     channels, lids, seconds = fabric.channels, fabric.lids, Counter()
     for lid in np.flatnonzero(lids.endport >= 0).tolist():
         share = 1 / (1 << int(fabric.endport_lmc[lids.endport[lid]]))
@@ -70,7 +72,7 @@ def test_what_is_kept_is_what_packets_see_and_few_entries_move(data):
 
 @pytest.mark.parametrize("name", ["updn", "dfsssp"])
 def test_a_repair_of_large_tables_after_earlier_faults_aims_at_most_four_percent_lower(name, monkeypatch):
-    """A goal that many faults have put out of reach costs many changes, and leaves long paths."""
+    """After many faults, a goal that cannot be reached any more causes many changes and long paths."""
     whole = generate("kautz", ["2", "3"], cas=4)
     baseline = before = published(whole, name)
     links, goals, search = np.unique(whole.channels.link).tolist(), [], balance.balance_repaired
@@ -93,7 +95,9 @@ def test_a_repair_of_large_tables_after_earlier_faults_aims_at_most_four_percent
 
 
 def cut_bound_slowly(fabric):
-    """The seconds that the links of one switch need at least for what its end ports send to others, and get."""
+    """Return the number of seconds that the links of one switch need at least for the traffic that its end ports
+    send.
+    """
     capacity, weight = fabric.channels.capacity, fabric.terminals_at
     return max(
         (
@@ -107,16 +111,16 @@ def cut_bound_slowly(fabric):
 
 COSTS = [
     ("torus", ["5x5x5"], 2, "nue", 0.02),
-    ("kautz", ["3", "3"], 4, "nue", 0.035),  # one entry carries 0.017 there
+    ("kautz", ["3", "3"], 4, "nue", 0.035),  # one entry carries a share of 0.017
     ("kautz", ["4", "3"], 2, "dfsssp", 0.02),
-    ("kary-ntree", ["6", "3"], None, "nue", 0.03),  # one entry of a spine carries 0.028
+    ("kary-ntree", ["6", "3"], None, "nue", 0.03),  # one entry of a spine carries a share of 0.028
     ("kary-ntree", ["6", "3"], None, "dfsssp", 0.03),
 ]
 
 
 @pytest.mark.parametrize(("topology", "words", "cas", "name", "most"), without_slow(COSTS, [COSTS[2]]))
 def test_a_lost_link_costs_hardly_more_than_it_has_to(topology, words, cas, name, most):
-    """Loss at most two points above the bound that the remaining links of each switch give."""
+    """The loss is at most two points above the bound, which follows from the remaining links of each switch."""
     fabric = generate(topology, words, **({} if cas is None else {"cas": cas}))
     before = published(fabric, name, replace(OPTIONS, effort=1.0))
     whole = all_to_all_share(fabric, channel_loads(fabric, before.routing, threads=1))
@@ -131,7 +135,9 @@ def test_a_lost_link_costs_hardly_more_than_it_has_to(topology, words, cas, name
 
 
 def test_entries_move_that_are_far_from_the_full_channel():
-    """A tree of 60 switches above a channel: only the 30 of them that are farthest from it have another path."""
+    """A tree of 60 switches leads over one channel.  Only the 30 switches that are farthest from the channel have
+    another path.
+    """
     destination, via, other, count = 0, 1, 2, 30
     middle, sources = range(3, 3 + count), range(3 + count, 3 + 2 * count)
     sketch = Sketch()
@@ -147,7 +153,7 @@ def test_entries_move_that_are_far_from_the_full_channel():
     for _ in range(4):
         sketch.cable(sketch.add(NodeKind.CA), destination)
     fabric, engine = sketch.build(), ENGINES["dfsssp"]
-    options = replace(OPTIONS, partition="metis")  # layers, as on a fabric that is not a tree
+    options = replace(OPTIONS, partition="metis")  # with layers, as on a fabric that is not a tree
     routing = engine.route(fabric, options)
     lids = fabric.endport_lid[fabric.lids.switch[fabric.endport_lid] == destination]
     lft = routing.lft.copy()
@@ -160,7 +166,7 @@ def test_entries_move_that_are_far_from_the_full_channel():
 
 
 def test_entries_move_until_nothing_is_gained():
-    """Twenty lost links, repaired with the fewest changes; then a hundred entries at a time."""
+    """Repair twenty lost links with the fewest changes, and then move a hundred entries at a time."""
     fabric, engine = generate("torus", ["4x4x4"], cas=4), ENGINES["nue"]
     baseline = published(fabric, "nue")
     less = fabric.without_links(np.unique(fabric.channels.link)[::10].tolist())
@@ -181,7 +187,7 @@ def test_entries_move_until_nothing_is_gained():
 
 @pytest.mark.parametrize(("size", "link"), [("4x4", 1), ("4x4", 14), ("5x5", 29)])
 def test_further_entries_move_where_a_repair_alone_costs_much(size, link):
-    """Within the dependencies of the previous tables, the switch of the lost link has hardly another path."""
+    """Within the dependencies of the previous tables, the switch of the lost link has hardly any other path."""
     fabric, engine = generate("torus", [size]), ENGINES["updn"]
     before = published(fabric, "updn")
     less = fabric.without_links([link])
@@ -229,7 +235,9 @@ def test_entries_move_on_where_tables_from_scratch_are_no_better(topology, words
 
 @pytest.mark.parametrize(("name", "least"), [("updn", 0.9), ("dfsssp", 0.7)])
 def test_tables_from_scratch_replace_a_repair_if_a_fault_broke_much(name, least):
-    """A repair keeps 60 and 44 % of the rate.  With dfsssp, plain tables from scratch would not be safe for replies."""
+    """A repair alone keeps 60 % (updn) and 44 % (dfsssp) of the rate.  With dfsssp, plain tables from scratch would not
+    be safe for replies.
+    """
     fabric, engine = generate("torus", ["4x4x4"], cas=4), ENGINES[name]
     before = published(fabric, name)
     lost = np.random.default_rng(1).choice(fabric.switches, 12, replace=False).tolist()
@@ -280,7 +288,7 @@ def test_no_further_entries_move_if_only_the_repair_has_safe_rounds(monkeypatch)
 
 
 def test_no_search_follows_where_the_loss_cannot_be_avoided(monkeypatch):
-    """The 31 channels that are left between two halves of the torus have to carry the flow of 32."""
+    """Between two halves of the torus, 31 of 32 channels are left, and these have to carry all traffic."""
     fabric, engine, options = generate("torus", ["4x4x4"], cas=4), ENGINES["nue"], EngineOptions(threads=1)
     before = published(fabric, "nue", options)
     less = fabric.without_links(np.unique(fabric.channels.link)[:1].tolist())
@@ -310,7 +318,7 @@ def test_a_re_route_of_large_tables_searches_no_longer_than_a_route_takes(monkey
     assert large.statistics.moved_further
     assert large.fresh is large.fresh_kept is None
     assert large.kept > repaired.kept + 0.05
-    edges = len(less.channels.edges) / len(less.channels)  # of a channel, on average
+    edges = len(less.channels.edges) / len(less.channels)  # edges per channel, on average
     assert 0 < sum(followed) * edges < (further_moves.EDGES_FOR_ENTRY + edges) * size  # A search may end its last move.
     followed.clear()
     monkeypatch.setattr(further_moves, "EDGES_FOR_ENTRY", 5)
@@ -344,7 +352,7 @@ def test_the_last_search_of_the_largest_tables_may_change_more_entries(monkeypat
     ("name", "link", "most"), without_slow([("dfsssp", 14, 0.6), ("updn", 164, 0.8)], [("updn", 164, 0.8)])
 )
 def test_fewer_entries_change_at_a_loss_that_is_hardly_higher(name, link, most, monkeypatch):
-    """The local search moves entries in many steps, and later steps make earlier ones needless."""
+    """The local search moves entries in many steps, and later steps make earlier ones unnecessary."""
     fabric, engine, options = generate("torus", ["4x4x4"], cas=4), ENGINES[name], replace(OPTIONS, effort=1.0)
     before = published(fabric, name, options)
     less = fabric.without_links([link])
@@ -366,7 +374,7 @@ def test_fewer_entries_change_at_a_loss_that_is_hardly_higher(name, link, most, 
 
 
 def test_fewer_entries_do_not_change_if_they_are_harder_to_write(monkeypatch):
-    """The longer search finds 40 instead of 60 entries, but packets would have to leave the fabric between rounds."""
+    """The longer search changes 40 instead of 60 entries, but packets would have to leave the fabric between rounds."""
     fabric, engine = generate("torus", ["4x4x4"], cas=1), ENGINES["dfsssp"]
     before, less = published(fabric, "dfsssp"), fabric.without_links([145])
     found = reroute(engine, OPTIONS, before, less, baseline=before)

@@ -1,4 +1,6 @@
-"""Trees that go over to several VLs, part by part, and leave a few behind."""
+"""Check repairs in which subtrees change to several VLs, one subtree after the other, and a few switches keep their
+VL.
+"""
 
 import numpy as np
 import pytest
@@ -25,8 +27,10 @@ def published(fabric, vls):
 
 
 def without(baseline, options, links):
-    """Repaired without these links: proven, certified by who knows nothing of the repair, and back at the baseline
-    after it.
+    """Repair tables without some links, and return the fabric without the links and the result.
+
+    Check that the tables are proven, that the independent checker accepts the certificate, and that the baseline is in
+    force again when the links return.
     """
     less = baseline.fabric.without_links(links)
     found = reroute(ENGINE, options, baseline, less, stability=Stability.FULL, baseline=baseline)
@@ -41,7 +45,7 @@ def without(baseline, options, links):
 
 
 def path_of(fabric, lft, source, lid):
-    """The channels from a switch to a LID."""
+    """Return the (switch, port) pairs of the path from a switch to a LID."""
     found, s = [], source
     while s != fabric.lids.switch[lid]:
         c = int(fabric.channels.at_port[s, lft[s, lid]])
@@ -61,7 +65,7 @@ def path_of(fabric, lft, source, lid):
     ],
 )
 def test_few_entries_change_where_parts_of_a_tree_change_vls(may_change_sls, size, vls, cas, link, most):
-    """As long as all that uses a VL had to stay together it was 36, 74, 54, 47 and 54 entries."""
+    """Without splits, where all paths on a VL had to stay together, 36, 74, 54, 47 and 54 entries changed."""
     baseline, options = published(generate("torus", [size], cas=cas), vls)
     less, found = without(baseline, options, [link])
     assert found.how == "repaired"
@@ -70,7 +74,7 @@ def test_few_entries_change_where_parts_of_a_tree_change_vls(may_change_sls, siz
     assert found.changed <= most <= 3 * found.broken
     other = np.argwhere(found.routing.sl != baseline.routing.sl).tolist()
     assert len(other) == found.statistics.changed_sls > 0
-    for source, lid in other:  # an SL changes only where the path does
+    for source, lid in other:  # an SL changes only if its path changes
         assert path_of(less, found.routing.lft, source, lid) != path_of(
             baseline.fabric, baseline.routing.lft, source, lid
         )
@@ -80,7 +84,7 @@ def test_few_entries_change_where_parts_of_a_tree_change_vls(may_change_sls, siz
     ("size", "vls", "cas", "link", "most"), [("5x5x5", 3, 1, 304, 22), ("8x8", 2, 2, 33, 55), ("10x10", 3, 1, 1, 49)]
 )
 def test_where_parts_are_in_conflict_trees_stay_together(size, vls, cas, link, most):
-    """It is 28, 63 and 69 entries if parts go by themselves."""
+    """If subtrees were split here, 28, 63 and 69 entries would change."""
     baseline, options = published(generate("torus", [size], cas=cas), vls)
     _, found = without(baseline, options, [link])
     assert found.statistics.split_subtrees is None
@@ -89,7 +93,9 @@ def test_where_parts_are_in_conflict_trees_stay_together(size, vls, cas, link, m
 
 @pytest.mark.slow
 def test_links_of_a_large_torus_on_which_large_trees_hang():
-    """Each took the fewest entries, or more than three for a broken one, before parts went by themselves."""
+    """Before subtrees were split, each of these links needed a search for the fewest changes, or changed more than
+    three entries for each broken one.
+    """
     fabric = generate("torus", ["10x10x10"], cas=4)
     options = EngineOptions()
     routing = ENGINE.route(fabric, options)

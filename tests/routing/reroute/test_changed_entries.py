@@ -1,4 +1,4 @@
-"""The kernel that compares LFTs finds the entries that NumPy finds."""
+"""Check that the kernel that compares LFTs finds the entries that NumPy finds."""
 
 import numpy as np
 import pytest
@@ -30,7 +30,7 @@ def test_differences_at_the_ends_of_blocks_are_found(size):
 
 
 def test_differences_in_shared_memory_are_found(monkeypatch):
-    """Writes at the ends of pages and in the last page, which is not full."""
+    """Entries are written at the ends of pages, and in the last page, which is not full."""
     monkeypatch.setattr(shared_copy, "LARGE", 1)
     old = np.zeros((3, 10 * PAGE + 5), np.uint8)
     new = shared_copy.shared_copy(Snapshot.of(old))

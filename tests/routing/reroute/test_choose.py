@@ -1,4 +1,4 @@
-"""The tables of strategies: each row is needed by some fault, and of two candidates the better one is taken."""
+"""Check the tables of strategies: some fault needs each row, and the better one of two candidates is taken."""
 
 from dataclasses import replace
 
@@ -34,9 +34,9 @@ STEPS = {
 
 
 def without(name, engine, vls, link):
-    """Re-route a fixture, or a torus of this size, without a link."""
+    """Re-route the tables of a fixture, or of a torus of this size, after the loss of a link."""
     fabric = read_fabric(FIXTURES[name].path) if name in FIXTURES else generate("torus", [name], cas=1)
-    # With a partition, nue searches dependencies on trees too.
+    # With a partition, nue searches dependencies on trees, too.
     options = EngineOptions(threads=1, effort=0.1, vls=vls, partition="metis" if engine == "nue" else None)
     routing = ENGINES[engine].route(fabric, options)
     baseline = Published(fabric, routing, prove(fabric, routing, threads=1))
@@ -66,7 +66,8 @@ def test_other_tables_without_a_strategy(name, monkeypatch):
 
 
 def test_every_row_of_the_tables_is_tested():
-    # The second: test_reroute, with engines without a promise.  The third: test_balance.
+    # Other modules test these: test_reroute the second one, with engines that promise nothing, and test_balance the
+    # third one.
     others = {"repair_tables", "repair_without_certificate", "move_further"}
     assert {row.step.__name__ for row in fallbacks.FALLBACKS} == set(FALLBACKS)
     assert {row.strategy.__name__ for row in choose.STEPS} == set(STEPS) | others

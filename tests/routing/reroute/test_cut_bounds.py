@@ -1,4 +1,4 @@
-"""Lower bounds of the highest utilisation, from cuts of the fabric."""
+"""Check the lower bounds of the highest utilisation, which follow from cuts of the fabric."""
 
 import numpy as np
 import pytest
@@ -31,11 +31,11 @@ def highest(fabric, name):
 def test_a_ring_without_a_link_carries_half_of_all_pairs_over_its_middle(switches):
     fabric = generate("torus", [str(switches)], cas=1)
     less, bound = bound_after(fabric, np.unique(fabric.channels.link)[:1].tolist())
-    assert bound == pytest.approx(highest(less, "updn"))  # the only paths
+    assert bound == pytest.approx(highest(less, "updn"))  # there is only one path for each pair
 
 
 def test_all_links_between_the_halves_of_a_torus_share_the_flow_of_a_lost_link():
-    """16,384 pairs of CAs have one CA in each half, and 31 channels of each direction are left between the halves."""
+    """16,384 pairs of CAs have one CA in each half, and 31 channels per direction are left between the halves."""
     fabric = generate("torus", ["4x4x4"], cas=4)
     _, bound = bound_after(fabric, np.unique(fabric.channels.link)[:1].tolist())
     assert bound == pytest.approx(128 * 128 / 31 * highest_of_one_pair(fabric))

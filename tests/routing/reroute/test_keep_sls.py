@@ -1,4 +1,4 @@
-"""Re-routes keep the SLs of all packets if no safe rounds lead to tables with other SLs."""
+"""Check that re-routes keep the SLs of all packets if no safe rounds lead to tables with other SLs."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,8 @@ from routing.reroute.installed import installed
 from routing.reroute.strategies import fallbacks
 from routing.topologies import generate
 
-# In the first case, the repair kernel finds paths with the old SLs.  In the others, paths to other LIDs have to move.
+# In the first case, the repair kernel finds paths with the old SLs.  In the second case, paths to other LIDs have to
+# move.
 CASES = [
     (("5x5", 1, "dfsssp", 4), 2),
     (("6x6x6", 2, "nue", 8), 81),
@@ -68,5 +69,5 @@ def test_other_sls_are_used_if_the_old_sls_cost_much_capacity():
     baseline = Published(fabric, routing, prove(fabric, routing, threads=1))
     less = apply_faults(fabric, [parse_fault("sw4/4", fabric)])
     lost = reroute(ENGINES["updn"], options, baseline, less, stability=Stability.FULL, baseline=baseline)
-    assert lost.kept > 0.85  # 0.68 with all SLs kept
+    assert lost.kept > 0.85  # would be 0.68 with all SLs kept
     assert prove(less, lost.routing, threads=1).certified

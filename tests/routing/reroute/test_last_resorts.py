@@ -1,4 +1,6 @@
-"""Columns that find no path beside all that may wait: on cleared VLs, or by the paths of another LID."""
+"""Check what a repair does for LIDs without a path beside the dependencies of others: clear a VL, or copy the paths of
+another LID.
+"""
 
 from dataclasses import replace
 
@@ -41,7 +43,9 @@ def without(baseline, options, link):
     without_slow([("6x6", 2, 19), ("6x6", 2, 32), ("6x6", 1, 23), ("4x4x4", 1, 14)], [("6x6", 2, 32)]),
 )
 def test_turns_that_no_packet_takes_are_let_go_of(size, vls, link):
-    """On few VLs: each of these took a trace of all tables, or tables from scratch."""
+    """Before unused dependencies were pruned, these faults on few VLs needed a trace of all tables, or tables from
+    scratch.
+    """
     baseline, options = published(size, vls)
     less, found = without(baseline, options, link)
     assert found.statistics.pruned_lids > 0
@@ -65,7 +69,7 @@ def test_a_lid_takes_the_paths_of_another(may_change_sls):
 
 
 def test_one_more_fault_after_a_last_resort():
-    """What was let go of is allowed for no more: the next change is routed within what is left."""
+    """Pruned dependencies are forbidden from then on: the next change is routed within the remaining ones."""
     baseline, options = published("6x6", 2)
     less, found = without(baseline, options, 19)
     before = Published(less, found.routing, found.proof)
@@ -78,7 +82,7 @@ def test_one_more_fault_after_a_last_resort():
 
 
 def test_the_short_proof_takes_an_order_for_what_it_shows():
-    """An order with two channels changed over is a proof exactly if all that is taken increases in it."""
+    """An order in which two channels are exchanged is a proof exactly if all used dependencies increase in it."""
     baseline, options = published("4x4x4", 2, cas=1)
     less, found = without(baseline, options, int(baseline.fabric.channels.link[7]))
     translated, rng = translate_tables(baseline.routing, baseline.fabric, less), np.random.default_rng(1)

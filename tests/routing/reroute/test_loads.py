@@ -1,4 +1,4 @@
-"""The load that the repair kernel keeps is the load of the repaired tables."""
+"""Check that the load that the repair kernel keeps up to date is the load of the repaired tables."""
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ FABRICS = {
 @pytest.mark.parametrize("name", FABRICS)
 @pytest.mark.parametrize("engine", ["nue", "updn", "lash"])
 def test_kernel_keeps_the_load_exact(name, engine):
-    """Columns whose first attempt fails are repaired again, and must not count the flow of the first attempt."""
+    """Columns whose first attempt fails are repaired again.  The flow of the first attempt must not count."""
     fabric = FABRICS[name]
     routing = ENGINES[engine].route(fabric, OPTIONS)
     before = Published(fabric, routing, prove(fabric, routing, threads=1))

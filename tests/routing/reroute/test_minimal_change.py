@@ -1,4 +1,4 @@
-"""The fewest entries that can change: against the lightest tree of all, for whatever was lost."""
+"""Check the smallest number of entries that can change, against minimum spanning arborescences."""
 
 from dataclasses import replace
 
@@ -29,9 +29,10 @@ OPTIONS = EngineOptions(threads=1, effort=0.0)
 
 
 def lightest_tree(count, root, arcs):
-    """Weight of the lightest choice of one arc (from, to, weight) for each but the root that leads all to the root.
+    """Return the weight of the lightest tree of arcs (from, to, weight) that leads all vertices to the root.
 
-    Chu and Liu, Edmonds: each takes its lightest arc; whoever is in a cycle then becomes one, and starts again.
+    This is the algorithm of Chu, Liu and Edmonds: each vertex takes its lightest arc.  Each cycle is contracted to one
+    vertex, and the search starts again.
     """
     weight = 0
     while True:
@@ -58,7 +59,10 @@ def lightest_tree(count, root, arcs):
 
 
 def least_changes(fabric, installed):
-    """Over all columns; an entry that is there costs nothing, any other channel one."""
+    """Return the smallest possible number of changed entries, summed over all columns.
+
+    In the tree of a column, the arc of an existing entry has weight 0, and any other channel has weight 1.
+    """
     channels, total = fabric.channels, 0
     ends = list(zip(channels.src.tolist(), channels.dst.tolist(), channels.port.tolist(), strict=True))
     for lid in np.flatnonzero(((installed == 255) & remote_pairs(fabric)).any(axis=0)).tolist():
@@ -93,7 +97,7 @@ def test_no_fewer_could_change_for_one_link(fabric, engine, seed):
 
 @pytest.mark.parametrize("link", [7, 11, 38])
 def test_trees_that_have_to_turn_around(link):
-    """Nearly three entries for each that was lost, and no repair at all does with fewer."""
+    """A repair changes nearly three entries for each lost one, and no repair at all could change fewer."""
     fabric = read_fabric(FIXTURES["random-24-3-faults"].path)
     routing = ENGINES["nue"].route(fabric, EngineOptions(threads=1, effort=0.1))
     less = fabric.without_links([link])
@@ -123,7 +127,7 @@ def assert_same_as_slow(fabric, installed):
 
 
 def all_arrive_who_have_to(fabric, installed, lft):
-    """Each missing entry has a path, whatever cycles there are besides."""
+    """Return whether each missing entry got a path.  Forwarding loops elsewhere do not matter."""
     for s, lid in np.argwhere((installed == 255) & remote_pairs(fabric)).tolist():
         at, left = s, fabric.switches
         while at != fabric.lids.switch[lid] and left >= 0:
@@ -136,7 +140,7 @@ def all_arrive_who_have_to(fabric, installed, lft):
 @examples(80)
 @given(fabrics(min_switches=2, max_switches=14, connected=False), st.integers(0, 10_000), st.floats(0.0, 1.0))
 def test_the_same_bytes_as_slow_and_obvious(fabric, seed, share):
-    """Tables of an engine in which entries are missing, and others lead anywhere: in cycles, to CAs, nowhere."""
+    """Entries of an engine's tables are missing, and others lead anywhere: into cycles, to CAs, or to unused ports."""
     rng, installed = np.random.default_rng(seed), ENGINES["minhop"].route(fabric, OPTIONS).lft.copy()
     wrong = rng.random(installed.shape) < share * rng.random()
     installed[wrong] = rng.integers(0, 1 + int(fabric.switch_ports.max()), int(wrong.sum()))
@@ -148,7 +152,7 @@ def test_the_same_bytes_as_slow_and_obvious(fabric, seed, share):
     ("kind", "size", "gone"), [("torus", "4x4x4", 15), ("kary-ntree", "3,3", 12), ("random-regular", "40,3", 6)]
 )
 def test_the_same_bytes_on_large_fabrics(kind, size, gone):
-    """Where many entries of a column are missing, and none beside them leads to its LID."""
+    """Many entries of a column are missing, and no neighbour of their switches has an entry for the LID."""
     fabric = generate(kind, size.split(","), cas=1)
     rng, links = np.random.default_rng(gone), np.unique(fabric.channels.link)
     less = fabric.without_links(rng.choice(links, gone, replace=False).tolist())
@@ -158,7 +162,7 @@ def test_the_same_bytes_on_large_fabrics(kind, size, gone):
 
 
 def test_a_loop_is_broken_only_where_a_hole_leads_through_it():
-    """sw0 - sw1 - sw2 - sw3 in a line, as a mesh: 1 and 2 lead to each other, and 3 has lost its path."""
+    """On a line of switches sw0 - sw1 - sw2 - sw3, sw1 and sw2 forward to each other, and sw3 has lost its path."""
     fabric = generate("mesh", ["4"])
     port = {
         (int(a), int(b)): p
@@ -174,7 +178,9 @@ def test_a_loop_is_broken_only_where_a_hole_leads_through_it():
 
 @pytest.mark.parametrize("link", [1, 40, 77])
 def test_the_order_that_comes_with_new_sls_is_a_proof(link):
-    """What has changed increases in it, so that nothing else has to be walked, and the checker agrees."""
+    """All changed paths increase in the order.  So the short proof need not follow other paths, and the checker accepts
+    it.
+    """
     fabric = generate("torus", ["4x4x4"], cas=1)
     routing = ENGINES["dfsssp"].route(fabric, EngineOptions(threads=1, effort=0.1))
     baseline = Published(fabric, routing, prove(fabric, routing, threads=1))
@@ -196,7 +202,7 @@ def test_the_order_that_comes_with_new_sls_is_a_proof(link):
 
 def test_twenty_links_at_once_are_worth_more_than_one_cleared_vl():
     fabric = generate("kary-ntree", ["10", "3"], cas=11)
-    options = replace(OPTIONS, partition="metis")  # layers, as on a fabric that is not a tree
+    options = replace(OPTIONS, partition="metis")  # with layers, as on a fabric that is not a tree
     routing = ENGINES["dfsssp"].route(fabric, options)
     baseline = Published(fabric, routing, prove(fabric, routing))
     gone = np.random.default_rng(1).choice(np.unique(fabric.channels.link), 20, replace=False)

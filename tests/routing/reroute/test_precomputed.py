@@ -1,4 +1,4 @@
-"""What is prepared ahead of a fault says what would have been found out after it."""
+"""Check that values computed before a fault equal the values that would be computed after it."""
 
 import networkx
 import numpy as np
@@ -43,7 +43,7 @@ def test_parts_are_those_of_networkx(fabric, seed):
 
 @pytest.mark.parametrize("seed", range(6))
 def test_what_is_translated_to_the_same_devices(seed):
-    """Entries that hold, those that broke, and columns of the baseline, beside the words of the definition."""
+    """Check the kept and the broken entries against their definition, entry by entry."""
     fabric = random_fabric(seed, 9, 3, parallel=2)
     baseline, less = published(fabric, "minhop"), pulled(fabric, seed, most=12)
     translated, channels = translate_tables(baseline.routing, fabric, less), less.channels
@@ -78,7 +78,7 @@ def test_home_is_found_by_the_columns_that_differ(engine):
 
 @pytest.mark.parametrize("engine", ["nue", "updn", "dfsssp", "minhop"])
 def test_prepared_or_not(engine):
-    """What was computed ahead for other tables, or for another baseline, is not taken."""
+    """Values that were computed ahead for other tables, or for another baseline, are not used."""
     fabric = generate("kary-ntree", ["3", "3"])
     baseline, links = published(fabric, engine), np.unique(fabric.channels.link).tolist()
     less = fabric.without_links(links[:1])
@@ -100,7 +100,9 @@ def test_prepared_or_not(engine):
 
 @pytest.mark.parametrize("further", [0, 1])
 def test_load_decides_among_paths_that_are_hardly_longer(further):
-    """From a to b past c, to which many send by b, or by as many switches more that carry next to nothing."""
+    """Switch a can reach b over c, over which many CAs send to b, or over idle switches; this path is ``further`` hops
+    longer.
+    """
     sketch = Sketch("past")
     a, b, c, *others = (sketch.add(NodeKind.SWITCH) for _ in range(4 + further))
     for s, t in zip([a, a, c, *others, a], [b, c, b, *others[1:], b, others[0]], strict=True):
@@ -114,6 +116,6 @@ def test_load_decides_among_paths_that_are_hardly_longer(further):
     less = fabric.without_links([int(fabric.channels.link[direct])])
     found = reroute(ENGINES["minhop"], OPTIONS, baseline, less, baseline=baseline)
     lids = np.flatnonzero((fabric.lids.switch == b) & (fabric.lids.endport >= 0))
-    lids = lids[baseline.routing.lft[others[0], lids] == 1]  # what depends on a gives it no path
+    lids = lids[baseline.routing.lft[others[0], lids] == 1]  # only LIDs for which the idle switches do not send over a
     assert len(lids)
     assert (found.routing.lft[a, lids] == 3).all()

@@ -1,4 +1,4 @@
-"""SLs that change in a step of their own, so that entries can move in the next step."""
+"""Check SLs that change in a separate step, so that entries can move in the next step."""
 
 from dataclasses import replace
 
@@ -35,7 +35,7 @@ def share(tables):
 
 
 def searched(before, name, most):
-    """The SLs and the LFT after a search that may prepare SLs."""
+    """Return the SLs and the LFT after a search that may prepare SLs."""
     tables = translate_tables(before.routing, before.fabric, before.fabric)
     request = Request(ENGINES[name], OPTIONS, before, before.fabric, Stability.BALANCED, None, tables)
     context = RerouteContext.of(request, precompute(before))
@@ -43,7 +43,9 @@ def searched(before, name, most):
 
 
 def assert_both_steps_are_safe(before, sl, lft):
-    """New SLs are safe with the present entries, and beside the old SLs; and the new entries with the new SLs."""
+    """Check that the new SLs are safe with the present entries, also while old SLs are in use, and that the new entries
+    are safe with the new SLs.
+    """
     fabric, routing, strength = before.fabric, before.routing, before.proof.certificate.strength
     with_sls = replace(routing, sl=sl, vls_needed=routing.vls)
     schedule = find_schedule(fabric, routing, with_sls, replies=strength == "reversible", threads=1)
@@ -67,7 +69,7 @@ def test_prepared_sls_are_safe_before_and_after_the_moves(data):
 
 @pytest.fixture(scope="module")
 def worn():
-    """Tables of dfsssp on a 4x4 torus after six lost links, with their baseline."""
+    """Return the baseline and the present tables of dfsssp on a 4x4 torus that has lost six links."""
     fabric, engine = generate("torus", ["4x4"], cas=2), ENGINES["dfsssp"]
     baseline = now = published(fabric, "dfsssp")
     links = np.random.default_rng(1).permutation(np.unique(fabric.channels.link))

@@ -1,4 +1,4 @@
-"""Steps of rebalancing that release dependencies, vacate others, and lead back to the baseline."""
+"""Check steps of rebalancing that release dependencies, vacate other dependencies, and lead back to the baseline."""
 
 from collections import Counter
 from dataclasses import replace
@@ -38,7 +38,10 @@ def share(tables):
 
 
 def steps(engine, before, baseline, most, count):
-    """The tables after each step; each is certified, bounded and can replace the one before safely."""
+    """Yield the result and the tables of each step.
+
+    Check that each step is certified, has at most ``most`` changes, and can safely replace the step before.
+    """
     for _ in range(count):
         step = spread(engine, OPTIONS, before, most=most, baseline=baseline)
         if step is None or step.how == "unchanged":
@@ -55,7 +58,9 @@ def steps(engine, before, baseline, most, count):
 
 @pytest.fixture(scope="module")
 def repaired():
-    """A 4x5 torus that has lost ten links at once: its baseline, the repaired tables, and tables from scratch."""
+    """Return three tables for a 4x5 torus: its baseline, the tables repaired after ten links were lost at once, and
+    tables from scratch.
+    """
     fabric, engine = generate("torus", ["4x5"], cas=2), ENGINES["updn"]
     baseline = published(fabric, "updn")
     less = fabric.without_links(np.unique(fabric.channels.link)[::4].tolist())
@@ -64,7 +69,7 @@ def repaired():
 
 
 def test_a_step_avoids_dependencies_that_paths_cannot_leave(monkeypatch):
-    """All of the first four sets of dependencies contain one that a path cannot leave."""
+    """Each of the first four sets of dependencies contains a dependency that some path cannot leave."""
     fabric, engine = generate("torus", ["4x4"], cas=2), ENGINES["updn"]
     baseline, less = published(fabric, "updn"), apply_faults(fabric, every_switch(fabric)[5:6])
     found = reroute(engine, OPTIONS, baseline, less, stability=Stability.FULL, baseline=baseline)
@@ -87,7 +92,7 @@ def test_steps_pass_what_the_dependencies_of_the_tables_allow(repaired):
 
 
 def test_no_step_takes_all_of_its_moves_back():
-    """A search with a limit of eight entries returned to the tables that it had started from."""
+    """An earlier version, with a limit of eight entries, returned to the tables from which it had started."""
     fabric, engine = generate("kautz", ["3", "2"]), ENGINES["updn"]
     baseline, less = published(fabric, "updn"), apply_faults(fabric, [parse_fault("sw0.3/6 - sw2.0/6", fabric)])
     found = reroute(engine, OPTIONS, baseline, less, baseline=baseline)
@@ -95,7 +100,9 @@ def test_no_step_takes_all_of_its_moves_back():
 
 
 def test_steps_shorten_paths_after_several_faults(monkeypatch):
-    """The load of all channels falls in every step, and further if moves may raise other channels for a while."""
+    """The total load falls in every step.  It falls further if a move may raise the load of other channels for a
+    while.
+    """
     fabric, engine, ends = generate("torus", ["4x5"], cas=2), ENGINES["nue"], []
     baseline = now = published(fabric, "nue")
     links = np.random.default_rng(1).permutation(np.unique(fabric.channels.link))
@@ -140,7 +147,7 @@ def test_unmarked_tables_return_to_the_baseline_at_once(repaired):
 
 
 def test_cuts_avoid_the_paths_of_lids_that_are_stuck(repaired):
-    """No set of dependencies contains one over which a path to these LIDs leads, but some sets did before."""
+    """No set contains a dependency on a path to these LIDs.  Without this rule, some sets do."""
     _, tables, _ = repaired
     lft, channels = tables.routing.lft, tables.fabric.channels
     frame = BaseNumbering.of(tables.fabric, [tables.fabric])

@@ -1,4 +1,6 @@
-"""Re-routing: certified, as strong as before, little changed, and back at the baseline."""
+"""Check that re-routed tables are certified, as strong as before and little changed, and that they return to the
+baseline.
+"""
 
 from dataclasses import replace
 from itertools import product
@@ -27,7 +29,7 @@ def published(fabric, engine, options=OPTIONS):
 
 
 def check(found, before, fabric, engine):
-    """What everybody may count on."""
+    """Check the properties that hold after every re-route."""
     proof = prove(fabric, found.routing, threads=1)
     assert proof.complete
     assert found.proof.complete
@@ -51,12 +53,14 @@ FABRICS = {
 
 
 SINGLE = sorted({*ANY_FABRIC} - {"auto"})
-"""The engine `auto` repairs as the engine that it has chosen, and takes as long as all of them."""
+"""All engines without auto, which repairs like the engine that it has chosen, and takes as long as all engines
+together.
+"""
 
 
 @pytest.mark.parametrize(("name", "engine"), [*product(FABRICS, SINGLE), ("tree", "ftree")])
 def test_links_there_and_back(name, engine):
-    """Every third link, and other ones with the next engine, so that all engines together lose each link."""
+    """Lose every third link.  The first link differs between engines, so that all engines together lose each link."""
     fabric = FABRICS[name]()
     baseline = published(fabric, engine)
     for link in np.unique(fabric.channels.link).tolist()[list(ENGINES).index(engine) % 3 :: 3]:
@@ -87,7 +91,9 @@ def test_up_down_is_repaired_on_trees_with_few_searches():
 
 @pytest.mark.parametrize("link", [82, 120, 256])
 def test_turns_that_clash_are_found_before_an_order_is_repaired_for_them(link):
-    """Trees that fall to pieces try many paths that do not fit: three times as many channels were come by for these."""
+    """On the broken trees, many attempted paths do not fit.  An earlier version visited three times as many
+    channels.
+    """
     fabric = generate("torus", ["4x4x4"], cas=4)
     baseline = published(fabric, "nue")
     less = fabric.without_links([link])
@@ -97,7 +103,7 @@ def test_turns_that_clash_are_found_before_an_order_is_repaired_for_them(link):
 
 
 def test_links_one_after_the_other_until_none_is_left():
-    """On this fabric the switch that helped the last time is without a path itself the next time."""
+    """On this fabric, the switch that helped another one before is itself without a path the next time."""
     rng = np.random.default_rng(34)
     fabric = random_fabric(34, int(rng.integers(6, 20)), int(rng.integers(2, 5)), parallel=int(rng.integers(1, 3)))
     options = replace(OPTIONS, effort=0.02)
@@ -117,7 +123,7 @@ def test_faults_one_after_the_other(engine):
     fabric = random_fabric(8, 12, 5)
     baseline = before = published(fabric, engine)
     order = np.random.default_rng(2).permutation(np.unique(fabric.channels.link)).tolist()
-    most = 4 if engine == "auto" else 11  # Each step of auto takes as long as those of all engines.
+    most = 4 if engine == "auto" else 11  # A step of auto takes as long as a step of all other engines together.
     for count in range(1, most + 1):
         less = fabric.without_links(order[:count])
         found = reroute(ENGINES[engine], OPTIONS, before, less, baseline=baseline)
@@ -162,7 +168,7 @@ LOSSES = {
 @pytest.mark.parametrize("engine", ["nue", "dfsssp", "lash"])
 @pytest.mark.parametrize("loss", LOSSES)
 def test_the_short_proof_says_what_the_long_one_says(engine, loss):
-    """For tables with one entry turned at random: an order of the right ones shows the wrong ones to nobody."""
+    """One random entry of the tables is changed.  The order of the right tables must not prove wrong tables."""
     fabric = random_fabric(3, 9, 4)
     before = published(fabric, engine)
     less = LOSSES[loss](fabric)
@@ -202,7 +208,7 @@ def test_the_short_proof_sees_entries_that_were_left_out(loss):
 
 
 def test_the_short_proof_is_not_for_replies_that_use_other_sls():
-    """An SL that changes moves the reply path as well, and these it does not walk."""
+    """A changed SL also changes the replies, which the short proof does not follow."""
     fabric = FABRICS["torus"]()
     before = published(fabric, "lash")
     less = LOSSES["link"](fabric)
@@ -237,7 +243,7 @@ def test_the_short_proof_is_not_for_sls_that_use_no_vl():
     fabric = FABRICS["torus"]()
     routing = ENGINES["nue"].route(fabric, OPTIONS)
     sl2vl = routing.sl2vl.copy()
-    sl2vl[15] = 15  # and nobody has that SL
+    sl2vl[15] = 15  # no packet has this SL
     routing = replace(routing, sl2vl=sl2vl)
     before = Published(fabric, routing, prove(fabric, routing, threads=1))
     less = LOSSES["link"](fabric)
@@ -286,7 +292,7 @@ def test_every_switch_there_and_back(engine):
 
 @pytest.mark.parametrize("engine", sorted(ANY_FABRIC))
 def test_a_switch_that_was_never_there(engine):
-    """From the smaller fabric to the larger: new rows, new LIDs, new channels."""
+    """Re-route from the smaller fabric to the larger one, which has new rows, LIDs and channels."""
     fabric = random_fabric(4, 9, 4)
     less = apply_faults(fabric, [every_switch(fabric)[2]])
     before = published(less, engine)
@@ -318,7 +324,7 @@ def test_threads_change_nothing(engine):
 
 
 def test_a_switch_that_helps_another_does_not_look_for_a_path_twice():
-    """Six lost links at once, found by the campaign of faults: the repair walked in a cycle without end."""
+    """A campaign of faults found these six lost links, after which an earlier version of the repair did not end."""
     fabric = generate("kary-ntree", ["4", "3"])
     options = replace(OPTIONS, effort=0.0)
     baseline = published(fabric, "updn", options)
@@ -344,7 +350,7 @@ def test_a_slower_link_is_where_it_was():
 
 
 def test_the_only_link_returns_without_a_baseline():
-    """The tables in force then have no channel whose number another fabric could take."""
+    """The fabric of the previous tables has no channel, so no channel number can be taken over."""
     baseline = published(generate("mesh", ["2"], cas=1), "updn")
     whole = baseline.fabric
     alone = whole.without_links(np.unique(whole.channels.link).tolist())

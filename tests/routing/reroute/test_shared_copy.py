@@ -1,4 +1,4 @@
-"""Copies on write: the same tables as with ordinary copies, and no write reaches the original."""
+"""Check that copies on write give the same tables as ordinary copies, and that no write reaches the original."""
 
 from dataclasses import replace
 
@@ -79,7 +79,7 @@ def test_small_arrays_have_no_snapshot():
 @pytest.mark.usefixtures("every_size")
 @pytest.mark.parametrize("engine", ["nue", "updn", "dfsssp", "minhop"])
 def test_reroutes_with_snapshots_give_equal_tables(engine):
-    """Two faults, one after the other, and the return of the first link."""
+    """Two links fail one after the other, and then the first one returns."""
     fabric = generate("torus", ["4x4"], cas=2)
     routing = ENGINES[engine].route(fabric, OPTIONS)
     baseline = Published(fabric, routing, prove(fabric, routing, threads=1))
@@ -100,7 +100,7 @@ def test_reroutes_with_snapshots_give_equal_tables(engine):
 
 @pytest.mark.usefixtures("every_size")
 def test_the_proof_of_a_change_sees_every_written_entry():
-    """A path that returns to its switch is found wherever it is written, also outside of the repaired pages."""
+    """A removed entry is found wherever it is, also outside of the repaired pages."""
     fabric = generate("kary-ntree", ["6,3"])
     routing = ENGINES["updn"].route(fabric, OPTIONS)
     before = Published(fabric, routing, prove(fabric, routing, threads=1))

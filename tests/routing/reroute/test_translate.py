@@ -1,4 +1,4 @@
-"""Tables applied to another fabric: what holds stays, what does not is gone."""
+"""Check tables that are applied to another fabric: valid entries stay, and all others are removed."""
 
 from dataclasses import replace
 
@@ -21,7 +21,7 @@ def routed(fabric, engine="updn"):
 
 
 def neighbour(fabric, switch, port):
-    """GUID and port that a switch's port is cabled to, or None."""
+    """Return the GUID and the port at the other end of a switch's cable, or None."""
     guids = np.concatenate([fabric.switch_guid, fabric.terminal_guid])
     for (a, b), (p, q) in zip(fabric.link_device.tolist(), fabric.link_port.tolist(), strict=True):
         for this, that in (((a, p), (b, q)), ((b, q), (a, p))):
@@ -31,7 +31,7 @@ def neighbour(fabric, switch, port):
 
 
 def slow_translate(routing, old, new):
-    """Entry by entry, for fabrics in which nobody's LID changed hands."""
+    """Translate tables entry by entry, for fabrics in which no LID has changed its owner."""
     lft = np.full((new.switches, len(new.lids)), 255, np.uint8)
     old_row = {int(guid): row for row, guid in enumerate(old.switch_guid)}
     for s, guid in enumerate(new.switch_guid.tolist()):
@@ -68,7 +68,7 @@ def test_nothing_changed():
 
 
 def swapped(fabric, one, other):
-    """Two cables with their far ends exchanged."""
+    """Return the fabric after the far ends of two cables have been exchanged."""
     device, port = fabric.link_device.copy(), fabric.link_port.copy()
     device[[one, other], 1], port[[one, other], 1] = device[[other, one], 1], port[[other, one], 1]
     return replace(fabric, link_device=device, link_port=port)

@@ -1,4 +1,6 @@
-"""An order of the switches that leads everybody up to one top again, after links are lost."""
+"""Check that an order of the switches is repaired after lost links, so that every switch reaches a single top going up
+only.
+"""
 
 import networkx
 import numpy as np
@@ -28,7 +30,7 @@ def published(fabric):
 
 
 def downhill(frame, position):
-    """Links that are alive, each from the switch that comes later to the one before it."""
+    """Return a graph of the links that are alive, each from the switch later in the order to the earlier one."""
     graph, channels = networkx.DiGraph(), frame.base.channels
     graph.add_nodes_from(np.flatnonzero(frame.repair_fabric.part >= 0).tolist())
     for c in np.flatnonzero(frame.repair_fabric.alive).tolist():
@@ -38,13 +40,17 @@ def downhill(frame, position):
 
 
 def ends(graph):
-    """The switches from which nothing leads on, but for the first of each part of the fabric."""
+    """Return the number of switches without an edge to an earlier switch, not counting the first switch of each
+    connected part.
+    """
     parts = networkx.number_weakly_connected_components(graph)
     return sum(degree == 0 for _, degree in graph.out_degree()) - parts
 
 
 def valleys(frame, masks, position, *, alive):
-    """Turns in use that lead down and up again, over channels that are there or over all."""
+    """Return the number of used dependencies that lead down and then up: of live channels only if ``alive``, else of
+    all channels.
+    """
     channels, found = frame.base.channels, 0
     for c, s in enumerate(channels.dst.tolist()):
         for k, n in enumerate(range(channels.first[s], channels.first[s + 1])):
@@ -118,7 +124,7 @@ def test_trees_need_no_search_where_a_switch_loses_its_only_link_up(kind, size):
 
 @pytest.mark.parametrize(("kind", "size"), [("kary-ntree", ["4", "3"]), ("xgft", ["4x4x4", "1x3x4"])])
 def test_trees_need_no_search_where_a_switch_beside_the_first_is_lost(kind, size):
-    """What was above it depends on nothing but what is below: it is entered from there."""
+    """The switches above a lost switch depend only on the switches below it, and are reached from these."""
     fabric = generate(kind, size)
     baseline, together = published(fabric), 0
     dependencies = precompute(baseline, baseline).dependencies
