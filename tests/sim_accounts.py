@@ -4,7 +4,7 @@ import numpy as np
 
 
 def account(simulation):
-    """Every sum that has to come out, at any stop."""
+    """Check all sums that must hold at any stop of a simulation."""
     flows, vcs, totals = simulation.flows(), simulation.virtual_channels(), simulation.totals()
     assert flows.sent_packets.sum() == totals["injected"]
     assert flows.packets.sum() == totals["delivered"]

@@ -134,7 +134,7 @@ expect = { deadlocked = [] }
 
 
 def incast(senders, **how):
-    """CAs at one switch that all send to the last CA, packets of 4 blocks and ticks of one."""
+    """Return CAs at one switch that all send packets of 4 blocks to the last CA.  A tick is the time of a block."""
     names = [f"c{n}" for n in range(senders + 1)]
     fabric = literal_fabric("star", ["s"], [], dict.fromkeys(names, "s"))
     paths = [(name, "s", names[-1]) for name in names[:-1]]

@@ -1,4 +1,4 @@
-"""Adaptive routing: what each scheme does under more traffic than fits, and what cannot be."""
+"""Check adaptive routing: each scheme under more traffic than the links can carry, and settings that are refused."""
 
 import random
 from dataclasses import replace
@@ -78,7 +78,7 @@ def ring_of_six(scheme, seed):
 
 @pytest.mark.parametrize("seed", range(1, 6))
 def test_ordered_spare_buffers_never_lock_and_deflection_needs_room(seed):
-    """With all buffers full no deflection is possible, and the packets wait for ever."""
+    """With deflection, packets wait for ever once all buffers are full, because no deflection is possible then."""
     concurrent, deflect = ring_of_six(Scheme.CONCURRENT, seed), ring_of_six(Scheme.DEFLECT, seed)
     for stop in range(1000, 20_001, 1000):
         concurrent.run(stop)
@@ -95,7 +95,7 @@ def test_concurrent_recovery_sustains_more_than_one_token():
 
 
 def test_few_packets_in_front_of_switches_do_not_lock():
-    """What locks is injection that leaves transit no room."""
+    """Switches lock if injection leaves no room for packets in transit."""
     for scheme in ON_ANY_VL:
         assert share(overload(scheme, ca_vls=1)) > 0.5
 
@@ -110,7 +110,7 @@ def test_one_seed_one_result():
 
 @pytest.mark.parametrize("later", [1, 5000, 1 << 44])
 def test_what_begins_later_goes_the_same_path_however_long_nothing_happens(later):
-    """Ticks in which nothing is due take no time: without that, the longest wait would outlast the test."""
+    """The simulator skips ticks without an event.  Otherwise the test would not end for the longest wait."""
     sent = []
     for start in (1, later):
         simulation = overload(Scheme.NONE)
@@ -148,7 +148,7 @@ def test_every_packet_of_an_exchange_arrives(scheme):
 
 
 def test_paths_are_shortest():
-    """Hops between switches are the distances, and one to the first switch, one to the CA."""
+    """A path has as many hops as its distance between switches, and two more: to the first switch and to the CA."""
     network = torus(5)
     simulation = simulate_adaptive(network, all_to_all(network.fabric, bytes=BYTES, mtu=BYTES))
     simulation.run(1_000_000)
@@ -193,7 +193,7 @@ def test_longer_escape_paths_are_not_left_again():
 
 
 def test_escape_paths_that_end_are_refused():
-    """Where the tables have no entry, and where they lead to VL 15, which switches drop."""
+    """Either the tables have no entry, or the path leads to VL 15, which switches drop."""
     fabric, _ = torus_dor(4)
     routing = ENGINES["updn"].route(fabric, EngineOptions(vls=1, threads=1, effort=0.05))
     lft = routing.lft.copy()
@@ -261,9 +261,9 @@ def test_port_groups_never_lock_under_overload(name, size, engine, vls):
 
 
 def test_port_groups_of_a_tree_carry_a_permutation_that_fixed_paths_do_not():
-    """Fixed tables lead several of the flows over one link; the links of a whole tree would be enough for all.
+    """Fixed tables send several flows over one link, though the links of the whole tree could carry all flows.
 
-    With one VL, a packet that waits at the head of its queue stops those behind it, and nothing is gained.
+    With one VL, a packet that waits at the head of its queue blocks the packets behind it, so port groups gain nothing.
     """
     fabric = generate("kary-ntree", ["4,2"])
     network, partner = routed(fabric, "nue", 4), list(range(fabric.endports))
@@ -287,7 +287,7 @@ def exchange(scheme, *, remedies=Remedies(), mechanisms=(), rounds=5):  # noqa: 
 
 @pytest.mark.parametrize("scheme", ON_ANY_VL)
 def test_what_head_of_queue_lifetimes_drop_is_sent_again(scheme):
-    """Packets of several CAs cross at each switch, so some wait for longer than a packet time."""
+    """Packets of several CAs meet at each switch, so some packets wait for longer than a packet time."""
     remedies = Remedies(Remedy(hoq=BLOCKS + 1))
     dropping = exchange(scheme, remedies=remedies)
     stop = dropping.run(1_000_000)
@@ -335,7 +335,7 @@ def test_a_link_that_fails_loses_packets_which_are_sent_again(scheme):
 
 
 def test_a_packet_takes_another_path_around_a_failed_link_only_if_one_is_shortest():
-    """From corner to corner of a 3x3 mesh several shortest paths lead; to the next switch only one does."""
+    """Several shortest paths lead from corner to corner of a 3x3 mesh, but only one leads to a neighbouring switch."""
     fabric = generate("mesh", ["3x3"], cas=1)
     routing = ENGINES["updn"].route(fabric, EngineOptions(vls=1, threads=1, effort=0.05))
     network = build_network(fabric, routing, Timing(1.0, 1, 1, 1.0, BLOCKS), vls=1)

@@ -1,4 +1,4 @@
-"""Cases of scenarios about adaptive routing: what they find, and those that cannot be."""
+"""Check scenario cases with adaptive routing: their results, and the cases that are refused."""
 
 import pytest
 from sim_cases import ADAPTIVE as CASE
@@ -68,7 +68,9 @@ fault = [{ cable = ["sw0.0", "sw0.1"], at = 110, until = 150 }]
 
 
 def test_packets_of_one_scheme_have_the_figures_of_all_cases(tmp_path):
-    """The throughput is that of the kind of case that compares schemes, since all else is equal."""
+    """Without a list of schemes, a case has the throughput of the case that compares schemes, since all else is
+    equal.
+    """
     compared = played(tmp_path, CASE.replace("[0.2, 0.4]", "[0.4]").replace('"tables", "escape", "bubble"', '"bubble"'))
     text = CASE.replace('what = "adaptive"\nloads = [0.2, 0.4]', "load = 0.4").replace(
         '"tables", "escape", "bubble"', '"bubble"'

@@ -1,4 +1,4 @@
-"""The kernel with adaptive routing and its slow twin come to the same counters at every stop."""
+"""Compare the counters of the kernel with adaptive routing with those of its slow reference at every stop."""
 
 import random
 from itertools import zip_longest
@@ -36,7 +36,7 @@ STOPS = (20, 21, 150, 500)
 
 
 def both(network, traffic, adaptive, stops=STOPS, *, remedies=Remedies(), mechanisms=(), faults=()):  # noqa: B008
-    """Run both, and compare all that they report at every stop.
+    """Run the kernel and its slow reference, and compare all that they report at every stop.
 
     After stop n, the link of channel faults[n] goes down, or comes up if it is down.
     """
@@ -48,7 +48,7 @@ def both(network, traffic, adaptive, stops=STOPS, *, remedies=Remedies(), mechan
     slow = SlowAdaptive(network.arrays, options, traffic_arrays(network, traffic), limits, slow_mechanisms)
     for stop, channel in zip_longest(stops, faults):
         fast.run(stop)
-        slow.run(fast.now)  # which is earlier where everything is delivered
+        slow.run(fast.now)  # all packets may be delivered before the stop
         handle = fast._handle
         rows = handle.channels()
         sent = np.column_stack([rows[:, :2], fast.saved(), rows[:, LOST_COLUMNS]])
@@ -156,9 +156,9 @@ def test_packets_are_lost(scheme, seed):
 
 @pytest.mark.parametrize("size", [40, 128])
 def test_loops_are_found_and_resolved(size):
-    """The cases above may be too gentle: a ring that locks, token and bubbles that free it again and again.
+    """Unlike the cases above, this ring locks again and again, and the token or the bubbles release it each time.
 
-    A packet of 40 bytes takes less than a tick, and a tick to be sheltered all the same.
+    The packets of 40 bytes are shorter than a tick, which must not matter.
     """
     fabric = generate("ring", ["5"], cas=1)
     routing = ENGINES["updn"].route(fabric, EngineOptions(vls=1, threads=1, effort=0.05))

@@ -1,4 +1,6 @@
-"""Bubble flow control and limits of injection: beside their slow twins, and where they avoid a deadlock."""
+"""Compare bubble flow control and injection limits with their slow references, and check where they avoid a
+deadlock.
+"""
 
 import random
 from dataclasses import replace
@@ -25,7 +27,7 @@ from routing.topologies import generate
 
 
 def ring(rng, switches, blocks):
-    """A ring of switches with a CA each, and flows clockwise over two to n - 1 links."""
+    """Return a ring of switches with a CA each, and flows that go clockwise over two to n - 1 links."""
     names = [f"s{n}" for n in range(switches)]
     cables = [(names[n], names[(n + 1) % switches]) for n in range(switches)]
     fabric = literal_fabric("ring", names, cables, {f"c{n}": names[n] for n in range(switches)})

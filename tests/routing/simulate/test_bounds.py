@@ -1,4 +1,4 @@
-"""Numbers of a scenario that no run can have are refused in one line, before anything runs."""
+"""Check that impossible numbers in a scenario are refused in one line, before anything runs."""
 
 import pytest
 from sim_files import TWO_SWITCHES, refusal

@@ -1,4 +1,4 @@
-"""Cables that a scenario names by the devices at their ends, and by ports where there are several."""
+"""Check the names of cables in scenarios: the two devices, and a port where several cables link them."""
 
 import pytest
 from sim_files import TWO_SWITCHES, refusal
@@ -67,7 +67,7 @@ def test_a_cable_that_is_taken_out_names_its_port_too(tmp_path):
 
 
 def test_ports_of_one_ca_are_distinguished(tmp_path):
-    """By port number, by GUID and by LID; the CA alone has two cables to the same switch."""
+    """The port number, the GUID or the LID selects the port.  The CA alone has two cables to the same switch."""
     builder = FabricBuilder("two-ports")
     switch = builder.add_device(NodeKind.SWITCH, 0x200000, "s", 4)
     for number, ports in enumerate((2, 1)):

@@ -1,4 +1,4 @@
-"""Cases with tables of their own, read from files."""
+"""Check scenario cases that read their own tables from files."""
 
 import pytest
 from sim_files import refusal
@@ -32,7 +32,7 @@ SHARED = '[[case]]\nname = "shared"\nexpect = { outcome = "progress" }\n'
 
 @pytest.fixture
 def folder(tmp_path):
-    """The same ring with two sets of tables."""
+    """Return a folder with a ring and two sets of tables for it."""
     fabric = from_words("ring", ["4", "cas=2"])
     write_fabric(fabric, tmp_path / "fabric.net")
     for name in ("minhop", "updn"):

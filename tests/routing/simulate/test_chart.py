@@ -1,4 +1,4 @@
-"""Charts are well formed, and show every line."""
+"""Check that charts are well-formed SVG, and that they show every line."""
 
 import xml.etree.ElementTree as Tree
 

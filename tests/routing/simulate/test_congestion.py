@@ -1,4 +1,4 @@
-"""Congestion control of InfiniBand beside its slow twin, and where its effect is known."""
+"""Compare InfiniBand congestion control with its slow reference, and check effects that are known beforehand."""
 
 import random
 from dataclasses import replace

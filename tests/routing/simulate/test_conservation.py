@@ -1,4 +1,7 @@
-"""Nothing is lost count of, whatever the remedies, faults and changes of tables; and what is locked stays locked."""
+"""Check that all packets and credits are accounted for, under all remedies, faults and changes of tables.
+
+Check also that locked packets stay locked.
+"""
 
 import random
 from dataclasses import replace
@@ -23,7 +26,9 @@ PACKET, BLOCKS = 200, 4
 
 
 def any_remedies(rng, network):
-    """Each port of a switch has one of three, or what all have, or what ports to CAs have."""
+    """Draw remedies.  A port of a switch has one of three remedies of its own, the common remedy, or the remedy of
+    ports to CAs.
+    """
     each = [any_behaviour(rng, BLOCKS)[1] for _ in range(3)]
     arrays = network.arrays
     ports = {
@@ -62,7 +67,7 @@ def test_packets_and_credits_add_up_at_any_stop(seed):
 
 
 def ring_or_torus(rng):
-    """Shortest paths on one VL, everybody sends all the time: it often locks."""
+    """Return a network with shortest paths on one VL, and traffic of CAs that send all the time.  It often locks."""
     name, size = rng.choice([("ring", "4"), ("ring", "5"), ("ring", "6"), ("torus", "3x3")])
     cas = rng.choice([1, 2])
     fabric = generate(name, [size], cas=cas)
@@ -79,7 +84,7 @@ def ring_or_torus(rng):
 @examples(120)
 @given(st.integers(0, 1 << 30))
 def test_what_is_locked_stays_where_it_is(seed):
-    """Without remedies: the VLs of a knot, and what can only wait for knots, keep their packets for ever."""
+    """Without remedies, a knot keeps its packets for ever.  So do VLs whose packets can only wait for knots."""
     rng = random.Random(seed)
     switching = Switching(Arbitration(rng.randrange(3)), Inputs(rng.randrange(2)), rng.choice([0, 7]), seed=seed)
     simulation = Simulation(*ring_or_torus(rng), switching, Remedies())

@@ -1,4 +1,4 @@
-"""Detection of deadlock by time, beside the breakers' own suspicions, and where its delay is known."""
+"""Compare the detection of deadlocks by time with the suspicions of the breakers, and check known delays."""
 
 import random
 
@@ -88,14 +88,16 @@ def test_what_is_stuck_never_moves_and_is_found_after_the_timeout(seed):
     for detector in readings.detectors:
         assert (detector.detected, detector.missed) == (readings.episodes, 0)
         assert 0 <= detector.detected - (detector.alarms - detector.false_alarms) <= detector.false_alarms
-        # What makes no progress may have stopped before it was stuck, and a packet's tail leaves later than its head.
+        # A head may have waited before its VL was stuck, and the tail of a packet leaves later than its head.
         assert detector.delays <= readings.episodes * (detector.timeout + 4 + 2)
     fast, slow = readings.detectors
     assert fast.false_alarms >= slow.false_alarms
 
 
 def locked_ring(rng):
-    """Return a simulation of a ring of six on which shortest paths lock, and its time of a hop."""
+    """Return a simulation of a ring of six on which shortest paths lock, and the number of ticks for which a channel
+    counts as active.
+    """
     fabric = generate("ring", ["6"], cas=1)
     routing = ENGINES["minhop"].route(fabric, EngineOptions(vls=1, threads=1))
     network = build_network(fabric, routing, Timing(1.0, rng.choice([1, 3]), rng.choice([0, 2]), 1.0, 4))

@@ -1,4 +1,6 @@
-"""Events that are due too late for the timing wheel are handled like all others, also if links fail."""
+"""Check events that are too distant for the timing wheel: they are handled like all others, also after link
+failures.
+"""
 
 import numpy as np
 import pytest

@@ -1,4 +1,6 @@
-"""Scenarios on fabrics and tables of files: what they give is what the same fabric, made or written down, gives."""
+"""Compare scenarios that read fabrics or tables from files with scenarios that define the same fabric in another
+way.
+"""
 
 from pathlib import Path
 
@@ -47,7 +49,7 @@ def overload(fabric, routing):
 
 
 def found(folder, text):
-    """The figures of the only case of a scenario."""
+    """Return the result of the only case of a scenario."""
     path = folder / "mine.toml"
     path.write_text(text)
     scenario = read_scenario(path)
@@ -56,7 +58,7 @@ def found(folder, text):
 
 
 def written(folder, words=RING, engine="minhop", file="fabric.net"):
-    """A folder with a fabric in a file and an engine's tables of it."""
+    """Write a fabric and an engine's tables for it into a folder, and return the fabric."""
     fabric = made(words)
     write_fabric(fabric, folder / file)
     routing = ENGINES[engine].route(fabric, EngineOptions(threads=1, effort=0.05))
@@ -113,7 +115,9 @@ def test_lids_of_a_file_of_lids(tmp_path):
 
 
 def hosts(speeds, name="node"):
-    """A switch with a CA of the same name, two ports each, at links of these speeds."""
+    """Return a fabric of one switch and CAs of equal names.  Each CA has two ports, whose links have its speed in
+    ``speeds``.
+    """
     builder = FabricBuilder("hosts")
     switch = builder.add_device(NodeKind.SWITCH, 0x10, "", 8)
     for number, speed in enumerate(speeds):
@@ -151,7 +155,8 @@ def test_links_are_as_fast_as_the_file_says(tmp_path):
     assert slow["throughput"]["f0"] == pytest.approx(0.25, abs=0.01)
     half = text.replace(guids[0], guids[4]).replace("@to", guids[0])
     half = half.replace('from = "', 'process = "poisson"\nload = 0.5\nfrom = "')
-    assert found(tmp_path, half).found["throughput"]["f0"] == pytest.approx(0.125, rel=0.1)  # half of a slow link
+    # half of the rate of a slow link
+    assert found(tmp_path, half).found["throughput"]["f0"] == pytest.approx(0.125, rel=0.1)
 
 
 @pytest.mark.parametrize(("source", "target"), [("0x100", "0x200"), ("node", "0x202"), ("0x101", "node")])

@@ -1,4 +1,4 @@
-"""Histograms of latencies: bounds of buckets, and percentiles against those of the packets themselves."""
+"""Check histograms of latencies: the bounds of buckets, and percentiles against those of the packets."""
 
 import numpy as np
 import pytest

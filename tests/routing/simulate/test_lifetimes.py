@@ -1,4 +1,4 @@
-"""No packet stays at the head of a queue after the end of its lifetime in the switch."""
+"""Check that no packet stays at the head of a queue after the end of its lifetime in the switch."""
 
 import numpy as np
 import pytest

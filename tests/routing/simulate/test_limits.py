@@ -1,4 +1,4 @@
-"""What the simulator cannot count with is refused, and what is very long still means what it says."""
+"""Check that the simulator refuses values that are too large for it, and takes very long times correctly."""
 
 from dataclasses import replace
 
@@ -59,7 +59,7 @@ def test_switching_that_cannot_be(switching, expected):
 
 
 def test_the_longest_lifetimes_drop_nothing():
-    """A sum that wrapped around dropped every packet at once."""
+    """In an earlier version, a sum overflowed, and every packet was dropped at once."""
     remedies = Remedies(Remedy(hoq=LONGEST, stall_count=1), lifetime=LONGEST)
     simulation = fig4_simulation(True, 4, remedies=remedies)
     assert simulation.run(200 * PACKET, stop_at_standstill=True).reason is StopReason.STANDSTILL
@@ -70,7 +70,7 @@ def test_the_longest_lifetimes_drop_nothing():
 @pytest.mark.parametrize("remedy", [LOOP, DEADLOCK])
 @pytest.mark.parametrize("detect", [True, False])
 def test_the_longest_breakers_do_nothing(remedy, detect):
-    """Detection, or messages, that take for ever: the ring locks as it does without."""
+    """Detection or messages take longer than the run, so the ring locks as it does without a breaker."""
     remedies = Remedies(replace(remedy, detect=LONGEST)) if detect else Remedies(remedy, control_delay=LONGEST)
     simulation = fig4_simulation(True, 4, remedies=remedies)
     simulation.run(2000 * PACKET)

@@ -1,4 +1,4 @@
-"""Links that go down and come up while packets are in flight."""
+"""Check links that go down and come up while packets are in flight."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ from routing.topologies import generate
 
 
 def line(wire=1, messages=20, **how):
-    """Two switches with a CA each, a cable between them that is slow to cross."""
+    """Return a simulation of two switches with a CA each, and the channel between the switches, whose cable is slow."""
     fabric = literal_fabric("line", ["x", "y"], [("x", "y")], {"a": "x", "b": "y"})
     path = ("a", "x", "y", "b")
     network = build_network(fabric, tables_from_paths(fabric, [path]), cycles(4 * PACKET, wire=wire))
@@ -45,12 +45,12 @@ def test_what_is_on_a_link_and_what_waits_for_it_is_lost_and_counted():
     assert stop.reason is StopReason.FINISHED
     flow = simulation.flows()
     assert flow.packets[0] + flow.dropped[0] == flow.sent_packets[0] == 20
-    assert simulation.counters().link_down_discards[channel] == flow.dropped[0]  # what came later, too
+    assert simulation.counters().link_down_discards[channel] == flow.dropped[0]  # packets that came later are lost, too
     assert simulation.counters().port_rcv_switch_relay_errors.sum() == 0
 
 
 def test_what_is_lost_leaves_the_window():
-    """All that is in flight is lost; a window that waited for it would be shut for ever."""
+    """All packets in flight are lost.  A window that counted them for ever would never open again."""
     simulation, channel = line(wire=3 * PACKET, window=2)
     simulation.run(5 * PACKET)
     assert simulation.fail_link(channel) == 2
@@ -169,7 +169,9 @@ def test_a_link_goes_down_once_where_figures_begin(tmp_path):
 
 
 def test_tables_around_a_fault_may_have_sls_by_source(tmp_path):
-    """Where those before had them by destination alone; all traffic then uses the VLs that they state."""
+    """The earlier tables have SLs by destination alone.  The simulation then uses the number of VLs that the new tables
+    state.
+    """
     (tmp_path / "mine.toml").write_text(
         """
 title = "t"

@@ -1,4 +1,4 @@
-"""Warm-up, confidence intervals, and a curve whose values are known from queueing theory."""
+"""Check the warm-up, confidence intervals, and a load curve that queueing theory gives."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ def test_the_warm_up_is_what_differs_from_the_rest():
     values = np.array([9.0, 7.0, 5.0] + [1.0, 1.1] * 10)
     assert truncation_point(values) == 3
     assert truncation_point(np.ones(20)) == 0
-    assert truncation_point(np.arange(20.0)) == 10  # never stationary: the last point that is allowed
+    assert truncation_point(np.arange(20.0)) == 10  # not stationary: the largest allowed result
 
 
 def test_confidence_intervals_are_those_of_student():
@@ -35,7 +35,8 @@ def incast(load, buffer=8):
 
 
 def test_latency_of_many_senders_is_that_of_a_queue_with_random_arrivals():
-    # M/D/1: a packet waits for load / (2 (1 - load)) packets on average, besides its length and two wires.
+    # M/D/1: a packet waits for load / (2 (1 - load)) packet times on average.  Its latency adds its length and two
+    # wires.
     network, traffic = incast(0.6)
     found = measure(simulation_of(network, traffic, None), traffic, 0.6)
     assert found.settled
@@ -50,7 +51,7 @@ def test_a_link_that_cannot_keep_up_is_saturated():
     alone = pattern_traffic(network, "neighbour", 0.8)
     assert measure(simulation_of(network, alone, None), alone, 0.8).settled
     hot = pattern_traffic(network, "hotspot", 0.9)
-    found = measure(simulation_of(network, hot, None), hot, 0.9)  # the first CA is offered 0.2 x 15 x 0.9 links
+    found = measure(simulation_of(network, hot, None), hot, 0.9)  # the load at the first CA is 0.2 x 15 x 0.9 links
     assert not found.settled
     assert found.accepted < 0.5
 

@@ -1,4 +1,6 @@
-"""Every two mechanisms of a case run together and lose count of nothing, or the file is refused with a reason."""
+"""Check every pair of mechanisms in a case: it runs and accounts for all packets, or the file is refused with a
+reason.
+"""
 
 import re
 from itertools import combinations
@@ -130,7 +132,7 @@ def test_every_mechanism_of_the_schema_is_among_the_pairs():
 
 @pytest.fixture
 def simulations(monkeypatch):
-    """The simulations that cases have run."""
+    """Return the list of the simulations that cases have run."""
     made = []
     for name in ("simulate", "simulate_adaptive"):
         original = getattr(adaptive_cases, name)

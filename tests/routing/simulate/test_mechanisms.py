@@ -1,4 +1,4 @@
-"""Mechanisms at the hooks of the simulator, each beside its slow twin."""
+"""Compare mechanisms at the hooks of the simulator with their slow references."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""Numbers that are handed to the simulator in Python: those that no kernel can take are OptionErrors."""
+"""Check numbers that callers pass to the simulator in Python: a number that no kernel can take is an OptionError."""
 
 import math
 from dataclasses import replace
@@ -40,11 +40,11 @@ from routing.simulate.traffic import (
 
 NAN, HUGE, LONG, LONG_MEAN = math.nan, 10**30, LONGEST + 1, LONGEST_MEAN + 1
 NO_WHOLE = (NAN, math.inf, -1, 1.5, HUGE, True, "1", None)
-"""What is nowhere a whole number from 0 on that a kernel takes."""
+"""Values that are not whole numbers from 0 on in the range of any kernel."""
 
 
 def small():
-    """Two CAs that send to a third over one switch: network, and the traffic."""
+    """Return a network of two CAs that send to a third one over one switch, and its traffic."""
     fabric, routing, paths = star(2)
     return build_network(fabric, routing, cycles(64)), flows_along(fabric, paths)
 

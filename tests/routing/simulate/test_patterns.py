@@ -1,4 +1,4 @@
-"""Patterns at a load: partners, offered rates, and what is refused."""
+"""Check traffic patterns at a load: the partners, the offered rates, and refused values."""
 
 import pytest
 from sim_cases import PACKET, cycles
@@ -28,7 +28,7 @@ def test_partners_are_a_permutation(name):
 
 def test_partners_are_those_of_the_definitions():
     assert PERMUTATIONS["neighbour"](4, 0) == [1, 2, 3, 0]
-    assert PERMUTATIONS["tornado"](8, 0) == [3, 4, 5, 6, 7, 0, 1, 2]  # half-way round, but one
+    assert PERMUTATIONS["tornado"](8, 0) == [3, 4, 5, 6, 7, 0, 1, 2]  # one less than half of the ring
     assert PERMUTATIONS["transpose"](9, 0) == [0, 3, 6, 1, 4, 7, 2, 5, 8]
     assert PERMUTATIONS["bit-complement"](4, 0) == [3, 2, 1, 0]
     assert PERMUTATIONS["bit-reverse"](8, 0) == [0, 4, 2, 6, 1, 5, 3, 7]
@@ -40,7 +40,8 @@ def test_partners_are_those_of_the_definitions():
 @pytest.mark.parametrize("pattern", PATTERNS)
 @pytest.mark.parametrize("process", [Process.POISSON, Process.BERNOULLI, Process.BURSTY])
 def test_a_network_that_keeps_up_delivers_what_is_offered(pattern, process):
-    # A block takes a tick on each link.  So a load of 0.2 is 12.8 bytes per tick and sender; incast loads one link.
+    # A block takes a tick on each link, so a load of 0.2 is 12.8 bytes per tick and sender.  Incast has this load on
+    # one link.
     network = network_of("mesh", "4x4")
     traffic = pattern_traffic(network, pattern, 0.2, process=process, seed=2)
     links = 1 if pattern == "incast" else len(traffic.flows)

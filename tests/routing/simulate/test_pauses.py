@@ -1,4 +1,4 @@
-"""Pauses instead of credits: thresholds, the room above them, what locks."""
+"""Check pauses in place of credits: the thresholds, the buffer space above them, and which flows lock."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ THRESHOLDS = Pauses(8 * PACKET, 6 * PACKET)
 
 
 def ring(flows, room, *, wire=16, arbitration=Arbitration.ARRIVAL, pauses=THRESHOLDS, remedies=None, fcp_period=0):
-    """The ring of four of two and three flows, buffers of so many blocks."""
+    """Return a simulation of the ring of four with two or three flows, and with buffers of ``room`` blocks."""
     network, traffic = pause_ring(flows, room, wire=wire)
     switching = Switching(arbitration, fcp_period=fcp_period, pauses=pauses, speedup=2)
     return simulate(network, traffic, switching=switching, remedies=remedies or Remedies())
@@ -22,7 +22,9 @@ def ring(flows, room, *, wire=16, arbitration=Arbitration.ARRIVAL, pauses=THRESH
 
 @pytest.mark.parametrize("wire", [1, 16, 40])
 def test_the_room_above_the_threshold_is_just_enough(wire):
-    """A packet that brings the buffer to it, and what sets out before the pause is heard."""
+    """This is the space for the packet that reaches the threshold, and for the data sent before the sender has the
+    pause.
+    """
     need = 8 * PACKET - 1 + PACKET + 2 * wire + 1
     with pytest.raises(OptionError, match=f"use at least {need}: room for a packet, and for the data of a round trip"):
         ring(3, need - 1, wire=wire)
@@ -38,7 +40,9 @@ def test_the_room_above_the_threshold_is_just_enough(wire):
 
 
 def test_two_flows_pause_four_links_as_often_as_in_the_prototype():
-    """In 40 M cycles, to the pause: once in 6 packet times on two links of the ring, once in 9 on those of senders."""
+    """In 40 M cycles, two links of the ring pause once in 6 packet times, and the links of the senders once in 9.  The
+    counts are exact.
+    """
     simulation = ring(2, 10 * PACKET)
     simulation.run(40_000_000)
     pauses = simulation.virtual_channels().pauses.sum(axis=1)
@@ -48,7 +52,7 @@ def test_two_flows_pause_four_links_as_often_as_in_the_prototype():
 
 
 def test_a_packet_counts_until_its_tail_has_left():
-    """One packet is the threshold: its buffer signals the sender to stop, and to go on when the tail has gone."""
+    """The threshold is one packet.  The buffer stops the sender, and lets it go on when the tail has left."""
     fabric, routing, paths = star(1)
     network = build_network(fabric, routing, cycles(3 * PACKET, wire=5))
     simulation = simulate(network, flows_along(fabric, paths), switching=Switching(pauses=Pauses(PACKET, 0), speedup=2))
@@ -58,7 +62,7 @@ def test_a_packet_counts_until_its_tail_has_left():
         simulation.run(stop)
         if bool(simulation.virtual_channels().paused[vc, 0]) != len(reported) % 2:
             reported.append(stop)
-    comes, gone = 5, 5 + PACKET  # the head of the first packet, and its tail
+    comes, gone = 5, 5 + PACKET  # the head of the first packet arrives, and its tail leaves
     assert reported[:2] == [comes + 5, gone + 5]
 
 

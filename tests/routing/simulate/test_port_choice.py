@@ -1,4 +1,4 @@
-"""Switches that choose a port for each packet, beside their slow twin, and the effect on throughput and deadlock."""
+"""Compare switches that choose a port for each packet with their slow reference, and check throughput and deadlock."""
 
 import random
 from dataclasses import replace
@@ -58,7 +58,7 @@ def test_any_network_beside_the_slow_twin(seed):
 
 
 def two_cables():
-    """Two switches with two cables and two senders; the tables use one of the cables only."""
+    """Return two switches with two cables and two senders.  The tables use only one of the cables."""
     cas = {"a": "x", "b": "x", "c": "y", "d": "y"}
     fabric = literal_fabric("two cables", ["x", "y"], [("x", "y"), ("x", "y")], cas)
     paths = [("a", "x", "y", "c"), ("b", "x", "y", "d")]

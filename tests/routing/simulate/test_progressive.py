@@ -1,4 +1,4 @@
-"""Progressive reconfiguration (PPR): the root of Up*/Down* tables moves switch by switch while CAs send."""
+"""Check progressive reconfiguration (PPR): the root of Up*/Down* tables moves switch by switch while CAs send."""
 
 import random
 from collections import deque
@@ -26,7 +26,7 @@ def cables(fabric):
 
 
 def updown(fabric, order):
-    """Return Up*/Down* tables for an order of the switches: down if a switch can, else up."""
+    """Return Up*/Down* tables for an order of the switches.  A switch sends a packet down if it can, else up."""
     ports, place = cables(fabric), {switch: n for n, switch in enumerate(order)}
     lft = np.full((fabric.switches, len(fabric.lids)), NO_PORT, np.uint8)
     for lid in np.flatnonzero(fabric.lids.switch >= 0).tolist():
@@ -77,7 +77,10 @@ def test_a_step_of_the_root_is_one_round(kind, size):
 
 
 def written_one_by_one(fabric, tables, seed):
-    """Return the deadlocks seen and packets lost while a ring under overload gets tables, row by row at random."""
+    """Return the number of observed deadlocks and of lost packets.
+
+    A ring under overload gets one row of the tables at a time, in random order.
+    """
     network = build_network(fabric, tables[0], Timing(buffer=32))
     simulation = simulate(network, all_to_all(fabric))
     lft, now, deadlocks = tables[0].lft.copy(), 2000, 0
@@ -100,6 +103,6 @@ def test_the_root_moves_under_load_without_deadlock_or_loss():
         orders.append(root_moved(orders[-1], switch))
     steps = [updown(fabric, order) for order in orders]
     assert [written_one_by_one(fabric, steps, seed) for seed in range(8)] == [(0, 0)] * 8
-    # Without the steps between, an order of the writes exists that locks the ring.
+    # Without the intermediate tables, some order of the writes locks the ring.
     direct = [steps[0], updown(fabric, by_distance(fabric, 3))]
     assert any(written_one_by_one(fabric, direct, seed)[0] for seed in range(8))

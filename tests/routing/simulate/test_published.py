@@ -1,4 +1,4 @@
-"""What published scenarios rest on: the erratum of a caption, tables for trees, cables that swap ends."""
+"""Check assumptions behind the published scenarios: an error in a caption, tables for trees, and swapped cables."""
 
 from itertools import pairwise, product
 
@@ -30,7 +30,7 @@ expect = { outcome = "progress" }
 
 
 def shortest_paths(failed):
-    """All shortest paths of the four flows of the tree of two levels, without two of its cables."""
+    """Return all shortest paths of the four flows of a two-level tree without two of its cables."""
     tree = nx.Graph([(core, leaf) for core in ("11", "12") for leaf in ("21", "22", "23", "24")])
     tree.remove_edges_from(failed)
     return [
@@ -40,7 +40,9 @@ def shortest_paths(failed):
 
 @pytest.mark.parametrize(("failed", "loops"), [([("12", "21"), ("11", "23")], 0), ([("12", "21"), ("11", "24")], 2)])
 def test_the_caption_names_the_wrong_cable(failed, loops):
-    """With 11-23 no choice of shortest paths closes a loop; with 11-24 two do, one in each direction."""
+    """Without cable 11-23, no choice of shortest paths closes a loop.  Without 11-24, two choices do, one in each
+    direction.
+    """
     found = []
     for paths in product(*shortest_paths(failed)):
         waits = nx.DiGraph(pair for path in paths for pair in pairwise(pairwise(path)))
@@ -74,7 +76,7 @@ def test_d_mod_k_is_for_trees():
 
 
 def test_a_scenario_may_change_which_cables_go_where(tmp_path):
-    """The plugs of two cables swap ends: x is at b then, and y at a."""
+    """Two cables exchange their plugs: x is then cabled to b, and y to a."""
     path = tmp_path / "mine.toml"
     path.write_text(SWAPPED)
     scenario = read_scenario(path)
@@ -82,7 +84,9 @@ def test_a_scenario_may_change_which_cables_go_where(tmp_path):
 
 
 def test_the_flows_of_the_tree_with_swapped_cables_take_shortest_paths():
-    """And they are between the hosts that the figure names: host n is CA n - 1 in the order of the tree."""
+    """Host n of the published figure is CA n - 1 in the order of the tree.  The flows link the hosts that the figure
+    names.
+    """
     scenario = find_scenario("swapped-cables")
     fabric = scenario_fabric(scenario)
     hops, row = distances(fabric), {name: n for n, name in enumerate(fabric.switch_name)}

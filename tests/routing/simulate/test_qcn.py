@@ -1,4 +1,4 @@
-"""QCN beside its slow twin, and where its rates follow from its formulas."""
+"""Compare QCN with its slow reference, and check rates that follow from its formulas."""
 
 import random
 from dataclasses import replace
@@ -58,7 +58,7 @@ def test_one_sender_is_never_notified():
 
 
 def test_without_recovery_senders_keep_the_lowest_rate():
-    """A rate that never rises is the throughput: `least` of the link for each of eight senders, 0.8 together."""
+    """Rates never rise here.  Each of eight senders has a throughput of `least` of the link, together at least 0.8."""
     qcn = Qcn(equilibrium=1, sample=1, cycle=1 << 40, timer=1 << 40, least=0.1)
     network, traffic = incast(8)
     simulation = simulate(network, traffic, mechanisms=[qcn])
@@ -72,7 +72,7 @@ def test_without_recovery_senders_keep_the_lowest_rate():
 
 
 def test_fast_recovery_halves_the_distance_to_the_target():
-    """The second sender soon ends.  Five cycles of the timer halve the distance, and later cycles raise the target."""
+    """The second sender ends early.  Five cycles of the timer halve the distance, and later cycles raise the target."""
     qcn = Qcn(equilibrium=5, sample=29, cycle=1 << 40, timer=2000, increase=0.05, least=0.001)
     network, traffic = incast(2)
     flows = (traffic.flows[0], replace(traffic.flows[1], messages=16))

@@ -1,4 +1,6 @@
-"""RECN-like set-aside queues beside their slow twin, and what they do to packets of other destinations."""
+"""Compare RECN-like set-aside queues with their slow reference, and check their effect on packets to other
+destinations.
+"""
 
 import random
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Recovery paths: their spare buffers have an order, and they are the shortest paths that the order allows."""
+"""Check recovery paths: their spare buffers are ordered, and the paths are the shortest ones that the order allows."""
 
 from collections import deque
 

@@ -1,4 +1,4 @@
-"""What is done about packets that cannot go on: lifetimes, Loop Breaker, Deadlock Breaker."""
+"""Check remedies for packets that cannot move: lifetimes, Loop Breaker, and Deadlock Breaker."""
 
 from dataclasses import replace
 
@@ -20,20 +20,23 @@ NO_CREDITS = Switching(fcp_period=1 << 40, speedup=2)
 
 
 def rows(simulation, *events):
-    """Log rows of these kinds."""
+    """Return the log rows of some kinds of events."""
     log = simulation.log()
     return log[np.isin(log[:, 1], events)]
 
 
 def with_room(network, packets=60):
-    """The same with room for many packets from each CA."""
+    """Return the network with buffers for many packets from each CA."""
     arrays, room = network.arrays, network.arrays.buffer.copy()
     room[arrays.src >= arrays.switches] = packets * PACKET
     return replace(network, arrays=replace(arrays, buffer=room))
 
 
 def blocked_line(remedies, room=60):
-    """A sender over two switches: the cable between them gets credits for two packets, and no more in time."""
+    """Return a simulation of a sender whose path leads over two switches, and the channel between these.
+
+    The channel has credits for two packets, and gets no more during the run.
+    """
     fabric = literal_fabric("line", ["x", "y"], [("x", "y")], {"a": "x", "b": "y"})
     routing = tables_from_paths(fabric, [("a", "x", "y", "b")])
     network = build_network(fabric, routing, cycles(2 * PACKET))
@@ -55,7 +58,8 @@ def test_seven_heads_in_a_row_are_dropped_then_everything_for_eight_lifetimes():
     simulation, channel = blocked_line(Remedies(port=Remedy(hoq=LIFETIME, stall_count=7)))
     simulation.run(30 * LIFETIME)
     drops, stalls = rows(simulation, Event.HOQ_DROP), rows(simulation, Event.STALLED, Event.UNSTALLED)
-    blocked = 2 * PACKET + 1  # the second packet's tail has left, and the third one heads the queue since its start
+    # the tail of the second packet has left; since its start, the third packet has been at the head
+    blocked = 2 * PACKET + 1
     assert drops[0, 0] == pytest.approx(blocked + LIFETIME, abs=PACKET)
     assert (np.diff(drops[:7, 0]) == LIFETIME).all()
     assert drops[:7, 5].tolist() == [1, 2, 3, 4, 5, 6, 7]
@@ -66,11 +70,12 @@ def test_seven_heads_in_a_row_are_dropped_then_everything_for_eight_lifetimes():
     dropped = counters.port_xmit_discards[channel]
     assert dropped == counters.port_sw_hoq_lifetime_limit_discards[channel] + counters.vl_stalled_discards[channel]
     assert dropped == simulation.totals()["dropped"]
-    assert counters.vl_stalled_discards[channel] > 40  # all that waited, and all that came in that time
+    # all packets that were waiting, and all that arrived in the meantime
+    assert counters.vl_stalled_discards[channel] > 40
 
 
 def test_while_a_vl_is_stalled_all_that_comes_is_dropped_and_then_heads_wait_again():
-    """The sender has room for more packets than the whole run brings."""
+    """The buffer of the sender has room for more packets than the whole run creates."""
     simulation, channel = blocked_line(Remedies(port=Remedy(hoq=LIFETIME, stall_count=7)), room=1_000)
     simulation.run(30 * LIFETIME)
     drops = rows(simulation, Event.HOQ_DROP)[:, 0]
@@ -81,9 +86,9 @@ def test_while_a_vl_is_stalled_all_that_comes_is_dropped_and_then_heads_wait_aga
     again, _ = blocked_line(Remedies(port=Remedy(hoq=LIFETIME, stall_count=7)), room=1_000)
     for stop in (begin, end - 1):
         again.run(stop)
-        heads = (stop - 1) // PACKET + 1  # that have come, the first at tick 1
+        heads = (stop - 1) // PACKET + 1  # number of heads that have arrived, the first one at tick 1
         lost = again.counters().vl_stalled_discards[channel]
-        assert lost == heads - 2 - 7  # all but two that were sent, and seven dropped as heads
+        assert lost == heads - 2 - 7  # all except two that were sent, and seven that were dropped as heads
 
 
 def test_a_packet_may_be_in_a_switch_for_so_long():
@@ -113,7 +118,9 @@ def test_a_port_that_is_not_there_is_refused():
 @pytest.mark.parametrize("wire", [1, 16])
 @pytest.mark.parametrize("lifetime", [50, 100, 200])
 def test_the_first_drop_is_that_of_the_first_head_that_will_never_go(wire, lifetime):
-    """A lifetime after it began to wait.  The ring goes on for some packets then: ports lock one after the other."""
+    """It is dropped a lifetime after its wait began.  The ports of the ring lock one after the other, so others still
+    move then.
+    """
     plain = fig4_simulation(True, 8, wire=wire)
     plain.run(100_000, stop_at_standstill=True)
     rows_of_packets, stuck = plain.packets(), plain.wait_graph().stuck
@@ -136,7 +143,7 @@ def test_the_first_drop_is_that_of_the_first_head_that_will_never_go(wire, lifet
     ],
 )
 def test_a_knot_of_which_a_packet_will_be_dropped_is_not_permanent(remedies, permanent):
-    """The ring locks after 107 packet times.  Port 1 of switch 0 leads along the ring."""
+    """The ring locks after 107 packet times.  Port 1 of switch 0 is the one along the ring."""
     simulation = fig4_simulation(True, 8, wire=16, remedies=remedies)
     simulation.run(150 * PACKET)
     (knot,) = simulation.wait_graph().deadlocks
@@ -178,8 +185,8 @@ def test_deadlock_breaker_keeps_every_flow_going_without_a_drop(detect, release,
     simulation.run(2_000_000)
     assert simulation.totals()["dropped"] == 0
     assert most <= PACKET
-    assert len(rows(simulation, Event.FOUND)) > 100  # it locks again and again
-    # The figures are those of an oracle; with messages, ports are released one after the other.
+    assert len(rows(simulation, Event.FOUND)) > 100  # the ring locks again and again
+    # The figures are those of the oracle.  With messages, ports are released one after the other.
     np.testing.assert_allclose(simulation.flows().bytes / 64 / 2_000_000, shares, rtol=0.07)
 
 
@@ -215,7 +222,9 @@ def test_dropped_heads_let_the_ring_creep_by_arrival_and_at_random_too(arbitrati
 
 @pytest.mark.parametrize(("detect", "release", "shares"), BREAKER)
 def test_an_oracle_in_place_of_messages_gives_the_shares_of_the_prototype(detect, release, shares):
-    """Which knows of every lock when it has lasted long enough, and releases all ports of the loop together."""
+    """The oracle notices a deadlock as soon as it has lasted long enough, and releases all ports of the loop at
+    once.
+    """
     fabric, routing, paths = fig4(True)
     network = build_network(fabric, routing, cycles(8 * PACKET, wire=16))
     loop = [network.channel_between(RING[n], RING[(n + 1) % 4]) for n in range(4)]
@@ -272,7 +281,7 @@ def test_control_messages_are_few():
     simulation.run(1_000 * PACKET)
     control, suspected = simulation.counters().control_bytes, rows(simulation, Event.SUSPECTED)
     assert len(suspected) == 4
-    assert control.sum() == 0  # no flow that comes by the ring has another path, so nobody asks to be master
+    assert control.sum() == 0  # no flow that comes over the ring has another path, so no switch asks to be master
     asking = fig4_simulation(True, 8, remedies=LOOPS)
     asking.run(1_000 * PACKET)
     periods = 1_000 - 138
@@ -280,7 +289,7 @@ def test_control_messages_are_few():
 
 
 def test_no_master_where_suspicion_is_false():
-    """Ports stand still behind a port that has been stopped, and there is no cycle."""
+    """Ports wait behind a port without credits, and there is no cycle."""
     fabric = literal_fabric("tree", list("xyzw"), [("x", "y"), ("z", "y"), ("y", "w")], {"a": "x", "b": "z", "c": "w"})
     paths = [("a", "x", "y", "w", "c"), ("b", "z", "y", "w", "c")]
     network = build_network(fabric, tables_from_paths(fabric, paths), cycles(4 * PACKET))
@@ -306,7 +315,9 @@ def test_without_any_remedy_a_lock_stays():
 
 
 def ring_with_a_feeder(seed, rounds):
-    """The ring, and a switch that only feeds it: its port stands still behind the loop."""
+    """Return a ring with a further switch that only sends into it, and the channel of that switch, which waits behind
+    the loop.
+    """
     fabric, _, paths = fig4(True)
     cables = [(RING[n], RING[(n + 1) % 4]) for n in range(4)]
     cas = {f"h{name}": name for name in RING} | {"x": "22", "y": "f"}

@@ -1,4 +1,4 @@
-"""Endpoints that answer requests: beside their slow twin, and message-dependent deadlock."""
+"""Compare endpoints that answer requests with their slow reference, and check message-dependent deadlocks."""
 
 import random
 from dataclasses import replace
@@ -35,7 +35,7 @@ def assert_equal_to_twin(fast, slow, replies, stops):
 
 
 @examples(8)
-@example(182)  # a flow with a full window went on in the tick of a delivery
+@example(182)  # in this example, a flow with a full window continued in the tick of a delivery
 @given(st.integers(0, 1 << 30))
 def test_any_replies_beside_the_slow_twin(seed):
     rng = random.Random(seed)
@@ -75,7 +75,7 @@ def test_any_replies_beside_the_slow_twin(seed):
 
 
 def two_nodes(vls, input=2, **how):  # noqa: A002
-    """Figure 13.5: two nodes that send requests to each other."""
+    """Return a simulation of the two nodes of figure 13.5, which send requests to each other."""
     fabric = literal_fabric("pair", ["s", "t"], [("s", "t")], {"a": "s", "b": "t"})
     routing = tables_from_paths(fabric, [("a", "s", "t", "b"), ("b", "t", "s", "a")], vls=vls)
     network = build_network(fabric, routing, cycles(4), vls=vls)
@@ -87,7 +87,7 @@ def two_nodes(vls, input=2, **how):  # noqa: A002
 
 
 def star(cas, flows, vls, **how):
-    """CAs around one switch that send requests to each other in turn, and their endpoints."""
+    """Return a star of CAs that send requests to each other in turn, with its traffic and its endpoints."""
     names = "abcd"[:cas]
     leaves = list(names.upper())
     fabric = literal_fabric(
@@ -153,7 +153,8 @@ def test_a_flow_that_stops_at_once_is_not_taken_for_replies():
     ],
 )
 def test_three_types_lock_where_two_share_a_vl_without_a_remedy(vls, how, locks):
-    # Section 13.3.2: the queues of the types and their VLs form a cycle unless each type has a VL or a remedy acts.
+    # Section 13.3.2: the queues of the types and their VLs form a cycle.  A VL for each type or a remedy breaks the
+    # cycle.
     network, traffic, replies = star(3, 3, vls, **how)
     simulation = simulate(network, traffic, mechanisms=[replies])
     reason = simulation.run(10**6, stop_at_standstill=True).reason

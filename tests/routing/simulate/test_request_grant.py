@@ -1,4 +1,4 @@
-"""Requests and grants between adapters, beside their slow twin and the theorems of their source."""
+"""Compare requests and grants between adapters with their slow reference, and with the theorems of the paper."""
 
 import random
 from dataclasses import replace
@@ -70,7 +70,7 @@ def run_adapters(adapters, until, **how):
 
 
 def with_wires(clos, wires):
-    """The network with another wire from each adapter to its first switch."""
+    """Return the network with other lengths of the wires from each adapter to its first switch."""
     arrays = clos.network.arrays
     wire = arrays.wire.copy()
     for sender, length in zip(clos.sender.tolist(), wires, strict=True):
@@ -94,14 +94,14 @@ def test_lemma_1_backlog_is_at_most_the_difference_of_round_trips(wires, grant, 
     for tick in range(3000, 7000, 25):
         simulation.run(tick)
         most = max(most, int(simulation.virtual_channels().occupancy[inside].sum()))
-    # The segment that the output sends, and the one that crosses the crossbar, are no backlog.
+    # The segment that the output is sending and the one inside the crossbar do not count as backlog.
     assert most <= (max(wires) - min(wires)) / 40 + 2
     assert adapters.counts(simulation).departed_bytes[0] > 0.8 * (7000 - 2000)
 
 
 @pytest.mark.parametrize("difference", [2, 4, 6])
 def test_the_bound_of_lemma_1_is_reached(difference):
-    """Fig. 3 of the paper: with round trips that differ by 4 segments the backlog reaches 4 segments."""
+    """Fig. 3 of the paper: if the round trips differ by 4 segments, the backlog reaches 4 segments."""
     loads = np.zeros((8, 8))
     loads[:, 0] = 0.9
     clos = with_wires(build_clos(8, 8, ClosTiming(output_blocks=2000)), [1] * 4 + [1 + 40 * difference] * 4)
@@ -112,14 +112,15 @@ def test_the_bound_of_lemma_1_is_reached(difference):
     for tick in range(3000, 7000, 5):
         simulation.run(tick)
         most = max(most, int(simulation.virtual_channels().occupancy[inside].sum()))
-    # The segment that the output sends is no backlog.
+    # The segment that the output is sending does not count as backlog.
     assert most == difference + 1
 
 
 class Fluid:
-    """Five stages of k x k switches for k^3 lines, with output buffers that never stop a sender, in steps of one unit.
+    """A model of five stages of k x k switches for k^3 lines, which moves one unit of traffic per step.
 
-    A buffer is a list of parcels, one number for each destination.  It sends one unit in each step, in order.
+    Output buffers never stop a sender.  A buffer is a queue of parcels, arrays with one amount for each destination.
+    It sends one unit per step.
     """
 
     def __init__(self, k):
@@ -139,16 +140,18 @@ class Fluid:
         return sent
 
     def step(self, injected):
-        """Buffers by path: (a, b) are the paths chosen in the first and second stage, `d` is the destination."""
+        """Move all buffers by one step.  In buffer names, (a, b) are the choices in the first and second stage, and `d`
+        is the destination.
+        """
         k, arrived, lines = self.k, np.zeros(self.lines), np.arange(self.lines)
         for d in lines:
             arrived += self.served(5, d)
         moved = {key: self.served(*key) for key in list(self.buffers) if key[0] < 5}
         for (stage, buffer), parcel in moved.items():
-            if stage == 1:  # buffer (switch of k inputs, a)
+            if stage == 1:  # the buffer is (switch of the first stage, a)
                 for b in range(k):
                     self.send(2, (buffer[1], buffer[0] // k, b), parcel / k)
-            elif stage == 2:  # (a, switch of k^2 inputs, b) leads to the middle switch (a, b)
+            elif stage == 2:  # the buffer (a, switch of the second stage, b) leads to the middle switch (a, b)
                 for third in range(k):
                     chosen = parcel * (lines // k**2 == third)
                     self.send(3, (buffer[0], buffer[2], third), chosen)
@@ -214,7 +217,8 @@ def test_smallest_delays_are_those_of_the_delays_of_the_network():
         loads[5, 60] = 1e-4
         adapters = RequestGrant(clos, loads, True, in_band)
         _, counts = run_adapters(adapters, 40 * 200_000)
-        # One trip of 27.5 packet times, or three with a request and a grant; a packet, and a tick of each output queue.
+        # The delay is one trip of 27.5 packet times, or three with a request and a grant.  One packet time is added,
+        # and a tick for each output queue.
         assert counts.departed[60] > 10
         assert counts.delay[60] / counts.departed[60] / 40 == pytest.approx(27.5 * trips + 1, abs=0.4)
 
@@ -222,7 +226,7 @@ def test_smallest_delays_are_those_of_the_delays_of_the_network():
 @pytest.mark.parametrize("speedup", [1.0, 1.1])
 @pytest.mark.parametrize("in_band", [False, True])
 def test_smallest_delay_of_a_large_packet(speedup, in_band):
-    """Section 4: a trip and a half of 55 packet times, and the time of 9000 bytes on a link of the fabric."""
+    """Section 4: the delay is one and a half trips of 55 packet times, and the time of 9000 bytes on a link."""
     clos = build_clos(64, 8, ClosTiming(speedup=speedup))
     loads = np.zeros((64, 64))
     loads[5, 60] = 0.02
@@ -261,5 +265,5 @@ def test_every_lid_of_a_clos_network_is_a_path_of_its_own():
         assert len(paths) == clos.paths == 4
         assert all(
             len(path) == 9 for path in paths
-        )  # 5 stages of a crossbar and an output queue, without the last link
+        )  # a crossbar and an output queue in each of 5 stages, without the last link
         assert arrays.lid_device[first] == arrays.dst[clos.output_channel[adapter]]

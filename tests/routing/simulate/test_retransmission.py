@@ -1,4 +1,4 @@
-"""Retransmission of lost packets: beside its slow twin, and as regressive recovery from a deadlock."""
+"""Compare the retransmission of lost packets with its slow reference, and check it as recovery from deadlock."""
 
 import random
 

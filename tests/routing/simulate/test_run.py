@@ -1,4 +1,4 @@
-"""Running, looking, changing tables; what cannot be is refused."""
+"""Check runs, the state at stops, changes of tables, and refused values."""
 
 from dataclasses import fields, replace
 
@@ -30,7 +30,7 @@ def test_everything_is_accounted_for_at_every_stop():
     ):
         simulation = simulate(network, traffic, switching=switching, remedies=Remedies(port=Remedy(hoq=200)))
         for stop in (1, 2, 3, 50, 51, 1000, 5000):
-            simulation.run(stop)  # which checks
+            simulation.run(stop)  # run checks all sums
             vcs, totals = simulation.virtual_channels(), simulation.totals()
             assert (vcs.credits + vcs.occupancy + vcs.flying + vcs.returning == vcs.buffer).all()
             assert (vcs.fccl - vcs.fctbs == vcs.credits).all()
@@ -99,7 +99,9 @@ def test_data_rates_come_from_the_links():
 
 
 def test_tables_change_in_flight():
-    """Two paths round a ring of four: the second half of the packets takes the other one, and none is lost."""
+    """A ring of four has two paths between two CAs.  The second half of the packets takes the other path, and none is
+    lost.
+    """
     fabric = literal_fabric(
         "ring", list("wxyz"), [("w", "x"), ("x", "y"), ("y", "z"), ("z", "w")], {"a": "w", "b": "y"}
     )
@@ -180,7 +182,7 @@ def test_buffers_tables_and_times_that_cannot_be_are_refused():
         with pytest.raises(OptionError, match="is no"):
             Timing(**bad)
     lft = routing.lft.copy()
-    lft[1, 4] = lft[1, 3]  # back again
+    lft[1, 4] = lft[1, 3]  # back to the switch before
     with pytest.raises(TableError, match=r"traffic from a to b \(LID 4\) runs into a forwarding loop"):
         simulate(build_network(fabric, replace(routing, lft=lft), cycles(PACKET)), flow)
     lft[1, 4] = NO_PORT

@@ -1,4 +1,4 @@
-"""Keys of a scenario that would do nothing are errors, by what a case does and by what stands beside them."""
+"""Check that a key of a scenario is an error if it would do nothing in a case, also because of other keys."""
 
 import pytest
 from sim_files import refusal

@@ -1,4 +1,4 @@
-"""Tables of a scenario, and keys of them, that no case looks at are errors."""
+"""Check that a table of a scenario, or a key of a table, is an error if no case reads it."""
 
 import pytest
 from sim_files import refusal
@@ -111,7 +111,7 @@ def test_flows_where_they_are_neither_sent_nor_in_the_tables(tmp_path, what):
     text = scenario_text(FABRIC, FLOW, case(what).replace('engine = "updn"\n', ""), '[routing]\nengine = "updn"')
     refused_at(tmp_path, text, f"flow does nothing for {what}", "[[flow]]")
     accepted(tmp_path, text.replace("[[flow]]\n" + WAY, ""))
-    accepted(tmp_path, scenario_text(FABRIC, FLOW, case("tables")))  # the tables are those of the path
+    accepted(tmp_path, scenario_text(FABRIC, FLOW, case("tables")))  # the tables follow the path of the flow
 
 
 def test_flows_that_every_case_goes_without(tmp_path):

@@ -1,4 +1,4 @@
-"""The scenarios that come with the package come out as they say; files that cannot be are refused."""
+"""Check that the scenarios of the package give their expected results, and that invalid files are refused."""
 
 import pytest
 from sim_files import TWO_SWITCHES, refusal
@@ -229,7 +229,7 @@ def test_patterns_that_cannot_be_are_refused(tmp_path, old, new, expected):
     text = PATTERNS % 'pattern = "shift"'
     assert old in text
     lines = text.replace(old, new)
-    if "[case.remedy]" in new:  # what is expected goes before it
+    if "[case.remedy]" in new:  # the key `expect` has to be in front of the table
         lines = lines.replace('expect = { outcome = "progress" }\n', "").replace(
             'name = "c"', 'name = "c"\nexpect = { outcome = "progress" }'
         )
@@ -263,7 +263,7 @@ def test_an_engine_that_needs_more_vls(tmp_path, what, vls, case, line):
     beside = '[[case]]\nname = "other"\nwhat = "packets"\nexpect = { outcome = "progress" }\n'
     if what == "adaptive":
         text = text.replace("expect", 'adaptive = { schemes = ["none"] }\nexpect')
-    text += beside  # which looks at the traffic, and at the VLs of [routing]
+    text += beside  # this case reads the traffic, and the VLs of [routing]
     if what == "pauses":
         text = text.replace("[traffic]", '[[flow]]\npath = ["ca0.0", "sw0", "sw1", "ca1.0"]\n[traffic]')
     error = refusal(

@@ -1,4 +1,4 @@
-"""Figures that are known without simulating."""
+"""Compare simulations with figures that theory gives."""
 
 from dataclasses import replace
 from itertools import pairwise, product
@@ -56,8 +56,8 @@ def test_credits_limit_a_vl(packets, wire):
 @pytest.mark.parametrize("packets", [1, 2, 4, 8])
 @pytest.mark.parametrize("wire", [1, 100])
 def test_credits_limit_the_vl_to_a_ca(packets, wire):
-    # Four sources together could fill the link.  A packet frees the buffer of its CA when its tail has arrived.  So
-    # the blocks of a buffer are sent once in the time of a packet and of a wire there and back.
+    # Four sources together could fill the link.  A buffer of the CA is free again when the tail of its packet has
+    # arrived.  So the data of all buffers can be sent once in a packet time plus two wires.
     fabric, routing, paths = star(4)
     network = build_network(fabric, routing, cycles(packets * PACKET, wire=wire, switch=0))
     simulation = simulate(network, flows_along(fabric, paths))
@@ -69,8 +69,8 @@ def test_credits_limit_the_vl_to_a_ca(packets, wire):
 @pytest.mark.parametrize("inputs", list(Inputs))
 @pytest.mark.parametrize(("speedup", "expected"), [(1, 0.5), (2, 1.0), (3, 1.0), (0, 1.0)])
 def test_the_speedup_of_the_crossbar_limits_an_input(speedup, expected, inputs):
-    # One CA sends to two others by turns, at twice the rate of their links.  So its input has to feed two outputs at
-    # once to keep up.  A single queue for each VL (FIFO) lets one packet leave at a time.
+    # One CA sends to two others alternately, at twice the rate of their links.  So its input must feed two outputs at
+    # once.  With a single queue per VL (FIFO), one packet at a time leaves.
     fabric, _, _ = star(3)
     routing = ENGINES["minhop"].route(fabric, EngineOptions(threads=1))
     network = build_network(fabric, routing, cycles(8 * PACKET))
@@ -97,7 +97,7 @@ def test_a_window_limits_a_flow(window, wire):
         flows = simulation.flows()
         most = max(most, int((flows.sent_packets - flows.packets).max()))
     simulation.run(100_000)
-    away = PACKET + 2 * wire + 3 + 1  # and a tick until the next one leaves
+    away = PACKET + 2 * wire + 3 + 1  # the last 1 is the tick until the next packet leaves
     assert simulation.flows().bytes.sum() / 64 / 100_000 == pytest.approx(min(1.0, window * PACKET / away), rel=0.01)
     assert most == min(window, -(-away // PACKET))
 
@@ -129,7 +129,7 @@ def test_hops_and_latency_of_an_empty_torus():
     assert exchange.run_to_end(limit=1_000_000).reason is StopReason.FINISHED
     totals = exchange.totals()
     assert totals["injected"] == totals["delivered"] == 64 * 63
-    switches = 4 * 64 / 63 + 1  # on an average path; it takes one channel more
+    switches = 4 * 64 / 63 + 1  # number of switches on an average path, which has one channel more
     assert totals["hops"] / totals["injected"] == pytest.approx(switches + 1, abs=1e-9)
     quiet = simulate(network, uniform(network, 0.002, bytes=64, mtu=64, process=Process.BERNOULLI))
     quiet.run(200_000)
@@ -145,12 +145,15 @@ def test_dimension_order_on_a_torus_falls_short_of_the_bisection():
     early = simulation.flows().bytes.sum()
     simulation.run(16_000)
     accepted = (simulation.flows().bytes.sum() - early) / 64 / 64 / 12_000
-    assert 0.5 < accepted < 0.9  # 1.0 would be the capacity of the bisection
+    assert 0.5 < accepted < 0.9  # 1.0 is the capacity of the bisection
     assert not simulation.wait_graph().deadlocks
 
 
 def ring_under_more_than_fits(vls, arbitration):
-    """Two CAs a switch, all pairs, shortest paths; on two VLs those over the dateline, s3 to s0, take the second."""
+    """Return a simulation of a ring of four switches with two CAs each and shortest paths between all pairs.
+
+    With two VLs, paths over the dateline (s3 to s0) use the second VL.
+    """
     switches, cas = [f"s{n}" for n in range(4)], {f"{side}{n}": f"s{n}" for n in range(4) for side in "pq"}
     fabric = literal_fabric("ring4", switches, [(f"s{n}", f"s{(n + 1) % 4}") for n in range(4)], cas)
     paths, sl = [], {}
@@ -203,7 +206,9 @@ def test_single_queues_at_inputs_stop_at_two_minus_root_two(inputs, least, most)
 
 
 def test_a_cycle_of_dependencies_need_not_lock():
-    """A ring of six: three flows close a cycle, and each shares its destination with two others at that switch."""
+    """Three flows close a cycle on a ring of six.  Each shares its destination with two flows that start at the last
+    switch.
+    """
     switches = [f"s{n}" for n in range(6)]
     cas = {f"h{n}": f"s{n}" for n in range(6)} | {f"{side}{n}": f"s{n}" for n in (1, 3, 5) for side in "pq"}
     fabric = literal_fabric("ring6", switches, [(f"s{n}", f"s{(n + 1) % 6}") for n in range(6)], cas)
@@ -234,7 +239,7 @@ def test_credits_that_come_in_packets_of_their_own_cost_throughput_where_buffers
         shares.append(simulation.flows().bytes.sum() / 64 / 100_000)
     assert shares[0] == pytest.approx(1.0, rel=0.01)
     assert shares[1] == pytest.approx(1.0, rel=0.01)
-    assert shares[2] == pytest.approx(4 / 8, rel=0.02)  # a buffer for each period
+    assert shares[2] == pytest.approx(4 / 8, rel=0.02)  # one buffer of data per period
 
 
 def test_weights_of_vl_arbitration_share_a_link():

@@ -1,4 +1,4 @@
-"""When three flows by arrival lock depends on which of two heads of one tick is first."""
+"""Check ties: the time at which three flows lock depends on which of two heads of one tick is served first."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ def slow_ring(kind, packets, window=None):
 
 
 def lock_time(kind, packets, window=None):
-    """Packet time at which the last head of all leaves."""
+    """Return the time, in packet times, at which the last packet starts to move."""
     slow = slow_ring(kind, packets, window)
     hops = -1
     while slow.totals["hops"] > hops:
@@ -32,13 +32,13 @@ def lock_time(kind, packets, window=None):
 @pytest.mark.parametrize("window", [None, 200])
 @pytest.mark.parametrize(("packets", "locked"), [(8, 180.25), (32, 653.8125)])
 def test_with_the_lowest_port_first_three_flows_lock_when_they_do_in_the_prototype(packets, locked, window):
-    """Published: 180 and 654 packet times."""
+    """The published times are 180 and 654 packet times."""
     assert lock_time(LowestPortFirst, packets, window) == locked
 
 
 @pytest.mark.slow
 def test_with_128_packets_they_settle_as_in_the_prototype_if_200_of_a_flow_are_in_flight():
-    """Published: 0.38, 0.62, 0.62."""
+    """The published shares are 0.38, 0.62 and 0.62."""
     slow = slow_ring(LowestPortFirst, 128, window=200)
     slow.run(2_000 * PACKET)
     before = [flow.got_packets for flow in slow.flows]
@@ -54,7 +54,9 @@ def test_with_128_packets_and_any_number_in_flight_they_lock():
 
 @pytest.mark.parametrize("window", [193, 200, 213])
 def test_shares_are_those_that_queues_of_a_window_give(window):
-    """By arrival each gets what it has waiting: W / (2 W + B) for the flow that shares all its links."""
+    """With arbitration by arrival, shares follow queue lengths: W / (2 W + B) for the flow that shares all its
+    links.
+    """
     network, traffic = pause_ring(3, 128 * PACKET, window=window)
     simulation = simulate(network, traffic, switching=BY_ARRIVAL)
     simulation.run(10_000 * PACKET)

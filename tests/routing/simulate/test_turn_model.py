@@ -1,4 +1,4 @@
-"""West-first tables of meshes: the turns and lengths of their paths, their dependencies, and fabrics without a west."""
+"""Check west-first tables of meshes: turns, lengths of paths, dependencies, and fabrics that are refused."""
 
 from itertools import pairwise
 

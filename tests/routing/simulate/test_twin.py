@@ -1,4 +1,4 @@
-"""The kernel and the slow twin come to the same counters at every stop."""
+"""Compare the counters of the kernel with those of its slow reference at every stop."""
 
 import random
 from dataclasses import replace
@@ -28,8 +28,9 @@ from routing.simulate.traffic import Traffic, traffic_arrays
 
 
 def both(network, traffic, switching, remedies, stops, faults=None):
-    """Run both, and compare all that they report at every stop; ``faults``: channels whose link goes down or up
-    then.
+    """Run the kernel and its slow reference, and compare all that they report at every stop.
+
+    The links of the channels ``faults`` go down, or come up, at the stops.
     """
     fast = Simulation(network, traffic, switching, remedies)
     slow = Slow(
@@ -37,7 +38,7 @@ def both(network, traffic, switching, remedies, stops, faults=None):
     )
     for stop in stops:
         fast.run(stop)
-        slow.run(fast.now)  # which is earlier where everything is delivered
+        slow.run(fast.now)  # all packets may be delivered before the stop
         handle = fast._handle
         np.testing.assert_array_equal(handle.channels(), np.array(slow.channel_rows()))
         np.testing.assert_array_equal(handle.virtual_channels().reshape(-1, len(VC_FIELDS)), np.array(slow.vc_rows()))

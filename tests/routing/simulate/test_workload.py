@@ -1,4 +1,4 @@
-"""Workloads: collective operations and traces, whose messages depend on one another."""
+"""Check workloads: collective operations and traces, whose messages depend on one another."""
 
 import random
 from dataclasses import replace
@@ -32,7 +32,9 @@ SIZE = 8 * 4096
 
 
 def star(count=8):
-    """A switch with CAs, ticks of a block, no delay but 1 tick for each cable."""
+    """Return a network of one switch with CAs.  A tick is the time of a block, and the only delay is 1 tick for each
+    cable.
+    """
     names = [f"c{n}" for n in range(count)]
     fabric = literal_fabric("star", ["s"], [], dict.fromkeys(names, "s"))
     paths = [(a, "s", b) for a in names for b in names if a != b]
@@ -87,7 +89,7 @@ def test_any_workload_beside_the_slow_twin(seed):
 def test_a_ring_on_a_star_takes_what_the_formula_says(count):
     chunk = 4096
     _, arrived = run(star(count), ring_allreduce(star(count).fabric, chunk * count))
-    # A step: the blocks of a chunk, two cables, and one tick until the next chunk is ready.
+    # A step takes the blocks of a chunk, two cables, and one tick until the next chunk is ready.
     assert arrived.max() == 2 * (count - 1) * (chunk // 64 + 2 + 1) - 1
 
 
@@ -225,7 +227,7 @@ z: recv 64b from 1
 
 
 def seconds(workload):
-    """Ticks of the star are seconds, and the times of a schedule nanoseconds."""
+    """Return a workload in which a tick of the star stands for a nanosecond of the schedule."""
     return Workload(tuple(
         replace(one, at=one.at * 1e9, delays=tuple(delay * 1e9 for delay in one.delays)) for one in workload.messages
     ))  # fmt: skip
