@@ -1,4 +1,4 @@
-"""Comparison of engines on a fabric, and the recommendation."""
+"""Check the comparison of engines on a fabric, and the recommendation."""
 
 from dataclasses import replace
 
@@ -79,7 +79,7 @@ def test_only_candidates_that_a_lost_link_may_decide_between_are_contenders(cand
     found = [figures(candidate, "good", 0.9, 0.9)]
     found += [figures(candidate, name, a2a, 0.9, vls=vls, strength=strength) for name, a2a, vls, strength in others]
     assert sorted(each.engine for each in contenders(found)) == sorted(names)
-    # The loss of any other candidate has no influence.
+    # The loss of any other candidate does not matter.
     other = [each if each.engine in names else replace(each, worst_loss=0.9) for each in found]
     assert recommend(other).candidate.engine == recommend(found).candidate.engine
 

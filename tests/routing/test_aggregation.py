@@ -1,4 +1,4 @@
-"""Aggregation nodes: they get routes and count in no traffic; fabrics as clusters are cabled."""
+"""Check aggregation nodes: they get routes, but no traffic counts them.  The fabrics are cabled as clusters are."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ KINDS = [("kary-ntree", ["4", "2"]), ("torus", ["4x4"]), ("cluster", ["4x4x4", "
 
 @pytest.fixture(params=KINDS, ids=lambda kind: kind[0], scope="module")
 def pair(request):
-    """The same fabric without and with an aggregation node on each switch."""
+    """Return the same fabric without aggregation nodes, and with one on each switch."""
     name, arguments = request.param
     return generate(name, arguments), generate(name, arguments, aggregation=1)
 

@@ -1,4 +1,4 @@
-"""Comparison of a plan with a real fabric, against sets of cables."""
+"""Compare a plan with a real fabric, and check the result with sets of cables."""
 
 import random
 from dataclasses import replace
@@ -15,7 +15,7 @@ PLAN = generate("kary-ntree", ["4", "3"], cas=2)
 
 
 def miswired(fabric, rng, kinds):
-    """The fabric with some cables pulled, or swapped in pairs; each cable is concerned at most once."""
+    """Return the fabric with some cables pulled or swapped in pairs.  Each cable is changed at most once."""
     device, port = fabric.link_device.copy(), fabric.link_port.copy()
     links, gone = rng.sample(range(fabric.links), 2 * len(kinds)), []
     for number, kind in enumerate(kinds):
@@ -88,7 +88,7 @@ def test_renamed_and_replaced_devices_are_told_apart():
     assert replaced.replaced == ((second, second),)
     assert replaced.same
     both = compare_cabling(PLAN, with_names(replace(PLAN, switch_guid=guid), {second: "new"}))
-    assert both.replaced == ((second, "new"),)  # neither name nor GUID is known: found by its cables
+    assert both.replaced == ((second, "new"),)  # name and GUID are both unknown, so the cables identify the switch
     assert both.same
 
 

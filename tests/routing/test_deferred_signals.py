@@ -11,7 +11,9 @@ from routing.deferred_signals import DeferredSignals
 
 @pytest.fixture(autouse=True)
 def interruptible():
-    """Ctrl-C raises, also where the tests run in the background, and what tests set is set back."""
+    """Let Ctrl-C raise KeyboardInterrupt, also if tests run in the background, and restore signal handlers at the
+    end.
+    """
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM)}
     signal.signal(signal.SIGINT, signal.default_int_handler)
     yield

@@ -1,4 +1,4 @@
-"""Differences against a slow and obvious twin: walk every path in both tables."""
+"""Compare differences with a slow reference that follows every path in both tables."""
 
 from dataclasses import replace
 
@@ -73,7 +73,7 @@ def test_no_switch_is_left():
 
 
 def test_switches_and_lids_follow_their_guids():
-    """A line that lost its last switch: the LIDs of the CAs move up, and are still theirs."""
+    """A line loses its last switch.  The LIDs of the CAs move, and the comparison follows their owners."""
     whole = generate("mesh", ["5"], cas=2)
     less = generate("mesh", ["4"], cas=2)
     found = compare(routed(whole, "updn"), routed(less, "updn"))

@@ -1,4 +1,4 @@
-"""Errors keep their type, text and attributes when they are sent from one process to another."""
+"""Check that errors keep their type, text and attributes when one process sends them to another."""
 
 import ast
 import copy

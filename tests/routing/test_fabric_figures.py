@@ -1,4 +1,4 @@
-"""Figures of a fabric: no tables exceed the bound, and each figure follows from its definition."""
+"""Check the figures of a fabric: no tables exceed the bound, and each figure equals its definition."""
 
 import networkx as nx
 import numpy as np
@@ -73,7 +73,7 @@ def test_the_bound_of_trees_that_are_joined_is_that_of_the_links_between_them():
         cas |= {f"{name}-ca{n}-{k}": f"{name}-leaf{n}" for n in range(6) for k in range(4)}
     cables += [("a-spine0", "b-spine0"), ("a-spine1", "b-spine1"), ("b-spine2", "c-spine2")]
     figures = fabric_figures(literal_fabric("joined", [*{end: None for cable in cables for end in cable}], cables, cas))
-    # One cable carries the traffic between 24 and 48 CAs.
+    # One cable carries the traffic between 24 CAs and 48 others.
     assert figures.bound.all_to_all == pytest.approx(71 / (24 * 48))
     assert figures.bound.reason == "1 cable out of a tree that is joined to others with 24 of 72 end ports"
 

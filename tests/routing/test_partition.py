@@ -11,7 +11,7 @@ from routing.topologies import generate
 
 
 def cut(fabric, part):
-    """Cables between different regions."""
+    """Return the number of cables between different regions."""
     return int((part[fabric.channels.src] != part[fabric.channels.dst]).sum()) // 2
 
 
@@ -42,14 +42,14 @@ def test_regions_of_a_torus_have_about_the_same_end_ports_and_few_links_between(
 
 
 def test_only_switches_with_end_ports_weigh():
-    """Leaves of a tree are shared out evenly, whatever becomes of the spines."""
+    """Regions share the leaves of a tree evenly, while the spines have no weight."""
     fabric = generate("kary-ntree", ["6", "3"])
     ends = np.bincount(regions(fabric, 4, seed=1), weights=fabric.terminals_at, minlength=4)
     assert ends.sum() == 216 and ends.max() <= 66
 
 
 def test_parallel_links_hold_switches_together():
-    """Of two cuts that halve a ring METIS takes the one through the thin links."""
+    """Two cuts halve the ring, and METIS takes the one through the fewest parallel links."""
     sketch = Sketch("thin and thick")
     rows = [sketch.add(NodeKind.SWITCH) for _ in range(8)]
     for row in rows:

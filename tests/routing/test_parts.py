@@ -9,7 +9,7 @@ from routing.topologies import generate
 
 
 def parts(fabric):
-    """Numbers of connected parts by a search from each switch in turn."""
+    """Return the number of the connected part of each switch, by a search from each switch in turn."""
     found, count = np.full(fabric.switches, -1), 0
     channels = fabric.channels
     for start in range(fabric.switches):

@@ -1,4 +1,4 @@
-"""Classes of end ports: rules, their precedence, weights, and what engines read of them."""
+"""Check classes of end ports: rules, their precedence, weights, and the use that engines make of them."""
 
 import json
 import warnings
@@ -30,7 +30,7 @@ Ca\t1 "H-{guid}"\t\t# "{name}"
 
 
 def discovered(*nodes):
-    """A switch with these (name, device ID), as ibnetdiscover prints it."""
+    """Return the output of ibnetdiscover for a switch with some nodes, each given as (name, device ID)."""
     guids = [f"{0x20 + row:016x}" for row in range(len(nodes))]
     ports = "".join(
         f'[{row + 1}]\t"H-{guid}"[1]({guid}) \t\t# "{name}" lid {row + 1} 4xNDR\n'

@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 
 @dataclass(frozen=True)
 class Careless:
-    """An engine that takes random shortest paths and promises what it is asked to."""
+    """An engine that takes random shortest paths.  It claims to guarantee ``promise``, but checks nothing."""
 
     promise: Promise
     name: str = "careless"
@@ -79,10 +79,11 @@ def calls(path):
     ("name", "positions"),
     [
         ("VerifiedTables", {"routing/publish.py"}),
-        ("write_tables", {"routing/cli/route.py"}),  # takes verified tables there
+        ("write_tables", {"routing/cli/route.py"}),  # this file takes verified tables
         ("write_bundle", set()),
-        ("save_bundle", {"routing/formats/bundle.py", "osm_plugin/state.py"}),  # the state: what was published
-        ("write_answer", {"osm_plugin/request_handler.py", "osm_plugin/policies.py"}),  # takes verified tables; ports
+        ("save_bundle", {"routing/formats/bundle.py", "osm_plugin/state.py"}),  # the state saves published tables
+        # the first takes verified tables, the second ports
+        ("write_answer", {"osm_plugin/request_handler.py", "osm_plugin/policies.py"}),
     ],
 )
 def test_tables_leave_through_the_gate_alone(name, positions):

@@ -1,4 +1,4 @@
-"""The value for SLs, whatever they depend on, against a lookup by hand."""
+"""Compare the SL of each sender and destination with a lookup by hand, for all shapes of SL tables."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ SWITCH_OF_LID = np.array([0, 0, 1, 2, 2, 1])
 
 
 def lookup(table, form, switch, lid, to):
-    """SL of one sender, straight from the documented shapes."""
+    """Return the SL of one sender, according to the documented shape of the table."""
     if form is SlForm.BY_LID:
         return table[to]
     return table[switch, to] if form is SlForm.BY_SWITCH else table[lid, to]

@@ -1,4 +1,4 @@
-"""Slurm's topology files: a tree that leads to every node once, and lists that say what they stand for."""
+"""Check Slurm's topology files: a tree that leads to every node once, and lists that stand for their names."""
 
 import re
 from dataclasses import replace
@@ -17,7 +17,7 @@ from routing.topologies import generate
 
 
 def expand(text):
-    """Names of a list of Slurm, one by one."""
+    """Yield the names that a Slurm list stands for."""
     for prefix, inside in re.findall(r"([^,\[]+)(?:\[([^\]]*)\])?", text):
         for part in inside.split(",") if inside else [None]:
             if part is None:
@@ -43,7 +43,7 @@ def test_a_list_is_short():
 
 
 def nodes_below(plane):
-    """Nodes below each switch, which names only switches before it."""
+    """Return the nodes below each switch.  A switch may only name switches before it."""
     found = {}
     for switch in plane.switches:
         found[switch.name] = [*switch.nodes, *(node for below in switch.switches for node in found[below])]

@@ -1,4 +1,4 @@
-"""A fabric without some links equals the same fabric computed anew, although it shares data with the fabric before."""
+"""Check that a fabric without some links, which shares data with the whole fabric, equals one that is built anew."""
 
 from dataclasses import fields, replace
 

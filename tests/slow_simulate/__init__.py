@@ -1,6 +1,6 @@
-"""The packet simulator once more: plain Python, every channel looked at in every tick in which anything happens.
+"""A slow reference for the packet simulator, in plain Python.  In each tick with an event, it examines every channel.
 
-It takes what the kernel takes, and has to come to the same counters at every stop.
+It takes the arguments of the kernel, and must reach equal counters at every stop.
 """
 
 from slow_simulate.faults import NEVER

@@ -1,4 +1,4 @@
-"""Drops for age: head-of-queue lifetime, VL stall, switch lifetime."""
+"""Drop packets for their age: head-of-queue lifetime, VL stall, and switch lifetime."""
 
 from slow_simulate.kinds import EXPOSE, HEAD, UNSTALL
 

@@ -1,4 +1,4 @@
-"""Loop Breaker and Deadlock Breaker in plain Python, for :mod:`slow_simulate`."""
+"""Loop Breaker and Deadlock Breaker for the slow reference simulator."""
 
 from types import SimpleNamespace
 
@@ -86,17 +86,17 @@ class Breakers:
             (self.receive_loop if message.kind == LOOP else self.receive_deadlock)(message)
 
     def vcs_out(self, device, kind):
-        """Suspected VLs out of a switch, by port."""
+        """Return the suspected VLs of all channels that leave a switch, ordered by port."""
         channels = sorted((port, c) for (source, port), c in self.at_port.items() if source == device)
         vcs = [c * self.vls + vl for _, c in channels if self.opt.breaker[c] == kind for vl in range(self.vls)]
         return [vc for vc in vcs if self.suspected[vc] and self.stuck(vc)]
 
     def between(self, vl_in, vl_out):
-        """Packets of one buffer that wait for a VL."""
+        """Return the packets in the buffer ``vl_in`` that wait for the VL ``vl_out``."""
         c, vl = divmod(vl_out, self.vls)
         return [p for p in self.queues[c, vl, self.in_index[vl_in // self.vls]] if p.vc == vl_in]
 
-    # Loop Breaker
+    # Methods of Loop Breaker.
 
     def others(self, device, lid, c):
         own_switch = int(self.net.lid_switch[lid])
@@ -156,7 +156,7 @@ class Breakers:
         for vc in vcs:
             self.spuid[vc] = min(self.spuid[vc], message.spuid)
 
-    # Deadlock Breaker
+    # Methods of Deadlock Breaker.
 
     def receive_deadlock(self, message):
         device, vl_in = int(self.net.dst[message.vc // self.vls]), message.vc

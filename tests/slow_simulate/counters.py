@@ -1,4 +1,4 @@
-"""What is reported, in the kernel's words."""
+"""Rows of counters, in the columns that the kernel reports."""
 
 
 class Rows:

@@ -1,4 +1,4 @@
-"""Links that go down, and come up again."""
+"""Links that go down and come up."""
 
 import heapq
 
@@ -15,7 +15,7 @@ class Faults:
         return c, int(self.net.reverse[c])
 
     def fail(self, c):
-        """Take both directions down; how many packets are lost."""
+        """Take both directions of a link down, and return how many packets are lost."""
         before = self.totals["dropped"]
         for path in self.both(c):
             flying = [event for event in self.events if event[1] in (ARRIVE, DELIVER) and event[3].channel == path]

@@ -1,4 +1,4 @@
-"""The clock of the slow simulator, and its parts put together."""
+"""The clock and the state of the slow reference simulator, which is assembled from the other modules."""
 
 import heapq
 from collections import deque

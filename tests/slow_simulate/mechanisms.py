@@ -1,4 +1,4 @@
-"""Mechanisms in plain Python, and the hooks at which the slow simulator calls them."""
+"""Mechanisms for the slow reference simulator, and the hooks at which it calls them."""
 
 from collections import defaultdict
 from copy import copy
@@ -11,7 +11,7 @@ from slow_simulate.request_grant import RequestGrant
 
 
 class Mechanism:
-    """A mechanism without any hook; `sim` is the slow simulator, `numbers` the settings."""
+    """A mechanism whose hooks do nothing; ``sim`` is the slow simulator, and ``numbers`` are the settings."""
 
     def __init__(self, sim, index, numbers):
         self.sim, self.index, self.numbers = sim, index, numbers
@@ -265,7 +265,7 @@ class Recn(Mechanism):
         self.assigned = self.refused = self.most = self.packets = 0
 
     def path(self, channel, lid):
-        """List the channels of the path to a LID behind a channel."""
+        """List the channels of the path to a LID, beginning at the end of a channel."""
         found, device = [], int(self.sim.net.dst[channel])
         while device < self.sim.net.switches and len(found) < self.sim.net.switches:
             out = self.sim.at_port.get((device, int(self.sim.lft[device, lid])))
@@ -419,7 +419,11 @@ class Retransmission(Mechanism):
 
 
 class Replies(Mechanism):
-    """Endpoints with queues: `into` by (CA, type), `out` by (CA, queue), each message as (type, request, LID)."""
+    """Endpoints with queues.
+
+    ``into`` has the incoming queue of each (CA, type), and ``out`` the outgoing queue of each (CA, queue number).  A
+    message is (type, request, LID).
+    """
 
     def __init__(self, sim, index, numbers):
         super().__init__(sim, index, numbers)

@@ -1,11 +1,15 @@
-"""Deadlock Breaker without messages: somebody sees that nothing moves, and makes room all around the loop at once."""
+"""Deadlock Breaker without messages: an oracle notices that nothing moves, and releases the whole loop at once."""
 
 from slow_simulate.kinds import RULE_END, SAMPLE
 from slow_simulate.machine import Slow
 
 
 class Oracle(Slow):
-    """``loop``: VLs, each behind the one before it; ``releases``: tick and packets of every flow, each time."""
+    """A simulator with an oracle for one loop.
+
+    ``loop`` lists the VLs of the loop in order.  ``releases`` has the tick of each release, with the packets that each
+    flow had delivered.
+    """
 
     def __init__(self, network, options, traffic, loop, *, detect, release, extra):
         super().__init__(network, options, traffic)

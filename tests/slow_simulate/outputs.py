@@ -1,4 +1,4 @@
-"""Which packet a channel sends next: a VL, then an input."""
+"""The choice of the packet that a channel sends next: first a VL, then an input."""
 
 from slow_numbers import key_of, number
 
@@ -47,7 +47,9 @@ class Outputs:
         return None
 
     def in_order(self):
-        """Return the channels in the order in which they may choose: those of a switch in turn, from a random one."""
+        """Return the channels in the order in which they may choose.  Each device begins with a random channel, and the
+        others follow.
+        """
         order = []
         for device in range(self.net.devices):
             own = [c for c in range(self.count) if self.net.src[c] == device]

@@ -1,4 +1,4 @@
-"""Pauses instead of credits."""
+"""Pauses in place of credits."""
 
 from slow_simulate.kinds import PAUSE
 
@@ -10,17 +10,19 @@ class Pauses:
         self.words = 0
 
     def inside(self, vc):
-        """Of a packet that leaves, all counts until its tail has left."""
+        """Return the occupancy of a buffer in blocks.  A packet that leaves counts as a whole until its tail has
+        left.
+        """
         return self.held[vc] + self.returning[vc]
 
     def look_full(self):
-        """When all heads of a tick have arrived, and its tails are still there."""
+        """Pause senders, after all heads of a tick have arrived and before tails leave."""
         for vc in range(len(self.pausing) if self.opt.xoff else 0):
             if not self.pausing[vc] and self.inside(vc) >= self.opt.xoff:
                 self.send_pause(vc, True)
 
     def look_empty(self):
-        """When the tails have gone."""
+        """Let paused senders go on, after tails have left."""
         for vc in range(len(self.pausing)):
             if self.pausing[vc] and self.inside(vc) <= self.opt.xon:
                 self.send_pause(vc, False)

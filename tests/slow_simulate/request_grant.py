@@ -1,4 +1,4 @@
-"""Requests and grants between adapters, in plain Python: packets are objects, and queues are lists of them."""
+"""Requests and grants between adapters.  Packets are objects, and queues are lists of packets."""
 
 import itertools
 import math
@@ -47,7 +47,7 @@ class RequestGrant:
         )  # fmt: skip
 
     def order_of(self, f):
-        """The paths of the segments of flow number f.  The number of paths is a power of two."""
+        """Yield the path of each segment of flow number f, for ever.  The number of paths is a power of two."""
         order = key_of(self.sim.opt.seed, 21, f)
         paths = [(order + n * (order >> 32 | 1)) % self.set.paths for n in range(self.set.paths)]
         assert sorted(paths) == list(range(self.set.paths))
@@ -105,7 +105,7 @@ class RequestGrant:
         self.timer_at(math.ceil(adapter.clock), i, ARRIVAL)
 
     def batch(self, flow):
-        """The packets whose bytes the next segment may carry."""
+        """Return the packets whose bytes the next segment may carry."""
         return flow.asked[0] if flow.asked else flow.voq
 
     def data_next(self, flow):

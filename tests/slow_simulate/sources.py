@@ -1,4 +1,4 @@
-"""Flows: when the next message of a CA is due, where it goes, its packets."""
+"""Flows: the tick of each message of a CA, its destination, and its packets."""
 
 import math
 from types import SimpleNamespace

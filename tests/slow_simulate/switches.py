@@ -1,4 +1,4 @@
-"""A packet at a switch: looked up, queued for its output, taken out again; and what a CA receives."""
+"""Packets at a switch: they get an output, wait in its queue and leave it.  CAs receive packets."""
 
 from slow_simulate.faults import NEVER
 from slow_simulate.kinds import CREDIT, FREE, FREED

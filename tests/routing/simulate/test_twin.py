@@ -30,7 +30,7 @@ from routing.simulate.traffic import Traffic, traffic_arrays
 def both(network, traffic, switching, remedies, stops, faults=None):
     """Run the kernel and its slow reference, and compare all that they report at every stop.
 
-    The links of the channels ``faults`` go down, or come up, at the stops.
+    ``faults`` maps a stop to channels whose links go down, or come up, after the stop.
     """
     fast = Simulation(network, traffic, switching, remedies)
     slow = Slow(

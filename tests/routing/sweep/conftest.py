@@ -14,7 +14,7 @@ def read(text):
 
 @pytest.fixture
 def plan():
-    """Make the tasks of a block; the fabrics are generators."""
+    """Return a function that makes the tasks of a block, whose fabrics come from generators."""
 
     def make(fabrics=("torus:3x3",), engines=("updn",), **more):
         return expand([Block(tuple(fabrics), tuple(engines), **more)], read)
@@ -24,7 +24,9 @@ def plan():
 
 @pytest.fixture
 def packer():
-    """Make what packs tasks into batches for a runner; where one of them is fatal, the limit is for that one."""
+    """Return a function that packs tasks into a batch for a runner.  If a task is fatal, only this task has the time
+    limit.
+    """
 
     def make(plan, runner=OFFLINE, timeout=None, **settings):
         reported = tuple((key, str(value)) for key, value in settings.items())
@@ -41,7 +43,7 @@ def packer():
 
 @pytest.fixture(scope="module")
 def crew():
-    """Two worker processes."""
+    """Yield two worker processes."""
     workers = Processes(2)
     yield workers
     workers.close()

@@ -1,4 +1,4 @@
-"""The campaigns that are shipped."""
+"""Check the campaigns that ibnue provides."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The Dask executor, with a real scheduler and real workers on this machine."""
+"""Check the Dask executor, with a real scheduler and real workers on this machine."""
 
 import contextlib
 import os
@@ -33,11 +33,11 @@ def free_port():
 
 @contextlib.contextmanager
 def processes(*commands, folder):
-    """Start programs with our code on their path; end them and their children."""
+    """Start Python programs that can import this package; at the end, terminate them and their children."""
     environment = {
         **os.environ,
         "PYTHONPATH": os.pathsep.join([str(Path(routing.__file__).parents[1]), str(HERE)]),
-        # A batch whose worker dies comes back at once, so that it is our business.
+        # A batch whose worker dies returns at once, so that ibnue handles it.
         "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "0",
     }
     started = []
@@ -81,7 +81,7 @@ def address(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def _patient(monkeypatch):
-    """Nothing is too slow to answer."""
+    """No answer is late."""
     monkeypatch.setattr(executors, "DASK_SECONDS", AMPLE)
 
 
@@ -108,7 +108,7 @@ def test_the_command(address, tmp_path):
 
 def test_workers_in_a_hostile_folder(plan, packer, tmp_path):
     port = free_port()
-    hostile(tmp_path, ["routing"])  # "python -m" itself imports Dask from there, if that is there
+    hostile(tmp_path, ["routing"])  # no package "dask" there: "python -m" itself would import it
     with processes(scheduler(port), worker(port, tmp_path / "a"), folder=tmp_path):
         wait_for(tmp_path)
         crew = Dask(f"dask://127.0.0.1:{port}")

@@ -179,7 +179,7 @@ def test_merged_shards_count_once(plan, tmp_path):
 
 
 def of_old(path, pairs):
-    """A ledger by an ibnue that did not know what a fault costs."""
+    """Write a ledger as an older ibnue wrote it, without the columns for the loss of a fault."""
     with Ledger(path) as ledger:
         ledger.record(ledger.begin("of old"), pairs)
     with sqlite3.connect(path) as base:

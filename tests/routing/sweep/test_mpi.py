@@ -1,4 +1,4 @@
-"""The MPI executor, with real ranks on this machine."""
+"""Check the MPI executor, with real ranks on this machine."""
 
 import contextlib
 import os
@@ -42,7 +42,7 @@ def start(*args, ranks=RANKS, cwd):
 
 
 def ranks_of(folder):
-    """Process numbers of the ranks that run in a folder."""
+    """Return the process IDs of the ranks that run in a folder."""
     found = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         with contextlib.suppress(OSError):
@@ -52,7 +52,7 @@ def ranks_of(folder):
 
 
 def ledger_when_free(path):
-    """Open it; rank 0 may outlive mpiexec for a moment."""
+    """Open a ledger.  Rank 0, which locks it, may run a moment longer than mpiexec."""
     until(lambda: is_free(path))
     return Ledger(path)
 
@@ -73,7 +73,7 @@ def test_ranks_do_the_work(tmp_path):
 
 
 def test_a_rank_that_is_killed_ends_the_job_and_loses_nothing(tmp_path):
-    """MPI ends all ranks when one dies; the ledger has what was done, and the next run does the rest."""
+    """MPI ends all ranks when one dies.  The ledger then has all finished tasks, and the next run does the others."""
     args = [*SWEEP, "--random", f"{MORE}:10%", "--executor", "mpi", "--ledger", "l.db"]
     run = start(*args, cwd=tmp_path)
     journal = tmp_path / "l.db-wal"

@@ -55,7 +55,7 @@ def test_a_worker_that_dies_loses_nothing(plan, packer, crew, tmp_path):
     assert len(records) == len(made.tasks)
     assert {record.result.outcome for record in records} == {"certified"}
     assert (tmp_path / "died").exists()
-    assert len(begun(tmp_path)) > len(made.tasks)  # some ran twice, each is there once
+    assert len(begun(tmp_path)) > len(made.tasks)  # some ran twice, and each is recorded once
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_a_task_over_which_workers_die_is_known_and_the_others_are_done(
         bad = [record for record in ledger.records() if not record.result.certified]
         assert [(record.task, record.result.outcome) for record in bad] == [(fatal, outcome)]
         assert bad[0].result.error == f"its worker died, 2 times; the last {how}"
-        # What the machine did to a worker is not a result: the next run does the task again.
+        # The death of a worker by a signal of the machine is not a result, so the next run does the task again.
         assert (fatal.id in ledger.done()) == (outcome == "error")
         finish(ledger, made, crew, packer(made))
         assert {record.result.outcome for record in ledger.records()} == {"certified", outcome} - {"lost"}
@@ -95,7 +95,7 @@ def test_workers_that_cannot_start_end_the_run_with_their_first_error(plan, pack
 
 
 class Here(Workers):
-    """One worker: this process."""
+    """A single worker, which is this process."""
 
     count = 1
 
@@ -166,7 +166,7 @@ def test_workers_killed_from_outside(plan, packer, crew, tmp_path):
 
 
 def test_an_interrupt_comes_between_things(plan, packer, crew, interruptible):
-    # In the middle of a future's method it would leave a lock behind that the pool's own thread needs.
+    # An interrupt inside a method of a future would leave a lock that a thread of the pool needs.
     handed = []
 
     class Interrupted:

@@ -52,7 +52,7 @@ def test_ids_tell_all_that_matters_apart(plan):
 
 
 def test_ids_are_for_ever(plan):
-    """A ledger of another day, machine and version has to mean the same."""
+    """An ID in a ledger must mean the same task on any day, on any machine and in any version."""
     first, last = plan(("ring:3",), ("nue:vls=2",), switches=1).tasks
     assert (first.id, last.id) == ("1bfa0c20c9eeb90303ea", "acf939b400a17b8e6f48")
 

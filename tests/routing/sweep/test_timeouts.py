@@ -1,4 +1,4 @@
-"""Tasks that take too long, in real processes that really hang."""
+"""Check time limits of tasks, with real processes that hang."""
 
 import os
 import subprocess
@@ -27,7 +27,7 @@ def test_a_task_that_hangs_in_c_is_ended_and_the_others_are_not(lock, plan, pack
         late = results.pop(fatal)
         assert (late.outcome, late.seconds, late.error) == ("timed out", HUNG, f"took longer than {HUNG:g} s")
         assert {result.outcome for result in results.values()} == {"certified"}
-        assert not pids or set(crew.pids) == pids  # no worker was lost
+        assert not pids or set(crew.pids) == pids  # no worker died
         assert sorted(begun(tmp_path)) == sorted(task.id for task in made.tasks)  # each ran once
         finish(ledger, made, crew, packer(made, "sweep_runners:traced", timeout=AMPLE, folder=tmp_path))
         assert {record.result.outcome for record in ledger.records()} == {"certified"}
@@ -39,7 +39,7 @@ def test_only_what_takes_too_long_is_ended(plan, packer, tmp_path):
     pack = packer(made, "sweep_runners:hangs", timeout=HUNG, folder=tmp_path, fatal="intact", lock="free")
     results = run_batch(pack(made.tasks))
     assert [result.outcome for result in results] == ["timed out", "certified", "certified", "certified"]
-    assert not Path((tmp_path / "left").read_text()).exists()  # what it made among the temporary files
+    assert not Path((tmp_path / "left").read_text()).exists()  # the temporary folder of the task is removed
 
 
 def test_a_task_without_a_limit_among_others(plan, packer):

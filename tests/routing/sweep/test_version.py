@@ -10,14 +10,14 @@ ASK = "from routing.sweep.version import code_version; print(code_version(), cod
 
 
 def elsewhere(folder):
-    # Compiled kernels, caches and what the compiler was given differ between machines.
+    # Compiled kernels, caches and the generated source differ between machines.
     left_out = shutil.ignore_patterns("*.so", "__pycache__", "_native.c")
     for package in LIVE:
         shutil.copytree(Path(routing.__file__).parents[1] / package, folder / package, ignore=left_out)
 
 
 def reported(folder):
-    """The version of the code in a folder, and that with the plugin and the lab."""
+    """Return the version of the code in a folder, and the version that includes the plugin and the lab."""
     command = [sys.executable, "-c", f"import sys; sys.path.insert(0, sys.argv[1]); {ASK}", folder]
     return subprocess.run(command, capture_output=True, text=True, check=True, cwd=folder).stdout.split()
 

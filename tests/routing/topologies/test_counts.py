@@ -1,4 +1,4 @@
-"""Every generator against the formulas of its topology: switches, CAs, links, degrees, diameter."""
+"""Check every generator against the formulas of its topology: switches, CAs, links, degrees, diameter."""
 
 import itertools
 import math
@@ -30,7 +30,7 @@ from routing.topologies import (
 
 
 def simple(fabric):
-    """The switches as an undirected graph without parallel links."""
+    """Return the switches as an undirected graph without parallel links."""
     return fabric.graph.as_undirected(mode="collapse")
 
 
@@ -111,7 +111,9 @@ def test_kary_ntree(k, n):
 
 
 def _tree_diameter(k, n):
-    """Farthest apart are two top switches of different digits, or two leaves: both 2 (n - 1); a chain for k = 1."""
+    """Return the diameter of a k-ary n-tree: the distance of two top switches or of two leaves.  For k = 1 it is a
+    chain.
+    """
     return n - 1 if k == 1 else 2 * (n - 1)
 
 
@@ -212,7 +214,9 @@ def test_random_regular_follows_its_seed():
 
 
 def test_random_regular_is_mixed():
-    """Neighbours in the circulant that it starts from are no likelier than others: 4 of 99 pairs."""
+    """In the circulant at the start, all neighbours have numbers that differ by at most 2, as 4 of 99 possible ones
+    do.
+    """
     fabrics = [random_regular(100, 4, TopologyOptions(seed=seed)) for seed in range(5)]
     near = [np.abs(f.channels.src - f.channels.dst) <= 2 for f in fabrics]
     assert np.mean(near) < 0.1
@@ -261,7 +265,7 @@ def test_rails(groups, rail, nodes, spines):
     assert down == [leaves + 1 + (2 if s == 0 else 0) - (missing if s == spines - 1 else 0) for s in range(spines)]
     slow = fabric.link_speed < fabric.link_speed.max()
     assert np.count_nonzero(slow) == nodes + spines
-    # Rail r of each node of a group is on leaf r.
+    # The port of a node on rail r of its group is at leaf r.
     for row, name in enumerate(fabric.endport_name):
         if name.startswith("node"):
             group, number = name[4:].split(".")[0], name.rsplit("rail", 1)[1]
@@ -289,7 +293,7 @@ def test_director(chassis, leaves, spines, cables, arity):
     assert (outer[~is_leaf] == 0).all()
     for one in range(chassis):
         assert np.ptp(outer[is_leaf & (home == one)]) <= 1
-    # All front ports are in use, as many as the chassis has inner links.
+    # All front ports are in use.  A leaf has as many of them as inner links.
     assert (fabric.terminals_at[is_leaf] + outer[is_leaf] == spines).all()
     assert (fabric.terminals_at[~is_leaf] == 0).all()
 

@@ -1,4 +1,4 @@
-"""What all generators share: options, GUIDs, names, port numbers, and complaints about what cannot be made."""
+"""Check what all generators have in common: options, GUIDs, names, port numbers, and errors for impossible fabrics."""
 
 import pickle
 
@@ -168,7 +168,7 @@ def test_what_cannot_be_made_is_refused_in_one_line(name, args, options, word):
 
 @st.composite
 def calls(draw):
-    """A topology with as many arguments as it takes, mostly."""
+    """Draw a topology and its arguments, in most cases as many as it takes."""
     name = draw(st.sampled_from(sorted(TOPOLOGIES)))
     topology = TOPOLOGIES[name]
     count = draw(st.sampled_from(topology.counts or (1, 2, 3)))

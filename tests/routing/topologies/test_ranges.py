@@ -1,4 +1,4 @@
-"""Ranges in the arguments of generators, as sweeps accept them."""
+"""Check ranges in the arguments of generators, which sweeps accept."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Tables by descent, against loads and meetings counted path by path."""
+"""Compare tables by descent with loads and costs that are counted path by path."""
 
 from collections import defaultdict
 from itertools import pairwise
@@ -27,7 +27,7 @@ def broken_tree():
 
 
 def routed(fabric, sweeps=6, seed=1):
-    """The destinations, the order and the trees of a fabric."""
+    """Return the destinations, the order and the trees of a fabric."""
     destinations, order = Destinations.of(fabric), tree_order(fabric)
     trees = tree_tables(
         fabric,
@@ -43,7 +43,7 @@ def routed(fabric, sweeps=6, seed=1):
 
 
 def path(fabric, following, switch, root):
-    """Channels from a switch to the root by one row of next hops."""
+    """Return the channels from a switch to the root, where ``following`` has the next hop of each switch."""
     channels = []
     while switch != root:
         channels.append(int(fabric.channels.first[switch]) + int(following[switch]))
@@ -69,7 +69,7 @@ def test_paths_are_the_shortest_up_and_then_down_and_loads_are_their_sums(seed, 
 
 
 def test_every_next_hop_meets_the_least_weight_where_a_sweep_changes_nothing():
-    """Weights on channels and turns are counted path by path, without the destination whose next hops are judged."""
+    """The weights of channels and turns are counted path by path, without the destination whose next hop is checked."""
     fabric = broken_tree()
     destinations, order = Destinations.of(fabric), tree_order(fabric)
     sources, channels, sweeps = fabric.senders_at.astype(float), fabric.channels, 60
@@ -118,12 +118,12 @@ def test_every_next_hop_meets_the_least_weight_where_a_sweep_changes_nothing():
 
 
 def test_the_first_sweep_of_a_whole_tree_is_d_mod_k():
-    """Each top switch is used for as many destinations, and no sweep changes that."""
+    """Each top switch serves the same number of destinations, and further sweeps change nothing."""
     fabric = generate("kary-ntree", ["4", "3"])
     _, _, one = routed(fabric, sweeps=1)
     _, _, more = routed(fabric, sweeps=9)
     assert np.array_equal(one.load, more.load)
-    assert one.load.max() == 60  # of 4 senders of a leaf to the 60 others, over 4 links
+    assert one.load.max() == 60  # 4 senders of a leaf send to the 60 others over 4 links
 
 
 @pytest.mark.parametrize("lmc", [1, 2])
@@ -155,18 +155,20 @@ def test_a_thin_leaf_has_a_ceiling_of_its_own():
 
 
 def test_a_slow_leaf_does_not_limit_the_traffic_of_all_others():
-    """The storage leaf has 3 % of the end ports and half of the rate; the next cut has 1.8 times its room."""
+    """The storage leaf has 3 % of the end ports, and half of the rate.  The next narrow cut could carry 1.8 times as
+    much.
+    """
     fabric = generate("rails", ["4x8x16", "8"], speed="NDR")
     compute = [row for row, name in enumerate(fabric.endport_name) if name.startswith("node")]
     routing = ENGINES["updn"].route(fabric, EngineOptions(threads=1))
     flows = Flows.of(fabric, routing, 1)
-    assert share_of(fabric, flows.all_to_all()[0], flows.endports) >= 0.255  # of .257
+    assert share_of(fabric, flows.all_to_all()[0], flows.endports) >= 0.255  # 0.257 was measured
     among = flows.among(np.array(compute))
-    assert share_of(fabric, among.all_to_all()[0], among.endports) >= 0.43  # of .451
+    assert share_of(fabric, among.all_to_all()[0], among.endports) >= 0.43  # 0.451 was measured
 
 
 FLOORS = [
-    # fabric, options of the generator, share of the links between switches that are missing, all-to-all, bisections
+    # fabric, options of the generator, share of missing links between switches, all-to-all rate, bisection rate
     ("kary-ntree 4 3", {}, 0.0, 1.05, 0.79),
     ("kary-ntree 6 3", {}, 0.05, 0.85, 0.70),
     ("cluster 8x8x8 8x4", {"aggregation": 1}, 0.0, 0.33, 0.585),
@@ -202,9 +204,10 @@ def test_effort_buys_sweeps_within_limits():
 
 
 def test_a_switch_with_one_path_down_sends_up_by_all_others():
-    """Where a top has lost its link to the pod of the first leaf, another spine comes before the top in the order.
+    """If a top switch has lost its link to the pod of the first leaf, another spine precedes it in the order.
 
-    This spine has one path down and 15 paths up of the same length.  Going down made it carry a single channel's rate.
+    This spine has one path down and 15 paths up of the same length.  If it sent down, all its traffic would need one
+    channel.
     """
     whole = generate("kary-ntree", ["16", "3"])
     cables = np.unique(whole.channels.link)

@@ -1,4 +1,4 @@
-"""Levels and orders of trees, against walks over all paths."""
+"""Compare levels and orders of trees with searches over all paths."""
 
 import networkx as nx
 import numpy as np
@@ -30,7 +30,7 @@ OTHERS = [("torus", ["4x4"]), ("dragonfly", ["4", "2", "2"]), ("hypercube", ["4"
 
 
 def distances(fabric, position=None):
-    """Hops between all switches; with an order, over a graph of (switch, whether a channel down was taken)."""
+    """Return the hops between all switches.  With an order, a path may only go up and then down."""
     graph = nx.DiGraph()
     graph.add_nodes_from((switch, down) for switch in range(fabric.switches) for down in (False, True))
     for near, far in zip(fabric.channels.src.tolist(), fabric.channels.dst.tolist(), strict=True):
@@ -95,7 +95,7 @@ def test_degraded_trees_stay_trees_with_paths_of_two_more_hops_at_most(name, arg
 @examples(60)
 @given(fabrics(max_switches=14, connected=False), st.randoms(use_true_random=False))
 def test_one_next_hop_per_switch_loses_no_path_up_and_then_down(fabric, random):
-    """With one next hop per switch they can be longer, but none is lost."""
+    """With one next hop per switch, a path can be longer, but none is lost."""
     position = np.array(random.sample(range(fabric.switches), fabric.switches), np.int32)
     hops = updown_hops(fabric.channels, position, np.arange(fabric.switches, dtype=np.int32))
     best = distances(fabric, position)

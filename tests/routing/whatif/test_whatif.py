@@ -1,4 +1,4 @@
-"""What faults do, compared with networkx and against a run from nothing."""
+"""Compare the effects of faults with networkx, and with tables that are computed from scratch."""
 
 import dataclasses
 import math
@@ -48,7 +48,9 @@ def baseline(fabric, engine="updn", **more):
 
 
 def cabling(fabric):
-    """The whole fabric as a graph of GUIDs; an end port is a vertex of its own, for CAs do not forward."""
+    """Return the fabric as a graph of GUIDs.  Each end port is a separate vertex, because CAs do not forward
+    packets.
+    """
     graph = networkx.MultiGraph()
     graph.add_nodes_from(("switch", guid) for guid in fabric.switch_guid.tolist())
     port_guid = {
@@ -70,12 +72,12 @@ def cabling(fabric):
 
 
 def pieces(fabric):
-    """Vertex sets of the parts that have a switch."""
+    """Return the vertices of each connected part that has a switch."""
     return [part for part in networkx.connected_components(cabling(fabric)) if any(k == "switch" for k, _ in part)]
 
 
 def apart(before, after):
-    """(connected, parts, names cut off, pairs), slowly and obviously."""
+    """Return (connected, number of parts, names of CAs that are cut off, pairs), found by a slow search."""
     new = pieces(after)
     survive = set(after.terminal_guid.tolist())
     connected, keeps, had = True, set(), set()
@@ -83,7 +85,7 @@ def apart(before, after):
     for part in pieces(before):
         left = [part & piece for piece in new]
         connected &= sum(any(kind == "switch" for kind, _ in piece) for piece in left) <= 1
-        # The rest is the piece with most end ports of this part; of equal ones the first by number of its part.
+        # The main part has the most end ports; of several, it is the first in the order of their numbers.
         numbers = [
             after.component[after.switch_guid.tolist().index(min(g for k, g in p if k == "switch"))] for p in new
         ]
@@ -121,7 +123,7 @@ def test_the_loss_compares_the_rates_of_pairs_if_a_leaf_is_cut_off():
     before, kept, half = (
         baseline(fabric.without_links(gone)).capacity for gone in ([], [*links[0]], [*links[0], *links[1][:2]])
     )
-    # Among 24 end ports, 4 send to 20 others over 4 links.  Among 20, 4 send to 16 others over 4 or 2 links.
+    # Of 24 end ports, 4 send to 20 others over 4 links.  Of 20 end ports, 4 send to 16 others over 4 or 2 links.
     connected = (20 * 19 + 4 * 3) / (24 * 23)
     assert loss(before, kept) == pytest.approx(1 - connected)
     assert loss(before, half) == pytest.approx(1 - connected * (2 / 16) / (4 / 20))
@@ -271,7 +273,7 @@ def test_samples_are_reproducible_and_grow():
 
 
 class Refuses:
-    """updn, until something is missing."""
+    """The engine updn, which fails if a link is missing."""
 
     name, summary, promise = "refuses", "", ENGINES["updn"].promise
 
@@ -295,7 +297,7 @@ def test_an_engine_that_fails_is_reported():
 
 
 class Dies:
-    """An engine that takes its process with it."""
+    """An engine that ends its own process if a link is missing."""
 
     name, summary, promise = "dies", "", ENGINES["updn"].promise
 
@@ -313,7 +315,7 @@ def test_a_worker_that_dies_is_no_traceback():
 
 
 def test_an_interrupt_comes_between_things(interruptible, monkeypatch):
-    # In the middle of a future's method it would leave a lock behind that the pool's own thread needs.
+    # An interrupt inside a method of a future would leave a lock that a thread of the pool needs.
     handed = []
 
     class Interrupted(ProcessPoolExecutor):
@@ -351,7 +353,7 @@ def test_a_fault_of_another_fabric_is_refused(jobs):
 
 
 def test_what_hurts_most():
-    """No proof comes first, then what is cut off, a split, and the loss; the entries that change count last."""
+    """Effects are sorted by a missing proof first, then by cut-off devices, a split, the loss, and changed entries."""
     fabric = generate("mesh", ["3"], cas=1)
     base = baseline(fabric)
     link, ca = evaluate(base, Scenario((every_link(fabric)[0],))), evaluate(base, Scenario((every_ca(fabric)[0],)))
@@ -374,7 +376,7 @@ def test_limits():
 
 
 def test_cut_off_are_named_so_that_one_knows_which():
-    """By GUID too where several have the name, as faults do."""
+    """If several devices have the same name, the GUID is added."""
     whole = dataclasses.replace(generate("ring", ["4"]), terminal_name=("node", "node", "other", ""))
     reported = [connectivity_loss(whole, apply_faults(whole, [fault])).cut_off for fault in every_switch(whole)]
     guids = [f"0x{guid:016x}" for guid in whole.terminal_guid.tolist()]
