@@ -29,7 +29,7 @@ def torus(blocks: int) -> Network:
     return build_network(fabric, routing, Timing(1.0, 1, 1, 1.0, buffer=8 if blocks == 1 else 4 * blocks))
 
 
-def told(what: str, simulation: Simulation, seconds: float, ticks: int | None = None) -> None:
+def print_line(what: str, simulation: Simulation, seconds: float, ticks: int | None = None) -> None:
     """Print the speed of a simulation as one line: packet-hops, events and ticks per second.
 
     Parameters
@@ -65,18 +65,18 @@ def main(words: Sequence[str] | None = None) -> None:
         size = 64 * blocks
         traffic = uniform(network, load, bytes=size, mtu=size, process=Process.BERNOULLI)
         simulation = simulate(network, traffic)
-        told(f"torus 8x8, {blocks} blocks, load {load}", simulation, timed(simulation, ticks), ticks)
+        print_line(f"torus 8x8, {blocks} blocks, load {load}", simulation, timed(simulation, ticks), ticks)
     network = torus(32)
     limits = Remedy(hoq=1 << 20, breaker=Breaker.DEADLOCK, detect=1 << 16, repeat=1 << 12, release=1 << 12)
     remedies = Remedies(port=limits, lifetime=1 << 22, sample=1 << 12)
     simulation = simulate(network, uniform(network, 0.5, process=Process.POISSON), remedies=remedies)
-    told("the same, all limits and a breaker on", simulation, timed(simulation, 1_000_000), 1_000_000)
+    print_line("the same, all limits and a breaker on", simulation, timed(simulation, 1_000_000), 1_000_000)
     fabric = generate("kary-ntree", ["10,3"], speed="QDR")
     network = build_network(fabric, ENGINES["updn"].route(fabric, EngineOptions(effort=0.1)), Timing())
     simulation = simulate(network, all_to_all(fabric))
     began = time.process_time()
     stop = simulation.run_to_end(limit=1 << 40)
-    told(f"all-to-all, {fabric.endports} CAs, {stop.time / 1e6:.2f} ms", simulation, time.process_time() - began)
+    print_line(f"all-to-all, {fabric.endports} CAs, {stop.time / 1e6:.2f} ms", simulation, time.process_time() - began)
 
 
 if __name__ == "__main__":

@@ -52,13 +52,13 @@ class Tree:
         Number of switches.
     ends
         int64[K, 2]: switches at the two ends of each of the K cables.
-    home
+    leaf_of
         int64[H]: leaf switch of each of the H hosts.
     """
 
     switches: int
     ends: Ints
-    home: Ints
+    leaf_of: Ints
 
     @classmethod
     def of(cls, size: str) -> Tree:
@@ -139,7 +139,7 @@ def published_excess(tree: Tree, ends: Ints) -> int:
     hops = distances(tree.switches, ends)
     if hops.max() >= FAR:
         return UNREACHED
-    one, *rest = (excess(hops, near, far, int(tree.home[a - 1]), int(tree.home[b - 1])) for a, b in PUBLISHED)
+    one, *rest = (excess(hops, near, far, int(tree.leaf_of[a - 1]), int(tree.leaf_of[b - 1])) for a, b in PUBLISHED)
     return min(int((sums(one, second) + third.T).min()) for second, third in permutations(rest))
 
 
@@ -153,7 +153,7 @@ def any_three(tree: Tree, ends: Ints) -> bool | None:
     if hops.max() >= FAR:
         return None
     before = np.zeros((len(near), len(near)), bool)
-    for start, end in permutations(sorted(set(tree.home.tolist())), 2):
+    for start, end in permutations(sorted(set(tree.leaf_of.tolist())), 2):
         before |= excess(hops, near, far, start, end) == 0
     steps = before.astype(np.float32)
     return bool(((steps @ steps > 0) & before.T).any())

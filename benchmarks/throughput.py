@@ -165,7 +165,7 @@ def _cell(result: Result) -> str:
     return " / ".join(cells)
 
 
-def _told(coming: Iterable[Result], found: list[Result]) -> Iterator[Result]:
+def _printed(coming: Iterable[Result], found: list[Result]) -> Iterator[Result]:
     """Yield the given results unchanged, but also append each result to ``found`` and print the result to standard
     error.
     """
@@ -256,7 +256,7 @@ def main(words: Sequence[str] | None = None) -> int:
     if not (arguments.ours or arguments.opensm):
         parser.error("no engine is left to run")
     found: list[Result] = []
-    for line in table(_told(results(arguments), found), arguments.fabrics):
+    for line in table(_printed(results(arguments), found), arguments.fabrics):
         print(line, flush=True)
     if arguments.plot:
         plot(found, arguments.fabrics, arguments.plot)

@@ -1,6 +1,6 @@
-"""Checks the pages: every relative link leads somewhere, and every page can be reached from docs/index.md.
+"""Check the pages: every relative link leads somewhere, and docs/index.md leads to every page.
 
-Only what is in the repository is looked at, so the check needs no network.
+The check reads only files of the repository, so it needs no network.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ HEADING = re.compile(r"^#+\s+(.*)$", re.MULTILINE)
 
 
 def links(page: Path) -> Iterator[tuple[Path, str]]:
-    """Yield target file and fragment of every relative link of a page, outside of code fences."""
+    """Yield the target file and the fragment of every relative link of a page, except links in code fences."""
     for match in LINK.finditer(FENCE.sub("", page.read_text(encoding="utf-8"))):
         target, _, fragment = match.group(1).partition("#")
         if "://" not in target and not target.startswith("mailto:"):
@@ -26,7 +26,7 @@ def links(page: Path) -> Iterator[tuple[Path, str]]:
 
 
 def anchors(page: Path) -> set[str]:
-    """Return the names that the headings of a page have in links."""
+    """Return the names by which links refer to the headings of a page."""
     text = FENCE.sub("", page.read_text(encoding="utf-8"))
     return {re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-") for title in HEADING.findall(text)}
 
@@ -52,7 +52,7 @@ def complaints(pages: list[Path]) -> Iterator[str]:
 
 
 def out_of_order(index: Path) -> Iterator[str]:
-    """Yield a line for each record that the index of decisions lists under a subject after one with a higher number."""
+    """Yield a line for each record of the index of decisions that comes after a higher number under its subject."""
     for subject in index.read_text(encoding="utf-8").split("\n## ")[1:]:
         records = re.findall(r"^- \[[^\]]*\]\(([^)]+)\)", subject, re.MULTILINE)
         for before, record in itertools.pairwise(records):
@@ -61,7 +61,7 @@ def out_of_order(index: Path) -> Iterator[str]:
 
 
 def main() -> int:
-    """Check every page; 1 if there is something to complain of."""
+    """Check every page.  Return 1 if there is a complaint, else 0."""
     pages = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
     found = [*complaints(pages), *out_of_order(ROOT / "docs" / "decisions" / "README.md")]
     print(*found, sep="\n", end="\n" if found else "")

@@ -1,8 +1,8 @@
 """Configuration of the documentation site: Sphinx renders the pages of the repository.
 
-``sphinx-build -W -c docs . FOLDER`` takes the whole repository as its sources, so that the links between the README and
-the pages under docs/ hold.  The lists of docs/index.md state which pages the navigation has.  Notebooks run while the
-site is built, and an error in one of them is an error of the build.
+The command is ``sphinx-build -W -c docs . FOLDER``.  Its sources are the whole repository, so that links between the
+README and the pages under docs/ are valid.  The lists of docs/index.md define the navigation.  Notebooks run during the
+build, and an error in a notebook is an error of the build.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ myst_heading_anchors = 4
 myst_enable_extensions = ["html_image"]
 nb_execution_mode = "force"
 nb_execution_raise_on_error = True
-# Seconds of wall time for one cell.  Only a cell that never ends may reach this limit, also on a busy machine.
+# Seconds of wall time for one cell.  Only a cell that hangs may reach this limit, also on a busy machine.
 nb_execution_timeout = 900
 html_theme = "furo"
 html_title = f"ibnue {version}"

@@ -1,4 +1,4 @@
-"""Writes the second half of docs/json.md: the keys of every JSON document, from the schemas in the package."""
+"""Write the second half of docs/json.md: the keys of every JSON document, from the schemas in the package."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PAGE = Path(__file__).with_name("json.md")
 MARK = "<!-- What follows is written by docs/json_page.py from the schemas. -->\n"
 FOLDER = files("routing.cli") / "schemas"
 EVERYWHERE = {"schema", "warnings"}
-"""Keys that the first half of the page describes for all documents."""
+"""Keys that all documents have.  The first half of the page describes them."""
 
 
 def kind(part: dict[str, Any]) -> str:
@@ -98,7 +98,7 @@ def heading_of(name: str, schema: dict[str, Any]) -> str:
 
 
 def main() -> int:
-    """Write the page; with ``--check`` only compare, and return 1 if it is not up to date."""
+    """Write the page.  With ``--check``, only compare the page, and return 1 if it is not up to date."""
     text = PAGE.read_text("utf-8")
     wanted = text.partition(MARK)[0] + MARK + generated()
     if "--check" in sys.argv[1:]:

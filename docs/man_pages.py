@@ -15,11 +15,11 @@ from routing.cli.command import COMMANDS
 from routing.cli.command import main as ibnue
 
 VERBATIM = "\b\n"
-"""Mark of click: the lines of a paragraph that begins with it are printed as they are."""
+"""Mark of click.  The lines of a paragraph that begins with it are printed unchanged."""
 
 
 def commands(context: click.Context) -> Iterator[click.Context]:
-    """Yield the context of a command, then those of its subcommands."""
+    """Yield the context of a command, followed by those of its subcommands."""
     yield context
     if isinstance(context.command, click.Group):
         for name in context.command.list_commands(context):
@@ -30,7 +30,7 @@ def commands(context: click.Context) -> Iterator[click.Context]:
 
 
 def escape(text: str) -> str:
-    """Return a text as troff prints it unchanged."""
+    """Return a text with the escapes that make troff print it unchanged."""
     text = text.replace("\\", "\\e").replace("-", "\\-")
     return re.sub(r"^([.'])", r"\\&\1", text, flags=re.MULTILINE)
 

@@ -29,10 +29,10 @@ class SpanningTree:
     promise = Promise.DEADLOCK_FREE
     """ibnue checks the promise on the finished tables.  Tables that break it are never written."""
     offers = Offers()
-    """None of the options that not every engine supports, such as roots."""
+    """The engine supports none of the optional options, such as roots."""
 
     def route(self, fabric: Fabric, options: EngineOptions) -> Routing:
-        """Compute the tables.  Every switch gets an entry for every LID of its connected component."""
+        """Compute the tables.  Every switch has an entry for every LID of its connected component."""
         refuse_unsupported(self, options)
         lids = fabric.lids
         lft = np.full((fabric.switches, len(lids)), NO_PORT, np.uint8)

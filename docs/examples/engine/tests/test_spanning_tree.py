@@ -1,4 +1,4 @@
-"""The engine keeps its promise on every kind of fabric, and is found by its name."""
+"""Check that the engine keeps its promise on every kind of fabric, and that ibnue finds it by its name."""
 
 import pytest
 
