@@ -28,8 +28,7 @@ def join_lines(text: str) -> str:
 
 
 def did_you_mean(names: Sequence[str]) -> str:
-    """Return the question "did you mean ...?" with names that resemble an unknown name.  Names with spaces are quoted.
-    """
+    """Return the question "did you mean ...?" for names that resemble an unknown name; names with spaces are quoted."""
     return f"did you mean {' or '.join(repr(name) if ' ' in name else name for name in names)}?"
 
 
