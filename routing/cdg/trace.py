@@ -55,13 +55,7 @@ def dependency_graph(
 
 
 def trace_cdg(
-    fabric: Fabric,
-    routing: Routing,
-    vl_bit: npt.NDArray[np.uint16],
-    *,
-    replies: bool,
-    switch_pairs: bool,
-    threads: int,
+    fabric: Fabric, routing: Routing, vl_bit: npt.NDArray[np.uint16], *, replies: bool, switch_pairs: bool, threads: int
 ) -> Cdg:
     """Follow every route, and return the CDG; packets must keep their VL along a path.
 

@@ -69,12 +69,7 @@ class WaitFor:
 
     @classmethod
     def of(
-        cls,
-        waiter: npt.ArrayLike,
-        awaited: npt.ArrayLike,
-        vertices: int,
-        *,
-        can_move: npt.ArrayLike | None = None,
+        cls, waiter: npt.ArrayLike, awaited: npt.ArrayLike, vertices: int, *, can_move: npt.ArrayLike | None = None
     ) -> WaitFor:
         """Build a snapshot from arrays, after a check of their lengths and numbers.
 

@@ -192,13 +192,7 @@ def credit_loop(
 
 
 def _find_traffic(
-    fabric: Fabric,
-    routing: Routing,
-    here: tuple[int, int],
-    following: tuple[int, int],
-    *,
-    replies: bool,
-    scope: Scope,
+    fabric: Fabric, routing: Routing, here: tuple[int, int], following: tuple[int, int], *, replies: bool, scope: Scope
 ) -> Traffic:
     """Find traffic that uses the virtual channel ``here`` and then ``following``.
 
@@ -245,13 +239,7 @@ def _lids_by_ports(
 
 
 def _candidates(
-    fabric: Fabric,
-    routing: Routing,
-    here: tuple[int, int],
-    following: tuple[int, int],
-    *,
-    reply: bool,
-    endports: int,
+    fabric: Fabric, routing: Routing, here: tuple[int, int], following: tuple[int, int], *, reply: bool, endports: int
 ) -> Iterator[Traffic]:
     """Yield traffic that uses the virtual channel ``here`` and then ``following``.
 

@@ -21,14 +21,7 @@ from routing.fabric import Fabric
 from routing.quality import channel_loads
 from routing.tables import Routing
 from routing.trees.closed_form import Leaves, NotATree, route_tree
-from routing.trees.descent import (
-    LEAST_SWEEPS,
-    MOST_SWEEPS,
-    affordable_sweeps,
-    is_whole,
-    tree_slots,
-    tree_tables,
-)
+from routing.trees.descent import LEAST_SWEEPS, MOST_SWEEPS, affordable_sweeps, is_whole, tree_slots, tree_tables
 from routing.trees.levels import MOST_FAR, MOST_LONGER, TreeOrder, closed_form_order, reaches_all, tree_order
 from routing.trees.switch_orders import chained_order
 

@@ -13,14 +13,7 @@ import numpy.typing as npt
 from routing.fabric import Fabric
 from routing.formats.atomic import make_folder, write_text_atomically
 from routing.policy.facts import PortFacts
-from routing.policy.model import (
-    OPENSM_HOQ,
-    OPENSM_LEAF_HOQ,
-    OPENSM_STALL,
-    PROPERTIES,
-    Breaker,
-    hoq_seconds,
-)
+from routing.policy.model import OPENSM_HOQ, OPENSM_LEAF_HOQ, OPENSM_STALL, PROPERTIES, Breaker, hoq_seconds
 from routing.policy.ports import PortPolicies
 
 SCHEMA = "ibnue-switch-policy/2"

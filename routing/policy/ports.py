@@ -11,17 +11,7 @@ import numpy.typing as npt
 from routing.errors import OptionError
 from routing.fabric import Fabric
 from routing.policy.facts import PORTS, PortFacts
-from routing.policy.model import (
-    HOQ_MOST,
-    PROPERTIES,
-    Breaker,
-    Policy,
-    Property,
-    Rule,
-    Value,
-    hoq_seconds,
-    seconds_text,
-)
+from routing.policy.model import HOQ_MOST, PROPERTIES, Breaker, Policy, Property, Rule, Value, hoq_seconds, seconds_text
 from routing.policy.selection import SwitchNames, ports_of
 
 

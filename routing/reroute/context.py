@@ -27,6 +27,8 @@ from routing.tables import Routing, ServiceLevels, SlForm
 
 NO_VLS = np.zeros(16, np.uint16)
 """Mask of the VLs of each SL (uint16[16]) if credit loops are allowed: all 0, because no CDG is kept."""
+VLS_CHANGE = Refusal("VLs change along a path")
+"""Reason why most strategies cannot repair the previous tables: a packet may change its VL from hop to hop."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +63,7 @@ class Request:
             promised = self.engine.promise is Promise.DEADLOCK_FREE
             return Refusal("the previous tables had a credit loop") if promised else None
         if row is None or self.before.proof.cdg is None:
-            return Refusal("VLs change along a path")
+            return VLS_CHANGE
         return Refusal("SLs are by the LID of the sender") if self.sl_is_per_source_lid else None
 
 

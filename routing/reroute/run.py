@@ -14,13 +14,14 @@ from routing.reroute.baseline import is_same
 from routing.reroute.budget import Budget
 from routing.reroute.changed_entries import count_changed
 from routing.reroute.choose import choose
-from routing.reroute.context import Request, RerouteContext
+from routing.reroute.context import VLS_CHANGE, Request, RerouteContext
 from routing.reroute.loads import rate_kept
-from routing.reroute.outcome import Candidate
+from routing.reroute.outcome import Candidate, Refusal
 from routing.reroute.precomputed import Precomputed, precompute
 from routing.reroute.statistics import RerouteStatistics
 from routing.reroute.strategies.quiet import spread as quiet_step
 from routing.reroute.strategies.return_to_baseline import step_back
+from routing.reroute.strategies.spare_vls import repair_on_spare_vls
 from routing.reroute.strategies.steps import is_safe_change
 from routing.reroute.translate import translate_tables
 from routing.reroute.values import Published, Rerouted, Stability
@@ -154,7 +155,11 @@ def _rerouted(request: Request, precomputed: Precomputed | None) -> Rerouted:
     settled = _unchanged_or_baseline(request)
     if settled is not None:
         return settled
-    outcome = request.refusal() or choose(_context(request, precomputed).prepared(), Budget())
+    outcome: Candidate | Refusal | None = request.refusal()
+    if outcome is None:
+        outcome = choose(_context(request, precomputed).prepared(), Budget())
+    elif outcome is VLS_CHANGE:
+        outcome = repair_on_spare_vls(_context(request, precomputed))
     return outcome.found if isinstance(outcome, Candidate) else _route_from_scratch(request, outcome.reason)
 
 

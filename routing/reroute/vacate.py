@@ -80,11 +80,7 @@ def edge_usage(frame: BaseNumbering, lft: npt.NDArray[np.uint8]) -> npt.NDArray[
 
 
 def vacate(
-    in_use: TablesInUse,
-    *,
-    vacated: npt.NDArray[np.uint16],
-    forbidden: npt.NDArray[np.uint16],
-    most: int,
+    in_use: TablesInUse, *, vacated: npt.NDArray[np.uint16], forbidden: npt.NDArray[np.uint16], most: int
 ) -> Vacated | NotVacated:
     """Move all paths off some CDG edges.  Then balance the load by further changes, up to ``most`` changed entries in
     total.

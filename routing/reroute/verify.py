@@ -60,27 +60,29 @@ def verify(context: RerouteContext, progress: Progress, how: RerouteMethod, kept
     return Candidate(replace(found, kept=kept), progress.missing, context.restored or 0, splits=progress.splits)
 
 
-def verify_minimal_change(
+def verify_new_sls(
     context: RerouteContext,
     tables: Routing,
-    order: npt.NDArray[np.int32],
+    order: npt.NDArray[np.int32] | None,
     missing: int,
     statistics: RerouteStatistics,
+    *,
+    how: RerouteMethod = "repaired",
 ) -> Candidate | Refusal:
-    """Prove the tables with the fewest changes.  The tables are refused if their certificate is weaker, or covers less
-    traffic, than the certificate of the previous tables.
+    """Prove tables with new SLs.  The tables are refused if their certificate is weaker, or covers less traffic, than
+    the certificate of the previous tables.
 
-    ``order`` is a topological order of their dependencies (int32[V, C]), and ``missing`` the number of entries that
-    were missing.
+    ``order`` is a topological order of their dependencies (int32[V, C]) if it is known, ``missing`` the number of
+    entries that were missing, and ``how`` the method by which the tables were found.
     """
-    certificate, weaker_tables = context.certificate, "the tables with the fewest changes are not as safe as before"
+    certificate, weaker_tables = context.certificate, "the tables with new SLs are not as safe as before"
     if certificate is None:
         return Refusal(weaker_tables)
     routing, proof, statistics = _proven(context, tables, order, statistics)
     admitted = admit(context.request.fabric, routing, proof, as_before(certificate, scope=certificate.scope))
     if isinstance(admitted, Shortfall):
         return Refusal(weaker_tables)
-    found = _result(context, admitted, "repaired", statistics)
+    found = _result(context, admitted, how, statistics)
     return Candidate(found, missing, context.restored or 0)
 
 

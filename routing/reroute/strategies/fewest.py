@@ -15,7 +15,7 @@ from routing.reroute.minimal_change import fill_with_fewest_changes, remote_pair
 from routing.reroute.outcome import Candidate, Refusal
 from routing.reroute.sl_assignment import reassign_sls
 from routing.reroute.statistics import RerouteStatistics
-from routing.reroute.verify import verify_minimal_change
+from routing.reroute.verify import verify_new_sls
 
 
 def change_fewest_entries(context: RerouteContext, budget: Budget) -> Candidate | Refusal:
@@ -53,4 +53,4 @@ def change_fewest_entries(context: RerouteContext, budget: Budget) -> Candidate 
         sls_by_source=start.service_levels.by_lid and not tables.service_levels.by_lid,
         fewest=True,
     )
-    return verify_minimal_change(context, tables, order, missing, statistics)
+    return verify_new_sls(context, tables, order, missing, statistics)

@@ -36,7 +36,7 @@ def repair_tables(context: RerouteContext, budget: Budget) -> Candidate | Refusa
     changed_sls = int(np.count_nonzero(progress.tables.sl != start_sl))
     progress = replace(progress, statistics=replace(progress.statistics, changed_sls=changed_sls))
     done = balanced(context, progress, budget)
-    outcome = verify(context, done.progress, _how(context, done.progress, done.moves), done.kept)
+    outcome = verify(context, done.progress, method_of(context, done.progress, done.moves), done.kept)
     return outcome if isinstance(outcome, Refusal) else replace(outcome, balanced=done.moved_entries)
 
 
@@ -77,7 +77,8 @@ def keep_sls(context: RerouteContext, best: Candidate) -> Candidate:
     return found if kept >= least - MOST_LOST and has_safe_rounds(request, found.found) else best
 
 
-def _how(context: RerouteContext, progress: Progress, moves: int) -> RerouteMethod:
+def method_of(context: RerouteContext, progress: Progress, moves: int) -> RerouteMethod:
+    """Return the method by which repaired tables with ``moves`` moves for balance were found."""
     if progress.missing:
         return "repaired"
     if context.restored:
