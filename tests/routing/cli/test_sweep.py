@@ -50,7 +50,7 @@ def test_the_report_says_what_faults_cost():
     """For each engine and stability, the losses equal the losses of ``ibnue whatif``.  The fabric without faults does
     not count.
     """
-    fabric, faults = "random-regular:16,4", ["--links", "all"]
+    fabric, faults = "random-regular:10,4", ["--links", "all"]
     words = [fabric, "-e", "nue", *faults, "--stability", "full", "--stability", "fresh", "-j", 1]
     lines = {line["mode"]: line for line in reported(run(*words, "--json"))["summary"]}
     for mode, beside in (("full", ["--beside-fresh"]), ("fresh", [])):

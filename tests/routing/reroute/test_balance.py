@@ -39,15 +39,17 @@ def fullest_by_walking(fabric, lft):
     """Return the largest number of seconds for which a channel between switches is busy, if each end port sends one
     unit to every other.
     """
-    channels, lids, seconds = fabric.channels, fabric.lids, Counter()
+    lids, seconds, lft = fabric.lids, Counter(), lft.tolist()  # Elements of lists are read faster than those of arrays.
+    channel_at, switch_after = fabric.channels.at_port.tolist(), fabric.channels.dst.tolist()
+    capacity, sources_at = fabric.channels.capacity.tolist(), fabric.terminals_at.tolist()
     for lid in np.flatnonzero(lids.endport >= 0).tolist():
-        share = 1 / (1 << int(fabric.endport_lmc[lids.endport[lid]]))
-        for switch in range(fabric.switches):
-            at, sources = switch, int(fabric.terminals_at[switch])
-            while at != lids.switch[lid] and sources and lft[at, lid] != NO_PORT:
-                channel = int(channels.at_port[at, lft[at, lid]])
-                seconds[channel] += sources * share / float(channels.capacity[channel])
-                at = int(channels.dst[channel])
+        share, last = 1 / (1 << int(fabric.endport_lmc[lids.endport[lid]])), int(lids.switch[lid])
+        for first, sources in enumerate(sources_at):
+            at = first
+            while at != last and sources and lft[at][lid] != NO_PORT:
+                channel = channel_at[at][lft[at][lid]]
+                seconds[channel] += sources * share / capacity[channel]
+                at = switch_after[channel]
     return max(seconds.values(), default=0)
 
 

@@ -60,10 +60,10 @@ together.
 
 @pytest.mark.parametrize(("name", "engine"), [*product(FABRICS, SINGLE), ("tree", "ftree")])
 def test_links_there_and_back(name, engine):
-    """Lose every third link.  The first link differs between engines, so that all engines together lose each link."""
+    """Lose every sixth link.  The first link differs between engines, so that all engines together lose each link."""
     fabric = FABRICS[name]()
     baseline = published(fabric, engine)
-    for link in np.unique(fabric.channels.link).tolist()[list(ENGINES).index(engine) % 3 :: 3]:
+    for link in np.unique(fabric.channels.link).tolist()[list(ENGINES).index(engine) % 6 :: 6]:
         less = fabric.without_links([link])
         found = reroute(ENGINES[engine], OPTIONS, baseline, less, baseline=baseline)
         check(found, baseline, less, engine)
@@ -123,7 +123,7 @@ def test_faults_one_after_the_other(engine):
     fabric = random_fabric(8, 12, 5)
     baseline = before = published(fabric, engine)
     order = np.random.default_rng(2).permutation(np.unique(fabric.channels.link)).tolist()
-    most = 4 if engine == "auto" else 11  # A step of auto takes as long as a step of all other engines together.
+    most = 3 if engine == "auto" else 6  # A step of auto takes as long as a step of all other engines together.
     for count in range(1, most + 1):
         less = fabric.without_links(order[:count])
         found = reroute(ENGINES[engine], OPTIONS, before, less, baseline=baseline)
@@ -175,7 +175,7 @@ def test_the_short_proof_says_what_the_long_one_says(engine, loss):
     found = reroute(ENGINES[engine], OPTIONS, before, less)
     translated, rng, refused = translate_tables(before.routing, fabric, less), np.random.default_rng(1), 0
     order = found.proof.certificate.order
-    for _ in range(200):
+    for _ in range(100):
         lft = found.routing.lft.copy()
         row, lid = rng.integers(less.switches), rng.integers(1, len(less.lids))
         if less.lids.switch[lid] < 0:
@@ -190,7 +190,7 @@ def test_the_short_proof_says_what_the_long_one_says(engine, loss):
         assert long.certified
         assert np.array_equal(short.hops, long.hops)
         check_certificate(less, turned, short.certificate, threads=1)
-    assert refused > 20
+    assert refused > 10
 
 
 @pytest.mark.parametrize("loss", LOSSES)
