@@ -55,6 +55,8 @@ class Base:
     cdg
         A channel dependency graph with all dependencies of packets that follow the old entries.  None means that the
         dependencies are unknown until the tables are traced.
+    rewired
+        bool[S, L], the entries over cables that have changed places.  None: no such entries are known.
     strength
         Strength of the proof of the tables in the switches, if the worker remembers these tables from an earlier sweep
         or a state file; otherwise None.
@@ -68,6 +70,7 @@ class Base:
     changed: int
     sls: Sls
     cdg: Cdg | None
+    rewired: npt.NDArray[np.bool_] | None
     strength: str | None
 
     @property
@@ -156,16 +159,16 @@ def base_of(
         # After an aborted update schedule, entries may differ from the remembered tables.  In this case the CDG of the
         # remembered tables lacks dependencies.
         whole = not mixed and (kept.deferred is None or are_entries_of(staying, replace(kept, deferred=None), fabric))
-        cdg = kept.proof.cdg if whole and not (sides.rewired or groups) else None
+        cdg = kept.proof.cdg if whole and sides.rewired is None and not groups else None
         partial = (known and not whole) or not all(_has_only(lft, group, fabric) for group in groups)
         source: Sls = "last" if partial else "published"
         return Base(
             fabric=wide, routing=replace(sides.old, sl=sl), new=new, lost=sides.lost, unknown=unknown, changed=changed,
             sls=source if published and tables.served == "ours" else "state",
-            cdg=None if cdg is None else cdg.onto(fabric), strength=kept.proof.strength,
+            cdg=None if cdg is None else cdg.onto(fabric), rewired=sides.rewired, strength=kept.proof.strength,
         )  # fmt: skip
     plain = Routing(lft, new.sl, new.sl2vl, new.vls, new.vls, Provenance("switches"))
-    return Base(wide, plain, new, LostLids.unknown(wide, new.sl), unknown, changed, "unknown", None, None)
+    return Base(wide, plain, new, LostLids.unknown(wide, new.sl), unknown, changed, "unknown", None, None, None)
 
 
 def _without_rows(lft: Bytes, groups: Sequence[ReturnedGroup]) -> Bytes:

@@ -69,10 +69,14 @@ class Change:
         *sizes, last = [np.count_nonzero(schedule.round == number) for number in range(1, len(schedule) + 1)]
         if not known:
             sizes[0] = np.count_nonzero(self.base.unknown)
+        elif schedule.only_removes:
+            sizes[0] = np.count_nonzero(schedule.removed_in_round == 1)
         entries = f"{', '.join(map(str, sizes))} and {count_noun(int(last), 'entry')}"
         text = f"written in {len(schedule)} rounds of {entries}{aside}"
         if not known:
             text += ", of which the first removes all unknown entries"
+        elif schedule.only_removes:
+            text += ", of which the first removes entries over cables that have changed places"
         if schedule.first_draining_round:
             text += f", with a wait before {_which(schedule)}"
         if schedule.drained:
@@ -106,7 +110,7 @@ def stage_update(base: Base, after: SavedTables, *, wanted: bool, threads: int =
         return Change(base, after, None, asked=False)
     schedule, replies = _find_schedule(base, after, threads=threads)
     if schedule is not None and not base.known:
-        schedule = replace(_one_later(schedule, base.new), first_draining_round=2)
+        schedule = schedule.one_later(base.new.lft)
     if schedule is not None and len(schedule) > 1:
         after = replace(after, deferred=_deferred_entries(schedule, base.routing))
     return Change(base, after, schedule, asked=True, replies=replies)
@@ -117,19 +121,6 @@ def _is_same(base: Base) -> bool:
     if not base.known or not np.array_equal(old.lft, new.lft):
         return False
     return all(a is b or np.array_equal(a, b) for a, b in ((old.sl, new.sl), (old.sl2vl, new.sl2vl)))
-
-
-def _one_later(schedule: UpdateSchedule, new: Routing) -> UpdateSchedule:
-    """Return the schedule with one more round at the beginning.
-
-    All entries move to the next round, except for entries that the first round removes for good.
-
-    ``new`` are the tables after the last round.
-    """
-    off = schedule.removed_in_round + (schedule.removed_in_round > 0).astype(np.uint8)
-    first = schedule.first_draining_round + bool(schedule.first_draining_round)
-    later = (new.lft[schedule.switch, schedule.lid] != NO_PORT).astype(np.uint8)
-    return replace(schedule, round=schedule.round + later, removed_in_round=off, first_draining_round=first)
 
 
 def _find_schedule(base: Base, after: SavedTables, *, threads: int) -> tuple[UpdateSchedule | None, bool]:
@@ -152,7 +143,9 @@ def _find_schedule(base: Base, after: SavedTables, *, threads: int) -> tuple[Upd
     old, new, lost = checked_tables(base)
     whole = {base.strength, after.proof.strength} == {"reversible"}
     for replies in (True, False) if whole else (False,):
-        schedule = find_schedule(base.fabric, old, new, known=known, lost=lost, replies=replies, threads=threads)
+        schedule = find_schedule(
+            base.fabric, old, new, known=known, lost=lost, rewired=base.rewired, replies=replies, threads=threads
+        )
         if schedule is not None:
             return schedule, replies or not whole
     return None, True

@@ -66,16 +66,15 @@ def _describe_rounds(change: Change, schedule: UpdateSchedule) -> str | None:
     verdict = "any-order: no mixture of the tables has a credit loop"
     if len(schedule) > 1:
         between = "packets leave" if schedule.first_draining_round else "switches acknowledge"
-        verdict = f"in rounds: none of {len(schedule)} has a credit loop, as {between} between them"
+        number = f"{'after the first ' if schedule.only_removes else ''}of {len(schedule)}"
+        verdict = f"in rounds: none {number} has a credit loop, as {between} between them"
     lids = len(np.unique(schedule.lid))
     lines = [f"transition {verdict}", *_assumed(change), extent(len(schedule.lid), lids, len(blocks))]
     if dropped:
         lines.append(_dropping(dropped))
     if schedule.drained:
-        lines.append(
-            f"{count_noun(schedule.drained, 'old entry')} removed for a while, because no mixture of old and new tables"
-            " is safe"
-        )
+        why = "cables have changed places" if schedule.only_removes else "no mixture of old and new tables is safe"
+        lines.append(f"{count_noun(schedule.drained, 'old entry')} removed for a while, because {why}")
     return "; ".join(lines)
 
 

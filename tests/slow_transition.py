@@ -392,7 +392,7 @@ def _check_rounds(case: Case, oracle: Oracle, sides: Installed, *, known: bool, 
         proofs = [prove(side.fabric, side.routing, threads=1) for side in (case.old, case.new)]
         if any(proof.cdg is None or (replies and proof.strength != "reversible") for proof in proofs):
             return "-"
-        if sides.rewired:
+        if sides.rewired is not None:
             return "-"
         cdg = proofs[0].cdg.onto(case.new.fabric) | proofs[1].cdg
     schedule = find_schedule(sides.fabric, sides.old, sides.new, known=cdg, lost=sides.lost, replies=replies, threads=1)

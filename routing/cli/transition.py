@@ -122,8 +122,8 @@ def prove_change(
         before, after = on_one_vl(before), on_one_vl(after)
     sides = installed(before, earlier, after, fabric)
     found = prove_transition(
-        sides.fabric, sides.old, sides.new, lost=sides.lost, rounds=rounds, max_vls=max_vls, threads=threads,
-        require="reversible" if require == "reversible" else "forward",
+        sides.fabric, sides.old, sides.new, lost=sides.lost, rewired=sides.rewired,
+        rounds=rounds, max_vls=max_vls, threads=threads, require="reversible" if require == "reversible" else "forward",
     )  # fmt: skip
     return sides, found, note
 

@@ -136,11 +136,6 @@ class MixedDependencies:
         """
         next_channels = columns.next_channels
         return admit_mixed(
-            self.mixture.fabric,
-            self.slots,
-            next_channels,
-            columns.enter,
-            dependencies=dependencies,
-            order=order,
+            self.mixture.fabric, self.slots, next_channels, columns.enter, dependencies=dependencies, order=order,
             rounds=rounds,
-        )
+        )  # fmt: skip

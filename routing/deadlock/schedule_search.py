@@ -9,6 +9,8 @@ channel that they may have reached.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import numpy.typing as npt
 
@@ -27,7 +29,7 @@ from routing.deadlock.per_lid_rounds import (
 from routing.deadlock.removal_rounds import rounds_with_removal
 from routing.deadlock.update_plan import find_plan
 from routing.deadlock.update_schedule import MOST_ROUNDS, UpdateSchedule
-from routing.fabric import Fabric
+from routing.fabric import NO_PORT, Fabric
 from routing.tables import Routing, SlForm
 
 MOST_SEARCHED = 1 << 18
@@ -38,6 +40,8 @@ MOST_TRACED = 1 << 24
 """Largest number of LFT entries for which a trace of all unchanged columns is affordable.  For larger tables, the
 search ends if it finds no rounds LID by LID.
 """
+MOST_REMOVED = 4
+"""Largest number of old entries that may be removed for each entry over a cable that has changed places."""
 NO_HOPS = 254
 """A packet with this number of hops, or with more hops, counts as not delivered."""
 
@@ -49,6 +53,7 @@ def find_schedule(
     *,
     known: Cdg | None = None,
     lost: LostLids | None = None,
+    rewired: npt.NDArray[np.bool_] | None = None,
     replies: bool = False,
     threads: int = 2,
 ) -> UpdateSchedule | None:
@@ -64,6 +69,9 @@ def find_schedule(
         If given, unchanged columns need not be traced.
     lost
         Former owners of the LIDs that are gone, if known.
+    rewired
+        bool[S, L], the old entries over cables that have changed places (:class:`routing.reroute.installed.Installed`).
+        If no other rounds are found, an additional first round removes such entries.
     replies
         Whether reply traffic is included.
     threads
@@ -95,9 +103,34 @@ def find_schedule(
     waiting, large = MixedDependencies(mixture, replies=replies, threads=threads), mixture.before.size > MOST_SEARCHED
     base = _base(waiting, known)
     schedule = None if base is None else rounds_per_lid(waiting, base)
-    if schedule is not None and (large or (known is not None and not schedule.first_draining_round)):
-        return schedule
-    return _searched(waiting, new, schedule)
+    if schedule is None or not (large or (known is not None and not schedule.first_draining_round)):
+        schedule = _searched(waiting, new, schedule)
+    if schedule is None and rewired is not None:
+        return _without_rewired(waiting, old, new, rewired)
+    return schedule
+
+
+def _without_rewired(
+    waiting: MixedDependencies, old: Routing, new: Routing, rewired: npt.NDArray[np.bool_]
+) -> UpdateSchedule | None:
+    """Find rounds of which the first only removes old entries, and the others wait until packets have left.
+
+    Entries over cables that have changed places lead packets to other switches than before, so they may close credit
+    loops with other old entries.  The first round removes these entries (``rewired``), or if this does not suffice, all
+    changing entries towards their LIDs.
+    """
+    fabric, lost, replies, threads = waiting.mixture.fabric, waiting.mixture.lost, waiting.replies, waiting.threads
+    changing = (old.lft != new.lft) & (new.lft != NO_PORT)
+    for removed in (changing & rewired, changing & rewired.any(axis=0)):
+        if np.count_nonzero(removed) > MOST_REMOVED * np.count_nonzero(rewired):
+            return None
+        left = replace(old, lft=np.where(removed, np.uint8(NO_PORT), old.lft))
+        found = find_schedule(fabric, left, new, lost=lost, replies=replies, threads=threads)
+        if found is not None:
+            found = found.one_later(new.lft)
+            off = np.where(removed[found.switch, found.lid], np.uint8(1), found.removed_in_round)
+            return replace(found, removed_in_round=off, only_removes=True)
+    return None
 
 
 def _base(waiting: MixedDependencies, known: Cdg | None) -> Masks | None:

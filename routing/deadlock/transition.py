@@ -151,6 +151,7 @@ def prove_transition(
     new: Routing,
     *,
     lost: LostLids | None = None,
+    rewired: npt.NDArray[np.bool_] | None = None,
     require: Strength = "forward",
     rounds: int = ROUNDS,
     max_vls: int = 8,
@@ -167,6 +168,8 @@ def prove_transition(
         (:func:`routing.reroute.installed.installed` returns such tables).
     lost
         Former owners of the LIDs that are gone, if known.
+    rewired
+        bool[S, L], the old entries over cables that have changed places.  A plan may remove such entries first.
     require
         Traffic that must be safe: "forward", requests from or to CAs and routers; "reversible", their replies too.
     rounds
@@ -192,7 +195,7 @@ def prove_transition(
     """
     start = time.perf_counter()
     mixture = Mixture.of(fabric, old, new, lost)
-    asked = _TransitionSearch(mixture, old, new, require == "reversible", threads)
+    asked = _TransitionSearch(mixture, old, new, rewired, require == "reversible", threads)
     graphs = MixedGraphs(mixture, threads=threads)
     certificate, cycle, reply_cycle, _ = judge(graphs, require == "reversible")
     free = certificate is not None and require in {"forward", certificate.strength}
@@ -231,6 +234,7 @@ class _TransitionSearch:
     mixture: Mixture
     old: Routing
     new: Routing
+    rewired: npt.NDArray[np.bool_] | None
     replies: bool
     threads: int
 
@@ -239,13 +243,17 @@ class _TransitionSearch:
 
         The order may have up to ``rounds`` rounds.  The search is needed only if some order of writing is unsafe.
         """
-        for routing, name in ((self.new, "new"), (self.old, "old")):
-            if not self._free(Mixture.of(self.mixture.fabric, routing, routing, self.mixture.lost)):
-                return _Outcome("unsafe", None, None, f"the {name} tables have a credit loop by themselves")
-        why = self._incompatible_sl_vl()
-        plan = None if why else self._plan(rounds)
+        new_loops, old_loops = (
+            not self._free(Mixture.of(self.mixture.fabric, routing, routing, self.mixture.lost))
+            for routing in (self.new, self.old)
+        )
+        why = "" if new_loops else self._incompatible_sl_vl()
+        plan = None if new_loops or why or not rounds else self._plan(rounds, old_loops=old_loops)
         if plan is not None:
             return _Outcome("ordered", plan, None, _describe_rounds(plan))
+        if new_loops or old_loops:
+            which = "new" if new_loops else "old"
+            return _Outcome("unsafe", None, None, f"the {which} tables have a credit loop by themselves")
         why = why or "no order was found"
         if not max_vls:
             return _Outcome("unsafe", None, None, f"{why}, and no Double Scheme was searched for")
@@ -272,16 +280,20 @@ class _TransitionSearch:
                 return f"mixed SLs and VLs have a credit loop on the {routes} routes alone, so there is no order"
         return ""
 
-    def _plan(self, rounds: int) -> UpdateSchedule | None:
-        """Search for rounds as a re-route does.  If this search finds no rounds, a plan of up to ``rounds`` rounds is
-        tried, which is not limited by the time that a sweep can wait.
+    def _plan(self, rounds: int, *, old_loops: bool) -> UpdateSchedule | None:
+        """Search for at most ``rounds`` rounds as a re-route does.  If this search finds none, try a second search,
+        which is not limited by the time that a sweep can wait.
+
+        ``old_loops`` is whether the old tables alone have a credit loop.
         """
-        if rounds == 0:
-            return None
-        fabric, lost = self.mixture.fabric, self.mixture.lost
-        schedule = find_schedule(fabric, self.old, self.new, lost=lost, replies=self.replies, threads=self.threads)
+        fabric, lost, replies, rewired = self.mixture.fabric, self.mixture.lost, self.replies, self.rewired
+        schedule = find_schedule(
+            fabric, self.old, self.new, lost=lost, rewired=rewired, replies=replies, threads=self.threads
+        )
         if schedule is not None and len(schedule) <= rounds:
             return schedule
+        if old_loops:
+            return None
         hops = prove(fabric, self.new, threads=self.threads).hops
         return find_plan(self.mixture, hops, replies=self.replies, rounds=rounds, threads=self.threads)
 
@@ -311,6 +323,8 @@ class _TransitionSearch:
 
 def _describe_rounds(plan: UpdateSchedule) -> str:
     text = f"each of {len(plan)} rounds is free of credit loops"
+    if plan.only_removes:
+        text = f"each of {len(plan)} rounds except the first is free of credit loops; cables have changed places"
     if plan.drained:
         text += f"; {count_noun(plan.drained, 'old entry is', 'old entries are')} removed until a later round"
     return text

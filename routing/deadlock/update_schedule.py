@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -65,6 +65,9 @@ class UpdateSchedule:
     first_draining_round
         First round that also waits until all packets have left that were in the fabric when the round before was
         acknowledged.  All later rounds wait too.  0: no round waits for packets to leave.
+    only_removes
+        Whether the first round only removes entries over cables that have changed places.  Such entries may have a
+        credit loop before the change already.  All later rounds are free of credit loops.
     """
 
     switch: npt.NDArray[np.int64]
@@ -72,6 +75,7 @@ class UpdateSchedule:
     round: Bytes
     removed_in_round: Bytes
     first_draining_round: int = 0
+    only_removes: bool = False
 
     @classmethod
     def of(cls, lids: npt.NDArray[np.int64], rounds: Bytes, *, drains: bool) -> UpdateSchedule:
@@ -102,6 +106,17 @@ class UpdateSchedule:
         written.
         """
         return int(np.count_nonzero(self.removed_in_round))
+
+    def one_later(self, new: Bytes) -> UpdateSchedule:
+        """Return the schedule with one more round at the beginning, which the other rounds wait for until packets have
+        left.
+
+        All entries move to the next round, except for entries that the first round removes for good: the tables ``new``
+        (uint8[S, L]), which the last round leads to, have no port for them.
+        """
+        off = self.removed_in_round + (self.removed_in_round > 0).astype(np.uint8)
+        later = (new[self.switch, self.lid] != NO_PORT).astype(np.uint8)
+        return replace(self, round=self.round + later, removed_in_round=off, first_draining_round=2)
 
     def states(self, old: Bytes, new: Bytes) -> Iterator[Bytes]:
         """Yield the forwarding tables (uint8[S, L]) as they are after each round of writing."""

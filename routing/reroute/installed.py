@@ -34,15 +34,15 @@ class Installed:
     lost
         The earlier owners of the LIDs that are gone.
     rewired
-        Whether an old entry leads to a switch over a port that led elsewhere when the old tables were made.  Then the
-        proof of the old tables does not cover the dependencies of such entries.
+        bool[S, L], the old entries that lead to a switch over a port that led elsewhere when the old tables were made.
+        The proof of the old tables does not cover the dependencies of these entries.  None: there are no such entries.
     """
 
     fabric: Fabric
     old: Routing
     new: Routing
     lost: LostLids
-    rewired: bool
+    rewired: npt.NDArray[np.bool_] | None
 
 
 def installed(
@@ -91,7 +91,7 @@ def installed(
     sls = PreviousSls.of(old, old_fabric, new, wide, row)
     before = replace(old, lft=lft, sl=sls.table(), sl2vl=_sl2vl(old, new, wide, row))
     after = widened(new, fabric, wide)
-    return Installed(wide, before, after, sls.lost(), _is_rewired(lft, row, old_fabric, fabric))
+    return Installed(wide, before, after, sls.lost(), _rewired(lft, row, old_fabric, fabric))
 
 
 def widened(routing: Routing, fabric: Fabric, wide: Fabric) -> Routing:
@@ -130,8 +130,11 @@ def _sl2vl(old: Routing, new: Routing, fabric: Fabric, row: Numbers) -> Bytes:
     return table
 
 
-def _is_rewired(lft: Bytes, row: Numbers, old_fabric: Fabric, fabric: Fabric) -> bool:
-    """Return whether an entry uses a channel of the present fabric that did not exist in the old fabric."""
+def _rewired(lft: Bytes, row: Numbers, old_fabric: Fabric, fabric: Fabric) -> npt.NDArray[np.bool_] | None:
+    """Return bool[S, L], the entries that use a channel of the present fabric that did not exist in the old fabric.
+
+    Returns None if there are no such entries.
+    """
     now, was = fabric.channels, old_fabric.channels
     known = np.flatnonzero((row[now.src] >= 0) & (row[now.dst] >= 0))
     before = was.at_port[row[now.src[known]], now.port[known]]
@@ -139,4 +142,7 @@ def _is_rewired(lft: Bytes, row: Numbers, old_fabric: Fabric, fabric: Fabric) ->
     same[known] = (
         (before >= 0) & (was.dst[before] == row[now.dst[known]]) & (was.dst_port[before] == now.dst_port[known])
     )
-    return any((lft[now.src[c]] == now.port[c]).any() for c in np.flatnonzero(~same).tolist())
+    found = np.zeros(lft.shape, bool)
+    for c in np.flatnonzero(~same).tolist():
+        found[now.src[c]] |= lft[now.src[c]] == now.port[c]
+    return found if found.any() else None

@@ -196,46 +196,26 @@ def evaluate(baseline: Baseline, scenario: Scenario) -> Effect:
     fabric = apply_faults(before.fabric, scenario.faults)
     apart = connectivity_loss(before.fabric, fabric)
     effect = Effect(
-        fault=scenario.name,
-        kind=scenario.kind,
-        faults=tuple(fault.name for fault in scenario.faults),
-        connected=apart.connected,
-        certified=False,
-        parts=apart.parts,
-        cut_off=apart.cut_off,
-        how="failed",
-        reason="",
-    )
+        fault=scenario.name, kind=scenario.kind, faults=tuple(fault.name for fault in scenario.faults),
+        connected=apart.connected, certified=False, parts=apart.parts, cut_off=apart.cut_off, how="failed", reason="",
+    )  # fmt: skip
     try:
         repaired = reroute(
-            baseline.engine,
-            baseline.options,
-            before,
-            fabric,
-            stability=baseline.stability,
+            baseline.engine, baseline.options, before, fabric, stability=baseline.stability,
             precomputed=None if baseline.stability is Stability.FRESH else baseline.precomputed,
-        )
+        )  # fmt: skip
     except RoutingError as error:
         return replace(effect, reason=str(error))
     had, has = baseline.capacity, Capacity.of(fabric, repaired.routing, apart, threads=baseline.options.threads)
     fresh = _from_scratch(baseline, fabric, apart, repaired, has) if baseline.beside_fresh else None
     return replace(
-        effect,
-        certified=repaired.proof.certified,
-        strength=repaired.proof.strength,
-        vls=repaired.routing.vls,
-        vls_needed=repaired.routing.vls_needed,
-        changed=repaired.changed,
-        broken=repaired.broken,
-        a2a=_finite(has.a2a),
-        loss=loss(had, has),
-        bisection=_finite(has.bisection),
-        bisection_loss=bisection_loss(had, has),
+        effect, certified=repaired.proof.certified, strength=repaired.proof.strength, vls=repaired.routing.vls,
+        vls_needed=repaired.routing.vls_needed, changed=repaired.changed, broken=repaired.broken, a2a=_finite(has.a2a),
+        loss=loss(had, has), bisection=_finite(has.bisection), bisection_loss=bisection_loss(had, has),
         fresh_loss=None if fresh is None else loss(had, fresh),
-        fresh_bisection_loss=None if fresh is None else bisection_loss(had, fresh),
-        how=repaired.how,
+        fresh_bisection_loss=None if fresh is None else bisection_loss(had, fresh), how=repaired.how,
         reason=repaired.reason,
-    )
+    )  # fmt: skip
 
 
 def _from_scratch(

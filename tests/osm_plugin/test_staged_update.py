@@ -16,6 +16,7 @@ from routing.deadlock.update_schedule import UpdateSchedule
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
 from routing.errors import TableError
+from routing.faults import Fault, FaultKind, apply_faults, every_link
 from routing.reroute import reroute
 from routing.topologies import generate
 
@@ -69,6 +70,27 @@ def test_a_change_of_sls_alone_is_not_called_unsafe():
     moved = replace(routing, sl=np.where(routing.sl == 255, routing.sl, 1).astype(np.uint8))
     change = change_of(old, replace(old, routing=moved))
     assert change.describe() == "only SLs and SL-to-VL tables change, which have no rounds"
+
+
+def test_exchanged_cables_are_left_in_a_first_round_of_its_own():
+    fabric = generate("torus", ["4x4"], cas=1)
+    before = SavedTables(fabric, routing := ENGINES["updn"].route(fabric, OPTIONS), prove(fabric, routing), "updn",
+                         options_key(OPTIONS))  # fmt: skip
+    ports = tuple(every_link(fabric)[link].ports[1] for link in (0, 9))
+    now = apply_faults(fabric, [Fault(FaultKind.SWAP, "swap", ports)])
+    found = reroute(ENGINES["updn"], OPTIONS, before, now, baseline=before)
+    change = change_of(before, replace(before, fabric=now, routing=found.routing, proof=found.proof))
+    rounds, out = len(change.schedule), np.count_nonzero(change.schedule.removed_in_round == 1)
+    assert out and change.describe().startswith(f"written in {rounds} rounds of {out}")
+    assert "of which the first removes entries over cables that have changed places" in change.describe()
+    assert "with a wait before each but the first" in change.describe()
+    line = transition_line(change)
+    assert line.startswith(
+        f"transition in rounds: none after the first of {rounds} has a credit loop, as packets leave"
+    )
+    assert line.endswith("old entries removed for a while, because cables have changed places")
+    deferred = change.after.deferred
+    assert np.count_nonzero(deferred["port"] == 255) >= out and (deferred["round"] > 1).all()
 
 
 def test_rounds_for_requests_alone_say_so(monkeypatch):

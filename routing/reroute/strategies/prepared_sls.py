@@ -77,16 +77,10 @@ def sls_for_moves(
     tables, numbering = in_use.tables, in_use.numbering
     rules = context.service_levels(numbering, in_use.certificate, tables)
     moved, found = move_entries(
-        numbering,
-        rules,
-        tables,
-        tables.lft,
-        dependencies=in_use.dependencies,
-        now=Utilisation(load_in_force(context, in_use), goal_in_force(context, in_use)),
-        budget=most,
-        overshoot=overshoot,
-        prepares_sls=True,
-    )
+        numbering, rules, tables, tables.lft, dependencies=in_use.dependencies,
+        now=Utilisation(load_in_force(context, in_use), goal_in_force(context, in_use)), budget=most,
+        overshoot=overshoot, prepares_sls=True,
+    )  # fmt: skip
     # If the search takes a move back, the SLs that it changed for this move stay changed.  So the new SLs are used only
     # for paths whose entries the search has changed in the end.  All other paths keep the SLs of the tables in force.
     changed = changed_paths(context.request.fabric, moved, tables, replies=rules.replies)

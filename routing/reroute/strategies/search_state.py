@@ -82,17 +82,10 @@ class State:
         """
         progress = self.progress
         return move_entries(
-            progress.numbering,
-            context.service_levels(progress.numbering, progress.certificate, progress.tables),
-            progress.tables,
-            context.request.translated.earlier,
-            dependencies=progress.dependencies,
-            now=self.now,
-            budget=budget,
-            tolerance=tolerance,
-            work=work,
-            overshoot=overshoot,
-        )
+            progress.numbering, context.service_levels(progress.numbering, progress.certificate, progress.tables),
+            progress.tables, context.request.translated.earlier, dependencies=progress.dependencies, now=self.now,
+            budget=budget, tolerance=tolerance, work=work, overshoot=overshoot,
+        )  # fmt: skip
 
 
 def peak_of(load: npt.NDArray[np.int64], numbering: BaseNumbering) -> int:

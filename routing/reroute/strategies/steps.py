@@ -93,16 +93,11 @@ def searched(
     :func:`routing.reroute.rebalance.move_entries`.
     """
     return move_entries(
-        progress.numbering,
-        context.service_levels(progress.numbering, progress.certificate, progress.tables),
-        progress.tables,
-        progress.tables.lft,
-        dependencies=progress.dependencies,
-        now=Utilisation(load, goal_in_force(context, progress)),
-        budget=budget,
-        work=max(work, progress.tables.lft.size),
-        overshoot=overshoot,
-    )
+        progress.numbering, context.service_levels(progress.numbering, progress.certificate, progress.tables),
+        progress.tables, progress.tables.lft, dependencies=progress.dependencies,
+        now=Utilisation(load, goal_in_force(context, progress)), budget=budget,
+        work=max(work, progress.tables.lft.size), overshoot=overshoot,
+    )  # fmt: skip
 
 
 def verified(context: RerouteContext, progress: Progress, kept: float | None) -> Candidate | Refusal:

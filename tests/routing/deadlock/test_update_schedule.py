@@ -13,9 +13,12 @@ from routing.cdg.acyclic import Cdg
 from routing.deadlock import per_lid_rounds, schedule_search
 from routing.deadlock.proof import prove
 from routing.deadlock.schedule_search import find_schedule
+from routing.deadlock.transition import prove_transition
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
+from routing.faults import Fault, FaultKind, apply_faults, every_link
 from routing.reroute import Published, reroute
+from routing.reroute.installed import installed
 from routing.reroute.translate import translate
 from routing.tables import Provenance, Routing
 from routing.topologies import generate
@@ -67,6 +70,40 @@ def check(fabric, old, new, schedule, *, replies=False):
         reached = [delivered(fabric, new, lft) for lft in [old.lft, *states]]
         for number in range(1, len(reached)) if len(schedule) > 1 else ():
             assert {lid for _, lid in reached[number - 1] - reached[number]} <= out
+
+
+def exchanged(engine, links, **options):
+    """Return the tables in the switches after two cables of a torus have changed places, and the repaired tables."""
+    fabric, options = generate("torus", ["4x4"], cas=1), EngineOptions(effort=0, **options)
+    routing = ENGINES[engine].route(fabric, options)
+    faults = [every_link(fabric)[link] for link in links]
+    swap = Fault(FaultKind.SWAP, "swap", tuple(fault.ports[1] for fault in faults))
+    now, before = apply_faults(fabric, [swap]), Published(fabric, routing, prove(fabric, routing))
+    return installed(routing, fabric, reroute(ENGINES[engine], options, before, now).routing, now)
+
+
+@pytest.mark.parametrize("engine", ["updn", "nue", "dfsssp"])
+@pytest.mark.parametrize("links", [(0, 9), (3, 20), (7, 31)])
+def test_rounds_after_the_removal_of_entries_over_exchanged_cables(engine, links):
+    """The old entries alone close a loop over the exchanged cables, which the first round ends."""
+    sides = exchanged(engine, links, vls=1 if engine == "updn" else 4)
+    fabric, old, new, more = sides.fabric, sides.old, sides.new, {"lost": sides.lost, "rewired": sides.rewired}
+    assert find_schedule(fabric, old, new, lost=sides.lost) is None
+    schedule = find_schedule(fabric, old, new, **more)
+    assert schedule.only_removes and schedule.first_draining_round == 2 and len(schedule) > 1
+    first, *later = states = list(schedule.states(old.lft, new.lft))
+    gone = first != old.lft
+    assert (first[gone] == 255).all() and (new.lft[gone] != old.lft[gone]).all()
+    assert np.array_equal(states[-1], new.lft)
+    assert gone.sum() <= 4 * sides.rewired.sum()
+    before, *after = dependencies_slowly(fabric, old, new, states, replies=False, first_draining_round=2)
+    alone = dependencies_slowly(fabric, old, old, [old.lft], replies=False)[0]
+    assert set(before.edges) <= set(alone.edges) and not nx.is_directed_acyclic_graph(alone)
+    assert len(after) == len(later) and all(map(nx.is_directed_acyclic_graph, after))
+    found = prove_transition(fabric, old, new, drain=False, **more)
+    assert found.verdict == "ordered" and found.plan.only_removes
+    assert "except the first is free of credit loops; cables have changed places" in found.reason
+    assert prove_transition(fabric, old, new, drain=False, rounds=1, **more).verdict == "unsafe"
 
 
 def known_of(fabric, old, new, *, replies):
