@@ -137,7 +137,10 @@ def difficulty(request: Request, found: Rerouted, routing: Routing | None = None
     """
     change = installed(request.before.routing, request.before.fabric, routing or found.routing, request.fabric)
     replies, threads = found.proof.strength == "reversible", request.options.threads
-    rounds = find_schedule(change.fabric, change.old, change.new, lost=change.lost, replies=replies, threads=threads)
+    rounds = find_schedule(
+        change.fabric, change.old, change.new,
+        lost=change.lost, rewired=change.rewired, replies=replies, threads=threads,
+    )  # fmt: skip
     if rounds is None or rounds.drained:
         return NEVER_SAFE if rounds is None else 3
     return 2 if rounds.first_draining_round else int(len(rounds) > 1)
