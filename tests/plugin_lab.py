@@ -8,7 +8,6 @@ from pathlib import Path
 
 from waiting import AMPLE, until
 
-from ibsim_fixtures.opensm_log import EventKind
 from osm_plugin.options import SWEEP_EFFORT
 from routing.engines.base import EngineOptions
 
@@ -40,10 +39,40 @@ def gone(pid):
     return until(lambda: not Path(f"/proc/{pid}").exists())
 
 
-def sweep_with_stopped_worker(lab, *cable):
-    """Stop the worker by a signal, and begin a sweep, in which OpenSM waits for the worker.
+def requests_to(worker):
+    """Return the first bytes of the memory through which OpenSM asks a worker: they differ for each request."""
+    shared = (file for file in Path(f"/proc/{worker}/fd").iterdir() if "memfd:ibnue " in str(file.readlink()))
+    return {file.name: file.open("rb").read(4096) for file in shared}
 
-    If a cable is named, it is pulled before the sweep.
+
+def stopped_between_sweeps(lab):
+    """Stop the worker, which must be ready, by a signal while no sweep is under way.
+
+    Returns
+    -------
+    worker : int
+        Process number of the worker.
+    requests : dict[str, bytes]
+        What :func:`requests_to` returns before the next sweep.
+    """
+
+    def stop():
+        worker = worker_of(lab)
+        os.kill(worker, signal.SIGSTOP)
+        requests, log = requests_to(worker), lab.opensm.log_path.read_text()
+        if log.rindex("SUBNET UP") > log.rindex("INITIATING HEAVY SWEEP"):
+            return worker, requests
+        os.kill(worker, signal.SIGCONT)  # The sweep needs the worker.
+        return None
+
+    return until(stop)
+
+
+def sweep_with_stopped_worker(lab, *cable):
+    """Stop the worker by a signal, begin a sweep, and return when OpenSM has written the request to the worker.
+
+    If a cable is named, it is pulled before the sweep.  OpenSM replaces a worker that ends before the request.  So a
+    test may end the worker only after the request.
 
     Returns
     -------
@@ -52,14 +81,12 @@ def sweep_with_stopped_worker(lab, *cable):
     worker : int
         Process number of the worker.
     """
-    worker, position = worker_of(lab), lab.opensm.mark()
-    os.kill(worker, signal.SIGSTOP)
+    worker, requests = stopped_between_sweeps(lab)
+    position = lab.opensm.mark()
     if cable:
         lab.ibsim.unlink(*cable)
     lab.opensm.signal(signal.SIGHUP)
-    lab.opensm.wait_for(
-        lambda events: any(event.kind is EventKind.ROUTING for event in events), what="routing", after=position
-    )
+    until(lambda: requests_to(worker) != requests)
     return position, worker
 
 

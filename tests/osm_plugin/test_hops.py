@@ -62,6 +62,7 @@ def test_tables_that_are_kept_bring_their_hops(live, nets):
         assert hop_rows(lab) == own_switch
         assert logged(lab, "keeps its last tables, which are proven for exactly this subnet")
 
+        lab.opensm.resweep()  # The next worker is ready when it has answered.
         position, worker = sweep_with_stopped_worker(lab, "sw1.1", 2)
         os.kill(worker, signal.SIGKILL)
         lab.opensm.wait_for_subnet_up(after=position)
