@@ -109,9 +109,17 @@ class State:
             return read_state(Path("memory"), threads=threads, file=file)
         return None
 
-    def _is_outdated(self, stamp: Stamp) -> bool:
-        """Return whether the worker before this one has left tables that are newer than a state file of this stamp."""
-        return any((about := os.fstat(copy)).st_size and stamp[0] < about.st_mtime_ns for copy in self._copies[:1])
+    def _is_outdated(self, stamp: Stamp, content: int) -> bool:
+        """Return whether the worker before this one has left other and newer tables than those of a state file.
+
+        The contents are compared, too, because the times of some file systems are whole seconds.  ``content`` is the
+        descriptor of a copy of the file in memory.
+        """
+        return any(
+            (about := os.fstat(copy)).st_size and stamp[0] < about.st_mtime_ns
+            and os.pread(copy, about.st_size, 0) != os.pread(content, about.st_size + 1, 0)
+            for copy in self._copies[:1]
+        )  # fmt: skip
 
     @property
     def writing(self) -> socket.socket | None:
@@ -178,7 +186,7 @@ class State:
             if self._late:
                 self.remarks.append(f"state ignored: {folder}: it was read only after tables had been published")
                 return
-            if known is None and folder == self._path and self._is_outdated(self._stamps[folder]):
+            if known is None and folder == self._path and self._is_outdated(self._stamps[folder], content):
                 self.remarks.append(f"state ignored: {folder}: it is older than the tables in memory")
                 return
             try:
@@ -261,9 +269,6 @@ class State:
                 os.ftruncate(copy, 0)
                 os.lseek(copy, 0, os.SEEK_SET)
                 os.sendfile(copy, content, 0, os.fstat(content).st_size)
-                if is_in_file and folder in self._stamps:
-                    with suppress(PermissionError):  # raised if the worker runs as another user than OpenSM
-                        os.utime(copy, ns=(self._stamps[folder][0],) * 2)
             if is_in_file or self._path is None:
                 os.close(content)
             else:

@@ -285,12 +285,29 @@ def test_tables_with_which_workers_have_ended_are_ignored_until_there_are_new_on
 def test_tables_from_the_file_are_left_in_memory_too(tmp_path, torus, started):
     path, copies = tmp_path / "s.npz", [os.memfd_create("copy") for _ in range(2)]
     write_state(path, torus)
+    write_state(path, read_state(path))  # The name of the fabric is lost.
     state = started(path, copies)
     state.put(state.last, reset=False)  # this call means that no entry has changed
     state.save()
     assert "state read from " + str(path) in started(path, copies).take_remarks()
     path.unlink()  # this replaces a file system that does not answer any more
     assert same_tables(started(path, copies).last.routing, torus.routing)
+    for copy in copies:
+        os.close(copy)
+
+
+def test_a_file_with_the_tables_in_memory_is_not_older_although_its_time_is(tmp_path, torus, degraded, started):
+    """Times of some file systems are whole seconds, and a file server may have another clock."""
+    path, copies = tmp_path / "s.npz", [os.memfd_create("copy") for _ in range(2)]
+    state = started(path, copies)
+    state.put(torus, reset=False)
+    written(state, path)
+    os.utime(path, ns=(1, 1))
+    assert started(path, copies).take_remarks() == [f"state read from {path}"]
+    write_state(path, degraded)
+    os.utime(path, ns=(1, 1))
+    older = f"state ignored: {path}: it is older than the tables in memory"
+    assert started(path, copies).take_remarks()[0] == older
     for copy in copies:
         os.close(copy)
 
