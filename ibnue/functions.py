@@ -7,18 +7,7 @@ from numbers import Integral
 from pathlib import Path
 from typing import Any, Literal
 
-from ibnue.results import (
-    Cabling,
-    Check,
-    Drawing,
-    Fabric,
-    Faults,
-    Measures,
-    Simulation,
-    StrPath,
-    Tables,
-    TransitionPlan,
-)
+from ibnue.results import Cabling, Check, Drawing, Fabric, Faults, Measures, Simulation, StrPath, Tables, TransitionPlan
 from routing import fabric as fabrics
 from routing import topologies
 from routing.cabling import compare_cabling
@@ -195,12 +184,7 @@ def _verified(fabric: Fabric, routing: Routing, engine: Engine, options: EngineO
 
 
 def check(
-    fabric: FabricLike,
-    tables: TablesLike,
-    *,
-    sl: StrPath | None = None,
-    sl2vl: StrPath | None = None,
-    threads: int = 2,
+    fabric: FabricLike, tables: TablesLike, *, sl: StrPath | None = None, sl2vl: StrPath | None = None, threads: int = 2
 ) -> Check:
     """Return the verdict on whether tables are complete and free of credit loops.
 
