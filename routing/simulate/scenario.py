@@ -16,7 +16,7 @@ from routing.formats.toml_text import Toml, Where
 from routing.names import similar_or
 from routing.simulate.mechanisms.registry import IN_CASES
 from routing.simulate.scenario_lint import PACKETS, check_unused_keys
-from routing.simulate.scenario_schema import ORIGINS, TOLERANCE, check_expected, check_table, check_value
+from routing.simulate.scenario_schema import ORIGINS, OUTCOMES, TOLERANCE, check_expected, check_table, check_value
 
 FOLDER = Path(__file__).parent / "scenarios"
 """Folder of the scenario files in this package.  A scenario has the name of its file without the suffix."""
@@ -212,6 +212,9 @@ def _case(file: Toml, row: Mapping[str, Any], origin: str | None, *where: str | 
         if number_wanted and (isinstance(value, bool) or not isinstance(value, int | float)):
             raise file.error(f"{name} {of_case} has to be a number, it is {value!r}", *where, "expect", name)
         check_expected(file, value, f"{name} {of_case}", *where, "expect", name)
+    if (outcome := row["expect"].get("outcome", OUTCOMES[0])) not in OUTCOMES:
+        where_it_is = *where, "expect", "outcome"
+        raise file.error(f"{outcome!r} is not an outcome", *where_it_is, remedy=f"use {', '.join(OUTCOMES)}")
     if "tolerance" in row["expect"]:
         check_value(file, row["expect"]["tolerance"], TOLERANCE, f"tolerance {of_case}", *where, "expect", "tolerance")
     for number, fault in enumerate(row.get("fault", [])):

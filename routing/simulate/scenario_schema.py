@@ -140,6 +140,9 @@ ORIGINS = ("paper", "theory", "program", "regression")
 output of ibnue itself.
 """
 
+OUTCOMES = ("deadlock", "progress", "starvation")
+"""Values of the figure ``outcome`` of a simulation of packets."""
+
 RENAMED: Mapping[str, str] = {"way": "path", "ways": "paths", "waits": "dependencies"}
 """Keys of earlier versions of the scenario format, with the names that replace them."""
 

@@ -123,6 +123,15 @@ def test_a_scenario_that_cannot_be_is_refused(tmp_path, old, new, expected):
     refusal(tmp_path, RING.replace(old, new), expected)
 
 
+def test_an_outcome_that_cannot_be_is_refused_before_a_case_runs(tmp_path):
+    (tmp_path / "mine.toml").write_text(RING.replace('"progress"', '"progres"'))
+    with pytest.raises(
+        ParseError, match=r"'progres' is not an outcome \(use deadlock, progress, starvation\)"
+    ) as found:
+        read_scenario(tmp_path / "mine.toml")
+    assert found.value.line == 1 + RING.splitlines().index('expect = { outcome = "progress" }')
+
+
 @pytest.mark.parametrize(("old", "new"), [("[[case]]", "[timing]\n@\n[[case]]"), ('name = "c"', 'name = "c"\n@')])
 def test_a_buffer_that_cannot_be_is_reported_where_it_stands(tmp_path, old, new):
     text = RING.replace(old, new.replace("@", "buffer = 65"))
