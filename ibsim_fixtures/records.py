@@ -75,7 +75,8 @@ def compile_plugin(source: Path, name: str, folder: Path) -> None:
     ]  # fmt: skip
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        raise EnvironmentProblem(f"{name} does not compile: {(done.stderr.splitlines() or ['no message'])[0]}")
+        raise EnvironmentProblem(f"{name} does not compile: {(done.stderr.splitlines() or ['no message'])[0]}",
+                                 remedy="install the headers of this OpenSM")  # fmt: skip
 
 
 def record_plugin(folder: str | Path) -> Plugin:

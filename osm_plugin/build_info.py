@@ -13,7 +13,7 @@ import struct
 from dataclasses import dataclass
 from pathlib import Path
 
-from routing.errors import EnvironmentProblem
+from routing.errors import EnvironmentProblem, file_problem
 
 _MAGIC = b"IBNUE-BUILD-1\n\n\0"
 _HEAD = struct.Struct("<16s32s32s32s512sI")
@@ -76,7 +76,7 @@ def read_build_info(library: Path) -> BuildInfo:
     try:
         data = library.read_bytes()
     except OSError as problem:
-        raise EnvironmentProblem(f"cannot be read: {problem.strerror or problem}", path=library) from None
+        raise file_problem("read", library, problem) from None
     at = data.find(_MAGIC)
     if at < 0 or at + _HEAD.size > len(data):
         raise EnvironmentProblem(

@@ -18,7 +18,7 @@ from cffi import FFI
 
 import routing
 from osm_plugin.build_info import protocol
-from routing.errors import EnvironmentProblem
+from routing.errors import EnvironmentProblem, file_problem
 
 HERE = Path(__file__).parent
 SOURCES = (
@@ -161,7 +161,10 @@ def compile_shim(
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             lines = [line for line in done.stderr.splitlines() if "error" in line] or done.stderr.splitlines()
-            raise EnvironmentProblem(f"the plugin does not compile: {lines[0] if lines else 'no message'}")
+            raise EnvironmentProblem(
+                f"the plugin does not compile: {lines[0] if lines else 'no message'}",
+                remedy="install the headers of this OpenSM and of this Python",
+            )
         _put(library, target)
 
 
@@ -173,4 +176,4 @@ def _put(library: Path, target: Path) -> None:
         beside.replace(target)
     except OSError as problem:
         beside.unlink(missing_ok=True)
-        raise EnvironmentProblem(f"{target} cannot be written: {problem.strerror}") from None
+        raise file_problem("written", target, problem) from None

@@ -12,7 +12,7 @@ from typing import Any
 
 from osm_plugin import silent_files
 from osm_plugin.opensm_conf import AcceptedOptions, OpensmConf, foreign_options, take_over
-from routing.errors import EnvironmentProblem
+from routing.errors import file_problem
 from routing.formats.atomic import atomic_write
 
 FILES = ("root_guid_file", "hop_weights_file", "port_prof_ignore_file", "cn_guid_file", "io_guid_file")
@@ -58,7 +58,7 @@ class ConfFiles:
         try:
             folder.mkdir(mode=0o750, parents=True, exist_ok=True)
         except OSError as problem:
-            raise EnvironmentProblem(f"cannot be made: {problem.strerror or problem}", path=folder) from None
+            raise file_problem("created", folder, problem) from None
         for name, content in list(unsaved.items()):
             with atomic_write(folder / name) as file:
                 file.write(content)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from osm_plugin.state import SavedTables, read_state, write_state
-from routing.errors import EnvironmentProblem, InputError
+from routing.errors import InputError, file_problem
 from routing.formats.atomic import write_text_atomically
 
 PIN = "pin.json"
@@ -100,7 +100,7 @@ def store(folder: Path, kept: SavedTables, most: int) -> Path | None:
     try:
         folder.mkdir(mode=0o755, exist_ok=True)
     except OSError as problem:
-        raise EnvironmentProblem(f"cannot be created: {problem.strerror}", path=folder) from None
+        raise file_problem("created", folder, problem) from None
     number = here[-1].number + 1 if here else 1
     date = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
     path = folder / f"{number:06d}-{date}-{kept.engine}-{digest}.npz"
@@ -173,5 +173,5 @@ def unpin(folder: Path) -> bool:
     except FileNotFoundError:
         return False
     except OSError as problem:
-        raise EnvironmentProblem(f"cannot be removed: {problem.strerror}", path=folder / PIN) from None
+        raise file_problem("removed", folder / PIN, problem) from None
     return True

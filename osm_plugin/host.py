@@ -318,7 +318,7 @@ class Host:
             The shadow engine has no worker, or its worker accepts no message.
         """
         if self._shadow is None:
-            raise EnvironmentProblem("the shadow engine has no worker")
+            raise EnvironmentProblem("the shadow engine has no worker", remedy="the next sweep starts one")
         config = self._config.to_table()
         message = {"in_force": in_force, "own_sls": own_sls, "sequence": sequence, "config": config}
         try:
@@ -347,7 +347,7 @@ class Host:
     def _require_worker(self) -> WorkerProcess:
         """Return the worker, or raise EnvironmentProblem if there is no worker."""
         if self._worker is None:
-            raise EnvironmentProblem("there is no worker")
+            raise EnvironmentProblem("there is no worker", remedy="the next sweep starts one")
         return self._worker
 
     def _replace(self, *, died: bool = False) -> None:

@@ -211,7 +211,9 @@ def _version(root: Path, include: Path) -> str:
     text = (include / "opensm/osm_version.h").read_text()
     found = re.search(r'define OSM_VERSION "([^"]+)"', text)
     if found is None:
-        raise EnvironmentProblem(f"{include / 'opensm/osm_version.h'} does not state its version")
+        raise EnvironmentProblem(
+            f"{include / 'opensm/osm_version.h'} does not state its version", remedy="install libopensm-dev again"
+        )
     if _REGISTERS not in (include / "opensm/osm_opensm.h").read_text(errors="replace"):
         raise EnvironmentProblem(
             f"{found[1]} accepts no routing engines from plugins: its headers lack {_REGISTERS}",

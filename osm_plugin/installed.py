@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from osm_plugin.build_info import BuildInfo, protocol, read_build_info
-from routing.errors import EnvironmentProblem
+from routing.errors import EnvironmentProblem, file_problem
 
 _BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
@@ -153,7 +153,7 @@ def remove(library: Path, *, force: bool = False) -> None:
     try:
         library.unlink()
     except OSError as problem:
-        raise EnvironmentProblem(f"{library} cannot be removed: {problem.strerror or problem}") from None
+        raise file_problem("removed", library, problem) from None
 
 
 def run_by_root(library: Path) -> list[Path]:

@@ -18,7 +18,7 @@ from typing import Any
 
 from osm_plugin import silent_files
 from osm_plugin.config import PluginConfig, cache_folder, config_from_table, read_config
-from routing.errors import EnvironmentProblem, IbnueError, InputError
+from routing.errors import EnvironmentProblem, IbnueError, InputError, file_problem
 from routing.formats.atomic import atomic_write, write_text_atomically
 
 SAVED = "config.json"
@@ -236,7 +236,7 @@ class LastGood:
         try:
             self._save(self._folder, pending)
         except OSError as problem:
-            raise EnvironmentProblem(f"cannot be written: {problem.strerror or problem}", path=self._folder) from None
+            raise file_problem("written", self._folder, problem) from None
 
     def _save(self, folder: Path, pending: tuple[PluginConfig, bool, bool]) -> None:
         config = pending[0]

@@ -27,6 +27,7 @@ SILENT = 2.0
 _TAIL = 2000
 """Maximum number of bytes at the end of the worker's log that are read to find its last line."""
 
+_READ_LOG = "read the worker's log"
 _F_ADD_SEALS, _F_SEAL_SHRINK = 1033, 2
 PRELUDE = "import gc, sys; gc.disable(); sys.modules.update(dict.fromkeys(('matplotlib', 'wcwidth')))"
 """First line of the worker's program.  This line keeps igraph from importing matplotlib, which would take most of the
@@ -75,7 +76,7 @@ def _as_user(name: str | None) -> dict[str, Any]:
     try:
         group = pwd.getpwnam(name).pw_gid
     except KeyError:
-        raise EnvironmentProblem(f"there is no user {name!r} for the worker") from None
+        raise EnvironmentProblem(f"there is no user {name!r} for the worker", remedy="correct worker_user") from None
     return {"user": name, "group": group, "extra_groups": []}
 
 
@@ -141,7 +142,9 @@ class WorkerProcess:
             self.socket.close()
             os.close(self.memory)
             who = f" (worker_user is {user!r})" if identity else ""
-            raise EnvironmentProblem(f"the worker cannot be started: {python}: {problem.strerror}{who}") from None
+            raise EnvironmentProblem(
+                f"the worker cannot be started: {python}: {problem.strerror}{who}", remedy="install ibnue again"
+            ) from None
         finally:
             theirs.close()
         self._reaper = threading.Thread(target=self.process.wait, name="ibnue-reaper", daemon=True)
@@ -251,11 +254,13 @@ class WorkerProcess:
         try:
             self.hello = self.receive(until)
         except EOFError:
-            raise EnvironmentProblem(f"the worker {self.exit_description()} while it started") from None
+            raise EnvironmentProblem(
+                f"the worker {self.exit_description()} while it started", remedy=_READ_LOG
+            ) from None
         except ValueError:
-            raise EnvironmentProblem("the worker sent an invalid message while it started") from None
+            raise EnvironmentProblem("the worker sent an invalid message while it started", remedy=_READ_LOG) from None
         if self.hello is None:
-            raise EnvironmentProblem("the worker was not ready in time")
+            raise EnvironmentProblem("the worker was not ready in time", remedy="raise start_deadline")
         spoken = self.hello.get("protocol")
         if spoken != protocol():
             self.hello = None

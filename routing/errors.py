@@ -7,6 +7,7 @@ Every error that this project raises on purpose descends from :class:`IbnueError
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 
 from routing.names import join_lines
@@ -108,6 +109,22 @@ class EnvironmentProblem(IbnueError, RuntimeError):
         self.problem, self.remedy = problem, remedy
         self.path = None if path is None else str(path)
         super().__init__(("" if path is None else f"{path}: ") + problem + ("" if remedy is None else f" ({remedy})"))
+
+
+_FILE_REMEDIES = {
+    errno.EACCES: "check the rights of the file and of its folders",
+    errno.ENOSPC: "free space, or name another folder",
+    errno.EROFS: "name a folder on a file system that can be written",
+}
+
+
+def file_problem(action: str, path: str | Path, error: OSError) -> EnvironmentProblem:
+    """Return the error that an action on a file has failed, with a remedy.
+
+    ``action`` is a participle such as "written", and ``error`` the error of the operating system.
+    """
+    remedy = _FILE_REMEDIES.get(error.errno or 0, "check the path and its file system")
+    return EnvironmentProblem(f"cannot be {action}: {(error.strerror or str(error)).lower()}", path=path, remedy=remedy)
 
 
 class RoutingError(IbnueError):

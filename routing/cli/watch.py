@@ -181,11 +181,11 @@ def run(command: Sequence[str]) -> str:
     except FileNotFoundError:
         raise EnvironmentProblem(f"{command[0]} is not installed", remedy="apt install infiniband-diags") from None
     except subprocess.TimeoutExpired:
-        raise EnvironmentProblem(f"{' '.join(command)} does not end") from None
+        raise EnvironmentProblem(f"{' '.join(command)} does not end", remedy="run it by hand") from None
     if done.returncode != 0:
         output = (done.stderr or done.stdout).strip().splitlines() or ["no message"]
-        remedy = " (run it as root on a host with an active InfiniBand port)" if "UMAD" in output[-1] else ""
-        raise EnvironmentProblem(f"{' '.join(command)}: {output[-1]}{remedy}")
+        remedy = "run it as root on a host with an active InfiniBand port" if "UMAD" in output[-1] else "run it by hand"
+        raise EnvironmentProblem(f"{' '.join(command)}: {output[-1]}", remedy=remedy)
     return done.stdout
 
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from routing import __version__
-from routing.errors import EnvironmentProblem, InputError
+from routing.errors import InputError, file_problem
 from routing.fabric import Fabric
 from routing.formats.fabric_files import read_fabric
 from routing.formats.snapshot import FABRIC_FILES, NAMES, Manifest, Part, PartState, fabric_file, first_of
@@ -80,7 +80,7 @@ def _copy(path: Path, folder: Path) -> None:
     try:
         shutil.copyfile(path, folder / path.name)
     except OSError as error:
-        raise EnvironmentProblem(f"cannot be copied: {error.strerror or error}", path=path) from None
+        raise file_problem("copied", path, error) from None
 
 
 def _time(path: Path | None) -> str:

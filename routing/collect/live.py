@@ -160,10 +160,12 @@ def _topology(writer: _Writer, request: Request) -> Fabric:
     except FileNotFoundError:
         raise EnvironmentProblem("ibnetdiscover is not installed", remedy="apt install infiniband-diags") from None
     except subprocess.TimeoutExpired:
-        raise EnvironmentProblem(f"ibnetdiscover does not end within {_DISCOVERY_SECONDS} s") from None
+        raise EnvironmentProblem(
+            f"ibnetdiscover does not end within {_DISCOVERY_SECONDS} s", remedy="run it by hand"
+        ) from None
     errors = done.stderr.decode("utf-8", "backslashreplace").strip().splitlines()
     if done.returncode:
-        raise EnvironmentProblem(f"ibnetdiscover: {errors[-1] if errors else 'no message'}")
+        raise EnvironmentProblem(f"ibnetdiscover: {errors[-1] if errors else 'no message'}", remedy="run it by hand")
     path = writer.folder / snapshot.TOPOLOGY
     path.write_bytes(done.stdout)
     fabric = with_names_of_folder(read_fabric(path), writer.folder)

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from routing.errors import EnvironmentProblem, InputError, ParseError
+from routing.errors import InputError, ParseError, file_problem
 from routing.formats.text import DAMAGED, damaged, open_unpacked
 
 PIECE = 1 << 23
@@ -110,7 +110,7 @@ def read_pieces(path: str | Path, size: int = PIECE) -> Iterator[Piece]:
     except (FileNotFoundError, IsADirectoryError, NotADirectoryError) as error:
         raise InputError((error.strerror or "unreadable").lower(), path=path, remedy="name a file") from None
     except OSError as error:
-        raise EnvironmentProblem(f"cannot be read: {(error.strerror or str(error)).lower()}", path=path) from None
+        raise file_problem("read", path, error) from None
     if rest:
         yield _piece(rest + b"\n", number)
 

@@ -13,6 +13,7 @@ from typing import Any
 from routing.errors import FabricError, InputError, ParseError
 from routing.fabric import Fabric, NodeKind
 from routing.fabric_builder import FabricBuilder
+from routing.formats.toml_text import type_names
 from routing.rates import SPEED_OF, speed_name
 
 SCHEMA = "ibnue-fabric/1"
@@ -106,7 +107,7 @@ class _Reader:
             raise self.error(spot, "not an object")
         value = row.get(key, default)
         if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-            raise self.error(spot, f"{key!r} is missing or not a {'number' if kind is int else kind.__name__}")
+            raise self.error(spot, f"{key!r} is missing or not {type_names([kind])}")
         return _printable(value) if isinstance(value, str) else value
 
     def guid(self, value: Any, spot: str) -> int:

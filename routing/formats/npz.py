@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from routing.deferred_signals import DeferredSignals
-from routing.errors import EnvironmentProblem, InputError, TableError
+from routing.errors import InputError, TableError, file_problem
 
 _MAGIC = b"\x93NUMPY\x01\x00"
 _HEADER = re.compile(rb"\{'descr': '([<|][a-zA-Z][0-9]+)', 'fortran_order': False, 'shape': \(([0-9, ]*)\), \} *\n")
@@ -86,7 +86,7 @@ class NpzReader:
         except (FileNotFoundError, IsADirectoryError, NotADirectoryError) as error:
             raise InputError((error.strerror or "unreadable").lower(), path=path, remedy="name a file") from None
         except OSError as error:
-            raise EnvironmentProblem(f"cannot be read: {(error.strerror or str(error)).lower()}", path=path) from None
+            raise file_problem("read", path, error) from None
         try:
             self._archive = zipfile.ZipFile(self._file)
         except (*_BROKEN, OSError) as error:

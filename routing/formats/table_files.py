@@ -13,7 +13,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from routing.errors import EnvironmentProblem, InputError, InputWarning, NotCollected, OptionError
+from routing.errors import InputError, InputWarning, NotCollected, OptionError, file_problem
 from routing.fabric import Fabric
 from routing.formats import fdbs, guid_lists, lfts, lid_matrix, path_sl, sl2vl_dump
 from routing.formats.atomic import atomic_directory, write_text_atomically
@@ -323,7 +323,7 @@ def _from_standard_input(fabric: Fabric, given: SlFiles) -> Routing:
             with path.open("wb") as file:
                 shutil.copyfileobj(standard_input(), file)
         except OSError as error:
-            raise EnvironmentProblem(f"standard input: {error.strerror or error}") from None
+            raise file_problem("copied", "standard input", error) from None
         if not path.stat().st_size:
             raise InputError("standard input is empty", remedy="it can be read once: name a file for other arguments")
         try:

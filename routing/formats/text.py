@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, BinaryIO
 
-from routing.errors import EnvironmentProblem, ParseError
+from routing.errors import EnvironmentProblem, ParseError, file_problem
 
 _MAX_NUMBER = 64
 _PIECE = 1 << 18
@@ -92,8 +92,10 @@ def read_text(path: str | Path) -> str:
             raise EnvironmentProblem("is not a regular file", path=path, remedy="copy it into a regular file")
         with Path(path).open("rb") as file:
             data = _bounded(file)
-    except (OSError, ValueError) as problem:
-        raise EnvironmentProblem(getattr(problem, "strerror", None) or str(problem), path=path) from problem
+    except OSError as problem:
+        raise file_problem("read", path, problem) from problem
+    except ValueError as problem:
+        raise EnvironmentProblem(str(problem), path=path, remedy="is the name right?") from problem
     return _decoded(data, path)
 
 

@@ -229,7 +229,9 @@ class Dask(Workers):
                 f"the Dask scheduler at {self._address} has no workers", remedy="dask worker ADDRESS"
             ) from None
         except ImportError as error:
-            raise EnvironmentProblem(f"the Dask workers at {self._address} have no ibnue: {error}") from None
+            raise EnvironmentProblem(
+                f"the Dask workers at {self._address} have no ibnue: {error}", remedy="install it there"
+            ) from None
         other = sorted({version for version in versions.values() if version != code_version()})
         if other:
             raise EnvironmentProblem(

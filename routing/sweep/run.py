@@ -205,7 +205,10 @@ class Run:
         if self._deaths_in_a_row > MAX_RECOVERIES:
             status = self._workers.status
             last = "" if status is None else f"; the last {describe_exit(status)}"
-            raise EnvironmentProblem(f"workers died {MAX_RECOVERIES} times in a row without a result{last}")
+            raise EnvironmentProblem(
+                f"workers died {MAX_RECOVERIES} times in a row without a result{last}",
+                remedy="use fewer workers (--jobs) if memory is short, then run again to continue",
+            )
         self._workers.restart()
         if self._alone:
             for batch in lost:

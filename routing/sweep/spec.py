@@ -16,7 +16,7 @@ from routing.engines import DEFAULT
 from routing.errors import InputError, OptionError, ParseError
 from routing.fabric import Fabric
 from routing.faults import Fault, every_link, every_switch, parse_fault
-from routing.formats.toml_text import Toml
+from routing.formats.toml_text import Toml, type_names
 from routing.numerals import parse_decimal
 from routing.sweep.cases import INTACT, RandomFaults, text_of
 from routing.sweep.tasks import MODES, Shard, Target, Task, digest_of
@@ -281,7 +281,7 @@ class _Reader:
         value = self.table.get(key, default)
         values = tuple(value) if isinstance(value, list | tuple) else (value,)
         if not all(type(item) is kind for item in values):
-            raise self.error(f"{key} has a value that is not of type {kind.__name__}", key)
+            raise self.error(f"{key} has a value that is not {type_names([kind])}", key)
         if default and not values:
             raise self.error(f"{key} is empty", key, f"leave it out, or write {key} = {list(default)}")
         return values

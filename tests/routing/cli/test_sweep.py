@@ -177,7 +177,7 @@ def test_a_spec(tmp_path):
         ("[[block]]\nfabrics = ['ring:4']\nlinks = 5", "s.toml:3: 5 single links, and ring-4 has 4"),
         ("[[block]]\nfabrics = ['ring:4']\nlinks = " + "9" * 5000, "s.toml: has a number with thousands of digits"),
         ("[[block]]\nfabrics = ['ring:4']\nrandom = '999999999'", "s.toml:1: over 1,000 cases"),
-        ("[[block]]\nfabrics = ['ring:4']\nseeds = ['one']", "s.toml:3: seeds has a value that is not of type int"),
+        ("[[block]]\nfabrics = ['ring:4']\nseeds = ['one']", "s.toml:3: seeds has a value that is not an integer"),
         ("[[block]]\nfabrics = ['ring:4']\nseeds = -1", "s.toml:3: -1 is not a valid seed"),
         ("[[block]]\nfabrics = ['ring:4']\nseeds = []", "s.toml:3: seeds is empty"),
         ("[[block]]\nfabrics = ['ring:4']\nintact = [true, false]", "s.toml:3: intact is neither true nor false"),

@@ -173,7 +173,7 @@ JSON = json_text(ring_fabric(3, cas=1))
     ("old", "new", "message"),
     [
         ("ibnue-fabric/1", "ibnue-fabric/2", "x: schema: not 'ibnue-fabric/1'"),
-        ('"ports": 3', '"ports": "3"', r"x: switches\[0\]: 'ports' is missing or not a number"),
+        ('"ports": 3', '"ports": "3"', r"x: switches\[0\]: 'ports' is missing or not an integer"),
         ('"ports": 3', '"ports": 300', r"x: switches\[0\]: 'sw0' has 300 ports"),
         (
             '"guid": "0x200001"',
@@ -189,7 +189,7 @@ JSON = json_text(ring_fabric(3, cas=1))
         ('"speed": "SDR"', '"speed": "ADR"', r"x: links\[0\]: 'speed' is neither"),
         ('"width": 4', '"width": 0', r"x: links\[0\]: 0x at"),
         ('[["0x200000", ', '[["0x20000f", ', r"x: links\[0\]: there is no device 0x20000f"),
-        ('"links": [', '"links": 3, "l": [', "x: fabric: 'links' is missing or not a list"),
+        ('"links": [', '"links": 3, "l": [', "x: fabric: 'links' is missing or not an array"),
         ("]}\n", "]", "x:1[0-9]: "),
     ],
 )
