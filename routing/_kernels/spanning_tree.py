@@ -10,11 +10,7 @@ from routing.fabric import Channels
 
 
 def grow_tree(
-    channels: Channels,
-    switches: int,
-    used: npt.NDArray[np.uint8],
-    order: npt.NDArray[np.int32],
-    root: int,
+    channels: Channels, switches: int, used: npt.NDArray[np.uint8], order: npt.NDArray[np.int32], root: int
 ) -> tuple[npt.NDArray[np.int32], int]:
     """Compute a tree of links from switch ``root`` whose multicast packets close no cycle with the dependencies of
     unicast packets.

@@ -57,9 +57,7 @@ class MultipleUpDown:
     summary = "Up*/Down* over several virtual lanes with different roots; free of credit loops"
     promise = Promise.DEADLOCK_FREE
     offers = Offers(
-        options=("roots", "root_guid_file"),
-        refusals={"minimal": LONGER_PATHS},
-        opensm_options=("root_guid_file",),
+        options=("roots", "root_guid_file"), refusals={"minimal": LONGER_PATHS}, opensm_options=("root_guid_file",)
     )
 
     @without_uncounted

@@ -231,13 +231,7 @@ def _lid_device(fabric: Fabric) -> npt.NDArray[np.int32]:
     return device
 
 
-def build_network(
-    fabric: Fabric,
-    routing: Routing,
-    timing: Timing = Timing(),
-    *,
-    vls: int | None = None,
-) -> Network:
+def build_network(fabric: Fabric, routing: Routing, timing: Timing = Timing(), *, vls: int | None = None) -> Network:
     """Convert a fabric and its tables to the input of the simulator.
 
     Parameters

@@ -16,15 +16,7 @@ from routing.errors import OptionError
 from routing.numerals import count_noun
 from routing.simulate.bounds import LONGEST_MEAN, is_float_in
 from routing.simulate.network import Network
-from routing.simulate.traffic import (
-    Flow,
-    Pattern,
-    Process,
-    Traffic,
-    base_lids,
-    message_interval,
-    senders,
-)
+from routing.simulate.traffic import Flow, Pattern, Process, Traffic, base_lids, message_interval, senders
 
 Partners = Sequence[int]
 

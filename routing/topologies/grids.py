@@ -42,8 +42,7 @@ def _grid(name: str, dims: Sequence[int], wrapped: bool, options: TopologyOption
 
     every = len(labels)
     return build_fabric(
-        Plan(name, labels, cables(), slots=[2 * len(dims)] * every, cas=[options.cas_or(1)] * every),
-        options,
+        Plan(name, labels, cables(), slots=[2 * len(dims)] * every, cas=[options.cas_or(1)] * every), options
     )
 
 

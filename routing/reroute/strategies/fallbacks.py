@@ -133,8 +133,7 @@ def _traced(context: RerouteContext, progress: Progress, scope: Scope | None = N
     load = None if progress.load is None else progress.load[progress.numbering.channel]
     numbering = BaseNumbering.of(request.fabric, [request.fabric])
     return repair_columns(
-        context,
-        replace(progress, numbering=numbering, dependencies=dependencies, certificate=certificate, load=load),
+        context, replace(progress, numbering=numbering, dependencies=dependencies, certificate=certificate, load=load)
     )
 
 
