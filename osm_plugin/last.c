@@ -105,7 +105,7 @@ static int recovers_soon(const struct ibnue_engine *engine)
 {
     const struct ibnue_asked *asked = &engine->plugin->asked;
 
-    return (asked->replaced || asked->late) && ibnue_watch_first(engine->plugin);
+    return (asked->replaced || asked->late) && engine->lost == 1;
 }
 
 /* Return the number of milliseconds after which the next sweep begins even if a late worker still computes.  Return 0

@@ -364,7 +364,7 @@ static uint32_t lids_of(const struct ibnue_plugin *plugin)
 }
 
 /* Return the kind of engine that computed the tables which the switches acknowledged last, as enum ibnue_served. */
-static uint32_t who_served(const struct ibnue_plugin *plugin)
+uint32_t ibnue_copies_origin(const struct ibnue_plugin *plugin)
 {
     const struct osm_routing_engine *served = plugin->copies.served;
 
@@ -392,7 +392,7 @@ void ibnue_copies_write(const struct ibnue_plugin *plugin, uint8_t *bytes)
     uint8_t *known = (uint8_t *)(top + switches), *lft = known + (size_t)switches * blocks;
 
     request->lids = lids;
-    request->served = who_served(plugin);
+    request->served = ibnue_copies_origin(plugin);
     request->top_at = (uint64_t)((uint8_t *)top - bytes);
     request->known_at = (uint64_t)(known - bytes);
     request->lft_at = (uint64_t)(lft - bytes);

@@ -147,6 +147,7 @@ static int fall_back(struct ibnue_engine *engine, const char *code, const char *
     struct ibnue_plugin *plugin = engine->plugin;
     char what[IBNUE_WHY] = "";
 
+    engine->lost += plugin->asked.late || plugin->asked.replaced;
     ibnue_watch_begin(plugin);
     if (!osm_exit_flag && !ibnue_last_serve(engine, what)) {
         SAY(plugin, OSM_LOG_ERROR, "%s: %s %s, and routed nothing: %s\n", code, engine->name, what, why);
@@ -206,6 +207,9 @@ static int publish_late(struct ibnue_engine *engine, const char *note)
         return refuse(engine, why);
     now = ibnue_subnet_now(plugin);
     replaces = plugin->copies.served && plugin->copies.served->context != engine;
+    /* Another engine of this plugin may only have kept what is left of this engine's tables. */
+    if (ibnue_copies_origin(plugin) == IBNUE_SERVED_OURS && plugin->last.engine == engine)
+        replaces = 0;
     fits = now && taken->engine == engine && ibnue_same_subnet(now, taken->bytes);
     free(now);
     if (!fits && !plugin->last.bytes)

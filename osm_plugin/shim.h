@@ -197,6 +197,7 @@ struct ibnue_engine_status {
 struct ibnue_engine {
     struct ibnue_plugin *plugin;             /* the plugin to which this engine belongs */
     struct ibnue_engine_status status;       /* result of the engine's last call */
+    int lost;                                /* failures because of the worker since an engine had new tables */
     char *name;                              /* name of the engine in opensm.conf, with the prefix "ibnue-" */
     _Atomic(struct ibnue_service *) service; /* tables that answer OpenSM's queries, NULL: none */
     atomic_uint readers;                     /* number of threads that may be using a copy of the tables */
@@ -225,7 +226,6 @@ struct ibnue_watch {
     int ending;            /* whether the thread has to end; protected by `lock` */
     unsigned orders;       /* number of times that a sweep has set `wanted`; protected by `lock` */
     int fruitless;         /* number of consecutive failures of engines; protected by `lock` */
-    int lost;              /* number of consecutive failures whose cause is the worker; protected by `lock` */
     /* whether the next sweep is needed even if the worker does not start, because the last sweep did not try engines
      * that might have routed; protected by `lock` */
     int spared;
@@ -312,6 +312,7 @@ IBNUE_HIDDEN size_t ibnue_options_write(const struct ibnue_plugin *plugin, char 
 IBNUE_HIDDEN void ibnue_copies_discovered(struct ibnue_plugin *plugin);
 IBNUE_HIDDEN void ibnue_copies_read(struct ibnue_plugin *plugin);
 IBNUE_HIDDEN void ibnue_copies_written(struct ibnue_plugin *plugin);
+IBNUE_HIDDEN uint32_t ibnue_copies_origin(const struct ibnue_plugin *plugin);
 IBNUE_HIDDEN size_t ibnue_copies_room(const struct ibnue_plugin *plugin);
 IBNUE_HIDDEN void ibnue_copies_write(const struct ibnue_plugin *plugin, uint8_t *bytes);
 IBNUE_HIDDEN void ibnue_copies_drop(struct ibnue_plugin *plugin);
@@ -413,7 +414,6 @@ IBNUE_HIDDEN void ibnue_settle_taken(struct ibnue_plugin *plugin);
 
 /* The functions of watch.c, declared next, request a sweep as soon as the worker is ready. */
 IBNUE_HIDDEN void ibnue_watch_begin(struct ibnue_plugin *plugin);
-IBNUE_HIDDEN int ibnue_watch_first(struct ibnue_plugin *plugin);
 IBNUE_HIDDEN void ibnue_watch_prepare(struct ibnue_plugin *plugin);
 IBNUE_HIDDEN void ibnue_watch_spare(struct ibnue_plugin *plugin, int longest_pause);
 IBNUE_HIDDEN void ibnue_watch_spare_no_more(struct ibnue_plugin *plugin);

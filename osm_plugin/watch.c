@@ -126,7 +126,6 @@ void ibnue_watch_begin(struct ibnue_plugin *plugin)
 {
     pthread_mutex_lock(&plugin->watch.lock);
     plugin->watch.fruitless++;
-    plugin->watch.lost += plugin->asked.late || plugin->asked.replaced;
     begin(plugin);
     pthread_mutex_unlock(&plugin->watch.lock);
 }
@@ -139,18 +138,6 @@ void ibnue_watch_spare_no_more(struct ibnue_plugin *plugin)
     plugin->watch.orders++;
     pthread_cond_signal(&plugin->watch.change);
     pthread_mutex_unlock(&plugin->watch.lock);
-}
-
-/* Return whether a failure of the worker is the first failure in a row, so that another sweep soon asks the same engine
- * again. */
-int ibnue_watch_first(struct ibnue_plugin *plugin)
-{
-    int first;
-
-    pthread_mutex_lock(&plugin->watch.lock);
-    first = plugin->watch.lost == 1;
-    pthread_mutex_unlock(&plugin->watch.lock);
-    return first;
 }
 
 /* Request the next sweep even if no worker gets ready, because OpenSM could have tried another engine in this sweep.  If
@@ -171,8 +158,10 @@ void ibnue_watch_calm(struct ibnue_plugin *plugin)
     char note[IBNUE_WHY];
     int pause = ibnue_host_awaited(note, IBNUE_WHY) == IBNUE_PENDING;
 
+    for (struct ibnue_engine *engine = plugin->engines; engine; engine = engine->next)
+        engine->lost = 0;
     pthread_mutex_lock(&plugin->watch.lock);
-    plugin->watch.wanted = plugin->watch.lost = plugin->watch.fruitless = plugin->watch.spared = 0;
+    plugin->watch.wanted = plugin->watch.fruitless = plugin->watch.spared = 0;
     plugin->watch.orders++;
     pthread_cond_signal(&plugin->watch.change);
     if (pause)

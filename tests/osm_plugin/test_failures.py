@@ -135,6 +135,22 @@ def test_the_next_engine_starts_from_the_last_tables_if_the_worker_dies_twice(ba
         assert lab.switch_lfts() == before
 
 
+def test_the_first_failure_of_the_engine_that_routes_counts_if_an_engine_before_it_always_fails(
+    bad_plugin, live, nets, tmp_path
+):
+    lab = live(nets("torus", "3x3", cas=1), "ibnue-updn,ibnue-nue,minhop", config={"sweep_on_trap": False})
+    real, deadly = str(Path(osm_plugin.__file__).parent), (tmp_path / "ibnue-updn", tmp_path / "ibnue-nue")
+    environment = {"IBNUE_TEST_FAULT": "mortal", "IBNUE_TEST_REAL": real, "IBNUE_TEST_DEADLY": str(tmp_path)}
+    lab.opensm.plugin = replace(lab.opensm.plugin, folder=bad_plugin, environment=environment)
+    deadly[0].touch()
+    with lab:
+        assert lab.sweep.engine == "ibnue-nue"
+        deadly[1].touch()
+        lab.ibsim.unlink("sw1.1", 2)
+        assert lab.opensm.resweep().engine == "ibnue-nue"
+        assert logged(lab, "ibnue-nue keeps what is left of the last proven tables .*; another sweep follows as soon")
+
+
 def test_a_worker_killed_between_sweeps_is_replaced_before_it_is_needed(live, nets):
     with live(nets("torus", "3x3", cas=1), "ibnue-updn,no_fallback") as lab:
         for _ in range(3):

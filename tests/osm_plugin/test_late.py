@@ -143,6 +143,15 @@ def test_a_sweep_during_the_pause_for_a_late_worker_replaces_the_sweep_after_the
         assert len(logged(lab, f"ibnue-updn routed nothing: {STILL}")) == 1
 
 
+def test_a_late_answer_replaces_no_tables_if_the_next_engine_only_keeps_those_of_the_late_one(slow):
+    with slow(2, engines="ibnue-updn,ibnue-nue,no_fallback", seconds=0) as lab:
+        assert sweep_with_late_worker(lab, slow.endless).engine == "ibnue-updn"
+        assert lab.opensm.resweep().engine == "ibnue-nue"
+        slow.endless.unlink()
+        until(lambda: logged(lab, LATE))
+        assert not logged(lab, "tables of a late answer replace")
+
+
 def test_a_worker_that_falls_silent_after_the_deadline_is_replaced(slow):
     lab = slow(2, seconds=5)
     lab.opensm.wait = False
