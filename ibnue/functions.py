@@ -423,7 +423,7 @@ def _routing(fabric: Fabric, tables: TablesLike, sl: StrPath | None = None, sl2v
     if not isinstance(tables, Tables | Routing):
         return load_tables(fabric, tables, sl=sl, sl2vl=sl2vl).routing
     if sl is not None or sl2vl is not None:
-        raise OptionError("sl and sl2vl are about a dump of LFTs", remedy="leave them out")
+        raise OptionError("sl and sl2vl need a dump of LFTs", remedy="leave them out")
     routing = tables.routing if isinstance(tables, Tables) else tables
     routing.check_shapes(fabric)
     return routing

@@ -42,7 +42,7 @@ class MulticastChoice:
         """Describe in a few words for OpenSM's log whether multicast is part of the proof."""
         if self.certified:
             return "multicast on SL 0 included"
-        return "multicast not proven, and first_vl = 1 would leave VL 0 to it"
+        return "multicast not proven (first_vl = 1 keeps VL 0 for multicast)"
 
 
 def choose_tree(

@@ -110,7 +110,7 @@ SETTINGS = (
     ),
     ClassSetting(
         "weight", (int, str), "--class-weight", "CLASS=N|S:D",
-        "Traffic of an end port of CLASS relative to a compute port; S:D: S as source, D as destination.",
+        "Traffic of an end port of CLASS relative to a compute port; S:D: S as a source, D as a destination.",
     ),
 )  # fmt: skip
 """All settings of a class.  The options of the command line and of the plugin's configuration derive from these

@@ -39,7 +39,7 @@ CLASS_COLUMNS = ("engine", "class", "end ports", "all-to-all", "bisection", "per
 )
 @click.option("--reversible", is_flag=True, help="Accept only tables whose certificate also covers replies.")
 @click.option("--links", type=click.IntRange(0), default=8, show_default=True, metavar="N",
-              help="Number of links between switches whose loss is tried, if it may decide.")  # fmt: skip
+              help="Number of links to lose one by one, if this can change the recommendation.")  # fmt: skip
 @click.option("--budget", type=Number(0, 1e6, min_open=True), metavar="SECONDS",
               help="Estimated CPU seconds of all engines, without lost links; sets their effort.")  # fmt: skip
 @seed_option

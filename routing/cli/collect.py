@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @click.option("--without", type=click.Choice(["path-sls", "vl-arbitration", "counters"]), multiple=True,
               help="Leave out a part; repeatable.")  # fmt: skip
 @click.option("--paths", type=click.IntRange(0), metavar="N", default=4_000_000, show_default=True,
-              help="Ask the SA for the SLs of at most N paths; with more, path SLs are left out.")  # fmt: skip
+              help="Ask the SA for the SLs of at most N paths; if there are more, collect no path SLs.")  # fmt: skip
 @click.option("--timeout", type=click.IntRange(10, 60_000), default=1000, show_default=True, metavar="MS",
               help="Send a query again after this time; after three attempts it counts as unanswered.")  # fmt: skip
 @click.option("--node-name-map", "names", type=click.Path(path_type=Path), metavar="FILE",

@@ -38,7 +38,7 @@ PRICE = Number(0, 1e12)
 @click.option("--ca-cable-price", type=PRICE, default=2.0, show_default=True, metavar="X",
               help="Price of a cable to a CA.")  # fmt: skip
 @click.option("--links", type=click.IntRange(0), default=8, show_default=True, metavar="N",
-              help="Number of links between switches whose loss is tried in each design.")  # fmt: skip
+              help="Number of links between switches to lose one by one in each design.")  # fmt: skip
 @seed_option
 @threads_option
 @fabric_argument.name_map_option

@@ -35,7 +35,7 @@ def report_options(command: Command) -> Command:
         click.option("--csv", type=kind, metavar="FILE", expose_value=False, callback=keep,
                      help="Write the table of the report as CSV."),
         click.option("--html", type=kind, metavar="FILE", expose_value=False, callback=keep,
-                     help="Write the report as one HTML page, with a picture where there is a fabric."),
+                     help="Write the report as one HTML page, with a picture if there is a fabric."),
     ):  # fmt: skip
         command = option(command)
     return command

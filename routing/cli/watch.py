@@ -41,7 +41,9 @@ if TYPE_CHECKING:
     "--all", "everywhere", is_flag=True, help="Watch all channels between switches, not only those on credit loops."
 )
 @click.option(
-    "--propose", is_flag=True, help="Name the fewest LFT entries whose change removes the loop with most suspects."
+    "--propose",
+    is_flag=True,
+    help="Name the fewest LFT entries whose change removes the loop with the most suspected channels.",
 )
 @click.option("-o", "--output", type=click.Path(path_type=Path), metavar="DIR",
               help="With --propose: folder for the changed tables, written if they have no credit loop.")  # fmt: skip

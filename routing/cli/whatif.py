@@ -112,7 +112,7 @@ def kinds_of(ctx: click.Context, param: click.Parameter, value: str) -> tuple[st
 @click.option("--require", "required", type=click.Choice(["certified", "connected"]), multiple=True,
               help="Exit status 1 if a scenario leaves tables without a certificate, or a part cut off.")  # fmt: skip
 @click.option("--worst", type=click.IntRange(0), default=20, show_default=True, metavar="N",
-              help="List the N scenarios that hurt most.")  # fmt: skip
+              help="List the N worst scenarios.")  # fmt: skip
 @click.option(
     "-j", "--jobs", type=click.IntRange(1, 1024), metavar="N", help="Number of processes (default: one per core)."
 )

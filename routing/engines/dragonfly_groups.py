@@ -55,8 +55,8 @@ def groups_of(fabric: Fabric) -> npt.NDArray[np.int64]:
             best, fit = group, inside * between
     if best is None:
         raise NotADragonfly(
-            "the switches do not form the groups of a dragonfly, in which all are linked and which are linked with "
-            "each other (use another engine, such as nue)"
+            "the switches do not form the groups of a dragonfly, in which all switches are linked, and all groups "
+            "(use another engine, such as nue)"
         )
     return best
 

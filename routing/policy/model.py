@@ -52,7 +52,7 @@ def hoq_code(seconds: float) -> int:
     code = max(0, math.ceil(math.log2(seconds / HOQ_UNIT) - 1e-9)) if seconds > 0 else 0
     if code >= HOQ_NEVER:
         raise OptionError(
-            f"{seconds:g} s is more than HOQLife can say ({hoq_seconds(HOQ_NEVER - 1):.3g} s)",
+            f"{seconds:g} s is more than the longest HOQLife ({hoq_seconds(HOQ_NEVER - 1):.3g} s)",
             remedy='write "never" to drop nothing',
         )
     return code

@@ -165,7 +165,7 @@ class Replies(CaseMechanism):
             raise OptionError("no flow carries replies", remedy="use the traffic of extended_traffic")
         if self.backoff and (self.forward_sl is None or not self.outstanding or self.rescue_sl is not None):
             raise OptionError(
-                "a back-off is for forwarded requests of limited number",
+                "a back-off needs forwarded requests, and a limit for them",
                 remedy="set forward_sl and outstanding, but not rescue_sl",
             )
         if self.backoff and (self.outstanding or 0) * len(requests) > MOST_MESSAGES:

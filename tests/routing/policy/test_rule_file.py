@@ -65,7 +65,7 @@ def test_a_breaker_with_the_usual_times(write, breaker):
         ("hoq_life = -1", "hoq_life is -1", "0 to 31"),
         ("hoq_life = true", "hoq_life is True", "0 to 31"),
         ("hoq_life = 1.5", "hoq_life is 1.5", "0 to 31"),
-        ("hoq_life = '3 s'", "3 s is more than HOQLife can say (2.15 s)", "never"),
+        ("hoq_life = '3 s'", "3 s is more than the longest HOQLife (2.15 s)", "never"),
         ("hoq_life = '3'", "hoq_life is '3'", "100us"),
         ("hoq_life = '0us'", "hoq_life is '0us'", "100us"),
         (f"hoq_life = '{'9' * 400}s'", "hoq_life is '999", "100us"),
