@@ -24,7 +24,7 @@ def test_same_seed_gives_the_same_fabric():
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_counts(seed):
+def test_counts_of_a_random_fabric(seed):
     fabric = random_fabric(seed, 20, 6, 3, lmc=1)
     assert (fabric.switches, fabric.terminals, fabric.endports) == (20, 60, 60)
     assert between_switches(fabric) == 60

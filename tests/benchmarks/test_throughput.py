@@ -34,7 +34,7 @@ def results_here(arguments):
         ("--ours , --opensm ,", "no engine is left to run"),
     ],
 )
-def test_what_cannot_be_run_is_refused_at_once(words, expected, capsys, monkeypatch, tmp_path):
+def test_impossible_runs_are_refused_at_once(words, expected, capsys, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(SystemExit) as end:
         throughput.main(words.split())

@@ -23,7 +23,7 @@ def test_help(capsys, name):
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_what_is_not_there_is_refused(capsys, name):
+def test_unknown_options_are_refused(capsys, name):
     with pytest.raises(SystemExit) as ended:
         importlib.import_module(f"benchmarks.{name}").main(["--no-such-option"])
     assert ended.value.code == 2

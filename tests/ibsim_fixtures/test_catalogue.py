@@ -24,7 +24,7 @@ def test_index_and_folder_agree():
 
 
 @pytest.mark.parametrize("fixture", ALL, ids=named)
-def test_entry(fixture):
+def test_each_entry_describes_its_fabric(fixture):
     assert fixture.purpose
     assert "\n" not in fixture.purpose
     assert fixture.layout in ("circle", "grid", "levels", "tiers", "groups")
@@ -80,7 +80,7 @@ def shortest_paths(fabric, source, target):
     return len(fabric.graph.get_all_shortest_paths(source, target))
 
 
-def test_what_purposes_promise():
+def test_purposes_describe_the_fabrics():
     fabrics = {name: read_fabric(fixture.path) for name, fixture in FIXTURES.items()}
     five = fabrics["ring-5"]
     assert all(shortest_paths(five, a, b) == 1 for a in range(5) for b in range(5) if a != b)

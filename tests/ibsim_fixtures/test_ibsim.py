@@ -150,7 +150,7 @@ def test_includes_are_relative_to_the_file(tmp_path):
         ("nothing here\n", "not a fabric"),
     ],
 )
-def test_what_ibsim_refuses_is_bad_input(tmp_path, text, problem):
+def test_files_that_ibsim_refuses_are_bad_input(tmp_path, text, problem):
     path = tmp_path / "bad.net"
     path.write_text(text)
     with pytest.raises(InputError, match=problem), Ibsim(path):

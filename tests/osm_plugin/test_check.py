@@ -226,7 +226,7 @@ def test_an_opensm_conf_that_does_not_fit(files, old, new, complaint):
         ("ibnue-nue", "updn,ibnue-nue", "OpenSM tries updn before ibnue-nue; ibnue does not prove its tables"),
     ],
 )
-def test_what_is_worth_knowing_is_not_wrong(files, old, new, note):
+def test_notes_are_not_errors(files, old, new, note):
     files[1].write_text(files[1].read_text().replace(old, new))
     assert wrong(files) == []
     assert any(note in finding.text for finding in check_configuration(*files)) or not note

@@ -74,7 +74,7 @@ def test_a_wrong_configuration(path, text, complaint):
         ("[classes.io]\nguid_file = 'none'", "classes.io.guid_file: "),
     ],
 )
-def test_what_the_check_finds(path, text, complaint):
+def test_wrong_class_settings_are_found(path, text, complaint):
     path.write_text(text)
     (finding,) = check_configuration(path, None)
     assert finding.wrong and complaint in finding.text

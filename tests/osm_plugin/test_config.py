@@ -79,7 +79,7 @@ def test_a_full_file(tmp_path):
         ("engine = 3", "'engine' is 3, wanted a table"),
     ],
 )
-def test_what_is_wrong_is_reported_in_one_line_with_the_file(tmp_path, text, complaint):
+def test_errors_are_reported_in_one_line_with_the_file(tmp_path, text, complaint):
     path = tmp_path / "ibnue.toml"
     path.write_text(text)
     with pytest.raises(InputError, match=complaint) as raised:
@@ -157,7 +157,7 @@ def test_the_worker_has_no_variables_that_it_does_not_need(monkeypatch):
 
 
 @pytest.mark.parametrize("module", ["osm_plugin.callbacks", "osm_plugin.worker"])
-def test_what_runs_beside_opensm_loads_no_command_line(module):
+def test_modules_in_opensm_load_no_command_line(module):
     banned = ["click", "rich", "routing.cli", "matplotlib"] + ["numpy", "igraph"] * (module == "osm_plugin.callbacks")
     code = f"{PRELUDE}; import {module}; sys.exit(', '.join(m for m in {banned} if sys.modules.get(m)) or None)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

@@ -64,7 +64,7 @@ def test_a_pinned_file_outlives_those_that_are_newer(tmp_path, several):
     assert unpin(folder) and not unpin(folder) and pinned_name(folder) is None
 
 
-def test_what_cannot_be_pinned_is_named(tmp_path, several):
+def test_tables_that_cannot_be_pinned_are_refused(tmp_path, several):
     folder = tmp_path / "h"
     with pytest.raises(InputError, match=r"no tables have the number 4 \(known are: none\)"):
         pin(folder, 4)

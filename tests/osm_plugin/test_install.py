@@ -89,7 +89,7 @@ def test_every_c_file_is_built():
 
 
 @pytest.mark.lab
-def test_what_is_built(tmp_path):
+def test_install_builds_the_library_and_prints_the_lines(tmp_path):
     folder = tmp_path / "lib"
     folder.mkdir()
     done = install(libdir=folder, config=tmp_path / "ibnue.toml", engine="minhop")

@@ -107,7 +107,7 @@ def test_a_packaged_library_is_left_alone(plugin_folder, tmp_path, monkeypatch):
         call("install", "--libdir", tmp_path)
 
 
-def test_what_is_not_ours_is_not_removed(tmp_path):
+def test_other_libraries_are_not_removed(tmp_path):
     with pytest.raises(EnvironmentProblem, match="does not exist"):
         remove(tmp_path / LIBRARY)
     (tmp_path / LIBRARY).write_bytes(b"something")
@@ -119,7 +119,7 @@ def test_what_is_not_ours_is_not_removed(tmp_path):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
-def test_who_may_write_what_root_runs(tmp_path):
+def test_files_that_other_users_may_write_are_found(tmp_path):
     tmp_path.chmod(0o700)
     path = tmp_path / "folder" / "file"
     path.parent.mkdir()

@@ -160,7 +160,7 @@ def test_port_rules_without_a_copy_are_not_read_from_a_silent_file(path, monkeyp
     answers.set()
 
 
-def test_what_no_configuration_can_help_is_not_tried_twice(path):
+def test_errors_that_no_configuration_can_avoid_are_not_tried_twice(path):
     path.write_text("[engine]\nvls = 3")
     good, calls = LastGood(path), []
 

@@ -28,7 +28,7 @@ def made(fabric):
 
 
 @pytest.mark.parametrize("kind", ["sick", "throttled"])
-def test_what_switches_forward_over_a_link_that_is_left_out_is_not_known(kind):
+def test_entries_over_a_link_that_is_left_out_are_unknown(kind):
     fabric = generate("torus", ["4x4"], cas=1)
     before, channels = made(fabric), fabric.channels
     link = int(channels.link[0])

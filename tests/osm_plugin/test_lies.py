@@ -98,7 +98,7 @@ def told(shim, request):
     return ShimReport(shim, request.param)
 
 
-def test_the_truth_is_accepted(told):
+def test_correct_answers_are_accepted(told):
     assert told.verdict(told.memory) == (0, "")
 
 

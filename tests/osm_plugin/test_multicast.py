@@ -120,7 +120,7 @@ def test_a_named_root_stays_the_root():
 
 @examples(60)
 @given(fabric=fabrics(connected=False))
-def test_it_is_a_tree_of_real_cables_that_spans_every_part(fabric):
+def test_multicast_trees_use_real_cables_and_span_every_part(fabric):
     _, tree = tree_of(fabric)
     graph = nx.Graph()
     graph.add_nodes_from(range(fabric.switches))

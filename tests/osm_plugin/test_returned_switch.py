@@ -186,7 +186,7 @@ def test_the_tables_of_few_losses_are_kept():
     assert changes._left[int(tables[0].fabric.switch_guid[LOST])] is None
 
 
-def test_they_are_unknown_if_the_switch_has_other_entries():
+def test_sls_are_unknown_if_the_switch_has_other_entries():
     def change_an_entry(lft):
         first, other = np.flatnonzero(lft[LOST] > 1)[0], np.unique(lft[LOST, lft[LOST] != 255])[-1]
         assert lft[LOST, first] != other

@@ -117,7 +117,7 @@ def broken(change):
         (lambda d, e, c: e["device"].__setitem__(0, 0), "an end port belongs to a device that does not exist"),
     ],
 )
-def test_what_makes_no_fabric_is_refused(change, complaint):
+def test_arrays_that_make_no_fabric_are_refused(change, complaint):
     with pytest.raises(FabricError, match=complaint):
         fabric_from_arrays(*broken(change))
 

@@ -38,7 +38,7 @@ def two():
     return change_of(*pulled("updn", 9))
 
 
-def test_what_is_deferred_is_all_of_later_rounds_with_the_old_port(two):
+def test_entries_of_later_rounds_are_deferred_with_their_old_port(two):
     deferred, schedule = two.after.deferred, two.schedule
     late = schedule.round > 1
     assert deferred["row"].tolist() == schedule.switch[late].tolist() and set(deferred["round"]) == {2}
@@ -108,7 +108,7 @@ def test_rounds_for_requests_alone_say_so(monkeypatch):
     assert change.describe().endswith(", without replies")
 
 
-def test_what_all_switches_have_is_no_longer_deferred(two):
+def test_written_entries_are_no_longer_deferred(two):
     after = two.after
     assert as_written(after, 2).deferred is None
     assert as_written(after, 0) is after and as_written(after, 1) is after
@@ -162,7 +162,7 @@ def states_of(deferred, after):
         yield lft.copy()
 
 
-def test_what_is_taken_out_is_there_twice_and_leads_nowhere_in_between(drained, monkeypatch):
+def test_removed_entries_are_listed_twice_and_have_no_port_in_between(drained, monkeypatch):
     after = drained.after
     monkeypatch.setattr("osm_plugin.staged_update._find_schedule", lambda *_, **__: (drained.schedule, True))
     change = stage_update(drained.base, after, wanted=True)
@@ -179,7 +179,7 @@ def test_what_is_taken_out_is_there_twice_and_leads_nowhere_in_between(drained, 
     )
 
 
-def test_what_is_not_known_is_taken_out_before_all_other_rounds(drained, monkeypatch):
+def test_unknown_entries_are_removed_before_all_other_rounds(drained, monkeypatch):
     monkeypatch.setattr("osm_plugin.staged_update._find_schedule", lambda *_, **__: (drained.schedule, True))
     unknown = np.zeros_like(drained.base.unknown)
     unknown[3, 1:5] = True
@@ -201,7 +201,7 @@ def test_what_is_not_known_is_taken_out_before_all_other_rounds(drained, monkeyp
 @pytest.mark.parametrize(
     ("first_draining_round", "expected"), [(2, "each but the first"), (3, "each from round 3 on"), (4, "the last")]
 )
-def test_it_says_before_which_rounds_packets_leave(drained, first_draining_round, expected):
+def test_the_log_says_before_which_rounds_packets_leave(drained, first_draining_round, expected):
     rounds = np.array([1, 2, 3, 4], np.uint8)
     schedule = replace(
         drained.schedule,
@@ -258,7 +258,7 @@ def test_entries_towards_a_dead_ca_are_taken_out_in_the_first_round(with_a_dead_
     assert base.changed == np.count_nonzero(before.routing.lft != base.new.lft)
 
 
-def test_what_is_not_known_of_a_dead_ca_is_not_deferred(with_a_dead_ca):
+def test_unknown_entries_of_a_dead_ca_are_not_deferred(with_a_dead_ca):
     """Another round comes first, and no deferred entry is for a LID that the answer does not have."""
     before, after = with_a_dead_ca
     tables = holding(before, after.fabric)

@@ -149,7 +149,7 @@ def about(**changed):
         ({"state_endport": np.zeros((0, 16), np.uint8)}, "contradicts itself"),
     ],
 )
-def test_what_does_not_hold_together_is_named(tmp_path, torus, changed, why):
+def test_inconsistent_parts_of_a_state_are_named(tmp_path, torus, changed, why):
     path = tmp_path / "s.npz"
     write_state(path, torus)
     rewrite(path, **changed)
@@ -312,7 +312,7 @@ def test_a_file_with_the_tables_in_memory_is_not_older_although_its_time_is(tmp_
         os.close(copy)
 
 
-def test_what_is_published_in_one_sweep_is_written_without_the_next(tmp_path, torus, degraded, started):
+def test_published_tables_are_written_without_another_sweep(tmp_path, torus, degraded, started):
     path = tmp_path / "state.npz"
     state = started(path)
     for tables in (torus, degraded):  # a baseline and then other tables, without a sweep in between or after them
@@ -321,7 +321,7 @@ def test_what_is_published_in_one_sweep_is_written_without_the_next(tmp_path, to
     assert until(lambda: path.exists() and same_tables(read_state(path).routing, degraded.routing))
 
 
-def test_what_another_one_wrote_is_taken_over_and_what_it_spoiled_is_not(tmp_path, torus, degraded, started):
+def test_the_state_of_another_writer_is_used_unless_it_is_damaged(tmp_path, torus, degraded, started):
     path = tmp_path / "s.npz"
     ours, theirs = started(path), started(path)
     ours.put(torus, reset=False)

@@ -60,7 +60,7 @@ def figures(candidate, name, a2a, bisection, *, vls=1, strength="reversible", lo
         ({"a2a": 0.896, "vls": 1}, {"a2a": 0.9, "vls": 4}),
     ],
 )
-def test_what_decides_between_two_candidates(candidate, better, worse):
+def test_order_of_two_candidates(candidate, better, worse):
     usual = {"a2a": 0.9, "bisection": 0.9}
     pair = [figures(candidate, "good", **{**usual, **better}), figures(candidate, "bad", **{**usual, **worse})]
     for order in (pair, pair[::-1]):

@@ -34,7 +34,7 @@ def test_each_switch_has_one_on_a_port_of_its_own(pair):
     assert np.array_equal(more.senders_at, plain.terminals_at)
 
 
-def test_they_have_no_share_of_the_flow(pair):
+def test_aggregation_nodes_have_no_share_of_the_flow(pair):
     _, more = pair
     found = Destinations.of(more)
     owner = more.lids.endport[found.lid]
@@ -50,7 +50,7 @@ def test_the_levels_of_a_tree_are_those_without_them(pair):
 
 
 @pytest.mark.parametrize("engine", ["updn", "nue", "dfsssp"])
-def test_they_move_no_figure_of_the_others_much(pair, engine):
+def test_aggregation_nodes_hardly_change_other_figures(pair, engine):
     figures = []
     for fabric in pair:
         routing = ENGINES[engine].route(fabric, EngineOptions())
@@ -88,7 +88,7 @@ def test_the_number_of_aggregation_nodes_is_none_or_one():
         generate("ring", ["4"], aggregation=2)
 
 
-def test_they_are_not_counted_as_cas():
+def test_aggregation_nodes_are_not_counted_as_cas():
     fabric = generate("ring", ["4"], cas=2, aggregation=1)
     broken = apply_faults(fabric, [parse_fault(fabric.switch_name[0], fabric)])
     for each, links in ((fabric, 16), (broken, 11)):

@@ -9,7 +9,7 @@ def test_digits_are_a_number(text, number):
 
 
 @pytest.mark.parametrize("text", ["", "-1", "+1", " 1", "1_0", "0x1", "1.0", "٣", "²", "9" * (DIGITS + 1), "9" * 5000])
-def test_all_else_is_none(text):
+def test_other_texts_are_no_decimal_numbers(text):
     assert parse_decimal(text) is None
 
 

@@ -116,7 +116,7 @@ def test_demands_grow_from_delivery_to_replies_and_traffic_between_switches(prom
         assert found is lacks or (lacks is None and found.demand is strict and found.proof is proof)
 
 
-def test_what_is_weaker_than_before_is_reported():
+def test_weaker_proofs_are_reported():
     fabric = ring_fabric(5)
     looped = prove(fabric, Careless(Promise.NONE).route(fabric, EngineOptions()))
     whole = prove(fabric, ENGINES["updn"].route(fabric, EngineOptions()))

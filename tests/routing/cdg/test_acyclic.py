@@ -54,7 +54,7 @@ def test_masks_follow_their_turns(fabric, seed):
 
 @examples(40)
 @given(*CASES)
-def test_what_is_left_among_some_channels(fabric, seed):
+def test_dependencies_among_some_channels(fabric, seed):
     cdg, rng = some_cdg(fabric, seed), np.random.default_rng(seed)
     left = np.flatnonzero(rng.random(len(fabric.channels)) < 0.7).astype(np.int32)
     found = cdg.among(left)

@@ -32,7 +32,7 @@ def accepts(fabric, routing, certificate):
 
 @examples(120)
 @given(routed())
-def test_what_is_proved_is_accepted(case):
+def test_proven_tables_are_accepted(case):
     fabric, routing = case
     proof = prove(fabric, routing)
     if proof.certificate is not None:

@@ -90,7 +90,7 @@ def test_toml_errors_name_the_line(monkeypatch, folder, command):
     assert "typo.toml:3: is not TOML: " in refused(monkeypatch, folder, *command.format("typo.toml").split())
 
 
-def test_what_is_no_bundle_is_not_called_damaged(monkeypatch, folder):
+def test_other_files_are_not_called_damaged_bundles(monkeypatch, folder):
     line = refused(monkeypatch, folder, "diff", "tables", "text")
     assert "text: is not a bundle" in line
     assert "--fabric" in line
@@ -178,7 +178,7 @@ def test_nan_is_no_number(monkeypatch, folder, option, words):
         ("route torus:3x3 -o folder/of-others", "of-others: the folder has files that this command does not write"),
     ],
 )
-def test_what_cannot_be_served_is_refused(monkeypatch, folder, words, why):
+def test_invalid_arguments_are_refused_with_the_reason(monkeypatch, folder, words, why):
     if not (folder / "pipe").exists():
         os.mkfifo(folder / "pipe")
     (folder / "nothing").touch()
@@ -227,7 +227,7 @@ def test_too_few_vls_name_a_remedy(monkeypatch, folder):
     assert "the search needed 2 VLs, 1 may be used (allow more, or use nue or updn" in result.stderr
 
 
-def test_what_is_unusual_in_a_file_is_counted_once(tmp_path):
+def test_unusual_lines_of_a_file_are_counted_in_one_warning(tmp_path):
     path = tmp_path / "real.txt"
     text = (Path(__file__).parents[1] / "formats" / "data" / "mixed.ibnetdiscover").read_text()
     path.write_text(re.sub(r"lid \d+", "lid 65535", text).replace(" 4xEDR", " 4x???").expandtabs())

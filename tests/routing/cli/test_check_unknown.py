@@ -70,7 +70,7 @@ def test_paths_that_the_file_does_not_state_do_not_decide(routed, tmp_path):
     assert "some service levels unknown" in text
 
 
-def test_what_is_certainly_wrong_comes_before_what_is_not_known(routed, tmp_path):
+def test_missing_routes_decide_before_unknown_sls(routed, tmp_path):
     lines = (routed / "nue" / LFTS).read_text().splitlines()
     held = [line for line in lines if not line.startswith("0x0014")]
     assert len(held) < len(lines)

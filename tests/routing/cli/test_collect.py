@@ -101,7 +101,7 @@ def test_the_manifest_fits_its_schema(snapshot):
 
 
 @pytest.mark.parametrize("part", ["LFT", "topology"])
-def test_what_was_not_collected_leaves_the_verdict_open(snapshot, part):
+def test_missing_parts_of_a_snapshot_leave_the_verdict_open(snapshot, part):
     edited(snapshot, part, reason="S3 did not answer")
     result = run("check", snapshot)
     assert result.exit_code == 3
@@ -133,7 +133,7 @@ def test_folders_that_are_no_source_are_refused(dumps, tmp_path):
 
 
 @pytest.mark.lab
-def test_what_a_live_fabric_does_not_answer_is_named(tmp_path):
+def test_unanswered_queries_are_reported(tmp_path):
     if missing := missing_packages():
         pytest.skip(f"apt install {' '.join(missing)}")
     write_net(generate("ring", ["5"]), tmp_path / "net")

@@ -48,7 +48,7 @@ def test_routing_loads_no_networkx(python):
     assert "networkx" not in modules
 
 
-def test_what_igraph_could_draw_with_is_not_loaded(python, tmp_path):
+def test_drawing_packages_of_igraph_are_not_loaded(python, tmp_path):
     for drawing in ("matplotlib", "cairocffi", "cairo", "wcwidth"):
         (tmp_path / f"{drawing}.py").write_text(f"raise RuntimeError('{drawing} is loaded')")
     paths = os.pathsep.join([str(tmp_path), str(Path(routing.__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
@@ -91,7 +91,7 @@ def test_wrong_use_is_one_line_and_status_2(args):
         (click.BadParameter("no"), "Invalid value: no (see ibnue --help)", 2),
     ],
 )
-def test_what_becomes_of_errors(error, line, status):
+def test_errors_have_a_line_and_an_exit_status(error, line, status):
     complaint, found = explain(error)
     assert (str(complaint), found) == (line, status)
 

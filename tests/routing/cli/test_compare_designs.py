@@ -48,7 +48,7 @@ def test_a_design_without_tables_is_a_finding():
     [(("--ports", 4), "needs switches of 5 ports"), (("--hosts", 13), "has 12 CAs, not 13"),
      (("-e", "nou"), "there is no engine 'nou'")],
 )  # fmt: skip
-def test_what_cannot_be_compared_is_refused(more, problem):
+def test_designs_that_cannot_be_compared_are_refused(more, problem):
     result = run(*WORDS, *more)
     assert result.exit_code == 2
     assert problem in result.stderr

@@ -61,7 +61,7 @@ def test_the_command_lists_generators_that_other_commands_read():
     assert run("compare-designs", *words, "--hosts", 72, "--ports", 12, "--links", 0).exit_code == 0
 
 
-def test_what_does_not_fit_is_refused():
+def test_too_many_hosts_are_refused():
     result = run("designs", 40000, "--ports", 4)
     assert result.exit_code == 2
     assert result.stderr.startswith("ibnue: no proposed design connects 40000 hosts by switches of 4 ports")

@@ -38,7 +38,7 @@ def test_an_error_that_follows_an_interrupt_is_reported_as_the_interrupt():
     assert explain(ValueError("of its own")) is None
 
 
-def test_what_is_tidied_up_is_not_ended_again(monkeypatch):
+def test_a_second_signal_does_not_interrupt_the_clean_up(monkeypatch):
     monkeypatch.setattr(command, "TERMINATION_SIGNALS", (signal.SIGUSR1, signal.SIGUSR2))
     before = [signal.getsignal(number) for number in command.TERMINATION_SIGNALS]
     try:

@@ -37,7 +37,7 @@ def painted(tmp_path):
         ("one\ntwo\u2028three\x85", "one\\ntwo\\u2028three\\x85"),
     ],
 )
-def test_what_a_terminal_would_obey_is_escaped(text, wanted, capsys):
+def test_control_characters_are_escaped(text, wanted, capsys):
     assert escape_control(text) == wanted
     echo_lines(text)
     assert capsys.readouterr().out == f"{wanted}\n"

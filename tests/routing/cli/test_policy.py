@@ -88,7 +88,7 @@ def test_a_rule_that_decides_nothing_is_reported(tmp_path):
     assert "has no rule" in run("policy", "check", tmp_path / "rules.toml", "ring:5").stdout
 
 
-def test_what_was_meant_is_reported(rules, loop):
+def test_similar_names_are_proposed(rules, loop):
     result = run("policy", "explain", rules, "ring:5", "sw9", 1, "--tables", loop)
     assert "did you mean sw" in result.stderr
     assert "'x' is not a whole number" in run("policy", "explain", rules, "ring:5", "sw1", "x").stderr

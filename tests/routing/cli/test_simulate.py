@@ -83,7 +83,7 @@ def test_wrong_use_is_one_line():
         assert len(result.output.strip().splitlines()) == 1
 
 
-def test_what_is_no_scenario_is_reported_with_what_is_wanted(tmp_path):
+def test_wrong_scenario_names_are_refused_with_a_remedy(tmp_path):
     (tmp_path / "notes.txt").write_text("notes")
     (tmp_path / "folder.toml").mkdir()
     for name, reported in (

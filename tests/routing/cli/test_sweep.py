@@ -82,7 +82,7 @@ def test_losses_that_are_not_known_are_left_out(tmp_path):
     assert run("--ledger", path).stdout.splitlines()[3].split()[-5:-1] == ["-"] * 4
 
 
-def test_what_is_not_certified_is_named():
+def test_uncertified_cases_are_listed():
     result = run("torus:3x3", "-e", "minhop", "--links", 2, "-j", 1)
     assert result.exit_code == 1
     assert "loop: torus-3x3 minhop: intact: credit loop of " in result.stdout
@@ -291,7 +291,7 @@ def test_ledgers_that_cannot_be_used(tmp_path):
     assert_refused(run("ring:4", "--ledger", tmp_path / "no" / "l.db"), "folder")
 
 
-def test_what_became_worse(tmp_path):
+def test_regressions_are_listed(tmp_path):
     args = ["ring:5", "torus:3x3", "-e", "nue:vls=4", "-e", "updn", "--links", 2, "-j", 1]
     old, new = tmp_path / "old.db", tmp_path / "new.db"
     assert run(*args, "--ledger", old).exit_code == 0

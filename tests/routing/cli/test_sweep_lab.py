@@ -55,14 +55,14 @@ def test_a_credit_loop_is_named():
     assert "loop: ring-5 minhop (lab): intact: credit loop of 5 channels" in result.stdout
 
 
-def test_what_ibsim_cannot_do_is_an_error():
+def test_faults_that_ibsim_cannot_simulate_are_errors():
     result = run("ring:3", "--fault", "degrade sw0/2 1x")
     assert result.exit_code == 1
     assert "error: ring-3 auto (lab): degrade sw0/2 - sw2/3 1x" in result.stdout
     assert "ibsim cannot simulate degraded" in result.stdout
 
 
-def test_only_here():
+def test_the_lab_runs_on_this_machine_only():
     result = run("ring:3", "--executor", "dask://nowhere:1")
     assert result.exit_code == 2
     assert "on this machine" in result.stderr

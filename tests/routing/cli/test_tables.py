@@ -410,7 +410,7 @@ def test_earlier_tables_of_another_fabric(torus, routed):
     assert_refused(run("route", "ring:4", "--previous", routed), "the bundle is for another fabric")
 
 
-def test_what_carries_nothing_has_no_share(tmp_path):
+def test_tables_without_traffic_have_no_share(tmp_path):
     assert run("route", "full-mesh:1", "-o", tmp_path / "t").exit_code == 0
     result = run("quality", "full-mesh:1", tmp_path / "t")
     assert "no channel carries traffic" in result.stdout

@@ -227,7 +227,7 @@ def test_a_share_is_at_least_one_thing():
         (["-e", "none"], "there is no engine"),
     ],
 )
-def test_what_cannot_be_asked_for(words, expected):
+def test_invalid_options_are_refused(words, expected):
     assert_refused(run("whatif", "torus:3x3", *words), expected)
 
 

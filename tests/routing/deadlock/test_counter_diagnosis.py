@@ -145,7 +145,7 @@ def readings(*rows, full=()):
     return CounterDeltas(np.arange(len(rows), dtype=np.int32), table[:, 0], table[:, 1], table[:, 2], mask)
 
 
-def test_who_is_suspected():
+def test_suspected_channels():
     """The channels: drops at the head; waits and sends nothing, or little; waits but sends; sends; does nothing; was
     reset.
     """

@@ -138,7 +138,7 @@ def test_rates_that_settle_in_the_limit_only():
         analyse_pauses(found.flows, most=30)
 
 
-def test_what_cannot_be_is_refused():
+def test_invalid_flows_are_refused():
     for paths in ({"f": []}, {"f": ["a", "b", "a"]}):
         with pytest.raises(OptionError):
             Flows.of(paths)

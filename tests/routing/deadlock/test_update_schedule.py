@@ -319,7 +319,7 @@ def test_more_than_is_broken_or_one_in_so_many_entries_is_not_drained(large, mon
     assert find_schedule(fabric, whole, new, known=known).drained > schedule.drained
 
 
-def test_what_is_more_than_is_looked_at_is_drained(large, monkeypatch):
+def test_lids_beyond_the_work_limit_are_drained(large, monkeypatch):
     fabric, old, new, known = reported_for("kary-ntree", ["4", "2"], "updn", 3)
     mixed = (np.count_nonzero(old.lft != new.lft, axis=0) > 1).sum()
     assert mixed > 1 and find_schedule(fabric, old, new, known=known).drained == 0

@@ -41,7 +41,7 @@ UNKNOWN = [(), ("SL",), ("SL2VL",), ("SL", "SL2VL")]
 
 @examples(200)
 @given(routed(), st.sampled_from(UNKNOWN))
-def test_what_is_not_known_never_decides(case, unknown):
+def test_unknown_sls_and_vls_never_decide(case, unknown):
     fabric, routing = case
     verdict = decide(fabric, forgotten(routing, *unknown) if unknown else routing)
     cyclic = not nx.is_directed_acyclic_graph(prove_slowly(fabric, routing).requests["endports"])

@@ -90,7 +90,7 @@ def test_errors_name_the_part(parts, text, error, problem):
         ENGINES["chain"].route(tree_and_torus(), EngineOptions(parts=parts(text)))
 
 
-def test_what_is_missing_is_named(parts):
+def test_a_missing_file_or_too_few_vls_are_errors(parts):
     fabric = tree_and_torus()
     with pytest.raises(OptionError, match="chain needs a file with the parts"):
         ENGINES["chain"].route(fabric, EngineOptions())

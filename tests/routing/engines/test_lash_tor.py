@@ -42,7 +42,7 @@ def small(name="pulled"):
 
 
 @pytest.mark.parametrize("name", MEASURED)
-def test_it_needs_no_more_vls_than_lash_and_balances_as_well(name):
+def test_lash_tor_needs_no_more_vls_than_lash_and_balances_as_well(name):
     kind, arguments = name.split(":")
     fabric = generate(kind, arguments.split(","), cas=1)
     lash, found = route(fabric, "lash", vls="min"), route(fabric, vls="min")

@@ -238,7 +238,7 @@ def test_minhop_promises_nothing_of_replies():
         ENGINES["minhop"].route(ring_fabric(4), EngineOptions(reversible=True))
 
 
-def test_what_a_run_did_goes_with_the_tables():
+def test_tables_have_the_statistics_of_the_run():
     fabric = random_fabric(27, switches=20, degree=3, cas=2, parallel=2)
     options = ENGINES["nue"].route(fabric, EngineOptions(vls=1, passes=0)).provenance.options
     assert options["seeds"] in ("region", "updn")

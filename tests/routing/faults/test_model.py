@@ -91,7 +91,7 @@ def same(one, other):
 
 @examples(60)
 @given(fabrics(connected=False), st.sets(st.sampled_from(KINDS), min_size=1), st.integers(0, 1000), st.data())
-def test_what_is_left(fabric, kinds, seed, data):
+def test_remaining_cables_and_devices_after_faults(fabric, kinds, seed, data):
     faults = []
     for kind in sorted(kinds):
         faults += random_faults(fabric, seed=seed, rate=data.draw(st.sampled_from([0.0, 0.2, 0.5])), kinds=(kind,))

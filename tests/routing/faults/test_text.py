@@ -106,7 +106,7 @@ def test_names_with_anything_in_them():
         ("", "no device ''"),
     ],
 )
-def test_what_names_nothing(text, output):
+def test_faults_without_a_device_or_link_are_refused(text, output):
     with pytest.raises(OptionError, match=output):
         parse_fault(text, RING)
 

@@ -44,7 +44,7 @@ def relabelled(fabric: Fabric, shift: int) -> Fabric:
 @examples(30)
 @given(fabrics(max_switches=8), st.sampled_from(["lid", "switch", "pair"]), st.booleans(), st.booleans(),
        st.sampled_from(["all", "endports"]))  # fmt: skip
-def test_what_is_written_is_read(tmp_path_factory, fabric, sl_form, per_port, certified, scope):
+def test_written_bundles_are_read_back(tmp_path_factory, fabric, sl_form, per_port, certified, scope):
     path = tmp_path_factory.mktemp("b") / "x.npz"
     routing, proof = tables(fabric, sl_form=sl_form, per_port=per_port, certified=certified, scope=scope)
     write_bundle(path, fabric, routing, proof)

@@ -298,6 +298,6 @@ def test_wrong_dot(text, message):
         parse_dot(text, "x")
 
 
-def test_a_graph_in_dot_without_cas_is_told():
+def test_a_dot_file_without_cas_has_a_warning():
     with pytest.warns(InputWarning, match="x: no CA in this file"):
         assert parse_dot("graph { a -- b }", "x").switches == 2

@@ -31,7 +31,7 @@ def read(text):
     return parse_ibnetdiscover(text, "x")
 
 
-def test_small():
+def test_a_small_fabric_entry_by_entry():
     fabric = read(SMALL)
     assert (fabric.switch_guid.tolist(), fabric.terminal_guid.tolist(), fabric.endport_guid.tolist()) == (
         [7],

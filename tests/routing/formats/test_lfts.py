@@ -28,7 +28,7 @@ def slow_read(text):
 
 @examples(40)
 @given(fabrics(max_switches=8, connected=False), st.booleans())
-def test_what_is_written_is_read(tmp_path_factory, fabric, named):
+def test_written_lfts_are_read_back(tmp_path_factory, fabric, named):
     path = tmp_path_factory.mktemp("l") / "lfts"
     lft = tables(fabric)[0].lft
     lfts.write(path, fabric, lft, named=named)

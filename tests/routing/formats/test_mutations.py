@@ -112,7 +112,7 @@ def sample(name, own):
     return next(path for path in (DATA / name, DUMPS / name, own / name) if path.exists()).read_bytes()
 
 
-def test_what_the_fuzzer_found_before(own, tmp_path):
+def test_inputs_that_the_fuzzer_found_earlier(own, tmp_path):
     """Read the inputs of ``corpus.zip`` again.  Each input ended at another line of its reader when it was found."""
     with zipfile.ZipFile(CORPUS) as corpus:
         for entry in corpus.namelist():

@@ -131,7 +131,7 @@ def test_damaged_guid_files(samples, name, damage):
     noise=st.binary(max_size=300) | st.lists(st.sampled_from(SNIPPETS), max_size=30).map(b" ".join),
 )
 @example(start=b"", noise=b"\xef\xbb\xbf{}")
-def test_noise(samples, start, noise):
+def test_random_bytes_are_read_or_refused(samples, start, noise):
     path = samples / "noise"
     for data in (start + noise, gzip.compress(start + noise)):
         path.write_bytes(data)

@@ -27,7 +27,7 @@ def records(fabric, sl):
     return [RECORD.format(lid, source, sl[source, lid]) for source in lids for lid in lids if lid != source]
 
 
-def test_what_was_printed_is_read(tmp_path):
+def test_printed_path_records_are_read(tmp_path):
     fabric = random_fabric(3, switches=5, cas=3)
     routing, _ = tables(fabric, sl_form="pair")
     (tmp_path / "pr").write_text("".join(records(fabric, routing.sl)))

@@ -72,7 +72,7 @@ def test_every_value_has_its_line(where, line, end):
     assert Toml.of(TEXT.replace("\n", end), "x.toml").line(*where) == line
 
 
-def test_what_is_not_there_is_where_it_would_be():
+def test_a_missing_key_has_the_line_of_its_table():
     file = Toml.of(TEXT, "x.toml")
     assert file.line("rule", 1, "name") == 20
     assert file.line("rule", 7) == 12

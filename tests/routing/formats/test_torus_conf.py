@@ -20,7 +20,7 @@ port_order 7 10
 """
 
 
-def test_what_is_read(tmp_path):
+def test_keys_of_a_torus_conf(tmp_path):
     path = tmp_path / "torus.conf"
     path.write_text(GOOD)
     conf = read_torus_conf(path)

@@ -55,7 +55,7 @@ def test_dumps_are_written_byte_for_byte(lab, tmp_path, name):
 
 
 @pytest.mark.parametrize("name", ["lmc-2", "dual-port-two-switches"])
-def test_what_the_diagnostic_programs_print(lab, tmp_path, name):
+def test_outputs_of_the_diagnostic_programs_are_read(lab, tmp_path, name):
     """Lists of ports give the fabric of ibnetdiscover.  LFTs from the switches and the SA equal the LFTs in the
     dump.
     """

@@ -160,7 +160,7 @@ def test_a_later_rule_may_override(applied, ring):
         ("switch = ['sw9', 'sw1']\nports = 40", "no switch fits 'sw9'", set()),
     ],
 )
-def test_what_is_nowhere_is_an_error_but_in_a_running_fabric(applied, select, expected, held):
+def test_missing_switches_and_ports_are_errors_unless_the_fabric_runs(applied, select, expected, held):
     """In a running fabric, a switch may be down.  The rule then applies to all other switches."""
     text = f"[[rule]]\nvl_stall_count = 2\n[[rule]]\n{select}\nhoq_life = 9\n"
     with pytest.raises(OptionError, match=expected) as error:

@@ -108,7 +108,7 @@ def test_a_breaker_with_the_usual_times(write, breaker):
         ("loop_breaker = true\ndeadlock_breaker = true", "one breaker, not both", "leave one"),
     ],
 )
-def test_what_cannot_be_is_refused_where_it_stands(write, line, expected, remedy):
+def test_invalid_values_are_refused_with_their_line(write, line, expected, remedy):
     usual = "" if line.startswith("hoq_life") else "hoq_life = 3\n"
     path = write(f"# rules\n[[rule]]\n{usual}{line}\n")
     with pytest.raises(ParseError) as error:

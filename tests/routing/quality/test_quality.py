@@ -231,7 +231,7 @@ def test_shares_of_a_ring_by_hand():
     assert figures.shift_mean == pytest.approx((1 + 1 / 2 + 1 / 3) / 3)
 
 
-def test_what_runs_into_a_loop_loads_nothing():
+def test_packets_that_run_into_a_forwarding_loop_add_no_load():
     fabric = ring_fabric(7, cas=1)
     lft, channels = shortest_table(fabric, 1), fabric.channels
     lid = int(fabric.endport_lid[0])

@@ -55,7 +55,7 @@ def fullest_by_walking(fabric, lft):
 
 @examples(60)
 @given(data=st.data())
-def test_what_is_kept_is_what_packets_see_and_few_entries_move(data):
+def test_kept_rate_equals_a_walk_and_few_entries_move(data):
     fabric = data.draw(fabrics(min_switches=4, faults=False, max_switches=10))
     links = np.unique(fabric.channels.link).tolist()
     name = data.draw(st.sampled_from(["nue", "updn", "dfsssp"]))

@@ -83,7 +83,7 @@ def test_few_entries_change_where_parts_of_a_tree_change_vls(may_change_sls, siz
 @pytest.mark.parametrize(
     ("size", "vls", "cas", "link", "most"), [("5x5x5", 3, 1, 304, 22), ("8x8", 2, 2, 33, 55), ("10x10", 3, 1, 1, 49)]
 )
-def test_where_parts_are_in_conflict_trees_stay_together(size, vls, cas, link, most):
+def test_trees_stay_together_if_parts_are_in_conflict(size, vls, cas, link, most):
     """If subtrees were split here, 28, 63 and 69 entries would change."""
     baseline, options = published(generate("torus", [size], cas=cas), vls)
     _, found = without(baseline, options, [link])
@@ -92,7 +92,7 @@ def test_where_parts_are_in_conflict_trees_stay_together(size, vls, cas, link, m
 
 
 @pytest.mark.slow
-def test_links_of_a_large_torus_on_which_large_trees_hang():
+def test_links_of_a_large_torus_that_carry_large_trees():
     """Before subtrees were split, each of these links needed a search for the fewest changes, or changed more than
     three entries for each broken one.
     """

@@ -42,7 +42,7 @@ def without(baseline, options, link):
     ("size", "vls", "link"),
     without_slow([("6x6", 2, 19), ("6x6", 2, 32), ("6x6", 1, 23), ("4x4x4", 1, 14)], [("6x6", 2, 32)]),
 )
-def test_turns_that_no_packet_takes_are_let_go_of(size, vls, link):
+def test_unused_dependencies_are_pruned(size, vls, link):
     """Before unused dependencies were pruned, these faults on few VLs needed a trace of all tables, or tables from
     scratch.
     """

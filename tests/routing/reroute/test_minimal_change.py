@@ -96,7 +96,7 @@ def test_no_fewer_could_change_for_one_link(fabric, engine, seed):
 
 
 @pytest.mark.parametrize("link", [7, 11, 38])
-def test_trees_that_have_to_turn_around(link):
+def test_trees_of_which_a_part_changes_its_direction(link):
     """A repair changes nearly three entries for each lost one, and no repair at all could change fewer."""
     fabric = read_fabric(FIXTURES["random-24-3-faults"].path)
     routing = ENGINES["nue"].route(fabric, EngineOptions(threads=1, effort=0.1))
@@ -110,7 +110,7 @@ def test_trees_that_have_to_turn_around(link):
 
 @examples(60)
 @given(fabrics(min_switches=2, max_switches=9), st.integers(0, 10_000))
-def test_all_holes_of_several_links_are_filled(fabric, seed):
+def test_all_missing_entries_of_several_links_are_filled(fabric, seed):
     routing, rng = ENGINES["updn"].route(fabric, OPTIONS), np.random.default_rng(seed)
     links = rng.permutation(np.unique(fabric.channels.link))[: rng.integers(0, 6)].tolist()
     less = fabric.without_links(links)

@@ -42,7 +42,7 @@ def test_parts_are_those_of_networkx(fabric, seed):
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_what_is_translated_to_the_same_devices(seed):
+def test_translated_entries_between_the_same_devices(seed):
     """Check the kept and the broken entries against their definition, entry by entry."""
     fabric = random_fabric(seed, 9, 3, parallel=2)
     baseline, less = published(fabric, "minhop"), pulled(fabric, seed, most=12)

@@ -333,7 +333,7 @@ def test_a_switch_that_helps_another_does_not_look_for_a_path_twice():
     check(reroute(ENGINES["updn"], options, baseline, broken, baseline=baseline), baseline, broken, "updn")
 
 
-def test_what_is_cut_off_is_not_reported_as_valid():
+def test_entries_towards_cut_off_devices_are_not_reported_as_valid():
     fabric = generate("torus", ["3x3"])
     baseline = published(fabric, "updn")
     apart = fabric.without_links(np.unique(fabric.channels.link).tolist())

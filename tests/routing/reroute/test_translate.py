@@ -52,7 +52,7 @@ def slow_translate(routing, old, new):
 
 @examples(40)
 @given(fabric=fabrics(max_switches=8, max_lmc=1), data=st.data())
-def test_like_the_slow_one(fabric, data):
+def test_tables_equal_a_slow_translation(fabric, data):
     pulled = data.draw(st.sets(st.integers(0, max(0, fabric.links - 1)), max_size=3)) if fabric.links else set()
     routing = routed(fabric)
     less = fabric.without_links(pulled)
@@ -61,7 +61,7 @@ def test_like_the_slow_one(fabric, data):
     found.check_shapes(less)
 
 
-def test_nothing_changed():
+def test_tables_on_an_unchanged_fabric_stay():
     fabric = random_fabric(3)
     routing = routed(fabric)
     assert np.array_equal(translate(routing, fabric, fabric).lft, routing.lft)
@@ -74,7 +74,7 @@ def swapped(fabric, one, other):
     return replace(fabric, link_device=device, link_port=port)
 
 
-def test_swapped_cables_hold_for_no_packet():
+def test_entries_over_swapped_cables_are_removed():
     fabric = ring_fabric(6)
     routing = routed(fabric)
     one, other = np.unique(fabric.channels.link)[[0, 3]].tolist()

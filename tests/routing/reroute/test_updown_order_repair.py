@@ -88,7 +88,7 @@ def test_all_reach_one_top_by_turns_that_lead_up_then_down(fabric, seed):
     assert valleys(frame, dependencies.masks, found.position, alive=True) == 0
 
 
-def test_what_changes_too_much_is_tried_in_the_old_order_as_well():
+def test_a_repair_with_many_changes_also_tries_the_old_order():
     fabric = read_fabric(FIXTURES["random-24-3-faults"].path)
     baseline = published(fabric)
     less = fabric.without_links([25])

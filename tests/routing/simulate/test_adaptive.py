@@ -109,7 +109,7 @@ def test_one_seed_one_result():
 
 
 @pytest.mark.parametrize("later", [1, 5000, 1 << 44])
-def test_what_begins_later_goes_the_same_path_however_long_nothing_happens(later):
+def test_a_later_start_of_flows_changes_no_result(later):
     """The simulator skips ticks without an event.  Otherwise the test would not end for the longest wait."""
     sent = []
     for start in (1, later):
@@ -160,7 +160,7 @@ def test_paths_are_shortest():
 
 @pytest.mark.parametrize("scheme", [Scheme.TOKEN, Scheme.BUBBLE, Scheme.RELAY])
 @pytest.mark.parametrize(("name", "size"), [("ring", "7"), ("torus", "4x4"), ("torus", "3x3x3"), ("hypercube", "4")])
-def test_what_locks_without_it_goes_on_for_ever(scheme, name, size):
+def test_networks_that_lock_without_a_scheme_do_not_lock_with_it(scheme, name, size):
     fabric = generate(name, [size], cas=3)
     routing = ENGINES["updn"].route(fabric, EngineOptions(vls=1, threads=1, effort=0.05))
     network = build_network(fabric, routing, Timing(1.0, 1, 1, 1.0, BLOCKS), vls=1)
@@ -235,7 +235,7 @@ def test_on_a_tree_it_needs_no_scheme():
         ({"seed": -1}, "seed is -1"),
     ],
 )
-def test_what_cannot_be(how, problem):
+def test_invalid_settings_are_refused(how, problem):
     with pytest.raises(OptionError, match=problem):
         overload(Scheme.BUBBLE, **how)
 
@@ -286,7 +286,7 @@ def exchange(scheme, *, remedies=Remedies(), mechanisms=(), rounds=5):  # noqa: 
 
 
 @pytest.mark.parametrize("scheme", ON_ANY_VL)
-def test_what_head_of_queue_lifetimes_drop_is_sent_again(scheme):
+def test_packets_that_head_of_queue_lifetimes_drop_are_sent_again(scheme):
     """Packets of several CAs meet at each switch, so some packets wait for longer than a packet time."""
     remedies = Remedies(Remedy(hoq=BLOCKS + 1))
     dropping = exchange(scheme, remedies=remedies)
@@ -363,7 +363,7 @@ def test_a_packet_takes_another_path_around_a_failed_link_only_if_one_is_shortes
         ({"mechanisms": [CongestionControl()]}, "congestion needs output queues"),
     ],
 )
-def test_what_needs_output_queues_is_refused(how, problem):
+def test_mechanisms_that_need_output_queues_are_refused(how, problem):
     with pytest.raises(OptionError, match=problem):
         exchange(Scheme.NONE, **how)
     with pytest.raises(OptionError, match="tables cannot change beside adaptive"):

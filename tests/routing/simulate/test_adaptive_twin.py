@@ -119,7 +119,7 @@ def any_behaviour(rng, scheme, network):
 @pytest.mark.parametrize("scheme", list(Scheme))
 @examples(10)
 @given(st.integers(0, 1 << 30))
-def test_anything_small(scheme, seed):
+def test_small_random_networks(scheme, seed):
     rng = random.Random(seed)
     packet = rng.choice([64, 100, 256])
     network = any_network(rng, scheme, -(-packet // 64))

@@ -83,7 +83,7 @@ def ring_or_torus(rng):
 
 @examples(120)
 @given(st.integers(0, 1 << 30))
-def test_what_is_locked_stays_where_it_is(seed):
+def test_locked_packets_never_move(seed):
     """Without remedies, a knot keeps its packets for ever.  So do VLs whose packets can only wait for knots."""
     rng = random.Random(seed)
     switching = Switching(Arbitration(rng.randrange(3)), Inputs(rng.randrange(2)), rng.choice([0, 7]), seed=seed)

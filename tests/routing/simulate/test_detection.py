@@ -56,7 +56,7 @@ def test_alarms_without_a_loop_are_those_of_a_breaker(seed):
 
 @examples(3)
 @given(st.integers(0, 1 << 30))
-def test_what_is_stuck_never_moves_and_is_found_after_the_timeout(seed):
+def test_stuck_vls_never_send_and_are_detected_after_the_timeout(seed):
     rng = random.Random(seed)
     fabric = generate("ring", ["6"], cas=1)
     routing = ENGINES["minhop"].route(fabric, EngineOptions(vls=1, threads=1))

@@ -202,7 +202,7 @@ DUMPS = Path(__file__).parents[1] / "formats" / "opensm-dumps"
 
 
 @pytest.mark.parametrize(("folder", "lmc"), [("lash-ring", 1), ("torus-2qos", 0)])
-def test_what_opensm_dumps(tmp_path, folder, lmc):
+def test_a_case_takes_the_dumps_of_opensm(tmp_path, folder, lmc):
     dumps = DUMPS / folder
     fabric = f'file = "{dumps / "fabric.net"}"\nguid2lid = "{dumps / "guid2lid"}"\nlmc = {lmc}'
     text = (

@@ -78,7 +78,7 @@ def test_the_longest_breakers_do_nothing(remedy, detect):
     assert simulation.wait_graph().deadlocks
 
 
-def test_what_is_asked_of_a_run_is_checked():
+def test_invalid_arguments_of_a_run_are_refused():
     simulation = fig4_simulation(True, 4, remedies=Remedies(Remedy(hoq=100)))
     simulation.run(300 * PACKET)
     for log in (-1, -HUGE):

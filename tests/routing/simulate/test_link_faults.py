@@ -29,7 +29,7 @@ def line(wire=1, messages=20, **how):
     return simulate(network, flows_along(fabric, [path], messages=messages, **how)), network.channel_between("x", "y")
 
 
-def test_what_is_on_a_link_and_what_waits_for_it_is_lost_and_counted():
+def test_packets_on_a_failed_link_and_packets_that_wait_for_it_are_lost():
     simulation, channel = line(wire=3 * PACKET)
     simulation.run(8 * PACKET)
     flying = int(simulation.virtual_channels().flying[channel].sum()) // PACKET
@@ -49,7 +49,7 @@ def test_what_is_on_a_link_and_what_waits_for_it_is_lost_and_counted():
     assert simulation.counters().port_rcv_switch_relay_errors.sum() == 0
 
 
-def test_what_is_lost_leaves_the_window():
+def test_lost_packets_leave_the_window():
     """All packets in flight are lost.  A window that counted them for ever would never open again."""
     simulation, channel = line(wire=3 * PACKET, window=2)
     simulation.run(5 * PACKET)

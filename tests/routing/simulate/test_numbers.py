@@ -122,7 +122,7 @@ def test_hot_destinations_alone(pattern):
             simulate(network, replace(traffic, flows=(flow,)))
 
 
-def test_its_own_lid_among_the_destinations():
+def test_a_flow_to_its_own_lid_is_refused():
     network, traffic = small()
     own = int(network.fabric.endport_lid[traffic.flows[0].source])
     for destinations in ((own,), (own, *traffic.flows[0].destinations, own)):
@@ -285,7 +285,7 @@ def test_adaptive_routing(field, value):
         simulate_adaptive(network, traffic, Adaptive(**{"scheme": Scheme.BUBBLE, field: value}))
 
 
-def test_what_a_run_is_given():
+def test_invalid_arguments_of_a_run_are_refused():
     network, traffic = small()
     simulation = simulate(network, traffic)
     for until in (*NO_WHOLE, FOREVER):

@@ -288,7 +288,7 @@ def test_control_messages_are_few():
     assert asking.counters().control_bytes.sum() <= 64 * 4 * periods
 
 
-def test_no_master_where_suspicion_is_false():
+def test_a_false_suspicion_has_no_master():
     """Ports wait behind a port without credits, and there is no cycle."""
     fabric = literal_fabric("tree", list("xyzw"), [("x", "y"), ("z", "y"), ("y", "w")], {"a": "x", "b": "z", "c": "w"})
     paths = [("a", "x", "y", "w", "c"), ("b", "z", "y", "w", "c")]

@@ -162,7 +162,7 @@ def test_paths_begin_at_the_switch_of_their_ca_and_pass_no_other(tmp_path, path,
         ("at = 10, reroute = [20, 400]", "reroute 400 is not within a run until 300"),
     ],
 )
-def test_what_a_fault_does_after_the_end(tmp_path, fault, expected):
+def test_times_of_a_fault_after_the_end_of_the_run_are_errors(tmp_path, fault, expected):
     text = FILE.replace('name = "c"', f'name = "c"\nfault = [{{ cable = ["a", "b"], {fault} }}]')
     assert refusal(tmp_path, text, expected).remedy
 

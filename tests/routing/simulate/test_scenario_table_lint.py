@@ -99,7 +99,7 @@ def test_cases_without_a_fabric(tmp_path, what):
 
 @pytest.mark.parametrize("what", ["pauses", "dependencies"])
 @pytest.mark.parametrize("key", ["message", "messages", "start", "pattern"])
-def test_what_flows_send_where_nothing_is_sent(tmp_path, what, key):
+def test_keys_about_messages_are_errors_if_no_case_sends(tmp_path, what, key):
     line = f"{key} = {VALUES['flow'][key]}"
     text = scenario_text(FABRIC, FLOW + line, case(what))
     refused_at(tmp_path, text, f"{key} does nothing for {what}", line)
@@ -133,7 +133,7 @@ def test_flows_that_every_case_goes_without(tmp_path):
         ("flow", "window", "3"),
     ],
 )
-def test_what_every_case_has_of_its_own(tmp_path, table, key, value):
+def test_common_keys_that_every_case_replaces_are_errors(tmp_path, table, key, value):
     own = f"{key} = {value}"
     line = f"{key} = {VALUES[table][key]}"
     beside = (FLOW + line,) if table == "flow" else (FLOW, f"[{table}]\n{line}")

@@ -56,7 +56,7 @@ def both(network, traffic, switching, remedies, stops, faults=None):
 
 @examples(60)
 @given(st.integers(0, 1 << 30))
-def test_anything_small(seed):
+def test_small_random_networks(seed):
     rng = random.Random(seed)
     packet = rng.choice([64, 100, 256])
     blocks = -(-packet // 64)

@@ -11,7 +11,7 @@ from routing.whatif.scenarios import draw_faults
 
 
 @pytest.mark.parametrize("name", FIXTURES)
-def test_what_is_written_is_what_is_read(name):
+def test_written_faults_are_read_back(name):
     fabric = read_fabric(FIXTURES[name].path)
     faults = [*every_link(fabric, cas=True)[::3], *every_switch(fabric)[:5], *every_ca(fabric)[:2]]
     for kind in ("degrade", "swap"):
@@ -42,7 +42,7 @@ def test_samples_that_are_none(text):
         RandomFaults.parse(text)
 
 
-def test_some_of_them():
+def test_some_chooses_evenly_spread_faults():
     faults = every_link(generate("ring", ["10"]))
     assert some(faults, "all", "links") == some(faults, 10, "links") == faults
     assert some(faults, 0, "links") == []

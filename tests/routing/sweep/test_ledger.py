@@ -16,7 +16,7 @@ def results(plan, **more):
     return [(task, Result(task.id, "certified", **more)) for task in plan.tasks]
 
 
-def test_what_is_recorded_comes_back(plan, tmp_path):
+def test_recorded_results_are_read_back(plan, tmp_path):
     made = plan(engines=("nue:vls=4,reversible,effort=0.1", "updn"), links=3, seeds=(1, 7))
     pairs = results(made, strength="forward", vls=3, a2a=0.25, kept=0.75, seconds=0.5, tables="ab")
     with Ledger(tmp_path / "l.db") as ledger:
@@ -38,7 +38,7 @@ def test_nothing_counts_twice(plan):
         assert [record.result.seconds for record in ledger.records()] == [1.0] * 4
 
 
-def test_all_or_none(plan):
+def test_a_failed_record_stores_nothing(plan):
     made = plan(links=3)
     pairs = results(made)
     bad = (pairs[2][0], replace(pairs[2][1], seconds=None))
@@ -149,7 +149,7 @@ def damaged(path):
         (damaged, "damaged"),
     ],
 )
-def test_what_is_no_ledger(spoil, expected, plan, tmp_path):
+def test_files_that_are_no_ledgers_are_refused(spoil, expected, plan, tmp_path):
     path = tmp_path / "l.db"
     spoil(path)
     before = path.read_bytes()
@@ -187,7 +187,7 @@ def of_old(path, pairs):
             base.execute(f"ALTER TABLE results DROP COLUMN {column}")
 
 
-def test_a_ledger_of_old_is_read_and_goes_on(plan, tmp_path):
+def test_an_older_ledger_is_read_and_continued(plan, tmp_path):
     old, new = tmp_path / "old.db", tmp_path / "new.db"
     pairs = results(plan(links=5), kept=0.5, bisection_kept=0.5, fresh_kept=0.5, fresh_bisection_kept=0.5)
     of_old(old, pairs[:4])
@@ -219,7 +219,7 @@ def test_one_that_is_read_stays_as_it_is(plan, tmp_path):
 
 
 @pytest.mark.parametrize("outcome", ["timed out", "error"])
-def test_what_says_nothing_is_overridden(outcome, plan):
+def test_results_without_tables_are_replaced(outcome, plan):
     (task, good), (other, late) = results(plan(links=1))
     bad = Result(other.id, outcome, error="x")
     with Ledger(None) as ledger:
@@ -232,7 +232,7 @@ def test_what_says_nothing_is_overridden(outcome, plan):
         assert ledger._base.execute("SELECT run FROM results WHERE task = ?", (other.id,)).fetchone() == (again,)
 
 
-def test_what_timed_out_is_to_be_done_again(plan):
+def test_cases_that_timed_out_run_again(plan):
     (task, good), (other, _) = results(plan(links=1))
     with Ledger(None) as ledger:
         ledger.record(ledger.begin(""), [(task, good), (other, Result(other.id, "timed out"))])

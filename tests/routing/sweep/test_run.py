@@ -165,7 +165,7 @@ def test_workers_killed_from_outside(plan, packer, crew, tmp_path):
     assert len(begun(tmp_path)) > len(made.tasks)
 
 
-def test_an_interrupt_comes_between_things(plan, packer, crew, interruptible):
+def test_an_interrupt_does_not_break_the_pool(plan, packer, crew, interruptible):
     # An interrupt inside a method of a future would leave a lock that a thread of the pool needs.
     handed = []
 
@@ -191,7 +191,7 @@ def test_a_runner_that_raises_is_an_error_in_one_line(plan, packer, crew):
         assert {record.result.error for record in ledger.records()} == {"ValueError: two lines"}
 
 
-def test_what_is_done_is_not_done_again(plan, packer, crew, tmp_path):
+def test_finished_tasks_do_not_run_again(plan, packer, crew, tmp_path):
     made = plan(links="all")
     with Ledger(None) as ledger:
         part = plan(links="all", intact=False)

@@ -51,7 +51,7 @@ def test_ids_tell_all_that_matters_apart(plan):
     assert len({task.id for task in made.tasks}) == len(made.tasks) == 2 * 3 * 3 * 2 * 2
 
 
-def test_ids_are_for_ever(plan):
+def test_ids_do_not_depend_on_the_version_or_machine(plan):
     """An ID in a ledger must mean the same task on any day, on any machine and in any version."""
     first, last = plan(("ring:3",), ("nue:vls=2",), switches=1).tasks
     assert (first.id, last.id) == ("1bfa0c20c9eeb90303ea", "acf939b400a17b8e6f48")

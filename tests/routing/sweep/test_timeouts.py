@@ -34,7 +34,7 @@ def test_a_task_that_hangs_in_c_is_ended_and_the_others_are_not(lock, plan, pack
     assert begun(tmp_path)[len(made.tasks) :] == [fatal.id]
 
 
-def test_only_what_takes_too_long_is_ended(plan, packer, tmp_path):
+def test_only_the_slow_task_is_ended(plan, packer, tmp_path):
     made = plan(links=3)
     pack = packer(made, "sweep_runners:hangs", timeout=HUNG, folder=tmp_path, fatal="intact", lock="free")
     results = run_batch(pack(made.tasks))

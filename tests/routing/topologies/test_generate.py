@@ -157,7 +157,7 @@ def test_multi_port_cas_of_an_xgft():
         ("random-regular", ["0", "0"], {}, "under the number"),
     ],
 )
-def test_what_cannot_be_made_is_refused_in_one_line(name, args, options, word):
+def test_impossible_fabrics_are_refused_in_one_line(name, args, options, word):
     with pytest.raises(OptionError) as caught:
         generate(name, args, **options)
     text = str(caught.value)

@@ -178,7 +178,7 @@ FLOORS = [
 
 @pytest.mark.parametrize("engine", ["updn", "nue", "dfsssp"])
 @pytest.mark.parametrize(("words", "options", "missing", "alltoall", "bisection"), FLOORS, ids=[r[0] for r in FLOORS])
-def test_both_figures_at_once(words, options, missing, alltoall, bisection, engine):
+def test_all_to_all_and_bisection_rates_reach_their_floors(words, options, missing, alltoall, bisection, engine):
     name, *arguments = words.split()
     fabric = pull_links(generate(name, arguments, **options), 1, missing)
     routing = ENGINES[engine].route(fabric, EngineOptions())

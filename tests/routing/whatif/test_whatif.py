@@ -105,7 +105,7 @@ def apart(before, after):
 
 @examples(60)
 @given(fabrics(connected=False), st.integers(0, 100), st.integers(1, 4))
-def test_what_comes_apart(fabric, seed, together):
+def test_lost_connections_equal_those_of_a_slow_search(fabric, seed, together):
     kinds = ("link", "ca-link", "switch", "ca", "swap")
     most = len(every_link(fabric, cas=True)) + fabric.switches + fabric.terminals
     scenarios = single_faults([*every_link(fabric, cas=True)[:10], *every_switch(fabric)[:5], *every_ca(fabric)[:5]])
@@ -314,7 +314,7 @@ def test_a_worker_that_dies_is_no_traceback():
         list(explore(base, single_faults(every_link(fabric)), jobs=2))
 
 
-def test_an_interrupt_comes_between_things(interruptible, monkeypatch):
+def test_an_interrupt_does_not_break_the_pool(interruptible, monkeypatch):
     # An interrupt inside a method of a future would leave a lock that a thread of the pool needs.
     handed = []
 
@@ -333,7 +333,7 @@ def test_an_interrupt_comes_between_things(interruptible, monkeypatch):
     assert not multiprocessing.active_children()
 
 
-def test_who_takes_an_effect_hears_signals(interruptible):
+def test_signals_work_between_effects(interruptible):
     fabric = ring_fabric(4)
     effects = explore(baseline(fabric), single_faults(every_link(fabric)), jobs=2)
     next(effects)
@@ -352,7 +352,7 @@ def test_a_fault_of_another_fabric_is_refused(jobs):
         list(explore(base, single_faults([*every_link(ring_fabric(4)), stranger]), jobs=jobs))
 
 
-def test_what_hurts_most():
+def test_order_of_severity():
     """Effects are sorted by a missing proof first, then by cut-off devices, a split, the loss, and changed entries."""
     fabric = generate("mesh", ["3"], cas=1)
     base = baseline(fabric)
