@@ -11,7 +11,7 @@ from __future__ import annotations
 import copy
 import enum
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -447,6 +447,11 @@ class Fabric:
             label = lower
         return np.unique(label, return_inverse=True)[1].astype(np.int32)
 
+    def cables(self) -> Iterator[tuple[list[int], list[int], int, float]]:
+        """Return an iterator over all cables: both devices, both ports, width and speed of each cable."""
+        ends, ports = self.link_device.tolist(), self.link_port.tolist()
+        return zip(ends, ports, self.link_width.tolist(), self.link_speed.tolist(), strict=True)
+
     @cached_property
     def digest(self) -> str:
         """SHA-256, in hexadecimal digits, of all data of the fabric on which routing depends.  The digest identifies a
@@ -528,7 +533,6 @@ class Fabric:
         for row, guid in enumerate(self.terminal_guid.tolist()):
             kind = NodeKind(int(self.terminal_kind[row]))
             graph.add_node(self.switches + row, guid=guid, name=self.terminal_name[row], kind=kind)
-        ends, ports = self.link_device.tolist(), self.link_port.tolist()
-        for (a, b), (p, q) in zip(ends, ports, strict=True):
+        for (a, b), (p, q), _, _ in self.cables():
             graph.add_edge(a, b, ports={a: p, b: q})
         return graph

@@ -105,14 +105,7 @@ def link_table(fabric: Fabric) -> Table:
     """Return a table of all links of a fabric: both ports, width, speed of a physical lane, and data rate."""
     rows = tuple(
         (fabric.labels[a], p, fabric.labels[b], q, width, speed, round(rate, 4))
-        for (a, b), (p, q), width, speed, rate in zip(
-            fabric.link_device.tolist(),
-            fabric.link_port.tolist(),
-            fabric.link_width.tolist(),
-            fabric.link_speed.tolist(),
-            fabric.link_capacity.tolist(),
-            strict=True,
-        )
+        for ((a, b), (p, q), width, speed), rate in zip(fabric.cables(), fabric.link_capacity.tolist(), strict=True)
     )
     return Table("Links", ("device", "port", "to device", "to port", "width", "speed", "Gb/s"), rows)
 

@@ -9,14 +9,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from routing._kernels.balance import Balanced, Targets, balance
+from routing._kernels.balance import Balanced, Targets
 from routing._kernels.nue import NueTrees, nue_trees
 from routing.engines.base import LONGER_PATHS, EngineOptions, Offers, Promise, refuse_unsupported
 from routing.engines.destinations import Destinations, forwarding_tables, inverse_capacity
-from routing.engines.effort import is_moderate, refinement_passes, visits_per_pass
+from routing.engines.effort import is_moderate, visits_per_pass
 from routing.engines.layered import LayeredPaths, LayerSearch
 from routing.engines.nue_seeds import Seeds, by_order, by_region
-from routing.engines.orders import HOP_COST, VISITS_PER_SECOND, OrderSearch, top_switches
+from routing.engines.order_balance import balanced_in_orders, searched_orders
+from routing.engines.orders import top_switches
 from routing.engines.provenance import provenance
 from routing.engines.smart import ENGINE as SMART
 from routing.engines.tree_paths import NOTABLY as MORE
@@ -276,19 +277,14 @@ class _Job:
 
     def searched_orders(self) -> npt.NDArray[np.int32]:
         """Return int32[layers, S], orders of the switches in which Up*/Down* balances well."""
-        options, visits = self.options, round(VISITS_PER_SECOND * self.options.effort)
-        search = OrderSearch(self.fabric, self.destinations, visits, options.seed, options.threads)
-        return search.for_layers(self.layer, self.layers)
+        return searched_orders(self.fabric, self.destinations, self.layer, self.options, self.layers)
 
     def up_down(self, position: npt.NDArray[np.int32]) -> Seeds:
         """Return start values of the layers (seeds) whose first trees are Up*/Down* trees.
 
         ``position`` (int32[layers, S]) has the order of the switches in each layer, for the up/down rule.
         """
-        trees = balance(
-            *self.inputs(), position=position, passes=refinement_passes(self.fabric, self.options),
-            seed=self.options.seed, threads=self.options.threads, hop_cost=HOP_COST,
-        )  # fmt: skip
+        trees = balanced_in_orders(self.fabric, self.destinations, self.layer, position, self.options)
         return replace(by_order(self.fabric, position), name="updn", start=trees.next_channel)
 
     def inputs(self) -> tuple[Channels, npt.NDArray[np.float64], npt.NDArray[np.float64], Targets]:

@@ -33,11 +33,11 @@ def balanced_in_orders(
 
 
 def searched_orders(
-    fabric: Fabric, destinations: Destinations, layer: npt.NDArray[np.int32], options: EngineOptions
+    fabric: Fabric, destinations: Destinations, layer: npt.NDArray[np.int32], options: EngineOptions, layers: int
 ) -> npt.NDArray[np.int32]:
     """Search for an order of the switches for each layer, and return the positions, int32[layers, S].
 
-    ``layer`` (int32[D]) is the layer of each destination.
+    ``layer`` (int32[D]) is the layer of each destination, and ``layers`` the number of layers.
     """
     search = OrderSearch(fabric, destinations, round(VISITS_PER_SECOND * options.effort), options.seed, options.threads)
-    return search.for_layers(layer, int(layer.max(initial=0)) + 1)
+    return search.for_layers(layer, layers)

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from routing._kernels.balance import Targets, balance
+from routing._kernels.balance import Balanced, Targets, balance
 from routing._kernels.longest_path import longest_path
 from routing._kernels.order import build_order
 from routing.engines.destinations import Destinations, inverse_capacity
@@ -272,10 +272,12 @@ class OrderSearch:
             targets, position=np.ascontiguousarray(np.atleast_2d(position)), passes=passes, seed=self.seed,
             threads=self.threads, hop_cost=HOP_COST,
         )  # fmt: skip
-        long = 0
-        if self.fabric.switches > LONGEST:
-            long = max(0, longest_path(self.fabric.channels, trees.next_channel) - LONGEST)
-        return long, float(trees.max_utilisation.min())
+        return hops_too_many(self.fabric, trees), float(trees.max_utilisation.min())
+
+
+def hops_too_many(fabric: Fabric, trees: Balanced) -> int:
+    """Return the number of hops by which the longest path exceeds :data:`LONGEST`."""
+    return max(0, longest_path(fabric.channels, trees.next_channel) - LONGEST) if fabric.switches > LONGEST else 0
 
 
 def _step(fabric: Fabric, order: npt.NDArray[np.int32], rng: np.random.Generator) -> npt.NDArray[np.int32]:

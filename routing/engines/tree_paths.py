@@ -197,7 +197,8 @@ def _or_in_other_orders(
     given, chained = rated(paths)[0], chained_order(fabric, paths.order.level)
     found = [tried(paths.order.position, descends=False), tried(chained, descends=True)]
     if max(share for share, _ in found) > given:
-        position = searched_orders(fabric, destinations, layer, replace(options, effort=SEARCH * options.effort))[0]
+        effort = SEARCH * options.effort
+        position = searched_orders(fabric, destinations, layer, replace(options, effort=effort), 1)[0]
         found += [tried(position, descends=descends) for descends in (False, True)]
     share, best = max(found, key=lambda each: each[0])
     return best if share > given * NOTABLY else paths

@@ -19,7 +19,6 @@ import numpy as np
 import numpy.typing as npt
 
 from routing._kernels.balance import AllowedTurns, Balanced, Targets, balance
-from routing._kernels.longest_path import longest_path
 from routing._kernels.maximal_turns import maximal_turns
 from routing._kernels.native import grouped
 from routing._kernels.symmetric_paths import LinkBundles
@@ -27,7 +26,7 @@ from routing.edges import Edges
 from routing.engines.base import Engine, EngineOptions
 from routing.engines.destinations import Destinations, forwarding_tables, inverse_capacity
 from routing.engines.effort import refinement_passes
-from routing.engines.orders import HOP_COST, LONGEST, VISITS_PER_SECOND
+from routing.engines.orders import HOP_COST, VISITS_PER_SECOND, hops_too_many
 from routing.engines.provenance import provenance
 from routing.engines.vl_assignment import round_robin_sls, vl_tables, vls_allowed
 from routing.fabric import Fabric
@@ -220,10 +219,7 @@ class TurnTrial:
 
     def rating(self, trees: Balanced) -> tuple[int, float]:
         """Rate trees by their balance; the result is the tuple that :meth:`rate` describes."""
-        long = 0
-        if self.fabric.switches > LONGEST:
-            long = max(0, longest_path(self.fabric.channels, trees.next_channel) - LONGEST)
-        return long, round(float(trees.max_utilisation.min()), 9)
+        return hops_too_many(self.fabric, trees), round(float(trees.max_utilisation.min()), 9)
 
     def tables(self, engine: Engine, turns: AllowedTurns, start: float, found: Mapping[str, object]) -> Routing:
         """Return the tables of all destinations.

@@ -149,4 +149,4 @@ def _orders(
         return np.zeros((layers, 0), np.int32)
     if roots:
         return np.tile(breadth_first(fabric, roots), (layers, 1))
-    return searched_orders(fabric, destinations, layer, options)
+    return searched_orders(fabric, destinations, layer, options, layers)

@@ -64,11 +64,7 @@ def _terminals(fabric: Fabric) -> Iterator[Any]:
 
 def _links(fabric: Fabric) -> Iterator[Any]:
     guids = [f"{guid:#x}" for guid in [*fabric.switch_guid.tolist(), *fabric.terminal_guid.tolist()]]
-    rows = zip(
-        fabric.link_device.tolist(), fabric.link_port.tolist(), fabric.link_width.tolist(),
-        fabric.link_speed.tolist(), strict=True,
-    )  # fmt: skip
-    for (a, b), (p, q), width, speed in rows:
+    for (a, b), (p, q), width, speed in fabric.cables():
         called = speed_name(speed)
         exact = called is not None and SPEED_OF[called] == speed
         yield {"ends": [[guids[a], p], [guids[b], q]], "width": width, "speed": called if exact else speed}

@@ -114,11 +114,7 @@ def edge_rows(fabric: Fabric) -> Iterator[tuple[str, str, dict[str, Any]]]:
             fabric.endport_lid.tolist(), fabric.endport_lmc.tolist(), strict=True,
         )
     }  # fmt: skip
-    rows = zip(
-        fabric.link_device.tolist(), fabric.link_port.tolist(), fabric.link_width.tolist(),
-        fabric.link_speed.tolist(), strict=True,
-    )  # fmt: skip
-    for devices, ports, width, speed in rows:
+    for devices, ports, width, speed in fabric.cables():
         values: dict[str, Any] = {"width": width, "speed": speed}
         for end, device, port in zip(ENDS, devices, ports, strict=True):
             values[f"{end}_port"] = port

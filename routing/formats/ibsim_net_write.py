@@ -90,12 +90,7 @@ class _Writer:
     def _cables(self) -> dict[int, list[tuple[int, int, int, str]]]:
         """Return the cables of each device as (port, remote device, remote port, text of the options)."""
         cables: dict[int, list[tuple[int, int, int, str]]] = {}
-        fabric = self.fabric
-        rows = zip(
-            fabric.link_device.tolist(), fabric.link_port.tolist(), fabric.link_width.tolist(),
-            fabric.link_speed.tolist(), strict=True,
-        )  # fmt: skip
-        for (a, b), (p, q), width, speed in rows:
+        for (a, b), (p, q), width, speed in self.fabric.cables():
             options = _options(width, speed, self.ids[a])
             cables.setdefault(a, []).append((p, b, q, options))
             cables.setdefault(b, []).append((q, a, p, options))

@@ -64,15 +64,6 @@ static void attach(disjoint_job *job, int32_t d, int32_t s, double highest)
     }
 }
 
-static double highest_load(const disjoint_job *job)
-{
-    double highest = 1;
-    for (int32_t c = 0; c < job->net->channels; c++)
-        if (job->load[0][c] > highest)
-            highest = job->load[0][c];
-    return highest;
-}
-
 /* Copy the first trees that the caller has given as `initial` in the request. */
 static void copy_initial(disjoint_job *job)
 {
@@ -100,7 +91,7 @@ void ibn_disjoint_first_trees(disjoint_job *job)
         for (int32_t i = 0; i < net->switches; i++) {
             const int32_t d = job->shuffled[i];
             if (i % REFRESH == 0)
-                highest = highest_load(job);
+                highest = disjoint_highest_load(job, 1);
             if (pass > 0)
                 ibn_disjoint_add_load(job, d, 0, -1);
             ibn_disjoint_by_distance(job, d);

@@ -472,15 +472,6 @@ static void dispose(search_job *search)
     free(search->cost);
 }
 
-static double highest_load(const disjoint_job *job)
-{
-    double highest = 0;
-    for (int32_t c = 0; c < job->net->channels; c++)
-        if (job->load[0][c] > highest)
-            highest = job->load[0][c];
-    return highest;
-}
-
 /* Return the number of paths in first trees that must not be used, because no suitable switch order allows them. */
 static int64_t count_wrong(const disjoint_job *job)
 {
@@ -506,7 +497,7 @@ int ibn_disjoint_balance_first(disjoint_job *job)
     for (int32_t i = 0, idle = 0; code == DISJOINT_OK && i < job->net->balance_sweeps && idle < IDLE_PASSES; i++) {
         count_load(job);
         set_scale(&search);
-        search.highest = highest_load(job);
+        search.highest = disjoint_highest_load(job, 0);
         if (!(search.highest > 0))
             break;
         if (i == 0 && job->net->initial)
@@ -531,7 +522,7 @@ int ibn_disjoint_local_search(disjoint_job *job)
     search_job search = {.job = job};
     const int code = prepare(&search);
     count_load(job);
-    search.cap = highest_load(job);
+    search.cap = disjoint_highest_load(job, 0);
     for (int32_t i = 0; code == DISJOINT_OK && i < job->net->sweeps; i++) {
         if (i > 0 && job->shared)
             choose_orders_again(job);

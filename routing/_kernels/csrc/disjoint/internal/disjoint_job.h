@@ -123,6 +123,16 @@ static inline bool disjoint_is_wrong(const disjoint_job *job, int32_t d, int32_t
     return order != DISJOINT_NONE && !(mask >> order & 1);
 }
 
+/* Return the highest load of a channel by the first trees of all destinations, or `least` if no load is higher. */
+static inline double disjoint_highest_load(const disjoint_job *job, double least)
+{
+    double highest = least;
+    for (int32_t c = 0; c < job->net->channels; c++)
+        if (job->load[0][c] > highest)
+            highest = job->load[0][c];
+    return highest;
+}
+
 void ibn_disjoint_first_trees(disjoint_job *job);
 void ibn_disjoint_choose_orders(disjoint_job *job);
 void ibn_disjoint_state_orders(const disjoint_job *job, uint8_t *order);
