@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from importlib import import_module
 
 from routing.engines.base import LONGER_PATHS, Engine, EngineOptions, Offers, Promise, refuse_unsupported
-from routing.engines.effort import VISITS_PER_SECOND, visits_per_pass
+from routing.engines.effort import VISITS_PER_SECOND, has_unique_paths, visits_per_pass
 from routing.engines.orders import top_switches
 from routing.engines.provenance import LOOP_FREE, provenance
 from routing.engines.registry import module_of
@@ -132,6 +132,8 @@ class Auto:
                 tried.append(_measured(engine, fabric, options))
             except RoutingError as refusal:
                 refused.append(refusal)
+            if tried and has_unique_paths(fabric):
+                break
         if not tried:
             raise refused[-1]
         best = max(each.throughput(tried) for each in tried)

@@ -18,6 +18,7 @@ from routing.engines.destinations import Destinations, forwarding_tables, invers
 from routing.engines.disjoint_bundles import spread_over_bundles
 from routing.engines.disjoint_orders import choose_orders, grid_orders
 from routing.engines.disjoint_vls import Placement, place
+from routing.engines.effort import visits_per_tree
 from routing.engines.path_selection import PathSelector
 from routing.engines.provenance import provenance
 from routing.engines.uncounted import without_uncounted
@@ -217,11 +218,19 @@ def _dimension_ordered(fabric: Fabric, options: EngineOptions) -> npt.NDArray[np
     return None if paths is None else np.ascontiguousarray(paths.next_channel[first])
 
 
+def _visits_per_sweep(fabric: Fabric) -> int:
+    """Return the approximate number of channels that a pass over the first trees of all switches visits.
+
+    A move of a next hop follows the old path and the new path, so work beyond the channels of all switches is doubled.
+    """
+    return max(1, fabric.switches * (2 * visits_per_tree(fabric) - 3 * len(fabric.channels)))
+
+
 def _balance_sweeps(fabric: Fabric, options: EngineOptions) -> int:
     """Return the number of passes that balance the first trees.  The number is 0 if the objective is bisection."""
     if options.objective is Objective.BISECTION:
         return 0
-    visits = max(1, 3 * fabric.switches * len(fabric.channels))
+    visits = _visits_per_sweep(fabric)
     return min(MOST_BALANCE_SWEEPS, max(FEWEST_SWEEPS, round(options.effort * VISITS_PER_SECOND / visits)))
 
 
@@ -229,5 +238,5 @@ def _sweeps(fabric: Fabric, trees: int, options: EngineOptions) -> int:
     """Return the number of passes of the local search: the requested number, or the number that the effort allows."""
     if options.passes is not None:
         return options.passes
-    visits = max(1, fabric.switches * len(fabric.channels) * trees * trees)
+    visits = max(1, _visits_per_sweep(fabric) // 3 * trees * trees)
     return min(MOST_SWEEPS, max(FEWEST_SWEEPS, round(options.effort * VISITS_PER_SECOND / visits)))

@@ -4,6 +4,8 @@ machine.
 
 from __future__ import annotations
 
+import numpy as np
+
 from routing.engines.base import EngineOptions
 from routing.fabric import Fabric
 
@@ -18,9 +20,31 @@ MODERATE = 0.1
 """Seconds that a pass takes at most on a fabric of moderate size."""
 
 
+MEASURED = 8
+"""Number of switches whose distances to all switches are measured for the mean length of paths."""
+
+
+def visits_per_tree(fabric: Fabric) -> int:
+    """Return the approximate number of channels that the computation of one destination's tree visits.
+
+    The computation compares the channels of all switches.  It also adds the flow of each switch to all channels of its
+    path, which is most of the work on fabrics with long paths.
+    """
+    if fabric.switches == 0:
+        return 1
+    rows = np.unique(np.linspace(0, fabric.switches - 1, MEASURED).astype(np.int64))
+    hops = np.asarray(fabric.graph.distances(source=rows, mode="out"), float)
+    return max(1, 3 * len(fabric.channels), round(fabric.switches * float(hops[np.isfinite(hops)].mean())))
+
+
 def visits_per_pass(fabric: Fabric) -> int:
     """Return the approximate number of channels that one pass over all end ports visits."""
-    return max(1, 3 * fabric.endports * len(fabric.channels))
+    return max(1, fabric.endports * visits_per_tree(fabric))
+
+
+def has_unique_paths(fabric: Fabric) -> bool:
+    """Return whether the links between switches form no cycle, so that there is nothing to balance."""
+    return len(fabric.channels) == 2 * (fabric.switches - len(np.unique(fabric.component)))
 
 
 def is_moderate(fabric: Fabric) -> bool:
@@ -32,8 +56,10 @@ def is_moderate(fabric: Fabric) -> bool:
 
 def refinement_passes(fabric: Fabric, options: EngineOptions) -> int:
     """Return the number of refinement passes after the first pass: the requested number, or as many as the effort
-    allows (0 to 8).
+    allows (0 to 8).  Passes change nothing if all paths are unique.
     """
     if options.passes is not None:
         return options.passes
+    if has_unique_paths(fabric):
+        return 0
     return min(MOST_PASSES, round(options.effort * VISITS_PER_SECOND / visits_per_pass(fabric)))

@@ -23,6 +23,7 @@ from routing._kernels.balance import Balanced, Targets, balance
 from routing._kernels.longest_path import longest_path
 from routing._kernels.order import build_order
 from routing.engines.destinations import Destinations, inverse_capacity
+from routing.engines.effort import has_unique_paths, visits_per_tree
 from routing.fabric import Fabric
 from routing.trees.levels import distances
 
@@ -164,21 +165,23 @@ class OrderSearch:
         """Return int32[S], the order with the best balance towards the given LMC groups (``lmc_groups``: int64, numbers
         of groups in ``destinations``).
 
-        All candidates are tried.  The remaining visits go into a local search from the best candidate: a step moves a
-        few switches forward or back, and is kept if the balance is not worse.  ``searches`` is the number of searches
-        that share the work limit.
+        If all paths are unique, the first candidate is as good as any.  Otherwise all candidates are tried.  The
+        remaining visits go into a local search from the best candidate: a step moves a few switches forward or back,
+        and is kept if the balance is not worse.  ``searches`` is the number of searches that share the work limit.
 
         On trees, the result is compared once more with the breadth-first order and the best candidate, with all LIDs of
         a port and with refinement.  The reason is that the steps also adapt an order to random choices of the first
         pass.  On a tree without faults the steps have no other effect, and measurements showed that they worsen the
         balance by a fifth.
         """
+        if has_unique_paths(self.fabric):
+            return next(candidates(self.fabric, self.seed))
         visits = self.visits // searches
         sample = self._sample(lmc_groups, visits // (CLUSTERED_CANDIDATES + 2))
         tried = [(self._try(order, sample), order) for order in candidates(self.fabric, self.seed)]
         max_utilisation, first = min(tried, key=lambda scored: scored[0])
         order = first
-        left = visits // max(self._visits_of(len(sample.root)), 1) - len(tried)
+        left = visits // (visits_per_tree(self.fabric) * max(len(sample.root), 1)) - len(tried)
         rng = np.random.default_rng(self.seed)
         for _ in range(min(MOST_STEPS * visits // VISITS_PER_SECOND, left)):
             changed = _step(self.fabric, order, rng)
@@ -230,9 +233,6 @@ class OrderSearch:
         own = [self.best(np.flatnonzero(with_flow & (layer[first] == number)), layers) for number in range(layers)]
         return min((shared, np.stack(own)), key=lambda orders: self._try(orders, self.destinations.targets(layer)))
 
-    def _visits_of(self, trees: int) -> int:
-        return 3 * trees * len(self.fabric.channels)
-
     def _sample(self, lmc_groups: npt.NDArray[np.int64], visits: int, *, whole: bool = False) -> Targets:
         """Return an even sample of the LMC groups whose trees can be computed within the given number of channel
         visits.
@@ -241,7 +241,7 @@ class OrderSearch:
         """
         starts = self.destinations.lmc_group_first.astype(np.int64)
         sizes = np.diff(starts)[lmc_groups] if whole else np.ones(len(lmc_groups), np.int64)
-        count = min(len(lmc_groups), max(1, visits // max(self._visits_of(int(sizes.max(initial=1))), 1)))
+        count = min(len(lmc_groups), max(1, visits // (visits_per_tree(self.fabric) * int(sizes.max(initial=1)))))
         positions = np.linspace(0, max(len(lmc_groups) - 1, 0), count).round().astype(np.int64)
         first, sizes = starts[lmc_groups[positions]], sizes[positions]
         ends = np.cumsum(sizes)
