@@ -297,7 +297,7 @@ class CommandGroup(click.Group):
         """Run the command that the user called."""
         try:
             return super().invoke(ctx)
-        # Left to click, a broken pipe would give exit status 1, which means a finding.
+        # If click handled a broken pipe, the exit status would be 1, which means a finding.
         except BrokenPipeError as error:
             if stdout_has_reader():
                 raise

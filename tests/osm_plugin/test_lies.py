@@ -29,7 +29,7 @@ SEQUENCE = 7
 WIDE = [0, 1, 2, 7, 8, 255, 4097, 0xBFFF, 1 << 16, (1 << 31) - 1, 1 << 31, (1 << 32) - 1]
 WIDER = [*WIDE, 1 << 40, (1 << 63) - 8, 1 << 63, (1 << 64) - 8, (1 << 64) - 1]
 HARMLESS = {"plan", "wait_from", "unused", "end", "certified"}
-"""Fields whose value the shim cannot check, or in which a lie harms only the worker."""
+"""Fields whose value the shim cannot check, or in which a wrong value harms only the worker."""
 
 
 @pytest.fixture(scope="module")

@@ -31,7 +31,8 @@ class InjectionLimit(CaseMechanism):
     Attributes
     ----------
     packets
-        Packets of full size from other switches in the buffers of a switch, from which on its CAs send nothing new.
+        Number of full-size packets from other switches in the buffers of a switch.  From this number on, the CAs at the
+        switch send no new packets.
     """
 
     name: ClassVar[str] = "injection-limit"

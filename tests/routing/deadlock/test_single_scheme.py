@@ -15,7 +15,9 @@ from routing.topologies import generate
 
 
 def safe_slowly(fabric, old, new, waiting):
-    """Return whether packets to the LIDs that do not wait, over all mixtures, close no loop with all new routes."""
+    """Return whether no mixture of routes to the LIDs that do not wait closes a loop with the new routes of all
+    LIDs.
+    """
     later = replace(old, lft=np.where(waiting, new.lft, old.lft))
     return nx.is_directed_acyclic_graph(transition_slowly(fabric, later, new, replies=False, scope="ca"))
 

@@ -24,7 +24,7 @@ def hops_to(root, hop, bundles):
 
 
 def detours_slowly(fabric, bundles, hop, regular):
-    """Complete all paths: the switch that then has the fewest hops gets a next hop, one after the other."""
+    """Complete all paths.  In each step, the switch whose path then has the fewest hops gets its next hop."""
     for root in range(len(hop)):
         members = np.flatnonzero(fabric.component == fabric.component[root]).tolist()
         hops = hops_to(root, hop[root], bundles)

@@ -116,7 +116,7 @@ def test_one_port_that_two_rules_differ_about(applied):
 
 
 def test_a_name_is_itself_whatever_signs_are_in_it(applied, ring):
-    """This holds even if the name, read as a pattern, fits another switch."""
+    """A rule for a name selects this switch, even if the name is also a pattern that fits another switch."""
     fabric = replace(ring[0], switch_name=("sw[1]", "sw1", "sw*", "a", "b"))
     for name, row in (("sw[1]", 0), ("sw1", 1), ("sw*", 2)):
         found = applied(f"[[rule]]\nswitch = '{name}'\nhoq_life = 4\n", fabric=fabric)

@@ -22,8 +22,8 @@ def ring(flows, room, *, wire=16, arbitration=Arbitration.ARRIVAL, pauses=THRESH
 
 @pytest.mark.parametrize("wire", [1, 16, 40])
 def test_the_room_above_the_threshold_is_just_enough(wire):
-    """This is the space for the packet that reaches the threshold, and for the data sent before the sender has the
-    pause.
+    """The room is for the packet that reaches the threshold, and for the data sent before the pause arrives at the
+    sender.
     """
     need = 8 * PACKET - 1 + PACKET + 2 * wire + 1
     with pytest.raises(OptionError, match=f"use at least {need}: room for a packet, and for the data of a round trip"):

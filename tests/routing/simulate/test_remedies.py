@@ -118,8 +118,8 @@ def test_a_port_that_is_not_there_is_refused():
 @pytest.mark.parametrize("wire", [1, 16])
 @pytest.mark.parametrize("lifetime", [50, 100, 200])
 def test_the_first_drop_is_that_of_the_first_head_that_will_never_go(wire, lifetime):
-    """It is dropped a lifetime after its wait began.  The ports of the ring lock one after the other, so others still
-    move then.
+    """The first head that never moves is dropped a lifetime after its wait began.  The ports of the ring lock one after
+    the other, so others still move then.
     """
     plain = fig4_simulation(True, 8, wire=wire)
     plain.run(100_000, stop_at_standstill=True)

@@ -20,7 +20,7 @@ def slow_ring(kind, packets, window=None):
 
 
 def lock_time(kind, packets, window=None):
-    """Return the time, in packet times, at which the last packet starts to move."""
+    """Return the last time at which a packet starts to move, in packet times."""
     slow = slow_ring(kind, packets, window)
     hops = -1
     while slow.totals["hops"] > hops:

@@ -81,7 +81,7 @@ def address(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def _patient(monkeypatch):
-    """No answer is late."""
+    """Let ibnue wait for answers of Dask as long as a test may take."""
     monkeypatch.setattr(executors, "DASK_SECONDS", AMPLE)
 
 
