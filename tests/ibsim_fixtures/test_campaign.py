@@ -79,6 +79,8 @@ def inspect_result(lab, name):
 
 
 def updn(name, plugin, **config):
+    # A sweep because of a trap could write the dumps again while they are read.
+    config = {"sweep_on_trap": False, **config}
     return Lab(ROUTED[name].path, routing_engine="ibnue-updn,no_fallback", plugin=plugin, config=config)
 
 

@@ -32,7 +32,7 @@ def plugin(tmp_path_factory, request):
 def test_the_file_holds_what_the_sa_and_the_switches_answer(engine, plugin, tmp_path, monkeypatch):
     path = tmp_path / "free.net"
     path.write_text(net_text(7, ring(7), 2, ports=8))
-    config = {"qos": True, "qos_sl2vl": "0,1,2,3,0,1,2,3,4,5,6,7,4,5,6,7"}
+    config = {"qos": True, "qos_sl2vl": "0,1,2,3,0,1,2,3,4,5,6,7,4,5,6,7", "sweep_on_trap": False}
     with Lab(path, routing_engine=f"{engine},no_fallback", plugin=plugin, config=config) as lab:
         for pulled in (False, True):
             if pulled:

@@ -73,18 +73,21 @@ def nets(tmp_path_factory):
 def live(request, plugin_folder, tmp_path):
     """Return a function that starts a lab with the plugin.
 
-    ``toml`` is the plugin's configuration.  The function ``configure`` replaces this configuration later.
+    ``toml`` is the plugin's configuration.  The function ``configure`` replaces this configuration later.  OpenSM
+    sweeps on traps only if ``config`` says so, because such a sweep could run while a test reads the dumps of the sweep
+    that it has requested.
     """
     assert request.node.get_closest_marker("lab"), "without the mark, every Python would run this test"
-    config = tmp_path / "ibnue.toml"
+    path = tmp_path / "ibnue.toml"
 
     def configure(toml):
-        config.write_text(ample_timeouts(toml))
+        path.write_text(ample_timeouts(toml))
 
-    def start(net, engine, *, toml="", **options):
+    def start(net, engine, *, toml="", config=None, **options):
         configure(toml)
-        plugin = Plugin("ibnue", options=f"--config {config}", folder=plugin_folder)
-        return ReportedLab(net, routing_engine=engine, plugin=plugin, **options)
+        plugin = Plugin("ibnue", options=f"--config {path}", folder=plugin_folder)
+        settings = {"sweep_on_trap": False, **(config or {})}
+        return ReportedLab(net, routing_engine=engine, plugin=plugin, config=settings, **options)
 
-    start.config, start.configure = config, configure
+    start.config, start.configure = path, configure
     return start

@@ -10,6 +10,8 @@ from routing.reroute import CapacityKept, Published, capacity_kept
 
 pytestmark = pytest.mark.lab
 
+CONFIG = {"qos": True, "qos_max_vls": 8, "sweep_on_trap": True}
+
 
 def share(state):
     return all_to_all_share(state.fabric, channel_loads(state.fabric, state.routing))
@@ -20,7 +22,7 @@ def bisection(state):
 
 
 def test_the_log_says_what_the_tables_in_the_switches_lose(live, nets):
-    with live(nets("torus", "3x3", cas=2), "ibnue-nue,no_fallback", config={"qos": True, "qos_max_vls": 8}) as lab:
+    with live(nets("torus", "3x3", cas=2), "ibnue-nue,no_fallback", config=CONFIG) as lab:
         fabric = lab.fabric()
         start = inspect_lab(lab, fabric, "start", last_sweep(lab), None)
         assert start.kept == CapacityKept()
@@ -37,7 +39,7 @@ def test_the_log_says_what_the_tables_in_the_switches_lose(live, nets):
 
 
 def test_the_log_says_what_a_lost_switch_costs_with_updn(live, nets):
-    with live(nets("torus", "3x3", cas=2), "ibnue-updn,no_fallback", config={"qos": True, "qos_max_vls": 8}) as lab:
+    with live(nets("torus", "3x3", cas=2), "ibnue-updn,no_fallback", config=CONFIG) as lab:
         fabric = lab.fabric()
         start = inspect_lab(lab, fabric, "start", last_sweep(lab), None)
         lost = inspect_lab(lab, fabric, "unlink", lab.unlink_live("sw1.1"), start)

@@ -90,7 +90,7 @@ def is_served(lab, position, before, rows):
 
 TOML = "state_file = false\n"
 # OpenSM sweeps only on request, so that one sweep notices both cables while the worker is stopped.
-ASKED = {"qos": True, "sweep_on_trap": False, "sweep_interval": 0}
+ASKED = {"qos": True, "sweep_interval": 0}
 
 
 @pytest.mark.parametrize("engine", some_of(["ibnue-updn", "ibnue-dfsssp"], ["ibnue-updn"]))

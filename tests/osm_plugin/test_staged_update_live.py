@@ -27,7 +27,7 @@ from routing.reroute import reroute
 pytestmark = pytest.mark.lab
 
 OPTIONS = sweep_options(vls="auto", port_vls=8)
-QOS = {"qos": True}
+QOS = {"qos": True, "sweep_on_trap": True}
 
 
 @pytest.fixture
