@@ -51,10 +51,11 @@ def repair_on_spare_vls(context: RerouteContext) -> Candidate | Refusal:
     if assigned is None:
         return Refusal("VLs change along a path, and the spare VLs do not suffice")
     tables, _ = assigned
-    in_use = tables.sl2vl[..., np.unique(tables.sl)]
-    vls = 1 + int(in_use.max(initial=0, where=in_use < DATA_VLS))
+    # An SL that no path has got keeps its earlier VLs, because ports need not have its spare VL.
+    sl2vl = np.where(np.isin(np.arange(SLS), tables.sl), tables.sl2vl, earlier.sl2vl)
+    vls = 1 + int(sl2vl.max(initial=0, where=sl2vl < DATA_VLS))
     statistics = replace(progress.statistics, changed_sls=int(np.count_nonzero(tables.sl != old.sl)))
-    tables = replace(tables, vls=vls, vls_needed=vls)
+    tables = replace(tables, sl2vl=sl2vl, vls=vls, vls_needed=vls)
     return verify_new_sls(context, tables, None, progress.missing, statistics, how=how)
 
 
@@ -66,7 +67,7 @@ def _spare_vl_of_sl(routing: Routing, options: EngineOptions) -> npt.NDArray[np.
     rows = routing.sl2vl.reshape(-1, SLS)
     in_use = np.isin(np.arange(SLS), routing.sl)
     changes = in_use & (rows != rows[0]).any(axis=0)
-    most = DATA_VLS if options.vls == "min" else options.first_vl + vls_allowed(options)
+    most = options.port_vls if options.vls == "min" else options.first_vl + vls_allowed(options)
     spare = np.setdiff1d(np.arange(options.first_vl, most), rows[:, changes])
     vl = np.where(in_use & ~changes & np.isin(rows[0], spare), rows[0], DATA_VLS).astype(np.uint8)
     unused = np.flatnonzero(~in_use[options.first_vl :]) + options.first_vl

@@ -99,6 +99,17 @@ def test_the_first_vl_is_respected():
     assert used.min() == 2 and used.max() < 8 and found.routing.vls == 1 + used.max()
 
 
+@pytest.mark.parametrize(("vls", "ports"), [(8, 8), ("min", 8), ("min", 4)])
+def test_no_sl_uses_a_vl_that_ports_do_not_have(vls, ports):
+    """OpenSM's ports have as many VLs as the tables state, and OpenSM writes the VLs of SLs that no path uses, too."""
+    given, before = published("5x3", vls=vls, port_vls=ports)
+    for link in between_switches(before.fabric).tolist()[::5]:
+        less = before.fabric.without_links([link])
+        found = reroute(ENGINE, given, before, less, baseline=before)
+        assert found.proof.certified
+        assert found.routing.sl2vl.max() < found.routing.vls <= ports
+
+
 @pytest.mark.parametrize(("vls", "reason"), [(2, "no VL is spare"), (3, "the spare VLs do not suffice")])
 def test_without_enough_vls_the_engine_routes_from_scratch(vls, reason):
     options, before = published("5x3", vls=vls)
