@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from ibsim_fixtures.processes import poll
 from routing.fabric import NO_PORT, Fabric
 from routing.tables import Provenance, Routing
 
@@ -47,7 +48,8 @@ def installed_routing(lab: Lab, fabric: Fabric, engine: str | None = None) -> tu
         sl, vls = service_levels(lab, fabric), sl2vl(lab, fabric)
     else:
         sl, vls = _recorded_sls(records, fabric), _recorded_sl2vl(records, fabric)
-    return Routing(lft, sl, vls, 1, 1, made), lab.dumped_lfts() == tables
+    # A switch's trap may have started another sweep, which is writing the same dump again.
+    return Routing(lft, sl, vls, 1, 1, made), poll(lambda: lab.dumped_lfts() == tables, seconds=2.0)
 
 
 def service_levels(lab: Lab, fabric: Fabric) -> npt.NDArray[np.uint8]:
