@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from campaigns import without_slow
+from campaigns import some_of
 from plugin_lab import ample_timeouts, children, comes_up, expected_lfts, gone, logged, sweep_options, worker_of
 from waiting import until
 
@@ -131,7 +131,7 @@ def test_a_standby_with_the_same_state_changes_no_route(plugin_folder, nets, pat
         assert switch_lfts(ibsim) == expected
 
 
-@pytest.mark.parametrize("damage", without_slow(["cut", "text", "other fabric", "other engine"], ["text"]))
+@pytest.mark.parametrize("damage", some_of(["cut", "text", "other fabric", "other engine"], ["cut"]))
 def test_a_state_that_is_no_good_is_named_and_replaced(live, nets, path, toml, damage):
     net = nets("torus", "4x4", cas=1)
     with live(nets("ring", "5", cas=1) if damage == "other fabric" else net, ENGINE, toml=toml) as lab:
