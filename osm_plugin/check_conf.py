@@ -42,6 +42,12 @@ USUAL_PARTITIONS = "/etc/opensm/partitions.conf"
 """Name of OpenSM's default ``partition_config_file``, which need not exist."""
 BUILTIN = ("minhop", "updn", "dnup", "file", "ftree", "lash", "dor", "torus-2QoS", "nue", "dfsssp", "sssp")
 _Result = TypeVar("_Result")
+_QOS_LISTS = (
+    (r"qos_(\w+_)?sl2vl", r"((\d|1[0-5])(,|$)){16}", "16 VLs from 0 to 15"),
+    (r"qos_(\w+_)?vlarb_(high|low)", r"((\d|1[0-4]):([01]?\d?\d|2[0-4]\d|25[0-5])(,|$)){1,64}",
+     "VL:WEIGHT,..., VLs 0 to 14, weights 0 to 255"),
+)  # fmt: skip
+"""Patterns of names of options with lists of VLs, patterns of their values, and descriptions of these values."""
 _VLS_OF_CODE: Mapping[int | None, int] = {1: 1, 2: 2, 3: 4, 4: 8}
 """Number of data VLs for each code of ``max_op_vls`` that limits this number."""
 _QOS_MAX_VLS = ("qos_ca_max_vls", "qos_sw0_max_vls", "qos_swe_max_vls", "qos_rtr_max_vls")
@@ -252,11 +258,15 @@ def _ignored_by_opensm(conf: _Conf) -> Iterator[Finding]:
     lmc, policy = answer.get("lmc", "0"), answer.get("qos_policy_file", USUAL_POLICY)
     if c_number(lmc) not in range(8):
         yield Finding(True, f"{conf.at('lmc')}: lmc is {lmc}, which OpenSM ignores (use 0 to 7)")
+    codes = answer.get("max_op_vls", "5")
+    if c_number(codes) not in range(6):
+        yield Finding(True, f"{conf.at('max_op_vls')}: max_op_vls is {codes}, which limits nothing (use 1 to 5)")
     partitions = Path(answer.get("partition_config_file", USUAL_PARTITIONS))
     pkeys: set[int] | None = set()
     if partitions.is_file():
         pkeys = yield from _first_error("partition_config_file", check_partitions, partitions)
     if answer.get("qos") == "TRUE":
+        yield from _qos_lists(conf)
         yield from _qos_policy(Path(policy), pkeys, conf.at("qos_policy_file"))
     if not partitions.exists() and not partitions.as_posix().endswith(USUAL_PARTITIONS):
         remedy = "create it, or leave partition_config_file out"
@@ -293,12 +303,22 @@ def _qos_policy(policy: Path, pkeys: set[int] | None, where: str) -> Iterator[Fi
     yield from _first_error("qos_policy_file", lambda path: check_qos_policy(path, pkeys), policy)
 
 
+def _qos_lists(conf: _Conf) -> Iterator[Finding]:
+    """Report lists of VLs and weights in opensm.conf that OpenSM reads only in part."""
+    for name, value in conf.settings.items():
+        for end, form, what in _QOS_LISTS:
+            if re.fullmatch(end, name) and not re.fullmatch(form, re.sub(r"\s", "", value), re.ASCII):
+                yield Finding(True, f"{conf.at(name)}: OpenSM reads {name} {value} only in part (write {what})")
+
+
 def _options_line(options: str, path: Path | None, where: str) -> Iterator[Finding]:
     try:
         named = config_path(options)
     except InputError as problem:
         yield Finding(True, f"{where}: {problem}")
         return
+    if named is None and (wrong := re.search(r"--?conf\S*", options)):
+        yield Finding(True, f"{where}: event_plugin_options: {wrong[0]} is unknown (write --config FILE)")
     if named is not None and not named.is_absolute():
         text = f"event_plugin_options: {named} depends on the folder in which OpenSM starts (write the whole path)"
         yield Finding(False, f"{where}: {text}")

@@ -56,6 +56,13 @@ def build(folder, include):
 
 
 @pytest.mark.lab
+def test_values_that_opensm_accepts_are_not_taken_for_other_headers(live, nets):
+    config = {"max_op_vls": 9, "qos": False, "qos_max_vls": 33}
+    with live(nets("torus", "3x3", cas=1), "ibnue-updn,no_fallback", config=config) as lab:
+        assert lab.sweep.engine == "ibnue-updn"
+
+
+@pytest.mark.lab
 @pytest.mark.parametrize("change", without_slow(sorted(ALTERED), SLOW))
 def test_a_library_of_other_headers_is_kept_out(change, tmp_path, nets, plugin_folder):
     shutil.copytree(INCLUDE, tmp_path / "infiniband", symlinks=True)
@@ -162,7 +169,7 @@ def test_every_function_of_the_host_can_say_why():
 
 def test_a_file_that_says_nothing(tmp_path):
     path = tmp_path / "libother.so"
-    with pytest.raises(EnvironmentProblem, match="cannot be read: No such file"):
+    with pytest.raises(EnvironmentProblem, match="cannot be read: no such file"):
         read_build_info(path)
     path.write_bytes(b"\x7fELF" + b"IBNUE-BUILD-1")
     with pytest.raises(EnvironmentProblem, match="has no record of what it was built from"):

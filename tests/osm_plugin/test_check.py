@@ -195,6 +195,13 @@ def test_a_wrong_configuration(files, text, complaint):
         ("qos TRUE", "qos TRUE\nmax_op_vls 2", "4 VLs, but with max_op_vls 2 OpenSM sets up only 2 (raise max_op_vls"),
         ("qos TRUE", "qos TRUE\nqos_swe_max_vls 1", "4 VLs, but with qos_swe_max_vls 1 OpenSM sets up only 1 (raise"),
         ("qos TRUE", "qos TRUE\nqos_max_vls 2\nqos_ca_max_vls 8", "4 VLs, but with qos_max_vls 2 OpenSM sets up only"),
+        ("qos TRUE", "qos TRUE\nmax_op_vls 9", "max_op_vls is 9, which limits nothing (use 1 to 5)"),
+        (
+            "qos TRUE",
+            "qos TRUE\nqos_ca_sl2vl 0,1,2",
+            "reads qos_ca_sl2vl 0,1,2 only in part (write 16 VLs from 0 to 15)",
+        ),
+        ("qos TRUE", "qos TRUE\nqos_vlarb_low 0:4,1:x", "reads qos_vlarb_low 0:4,1:x only in part (write VL:WEIGHT,"),
         ("qos TRUE", "qos TRUE\nlmc 9", "lmc is 9, which OpenSM ignores (use 0 to 7)"),
         (
             "qos TRUE",
@@ -245,6 +252,7 @@ def test_notes_are_not_errors(files, old, new, note):
         ("event_plugin_name ibnue", "event_plugin_name other, ibnue another"),
         ("event_plugin_name ibnue", "event_plugin_name , ,ibnue"),
         ("qos TRUE", "qos TRUE\nlmc 0x7"),
+        ("qos TRUE", f"qos TRUE\nqos_sl2vl 0, 1,{','.join(['2'] * 13)},15\nqos_swe_vlarb_high 0:255,14:0\n"),
         ("qos TRUE", "qos TRUE\nqos_policy_file /none/etc/opensm/qos-policy.conf"),
         ("qos TRUE", "qos TRUE\nqos_policy_file /dev/null"),
     ],
@@ -252,6 +260,13 @@ def test_notes_are_not_errors(files, old, new, note):
 def test_lines_are_read_as_opensm_reads_them(files, old, new):
     files[1].write_text(files[1].read_text().replace(old, new))
     assert check_configuration(*files) == []
+
+
+def test_a_misspelt_config_option_is_wrong(files):
+    files[1].write_text(files[1].read_text().replace("--config", "--conf"))
+    assert any(
+        "event_plugin_options: --conf is unknown (write --config FILE)" in line for line in wrong((None, files[1]))
+    )
 
 
 def test_in_shadow_mode_opensms_own_engine_is_not_wrong(files):
