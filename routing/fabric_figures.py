@@ -16,7 +16,7 @@ from routing.fabric import Fabric
 from routing.numerals import count_noun
 from routing.partition import regions
 from routing.rates import speed_name
-from routing.trees.levels import tree_levels
+from routing.trees.levels import distances, tree_levels
 
 DISTANCES_UP_TO = 3000
 """Number of switches up to which the distances between all switches are computed."""
@@ -171,26 +171,31 @@ def _bounds(fabric: Fabric, level: npt.NDArray[np.int32] | None) -> Iterator[Bou
         yield from _cut(fabric, endports, np.arange(fabric.switches) == number, what)
     half = regions(fabric, 2, seed=SEED) == 0
     yield from _cut(fabric, endports, half, "a half of the fabric")
-    if level is not None:
-        for side, what in _tree_cuts(fabric, level):
-            yield from _cut(fabric, endports, side, what)
+    for side, what in _tree_cuts(fabric, level):
+        yield from _cut(fabric, endports, side, what)
     yield from _path_bound(fabric, endports)
 
 
-def _tree_cuts(fabric: Fabric, level: npt.NDArray[np.int32]) -> Iterator[tuple[npt.NDArray[np.bool_], str]]:
-    """Yield sets of switches of a tree (bool[S]), each with a text that describes the set.
+def _tree_cuts(fabric: Fabric, level: npt.NDArray[np.int32] | None) -> Iterator[tuple[npt.NDArray[np.bool_], str]]:
+    """Yield sets of switches (bool[S]), each with a text that describes the set.
 
-    The sets are groups that stay connected without the levels above, and trees that are joined only by links between
-    switches of one level.  ``level`` is int32[S].
+    The sets are groups that stay connected without the levels above, and trees, such as director switches, that are
+    joined only by links between switches of one level.  ``level`` is int32[S], the levels of a tree; None if the fabric
+    is not a tree.  For joined trees, levels are also the distances from the nearest switch with end ports.
     """
-    low, high = (np.asarray(level[ends]) for ends in (fabric.channels.src, fabric.channels.dst))
-    for height in range(int(level.max())):
-        what = "a pod" if height == level.max() - 1 else "the switches below a pod"
-        for group in _groups(fabric, (low <= height) & (high <= height)):
-            if (level[group] <= height).all():
+    height = distances(fabric, fabric.senders_at > 0)
+    for each in (height,) if level is None else (level, height):
+        low, high = each[fabric.channels.src], each[fabric.channels.dst]
+        for group in _groups(fabric, low != high):
+            yield group, "a tree that is joined to others"
+    if level is None:
+        return
+    low, high = level[fabric.channels.src], level[fabric.channels.dst]
+    for top in range(int(level.max())):
+        what = "a pod" if top == level.max() - 1 else "the switches below a pod"
+        for group in _groups(fabric, (low <= top) & (high <= top)):
+            if (level[group] <= top).all():
                 yield group, what
-    for group in _groups(fabric, low != high):
-        yield group, "a tree that is joined to others"
 
 
 def _groups(fabric: Fabric, kept: npt.NDArray[np.bool_]) -> Iterator[npt.NDArray[np.bool_]]:

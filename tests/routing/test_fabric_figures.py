@@ -3,6 +3,7 @@
 import networkx as nx
 import numpy as np
 import pytest
+from examples import examples
 from hypothesis import given
 from strategies import fabrics
 
@@ -20,6 +21,7 @@ def slow_diameter(fabric):
     return max((nx.diameter(graph.subgraph(part)) for part in nx.connected_components(graph)), default=0)
 
 
+@examples(100)
 @given(fabrics())
 def test_no_tables_exceed_the_bound(fabric):
     figures = fabric_figures(fabric)
@@ -86,3 +88,19 @@ def test_the_bound_of_a_chain_of_switches_below_a_leaf():
     figures = fabric_figures(literal_fabric("chain", [*{end: None for cable in cables for end in cable}], cables, cas))
     assert figures.levels == (1, 1, 8, 4)
     assert figures.bound.all_to_all == pytest.approx(39 / (8 * 32))
+
+
+@pytest.mark.parametrize("words", [("director", "3", "6", "4", "6"), ("director", "4", "6", "4", "3", "1")])
+def test_the_bound_of_director_switches_is_at_most_that_of_the_cables_of_one_chassis(words):
+    fabric = generate(*words[:1], words[1:])
+    chassis = np.array([int(name.removeprefix("sw").split(".")[0]) for name in fabric.switch_name])
+    counts = np.bincount(chassis[fabric.endport_switch])
+    near, far = chassis[fabric.channels.src], chassis[fabric.channels.dst]
+    least = min(
+        np.count_nonzero((near == one) & (far != one)) * (counts.sum() - 1) / (count * (counts.sum() - count))
+        for one, count in enumerate(counts)
+    )
+    bound = fabric_figures(fabric).bound
+    assert bound is not None and bound.all_to_all <= least + 1e-9
+    tables = ENGINES["updn"].route(fabric, EngineOptions(passes=0, effort=0.0))
+    assert measure(fabric, tables).all_to_all <= bound.all_to_all + 1e-9
