@@ -3,6 +3,7 @@ another LID.
 """
 
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -21,6 +22,7 @@ from routing.topologies import generate
 ENGINE = ENGINES["nue"]
 
 
+@cache
 def published(size, vls, cas=2):
     fabric = generate("torus", [size], cas=cas)
     options = EngineOptions(threads=1, effort=0.1, vls=vls)
@@ -28,6 +30,7 @@ def published(size, vls, cas=2):
     return Published(fabric, routing, prove(fabric, routing, threads=1)), options
 
 
+@cache
 def without(baseline, options, link):
     less = baseline.fabric.without_links([link])
     found = reroute(ENGINE, options, baseline, less, baseline=baseline)

@@ -3,6 +3,7 @@ baseline.
 """
 
 from dataclasses import replace
+from functools import cache
 from itertools import product
 
 import numpy as np
@@ -23,6 +24,7 @@ from routing.topologies import generate
 OPTIONS = EngineOptions(threads=1, effort=0.1)
 
 
+@cache
 def published(fabric, engine, options=OPTIONS):
     routing = ENGINES[engine].route(fabric, options)
     return Published(fabric, routing, prove(fabric, routing, threads=1))
@@ -46,9 +48,9 @@ def check(found, before, fabric, engine):
 
 
 FABRICS = {
-    "torus": lambda: generate("torus", ["4x4"], cas=2),
-    "tree": lambda: generate("kary-ntree", ["3", "3"]),
-    "random": lambda: random_fabric(5, 10, 4, parallel=2, lmc=1),
+    "torus": cache(lambda: generate("torus", ["4x4"], cas=2)),
+    "tree": cache(lambda: generate("kary-ntree", ["3", "3"])),
+    "random": cache(lambda: random_fabric(5, 10, 4, parallel=2, lmc=1)),
 }
 
 
