@@ -401,7 +401,8 @@ class Host:
         try:
             return None if path is None else path.open("ab")
         except OSError as problem:
-            self._remarks += [f"the worker's log is not written: {path}: {(problem.strerror or str(problem)).lower()}"]
+            why = f"{(problem.strerror or str(problem)).lower()} (check log_file and its folder)"
+            self._remarks += [f"the worker's log is not written: {path}: {why}"]
             return None
 
     def _follow_log(self) -> None:

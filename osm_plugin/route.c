@@ -55,11 +55,12 @@ static int write_request(struct ibnue_plugin *plugin, const struct ibnue_walk *w
 }
 
 /* Describe the subnet in a request, and write it into the memory that is shared with the worker.  Return 0, or
- * another value with the reason in `note`. */
-static int share_request(struct ibnue_engine *engine, char *note)
+ * another value with the reason in `note`.  A worker that has just been started has to be waited for. */
+static int share_request(struct ibnue_engine *engine, struct times *times, char *note)
 {
     struct ibnue_plugin *plugin = engine->plugin;
     struct ibnue_walk walk;
+    struct timespec start;
     uint64_t generation = 0;
     int fd = -1, failed;
 
@@ -67,8 +68,10 @@ static int share_request(struct ibnue_engine *engine, char *note)
         return -1;
     /* Switches may answer late, so their LFTs are read before ibnue_host_memory starts the deadline of the request. */
     ibnue_copies_read(plugin);
-    failed = ibnue_host_memory(&fd, &generation, note, IBNUE_WHY) != IBNUE_TOKEN || keep_request(plugin, &walk, note)
-             || write_request(plugin, &walk, fd, generation, note);
+    clock_gettime(CLOCK_MONOTONIC, &start);
+    failed = ibnue_host_memory(&fd, &generation, note, IBNUE_WHY) != IBNUE_TOKEN;
+    times->wait = ibnue_ms_since(&start);
+    failed = failed || keep_request(plugin, &walk, note) || write_request(plugin, &walk, fd, generation, note);
     plugin->asked.engine = engine;
     ibnue_walk_close(&walk);
     return failed;
@@ -85,9 +88,9 @@ static int ask_worker(struct ibnue_engine *engine, struct times *times, char *no
     clock_gettime(CLOCK_MONOTONIC, &start);
     plugin->asked.replaced = 0;
     plugin->asked.left = NULL;
-    if (share_request(engine, note))
+    if (share_request(engine, times, note))
         return -1;
-    times->collect = ibnue_ms_since(&start);
+    times->collect = ibnue_ms_since(&start) - times->wait;
     clock_gettime(CLOCK_MONOTONIC, &start);
     code = ibnue_host_send(engine->name, plugin->asked.sequence, note, IBNUE_WHY);
     if (code != IBNUE_TOKEN) {
@@ -97,7 +100,7 @@ static int ask_worker(struct ibnue_engine *engine, struct times *times, char *no
     ibnue_memory_prepare(plugin);
     if (ibnue_wait_for_worker(plugin, note))
         return -1;
-    times->wait = ibnue_ms_since(&start);
+    times->wait += ibnue_ms_since(&start);
     return ibnue_memory_map(memory, memory->fd, memory->generation, memory->size, note);
 }
 

@@ -167,7 +167,8 @@ class State:
         request = reply.kind, reply.path
         if reply.problem and reply.problem != self._problems.get(request):
             doing = "ignored" if reply.kind == "look" else "not saved"
-            self.remarks.append(f"state {doing}: {reply.path}: {reply.problem}")
+            remedy = "" if reply.kind == "look" else " (check its folder and the free space)"
+            self.remarks.append(f"state {doing}: {reply.path}: {reply.problem}{remedy}")
         if reply.problem:
             self._problems[request] = reply.problem
         elif self._problems.pop(request, "") and reply.kind == "put":

@@ -104,7 +104,10 @@ def test_a_log_file_that_cannot_be_opened_is_reported_once(host, tmp_path):
     config = tmp_path / "ibnue.toml"
     config.write_text("log_file = 'none/worker.log'\n")
     host.start(f"--config {config}", str(tmp_path / "opensm.log"))
-    wanted = f"the worker's log is not written: {tmp_path}/none/worker.log: no such file or directory"
+    wanted = (
+        f"the worker's log is not written: {tmp_path}/none/worker.log: no such file or directory (check log_file and"
+    )
+    wanted += " its folder)"
     assert [host.check_worker(), host.check_worker()] == [wanted, ""]
 
 

@@ -372,13 +372,13 @@ def test_a_file_that_cannot_be_written_is_named_once_for_each_reason_and_when_it
         written(state, path)
         return [remark for remark in state.take_remarks() if f"{path}" in remark]
 
-    why = f"state not saved: {path}: cannot be written: "
+    why, remedy = f"state not saved: {path}: cannot be written: ", " (check its folder and the free space)"
     state.take_remarks()
     written(state, path)
-    assert state.take_remarks()[0] == f"{why}no such file or directory"
+    assert state.take_remarks()[0] == f"{why}no such file or directory{remedy}"
     assert remarks() == []
     folder.write_text("a file in place of the folder")
-    assert remarks() == [f"{why}not a directory"]
+    assert remarks() == [f"{why}not a directory{remedy}"]
     assert remarks() == []
     folder.unlink()
     folder.mkdir()
