@@ -222,7 +222,8 @@ class Lab:
         path = self.ibsim.folder / "ibnetdiscover.out"
         # ibnetdiscover may have four queries without an answer at a time.  With four queries, ibnetdiscover needs two
         # thirds of the time that it needs with two queries, the default.  With eight queries, it is not faster.
-        path.write_text(self.ibsim.run("ibnetdiscover", "-o", 4))
+        # On a busy machine, an answer may take longer than a second, the default.
+        path.write_text(self.ibsim.run("ibnetdiscover", "-o", 4, "-t", 20_000))
         return read_fabric(path)
 
     def routing(self, fabric: Fabric | None = None) -> Routing:

@@ -24,7 +24,8 @@ from ibsim_fixtures.readback import owners, switch_lfts
 from routing.formats.fabric_files import read_fabric
 from routing.tables import Provenance, Routing
 
-HASTY = {"sminfo_polling_timeout": 200, "polling_retry_number": 2}
+HASTY = {"sminfo_polling_timeout": 200, "polling_retry_number": 2, "sweep_on_trap": False}
+"""Settings of OpenSM.  A sweep because of a trap could write the dumps again while they are read."""
 ROUTED = re.compile(r"ibnue-(\w+): fabric [0-9a-f]{12}: .*")
 ENTRIES = re.compile(r"; (\d+) entr(?:y changes|ies change) in the switches;")
 UNKNOWN = 255
