@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from osm_plugin.config import POLICIES, PluginConfig, config_path
-from osm_plugin.last_good import ConfigFile
+from osm_plugin.last_good import READ_AGAIN, VALID_AGAIN, ConfigFile
 from osm_plugin.status_writer import OutputFiles, StatusWriter
 from osm_plugin.worker_process import SILENT, WorkerProcess
 from routing import __version__
@@ -195,8 +195,12 @@ class Host:
 
     def warning(self) -> str:
         """Return the next warning about a problem that did not stop the engine; "" if there is no further warning."""
-        waiting = self._warnings or self._file.warnings
-        return waiting.pop(0) if waiting else ""
+        for waiting in (self._warnings, self._file.warnings):
+            while waiting:
+                if not (line := waiting.pop(0)).endswith((READ_AGAIN, VALID_AGAIN)):
+                    return line
+                self._remarks.append(line)  # The end of a problem is not an error.
+        return ""
 
     def check_worker(self) -> str:
         """Check the worker when a sweep begins or ends.  If the worker has ended, replace it, so that a worker is ready

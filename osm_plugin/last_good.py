@@ -24,6 +24,8 @@ from routing.formats.atomic import atomic_write, write_text_atomically
 SAVED = "config.json"
 _LONGEST = 50_000
 """Maximum number of characters of a configuration as JSON, because a message to the worker can have at most 64 KiB."""
+READ_AGAIN, VALID_AGAIN = "can be read again", "the configuration is valid again, and in use"
+"""Ends of lines for the log that report the end of a problem."""
 _POLICIES = ("policies",)
 _BUNDLE = ("bundle",)
 
@@ -113,7 +115,7 @@ class ConfigFile:
         elif self._found is not None:
             self.current = self._found
             if self._wrong:
-                self.warnings.append(f"{self.path}: can be read again")
+                self.warnings.append(f"{self.path}: {READ_AGAIN}")
             self._wrong = ""
         # The stamp of an invalid file is stored too.  Otherwise every sweep would parse the file again.
         self._good, self._stamp = True, self._found_stamp
@@ -215,7 +217,7 @@ class LastGood:
         self._pending = config, ports, bundle
         if self._good is None:
             self._good = config  # save() later replaces self._good by a configuration that names copies of the files
-        warning = "the configuration is valid again, and in use" if self._wrong else ""
+        warning = VALID_AGAIN if self._wrong else ""
         self._wrong = ""
         return result, warning
 

@@ -92,7 +92,7 @@ def _sealed_memory() -> int:
     return memory
 
 
-_REPORTED = re.compile(r"[-0-9]+ [:0-9]+ (info|debug): ")
+_REPORTED = re.compile(r"[-0-9]+ [:0-9]+ (error|info|debug): ")
 
 
 class WorkerProcess:
@@ -291,7 +291,8 @@ class WorkerProcess:
                 lines = log.read(_TAIL).decode(errors="replace").split("\n")
         except OSError:
             return ""
-        # Lines of the levels info and debug report normal work.  Such lines do not explain why the worker ended.
+        # Lines with a level report work, or an error after which the worker continued.  Such lines do not explain why
+        # the worker ended.
         summary = (line.strip()[:300] for line in reversed(lines) if line.strip())
         return next((line for line in summary if not _REPORTED.match(line)), "")
 

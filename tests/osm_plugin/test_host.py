@@ -111,6 +111,13 @@ def test_a_log_file_that_cannot_be_opened_is_reported_once(host, tmp_path):
     assert [host.check_worker(), host.check_worker()] == [wanted, ""]
 
 
+def test_the_end_of_a_problem_is_a_remark_and_not_a_warning(host):
+    host._file.warnings += ["c.toml:1: wrong; the last good configuration stays in use", "c.toml: can be read again"]
+    host._warnings.append("the configuration is valid again, and in use")
+    assert [host.warning(), host.warning()] == ["c.toml:1: wrong; the last good configuration stays in use", ""]
+    assert host._remarks == ["the configuration is valid again, and in use", "c.toml: can be read again"]
+
+
 def test_a_shadow_worker_that_dies_before_its_message_is_reported_once(host, tmp_path):
     config = tmp_path / "ibnue.toml"
     config.write_text("shadow = 'nue'\n")
