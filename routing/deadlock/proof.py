@@ -126,16 +126,10 @@ def prove(fabric: Fabric, routing: Routing, *, threads: int = 2, explain: bool =
     certificate = found.certificate
     reversible = certificate is not None and certificate.strength == "reversible"
     return Proof(
-        certificate=certificate,
-        strength=None if certificate is None else certificate.strength,
-        scope=None if certificate is None else certificate.scope,
-        credit_loop=name(found.loop, replies=False),
+        certificate=certificate, strength=None if certificate is None else certificate.strength,
+        scope=None if certificate is None else certificate.scope, credit_loop=name(found.loop, replies=False),
         reversible_loop=name(found.reply_loop, replies=True),
-        switch_loop=name(found.switch_loop, replies=reversible, scope="all"),
-        unreachable=missing,
-        hops=found.hops,
-        complete=missing.pairs == missing.looping == missing.dropped == 0,
-        vls=found.vls,
-        seconds=time.perf_counter() - start,
-        cdg=found.cdg,
-    )
+        switch_loop=name(found.switch_loop, replies=reversible, scope="all"), unreachable=missing, hops=found.hops,
+        complete=missing.pairs == missing.looping == missing.dropped == 0, vls=found.vls,
+        seconds=time.perf_counter() - start, cdg=found.cdg,
+    )  # fmt: skip

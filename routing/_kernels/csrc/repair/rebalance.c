@@ -43,7 +43,7 @@ void ibn_repair_rebalance_open_column(rebalance_search *look, int32_t lid)
 
 void ibn_repair_rebalance_collect(rebalance_search *look, int32_t s)
 {
-    ibn_repair_collect_subtree(look->state, s);
+    ibn_repair_collect_flow(look->state, s);
     look->work -= 4 * look->state->subtree_size;
 }
 
@@ -333,7 +333,10 @@ static bool make_move(rebalance_search *look, const entry_move *move, int32_t of
     ibn_repair_rebalance_collect(look, move->at);
     const int64_t flow = state->flow[0];
     if (try_path(look, move->at, move->channel, off, flow, state->f->switches) < 0
-        || gain_of(look, move->at, move->channel, flow) <= 0 || !ibn_repair_admits(state, move->channel))
+        || gain_of(look, move->at, move->channel, flow) <= 0)
+        return false;
+    ibn_repair_collect_vls(state);
+    if (!ibn_repair_admits(state, move->channel))
         return false;
     ibn_repair_rebalance_set_entry(look, move->at, port);
     look->budget -= cost;

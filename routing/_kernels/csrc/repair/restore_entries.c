@@ -108,7 +108,10 @@ static bool restore(rebalance_search *look, const moved_entry *entry, int64_t mo
     ibn_repair_rebalance_open_column(look, entry->lid);
     ibn_repair_rebalance_mark_path(look, entry->at);
     ibn_repair_rebalance_collect(look, entry->at);
-    if (!has_room(look, entry->at, c, state->flow[0], most) || !ibn_repair_admits(state, c))
+    if (!has_room(look, entry->at, c, state->flow[0], most))
+        return false;
+    ibn_repair_collect_vls(state);
+    if (!ibn_repair_admits(state, c))
         return false;
     ibn_repair_rebalance_set_entry(look, entry->at, was);
     return true;

@@ -188,9 +188,7 @@ static int32_t queue_senders(repair_state *job, const uint8_t *column, int32_t h
     return tail;
 }
 
-/* List in job->queue switch `root` and all switches whose paths to the current LID lead through it.  Compute the VLs
- * and the flow of the packets that each of these switches sends or forwards. */
-void ibn_repair_collect_subtree(repair_state *job, int32_t root)
+void ibn_repair_collect_flow(repair_state *job, int32_t root)
 {
     const repair_fabric *f = job->f;
     const uint8_t *column = job->copied_column[job->lid];
@@ -207,14 +205,24 @@ void ibn_repair_collect_subtree(repair_state *job, int32_t root)
     job->subtree_size = tail;
     if (column && !job->senders[job->lid] && (job->listed[job->lid] += tail) > f->switches / 4)
         count_senders(job, column);
-    for (int32_t i = 0; i < tail; i++) {
-        job->vls[i] = f->vls ? (uint16_t)ibn_repair_vls_of(job, job->queue[i]) : 0;
+    for (int32_t i = 0; i < tail; i++)
         job->flow[i] = f->sources[job->queue[i]] * f->weight[job->lid];
-    }
-    for (int32_t i = tail - 1; i > 0; i--) {
-        job->vls[job->parent[i]] |= job->vls[i];
+    for (int32_t i = tail - 1; i > 0; i--)
         job->flow[job->parent[i]] += job->flow[i];
-    }
+}
+
+void ibn_repair_collect_vls(repair_state *job)
+{
+    for (int32_t i = 0; i < job->subtree_size; i++)
+        job->vls[i] = job->f->vls ? (uint16_t)ibn_repair_vls_of(job, job->queue[i]) : 0;
+    for (int32_t i = job->subtree_size - 1; i > 0; i--)
+        job->vls[job->parent[i]] |= job->vls[i];
+}
+
+void ibn_repair_collect_subtree(repair_state *job, int32_t root)
+{
+    ibn_repair_collect_flow(job, root);
+    ibn_repair_collect_vls(job);
 }
 
 /* Write the CDG edges of the path from channel c to the current LID to `steps`, from index `count` on.  Returns the

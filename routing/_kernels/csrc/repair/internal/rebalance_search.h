@@ -74,8 +74,8 @@ static inline int64_t ibn_repair_rebalance_utilisation(const rebalance_search *l
 /* Make `lid` the current LID of the repair state, before moves of entries towards this LID are searched or made. */
 void ibn_repair_rebalance_open_column(rebalance_search *look, int32_t lid);
 
-/* List in state->queue switch s and all switches whose paths to the current LID lead through s.  The work limit is
- * lowered in proportion to the number of listed switches. */
+/* List in state->queue switch s and all switches whose paths to the current LID lead through s, with their flow.  The
+ * work limit is lowered in proportion to the number of listed switches. */
 void ibn_repair_rebalance_collect(rebalance_search *look, int32_t s);
 
 /* Mark in old_path the channels of the present path from switch s to the current LID.  Returns the number of hops, or

@@ -233,10 +233,15 @@ void ibn_repair_restore_column(repair_state *job);
 
 /* These functions follow paths to the current LID.
  *
- * ibn_repair_collect_subtree lists a switch and its subtree in job->queue.
+ * ibn_repair_collect_flow lists a switch and its subtree in job->queue, and computes the flow that each of these
+ * switches sends or forwards.
+ * ibn_repair_collect_vls computes the VLs of the packets that each listed switch sends or forwards.
+ * ibn_repair_collect_subtree calls ibn_repair_collect_flow and ibn_repair_collect_vls.
  * ibn_repair_vls_of returns the VLs on which a switch and its end ports send.
  * ibn_repair_common_suffix lists the CDG edges of the path after a channel.
  * ibn_repair_renew_replies updates reply_vls after the SL of the current LID has changed. */
+void ibn_repair_collect_flow(repair_state *job, int32_t root);
+void ibn_repair_collect_vls(repair_state *job);
 void ibn_repair_collect_subtree(repair_state *job, int32_t root);
 uint32_t ibn_repair_vls_of(const repair_state *job, int32_t s);
 void ibn_repair_renew_replies(repair_state *job, int32_t s);
