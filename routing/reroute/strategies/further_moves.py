@@ -51,10 +51,10 @@ from routing.tables import Routing
 
 SEARCHES = 12
 """Largest number of searches in one series."""
-TRIALS, ENTRIES_FOR_TRIALS = 16, 2_500_000
+TRIALS, ENTRIES_FOR_TRIALS = 16, 1_000_000
 """Limits of the sets of dependencies that are vacated.  The first value is the largest number of sets in a search; if
 some sets cannot be vacated, as many further sets are tried.  The second value is the largest product of sets and table
-entries in a series.
+entries in all series of a re-route.
 """
 LEAST_LOSS = 0.04
 """In large tables, entries move only if the highest utilisation exceeds the goal by this fraction.  A smaller excess
@@ -103,8 +103,9 @@ def move_further(context: RerouteContext, repaired: Candidate) -> Candidate:
     Cost: O(S L) if the loss is small and few entries have changed.  If the loss is not small, a route from scratch for
     small tables.  If entries move, there are up to four times :data:`SEARCHES` searches, each with a trace of the
     tables and at most four million hops.  Each search may try twice :data:`TRIALS` sets of dependencies, with two
-    further traces and searches for each set.  In large tables, no sets of dependencies are tried, and all searches
-    together visit at most :data:`EDGES_FOR_ENTRY` CDG edges for each entry.
+    further traces and searches for each set.  The number of sets in all searches together is limited, too
+    (:data:`ENTRIES_FOR_TRIALS`).  In large tables, no sets of dependencies are tried, and all searches together visit
+    at most :data:`EDGES_FOR_ENTRY` CDG edges for each entry.
     """
     request, found = context.request, repaired.found
     if not _is_worth_a_search(context, repaired):
@@ -156,17 +157,19 @@ def _better(
             if changed(less) < changed(state):
                 yield less, state.progress.tables
 
+    trials = ENTRIES_FOR_TRIALS // start.progress.tables.lft.size
     exceeds, few = start.peak > start.goal * (1 + ENOUGH[1]), MOST_CHANGES * missing
     is_far = start.goal > goal and start.peak > goal * (1 + ENOUGH[1]) and missing <= FEW_MISSING
     for overshoot in (OVERSHOOT, 0) if is_far else ():
-        series = _searched(context, replace(start, goal=goal), lambda state: changed(state) > 2 * few, overshoot)
+        aim = replace(start, goal=goal)
+        series, trials = _searched(context, aim, trials, lambda state: changed(state) > 2 * few, overshoot)
         for end in series[:0:-1][:LAST_STATES]:
             may_shrink = few < changed(end) <= 2 * few
             best = change_fewer(context, end, missing, retrace=True) if may_shrink else end
             reaches = best.peak <= start.goal * (1 + FURTHER_TOLERANCE) and best.peak < start.peak
             if reaches and not changes_too_many(changed(best), missing):
                 yield best, None
-    if exceeds and len(ends := _searched(context, start)) > 1:
+    if exceeds and len(ends := _searched(context, start, trials)[0]) > 1:
         yield from fewer(ends[-1], retrace=True)
         # The proof and the search for safe rounds of large tables take long.  So only the tables of the last
         # search for moves are proven.  If this proof fails, tables of earlier searches for moves are not tried.
@@ -290,19 +293,26 @@ def _taken(context: RerouteContext, repaired: Candidate, numbering: BaseNumberin
 
 
 def _searched(
-    context: RerouteContext, state: State, until: Callable[[State], bool] = lambda _: False, overshoot: int = 0
-) -> list[State]:
+    context: RerouteContext, state: State, trials: int, until: Callable[[State], bool] = lambda _: False,
+    overshoot: int = 0,
+) -> tuple[list[State], int]:  # fmt: skip
     """Move entries in several searches, each of which respects only the dependencies of the tables before it.
 
-    Returns the state ``state``, and the state after each search.  The search after which ``until`` returns True is the
-    last search.  If a search gains nothing and ``overshoot`` is not 0, another search follows that uses ``overshoot``
-    as an argument of :meth:`State.moved`.
+    The search after which ``until`` returns True is the last search.  If a search gains nothing and ``overshoot`` is
+    not 0, another search follows that uses ``overshoot`` as an argument of :meth:`State.moved`.
+
+    Returns
+    -------
+    states : list of State
+        The state ``state``, and the state after each search.
+    trials : int
+        The number ``trials`` of sets of dependencies that may be vacated, minus the number of sets that were tried.
     """
     size = state.progress.tables.lft.size
-    states, trials, hops = [state], ENTRIES_FOR_TRIALS // size, 2 * SEARCHES * LEAST_WORK
+    states, hops = [state], 2 * SEARCHES * LEAST_WORK
     if size > LARGEST_SMALL_TABLE:
         channels = state.progress.numbering.base.channels
-        trials, hops = 0, EDGES_FOR_ENTRY * size * len(channels) // max(1, len(channels.edges))
+        hops = EDGES_FOR_ENTRY * size * len(channels) // max(1, len(channels.edges))
     for _ in range(SEARCHES):
         if state.peak <= state.goal * (1 + FURTHER_TOLERANCE) or hops <= 0 or until(state):
             break
@@ -317,7 +327,7 @@ def _searched(
             hops -= followed
         if state.gains(moved.load):
             after: State | None = moved
-        elif trials:
+        elif trials and size <= LARGEST_SMALL_TABLE:
             after, tried = _vacated(context, state, trials)
             trials -= tried
         else:
@@ -326,7 +336,7 @@ def _searched(
             break
         state = after
         states.append(state)
-    return states
+    return states, trials
 
 
 def _moved(context: RerouteContext, state: State, work: int, overshoot: int = 0) -> tuple[State, int]:
