@@ -169,15 +169,9 @@ def balance_repaired(
     work = max(LEAST_WORK, size, min(WORK_FOR_ENTRY * missing, MOST_WORK))
     most = max(size // MOST_OF_TABLE, FEW_ENTRIES, int(MOST_MOVES * missing))
     tables, found = move_entries(
-        frame,
-        traffic,
-        translated,
-        earlier,
-        dependencies=dependencies,
-        now=now,
-        budget=min(max(0, changes * missing - repaired.changed), most),
-        work=work,
-    )
+        frame, traffic, translated, earlier, dependencies=dependencies, now=now,
+        budget=min(max(0, changes * missing - repaired.changed), most), work=work,
+    )  # fmt: skip
     last = max(FURTHER_CHANGES * missing, min(size // MOST_OF_TABLE, FEW_ENTRIES))
     limits = [(changes * missing + missing // 2, ENOUGH[0]), (last, ENOUGH[1])]
     if size > LARGEST_MEDIUM_TABLE:
@@ -188,16 +182,10 @@ def balance_repaired(
         if peak <= now.goal * (1 + enough) or further <= 0:
             continue
         moved, more = move_entries(
-            frame,
-            traffic,
-            tables,
-            earlier,
-            dependencies=dependencies.grown(found.masks, found.order),
-            now=Utilisation(found.load, now.goal),
-            budget=min(further, most),
-            tolerance=FURTHER_TOLERANCE,
+            frame, traffic, tables, earlier, dependencies=dependencies.grown(found.masks, found.order),
+            now=Utilisation(found.load, now.goal), budget=min(further, most), tolerance=FURTHER_TOLERANCE,
             work=work - found.work,
-        )
+        )  # fmt: skip
         if more.peak(frame.repair_fabric) <= (1 - FURTHER_GAIN) * peak:
             tables, found = moved, found.followed_by(more)
     return tables, found

@@ -104,15 +104,9 @@ def _proven(
     if order is not None:
         hops = context.precomputed.hops
         proof = prove_changes(
-            request.fabric,
-            routing,
-            request.before,
-            request.translated,
-            order,
-            increasing=increasing,
-            hops=None if hops is None else hops.copy(),
-            missing_pages=context.precomputed.missing_pages,
-        )
+            request.fabric, routing, request.before, request.translated, order, increasing=increasing,
+            hops=None if hops is None else hops.copy(), missing_pages=context.precomputed.missing_pages,
+        )  # fmt: skip
         statistics = replace(statistics, proven_by_changes=proof is not None)
     if proof is None:
         proof = prove(request.fabric, routing, threads=request.options.threads)
