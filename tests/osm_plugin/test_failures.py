@@ -268,9 +268,8 @@ def test_a_configuration_that_becomes_wrong_leaves_the_last_good_one_in_force(li
         (line,) = until(lambda: logged(lab, IN_FORCE))
         assert re.search(reason + r"; the last good configuration (stays|is) in use", line)
         live.configure(good)
-        lab.opensm.resweep()
-        again = until(lambda: logged(lab, IN_FORCE)[1:])[0]
-        assert again.endswith(("ibnue.toml: can be read again", "is valid again, and in use"))
+        assert comes_up(lab, r"ibnue.toml: can be read again|is valid again, and in use")
+        assert len(logged(lab, IN_FORCE)) == 1  # The end of the problem is not an error.
         assert not logged(lab, "routed nothing")
 
 
