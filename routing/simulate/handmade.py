@@ -82,7 +82,8 @@ def _port_to(fabric: Fabric, near: int, far: int) -> int:
         if ends[side] == near and ends[1 - side] == far
     ]
     if not ports:
-        raise OptionError(f"there is no cable between {fabric.labels[near]} and {fabric.labels[far]}")
+        ends = f"{fabric.labels[near]} and {fabric.labels[far]}"
+        raise OptionError(f"there is no cable between {ends}", remedy="name devices with a cable between them")
     return min(ports)
 
 

@@ -171,14 +171,14 @@ def read_scenario(path: Path) -> Scenario:
     called = [flow_name(number, flow) for number, flow in enumerate(flows)]
     for number, name in enumerate(called):
         if name in called[:number]:
-            raise file.error(f"two flows are called {name!r}", "flow", number)
+            raise file.error(f"two flows are called {name!r}", "flow", number, remedy="rename one of them")
     if "origin" in document:
         _check_origin(file, document["origin"], "origin")
     cases = [_case(file, row, document.get("origin"), "case", number) for number, row in enumerate(document["case"])]
     names = [case.name for case in cases]
     for number, case in enumerate(cases):
         if case.name in names[:number]:
-            raise file.error("two cases have the same name", *case.where, "name")
+            raise file.error(f"two cases are called {case.name!r}", *case.where, "name", remedy="rename one of them")
     check_unused_keys(file)
     title, source, about = (str(document.get(name, "")) for name in ("title", "source", "about"))
     return Scenario(path.stem, file, title, source, about, tables, tuple(flows), tuple(cases))

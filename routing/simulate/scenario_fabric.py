@@ -102,13 +102,13 @@ def _check_names(scenario: Scenario, switches: Sequence[object], cas: Mapping[st
     seen = set(cas)
     for name in switches:
         if not isinstance(name, str):
-            raise scenario.error(f"{name!r} is not a name of a switch", "fabric", "switches")
+            raise scenario.error(f"{name!r} is not a name of a switch", "fabric", "switches", remedy="write a text")
         if name in seen:
-            raise scenario.error(f"two devices are called {name!r}", "fabric", "switches")
+            raise scenario.error(f"two devices are called {name!r}", "fabric", "switches", remedy="rename one of them")
         seen.add(name)
     for ca, switch in cas.items():
         if switch not in switches:
-            raise scenario.error(f"CA {ca!r} is at {switch!r}, which is not a switch", "fabric", "cas")
+            raise scenario.error(f"{switch!r} of CA {ca!r} is not a switch", "fabric", "cas", remedy="name a switch")
 
 
 def pair(scenario: Scenario, cable: object, *where: str | int) -> tuple[str, str]:
@@ -212,7 +212,7 @@ def scenario_routing(scenario: Scenario, case: Case, fabric: Fabric, flows: Sequ
             return scenario.choice("rule for tables", table["rule"], RULES)(fabric)
     vls = table.get("vls", 1)
     if not isinstance(vls, int) or not 1 <= vls <= DATA_VLS:
-        raise scenario.error(f"{vls!r} is not a number of VLs for paths", *stated("vls"))
+        raise scenario.error(f"{vls!r} is not a number of VLs for paths", *stated("vls"), remedy=f"use 1 to {DATA_VLS}")
     paths = _literal_paths(scenario, fabric, flows, table.get("paths", []))
     sl = {(flow["path"][0], flow["path"][-1]): flow.get("sl", 0) for flow in flows if "path" in flow}
     return tables_from_paths(fabric, paths, vls=vls, sl=sl, fill=table.get("fill", not paths))
