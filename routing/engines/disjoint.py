@@ -162,31 +162,17 @@ class _TreeSearch:
         most_hops = DETOUR + int(distance[distance != UNREACHED].max(initial=0))
         required = grid_orders(fabric) if initial is not None else []
         orders = choose_orders(
-            fabric,
-            distance,
-            required if len(required) <= count else [],
-            count=count,
-            wanted=wanted,
-            most_hops=most_hops,
-            seed=options.seed,
-        )
+            fabric, distance, required if len(required) <= count else [], count=count, wanted=wanted,
+            most_hops=most_hops, seed=options.seed,
+        )  # fmt: skip
         request = TreeRequest(
-            fabric.channels,
-            weight=fabric.terminals_at.astype(np.float64),
-            inverse_capacity=inverse_capacity(fabric, options.link_weights),
-            distance=distance,
-            allowed=orders.allowed(fabric.channels),
-            degree=orders.degree,
-            initial=initial,
-            trees=self.trees,
-            wanted=wanted,
-            most_hops=most_hops,
-            balance_sweeps=_balance_sweeps(fabric, options),
-            sweeps=_sweeps(fabric, self.trees, options),
-            shared=options.reversible,
-            concentrate=options.objective is Objective.BISECTION,
-            seed=options.seed,
-        )
+            fabric.channels, weight=fabric.terminals_at.astype(np.float64),
+            inverse_capacity=inverse_capacity(fabric, options.link_weights), distance=distance,
+            allowed=orders.allowed(fabric.channels), degree=orders.degree, initial=initial, trees=self.trees,
+            wanted=wanted, most_hops=most_hops, balance_sweeps=_balance_sweeps(fabric, options),
+            sweeps=_sweeps(fabric, self.trees, options), shared=options.reversible,
+            concentrate=options.objective is Objective.BISECTION, seed=options.seed,
+        )  # fmt: skip
         return place(request, disjoint_trees(request), orders, vls)
 
 

@@ -183,15 +183,9 @@ def _assign(
         rows = np.flatnonzero(groups.counted == counted)
         rows = rows[np.argsort(rank[rows], kind="stable")]
         found[rows], masks, order, _ = assign_vls(
-            channels,
-            lid_switch,
-            lft,
-            groups.paths(rows, begin),
-            masks=masks,
-            order=order,
-            allowed_vls=np.ones(vls, bool),
-            budget=budget,
-        )
+            channels, lid_switch, lft, groups.paths(rows, begin), masks=masks, order=order,
+            allowed_vls=np.ones(vls, bool), budget=budget,
+        )  # fmt: skip
     return found
 
 

@@ -203,6 +203,20 @@ def _grid_of(near: Neighbours, component: Sequence[int]) -> Grid:
     return _canonical(best[1])
 
 
+def has_complete_grid(near: Neighbours, component: Sequence[int]) -> bool:
+    """Return whether squares determine coordinates of a component in which no switch and no link is missing."""
+    links = sum(len(near[switch]) for switch in component) // 2
+    candidates = frames(near, component, BY_SQUARES, len(component))
+    every = (by_squares(near, frame) for frame in itertools.islice(candidates, BY_SQUARES))
+    return any(
+        grown is not None
+        and not grown.misfits()
+        and (len(component), links) == (len(grown.position), grown.possible_links())
+        and grown.volume() == len(component)
+        for grown in every
+    )
+
+
 def _is_plausible(near: Neighbours, component: Sequence[int], grown: Growth) -> bool:
     """Return whether coordinates are plausible: few links do not fit the coordinates, and few links and switches are
     missing.

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from routing.fabric import Fabric
 from routing.grids.coordinates import Coordinates, Grid, Kind, links_axis, misfitting_links
+from routing.grids.undone_swaps import undone_swaps
 from routing.numerals import count_noun
 
 MOST_GRIDS = 4
@@ -57,6 +58,8 @@ def alternative_links(fabric: Fabric, coordinates: Coordinates) -> Ints:
     pairs of switches with a link that fits the coordinates.  The links that are miscabled after the exchange are
     returned.
 
+    If fewer than two links do not fit the coordinates, :func:`.undone_swaps.undone_swaps` searches for further links.
+
     Returns
     -------
     int64[M]
@@ -82,6 +85,8 @@ def alternative_links(fabric: Fabric, coordinates: Coordinates) -> Ints:
             other = replace(coordinates, grids=tuple(grids), miscabled=misfitting_links(fabric, grids))
             if _fitting_pairs(fabric, other) >= most:
                 found.append(other.miscabled)
+    if len(coordinates.miscabled) < 2:  # Two links that do not fit explain a swap of two cables.
+        found += [undone_swaps(fabric, grid) for grid in coordinates.grids]
     return np.setdiff1d(np.concatenate(found), coordinates.miscabled)
 
 

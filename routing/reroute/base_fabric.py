@@ -81,16 +81,11 @@ class BaseNumbering:
         lid_switch = np.full(len(lids), -1, np.int32)
         lid_switch[here] = self.row[lids.switch[here]]
         return RepairFabric(
-            channels=channels,
-            alive=alive,
-            part=self.spread(fabric.component, -1),
-            lid_switch=lid_switch,
-            lid_port=lids.port,
-            has_endport=self.spread((fabric.terminals_at > 0).astype(np.uint8), 0),
-            inverse_capacity=inverse_capacity_of_base(channels),
-            sources=self.spread(fabric.source_weight_at, 0),
+            channels=channels, alive=alive, part=self.spread(fabric.component, -1), lid_switch=lid_switch,
+            lid_port=lids.port, has_endport=self.spread((fabric.terminals_at > 0).astype(np.uint8), 0),
+            inverse_capacity=inverse_capacity_of_base(channels), sources=self.spread(fabric.source_weight_at, 0),
             weight=lid_weights(fabric),
-        )
+        )  # fmt: skip
 
     def spread(self, rows: npt.NDArray[Number], missing: int) -> npt.NDArray[Number]:
         """Convert an array with a row for each present switch to an array with a row for each switch of the base

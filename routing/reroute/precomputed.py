@@ -100,18 +100,13 @@ def precompute(
             _ = tables.load  # Compute and cache the load now, because every re-route from these tables reads it.
     lft = Snapshot.of(before.routing.lft) if snapshots else None
     return Precomputed(
-        before=before,
-        baseline=baseline,
-        base=base,
-        dependencies=dependencies,
-        with_baseline=with_baseline,
+        before=before, baseline=baseline, base=base, dependencies=dependencies, with_baseline=with_baseline,
         ordered=dependencies is not None and _is_ordered(base, before, dependencies),
         sl_of_vl=_sls(before.routing, before.proof),
-        differing_lids=None if baseline is None else _differing_lids(before, baseline),
-        lft=lft,
+        differing_lids=None if baseline is None else _differing_lids(before, baseline), lft=lft,
         hops=Snapshot.of(before.proof.hops) if snapshots else None,
         missing_pages=None if lft is None else _missing_pages(before),
-    )
+    )  # fmt: skip
 
 
 def allowed_dependencies(

@@ -242,15 +242,9 @@ def move_entries(
         Result of the kernel.
     """
     found = rebalance(
-        frame.repair_fabric,
-        traffic,
-        frame.in_base_rows(translated.lft),
-        before=frame.in_base_rows(earlier),
-        masks=dependencies.masks,
-        order=dependencies.order,
-        load=now.load,
+        frame.repair_fabric, traffic, frame.in_base_rows(translated.lft), before=frame.in_base_rows(earlier),
+        masks=dependencies.masks, order=dependencies.order, load=now.load,
         limits=SearchLimits(goal=int(now.goal * (1 + tolerance)), budget=budget, work=work, overshoot=overshoot),
-        up_first=dependencies.position is not None,
-        prepares_sls=prepares_sls,
-    )
+        up_first=dependencies.position is not None, prepares_sls=prepares_sls,
+    )  # fmt: skip
     return replace(translated, lft=frame.gathered(found.lft)), found

@@ -148,15 +148,9 @@ class _VlSearch:
         turn = np.repeat(np.arange(3), [len(part[0]) for part in parts])
         start = np.choose(turn, [np.full_like(own, emptiest), (own + 1) % len(self.sl_of_vl), own]).astype(np.uint8)
         given, _, order, visits = assign_vls(
-            self.fabric.channels,
-            self.fabric.lids.switch,
-            self.routing.lft,
-            self.groups(at, lid, start),
-            masks=dependencies.masks,
-            order=dependencies.order,
-            allowed_vls=self.sl_of_vl != NO_VL,
-            budget=visits,
-        )
+            self.fabric.channels, self.fabric.lids.switch, self.routing.lft, self.groups(at, lid, start),
+            masks=dependencies.masks, order=dependencies.order, allowed_vls=self.sl_of_vl != NO_VL, budget=visits,
+        )  # fmt: skip
         left[at, lid] = given == NO_VL
         if left.any():
             return None, left, visits

@@ -63,15 +63,11 @@ def balanced(context: RerouteContext, progress: Progress, budget: Budget) -> Bal
     present = peak_in(numbering, fullest(request.before.fabric.channels, request.before.load))
     within_reach = int(LEAST_SHARE * present) if missing and tables.lft.size > LARGEST_SMALL_TABLE else 0
     tables, found = balance_repaired(
-        numbering,
-        context.service_levels(numbering, progress.certificate, tables),
-        tables,
-        request.translated.earlier,
-        dependencies=progress.dependencies,
+        numbering, context.service_levels(numbering, progress.certificate, tables), tables,
+        request.translated.earlier, dependencies=progress.dependencies,
         now=Utilisation(_exact_load(context, progress), max(goal_of(context, numbering), within_reach)),
-        repaired=Repaired(missing, changed),
-        changes=budget.changes if may_move else 0,
-    )
+        repaired=Repaired(missing, changed), changes=budget.changes if may_move else 0,
+    )  # fmt: skip
     statistics = replace(progress.statistics, balance_moves=found.moves, moved_for_balance=max(0, found.spent))
     dependencies = progress.dependencies.grown(found.masks, found.order)
     done = replace(progress, tables=tables, dependencies=dependencies, statistics=statistics)

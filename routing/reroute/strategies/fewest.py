@@ -30,15 +30,9 @@ def change_fewest_entries(context: RerouteContext, budget: Budget) -> Candidate 
         return Refusal("too many entries are missing")
     lft = fill_with_fewest_changes(request.fabric, start.lft)
     assigned = reassign_sls(
-        request.fabric,
-        replace(start, lft=lft),
-        request.translated.routing,
-        certificate,
-        context.vl_bit,
-        sl_of_vl=context.precomputed.sl_of_vl,
-        threads=request.options.threads,
-        budget=budget,
-    )
+        request.fabric, replace(start, lft=lft), request.translated.routing, certificate, context.vl_bit,
+        sl_of_vl=context.precomputed.sl_of_vl, threads=request.options.threads, budget=budget,
+    )  # fmt: skip
     if assigned is None:
         return Refusal("the VLs do not suffice for the paths that changed")
     tables, order = assigned

@@ -221,15 +221,10 @@ def _changes_too_many(repaired: Candidate) -> bool:
 def _progress(context: RerouteContext, repaired: Candidate, numbering: BaseNumbering) -> Progress:
     """Return the repaired tables as the state from which entries move, with the dependencies that a repair may use."""
     return Progress(
-        tables=repaired.found.routing,
-        failed=np.zeros(0, np.intp),
-        numbering=numbering,
-        dependencies=_reserved(context.request, repaired.found),
-        certificate=context.certificate,
-        missing=repaired.missing,
-        splits=repaired.splits,
-        statistics=repaired.found.statistics,
-    )
+        tables=repaired.found.routing, failed=np.zeros(0, np.intp), numbering=numbering,
+        dependencies=_reserved(context.request, repaired.found), certificate=context.certificate,
+        missing=repaired.missing, splits=repaired.splits, statistics=repaired.found.statistics,
+    )  # fmt: skip
 
 
 def _reserved(request: Request, repaired: Rerouted) -> AcyclicCdg:

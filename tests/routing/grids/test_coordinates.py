@@ -194,10 +194,45 @@ def test_a_grid_needs_no_search(name, args, monkeypatch):
         found_in(fabric.without_links([link]))
 
 
+def is_complete(fabric, found):
+    """Compare the neighbours of all switches with the neighbours in a mesh of the same size."""
+    (grid,) = found.grids
+    mesh = generate("mesh", ["x".join(map(str, grid.size))], cas=1)
+    pairs = np.sort(fabric.link_device[between_switches(fabric)])
+    wanted = {tuple(sorted(pair)) for pair in mesh.link_device[between_switches(mesh)].tolist()}
+    row = np.ravel_multi_index(grid.position.T, grid.size)
+    assert shape(found) == shape(find_coordinates(mesh)) and grid.switches.tolist() == list(range(fabric.switches))
+    place = np.ravel_multi_index(find_coordinates(mesh).grids[0].position.T, grid.size)
+    return {tuple(sorted(row[list(pair)])) for pair in pairs} == {tuple(sorted(place[list(pair)])) for pair in wanted}
+
+
+OTHER_GRIDS = [
+    ("7x3", "swap sw1.2/4 sw2.1/3"),  # one of the two cables joins neighbours, and the other fits as well
+    ("7x3", "swap sw0.0/3 sw1.1/2"),  # all cables fit an 8x3 mesh with missing switches
+    ("7x3", "swap sw5.2/2 sw6.1/5"),
+    ("6x5", "swap sw4.4/3 sw4.2/3"),  # one cable does not fit, and this cable is in its place
+]
+
+
+@pytest.mark.parametrize(("size", "swap"), OTHER_GRIDS)
+def test_swapped_cables_are_named_if_other_coordinates_fit(size, swap):
+    fabric = generate("mesh", [size], cas=1)
+    swapped = apply_faults(fabric, [parse_fault(swap, fabric)])
+    named = link_names(swapped, alternative_links(swapped, find_coordinates(swapped)))
+    assert {end for name in named for end in name.split(" - ")} >= set(swap.split()[1:])
+
+
+def test_a_swap_that_leaves_a_complete_mesh_is_not_named():
+    fabric = generate("mesh", ["6x5"], cas=1)
+    swapped = apply_faults(fabric, [parse_fault("swap sw2.4/2 sw0.2/5", fabric)])
+    found = find_coordinates(swapped)
+    assert is_complete(swapped, found) and len(found.miscabled) == len(alternative_links(swapped, found)) == 0
+
+
 @pytest.mark.slow
 def test_two_hundred_swapped_cables_are_named():
-    """On meshes with sides of three or five switches, other coordinates may fit a swap better than the true ones."""
-    missed = 0
+    """The exception is a swap after which the fabric is a complete mesh again, which hides the swap."""
+    hidden = []
     for seed in range(200):
         rng = random.Random(seed)
         name, size = rng.choice([(name, size) for name, sizes in SWAPPED.items() for size in sizes])
@@ -213,8 +248,10 @@ def test_two_hundred_swapped_cables_are_named():
         found = find_coordinates(swapped)
         suspects = [found.miscabled, alternative_links(swapped, found), surplus_links(swapped, found)]
         named = {end for links in suspects for name in link_names(swapped, links) for end in name.split(" - ")}
-        missed += not named >= set(ends)
-    assert missed <= 6
+        if not named >= set(ends):
+            assert is_complete(swapped, found)
+            hidden.append(seed)
+    assert len(hidden) <= 1
 
 
 SWAPPED = {
