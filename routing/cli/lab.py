@@ -224,8 +224,9 @@ def with_ports(opened: Lab, state: LabState) -> LabState:
 
 
 def show(state: LabState, headline: str) -> None:
-    """Print a state of the lab as text.  ``headline`` is printed above the first state, and the action above each other
-    state.
+    """Print a state of the lab as text.
+
+    Above the first state, the text has ``headline``; above each later state, the action that led to this state.
     """
     sweep = state.sweep
     click.secho(escape_control(headline if state.since is None else state.action), bold=True)

@@ -223,7 +223,9 @@ def _some(names: Sequence[str], what: str) -> str:
 def _sl2vl(
     writer: _Writer, reader: Reader, ports: Sequence[Port], infos: Sequence[mads.PortInfo | None]
 ) -> npt.NDArray[np.uint8]:
-    """Collect the SL2VL tables of switches, and return them.  If a table is missing, the file is left out.
+    """Collect the SL2VL tables of switches, write them to the snapshot, and return them.
+
+    If a table of a switch is missing, no SL2VL file is written.
 
     ``infos`` has PortInfo of each port, or None if the port did not answer.
     """

@@ -146,7 +146,7 @@ def _base(waiting: MixedDependencies, known: Cdg | None) -> Masks | None:
     mixture, rest = waiting.mixture, None if known is None else known.masks.astype(np.uint32)
     if rest is None:
         lids = _followed(mixture, replies=waiting.replies)
-    # Entries that the new tables only remove are left out: `known` contains the dependencies of these old entries.
+    # `known` already contains the dependencies of entries that the new tables only remove.  So these are not traced.
     else:
         changes = Changes.of(mixture)
         lids = np.union1d(changes.lid[~changes.removed], _with_other_sls(mixture, replies=waiting.replies))

@@ -89,15 +89,15 @@ class _Reader:
         return ParseError(f"{spot}: {problem}", path=self.path, remedy=f"see the schema {SCHEMA}")
 
     def take(self, row: Any, spot: str, key: str, kind: type, default: Any = None) -> Any:
-        """Return the member ``key`` of the JSON object ``row``, after a check that its type is ``kind``.  If there is
-        no such member, check and return ``default``.
+        """Return the member ``key`` of the JSON object ``row``, after a check that its type is ``kind``.
 
-        ``spot`` is the position of the object, for the error message.
+        If the member is missing, ``default`` takes its place.  ``spot`` is the position of the object, for the error
+        message.
 
         Raises
         ------
         ParseError
-            The member is missing, or has another type.
+            The member is missing and has no default, or has another type.
         """
         if not isinstance(row, dict):
             raise self.error(spot, "not an object")

@@ -78,8 +78,10 @@ def parse_iblinkinfo(text: str, path: str | Path, *, lmc: int = 0) -> Fabric:
 
 @dataclass
 class _Reader:
-    """Reads all lines.  If the output was made without the option ``-l``, the fields describe the device whose ports
-    follow.
+    """Reads all lines.
+
+    Without its option ``-l``, iblinkinfo prints a heading for each device above the ports of this device.  The
+    attributes then describe the device of the last heading.
     """
 
     path: str | Path

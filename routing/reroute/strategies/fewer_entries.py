@@ -82,8 +82,8 @@ def _changed(context: RerouteContext, state: State) -> int:
 def _searched(context: RerouteContext, state: State, goal: int, budget: int, retrace: bool) -> State:
     """Move at most ``budget`` further entries to reach the utilisation ``goal``, and undo needless moves.
 
-    If ``budget`` is 0, no further entries change.  If the utilisation is within the goal, too, entries only return to
-    their previous value.
+    If ``budget`` is 0, no further entries change.  If the utilisation is then already within the goal, entries only
+    return to their previous values.  If ``retrace`` is set, dependencies that no path uses any more are removed first.
     """
     in_use = released(context, state.progress) if retrace else state.progress
     if in_use is None:

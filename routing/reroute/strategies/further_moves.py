@@ -316,7 +316,7 @@ def _searched(
             break
         state = replace(state, progress=in_use)
         moved, followed = _moved(context, state, min(hops, max(LEAST_WORK, size)))
-        hops -= followed + size  # The trace of the tables counts as one hop for each entry.
+        hops -= followed + size  # Towards the work limit, a trace counts as a hop for each entry.
         if overshoot and not state.gains(moved.load):
             moved, followed = _moved(context, state, max(0, min(hops, LEAST_WORK)), overshoot)
             hops -= followed

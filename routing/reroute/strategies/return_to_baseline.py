@@ -108,9 +108,9 @@ def is_safe_enough(request: Request, found: Rerouted, repaired: Rerouted) -> boo
     """Return whether the tables ``found`` may replace the previous tables.
 
     Safe rounds must lead from the previous tables to ``found``, and from ``found`` to the baseline tables, because
-    links may return soon.  If rebalancing has released the dependencies of the baseline, the tables return to it in
-    steps.  In that case only the rounds to ``found`` are needed.  They are not needed either if no safe rounds lead to
-    the tables ``repaired``.
+    links may return soon.  If rebalancing has released the dependencies of the baseline, the tables return to the
+    baseline in steps.  In that case, only the rounds to ``found`` are necessary.  If no safe rounds lead even to
+    ``repaired``, the tables of a repair alone, the rounds to ``found`` are not necessary either.
     """
     before, baseline, threads = request.before, request.baseline, request.options.threads
     if before.left_baseline:

@@ -50,8 +50,8 @@ typedef struct {
      * none */
     uint8_t *next;
     /* [S, K, S]: by destination, tree and source, the switch order that allows the path and its reply path, 255: none.
-     * The two directions between two switches have one switch order.  With `shared` set in the request, the trees also
-     * have one switch order for these switches. */
+     * The paths from switch A to switch B and from B to A have the same switch order.  If `shared` is set in the
+     * request, the paths of all K trees between A and B have the same switch order. */
     uint8_t *order;
     /* [2, C]: utilisation (flow times inverse capacity) of each channel in all-to-all traffic; row 0: by the first
      * trees only, row 1: by all trees together */

@@ -39,7 +39,8 @@ typedef struct {
      * destination causes, index 1: divisor of the load that all trees cause */
     double typical[2];
     double scale; /* factor by which the cost of load is multiplied before the other costs of a next hop are added */
-    /* highest load of a channel while the first trees are balanced; 0 in the local search over all trees */
+    /* highest load of a channel while the first tree of each destination is balanced; 0 in the local search over all
+     * trees */
     double highest;
     /* whether loads below the highest load have a cost too; used only while the first trees are balanced */
     bool smooth;

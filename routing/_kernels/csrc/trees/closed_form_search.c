@@ -18,9 +18,10 @@
 typedef struct {
     cf_state *x;
     int32_t most;  /* largest number of LIDs with flow that one switch delivers */
-    float *flow;   /* [parts, S, most] flow that passes each switch towards each LID of a group */
-    double *load;  /* [parts, C] flow on each channel */
-    uint8_t *port; /* [parts, S, most] out-port of each switch towards each LID of a group */
+    /* [P, S, most] flow that passes each switch towards each LID of the group that one of P threads treats */
+    float *flow;
+    double *load;  /* [P, C] flow on each channel */
+    uint8_t *port; /* [P, S, most] out-port of each switch towards each LID of a group */
 } sums_t;
 
 /* The fields of a channel that a search reads, side by side in memory. */

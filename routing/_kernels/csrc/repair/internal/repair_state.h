@@ -47,7 +47,8 @@ typedef struct {
 
 /* A path that a disconnected or displaced switch may take. */
 typedef struct {
-    int32_t channel, hops; /* channel: first channel of the path; hops: length of the path */
+    /* channel: first channel of the path from the switch to the current LID; hops: length of this path */
+    int32_t channel, hops;
     int64_t peak;          /* peak: highest utilisation of the path's channels, as load times inverse capacity */
     /* old: whether the path begins with the preferred entry.
      * near: whether the path is at most two hops longer than the shortest candidate. */
@@ -71,13 +72,13 @@ typedef struct {
 /* A change of a channel's load, recorded so that it can be undone. */
 typedef struct {
     int32_t channel;
-    int64_t flow; /* flow that was added to the load of the channel */
+    int64_t flow; /* flow by which the change has increased the load of the channel */
 } load_change;
 
 /* A switch with its earlier LFT entry and SL towards the current LID, saved so that they can be restored. */
 typedef struct {
     int32_t at;           /* row of the switch whose LFT entry and SL are saved */
-    uint8_t entry, level; /* entry: out-port; level: SL towards the current LID */
+    uint8_t entry, level; /* entry: out-port of the switch; level: SL of its packets to the current LID */
 } saved_entry;
 
 typedef struct {

@@ -19,7 +19,7 @@ enum { GRANT_ARRIVAL, GRANT_REQUEST, GRANT_GRANT, GRANT_IDLE_END, GRANT_DEPARTUR
 typedef struct {
     int64_t born;        /* tick at which the last byte of the packet has reached its first adapter */
     int32_t bytes,       /* size of the packet in bytes */
-        unsent,          /* number of bytes that are not in a segment yet */
+        unsent,          /* number of bytes of the packet that are not in a segment yet */
         underway,        /* number of segments in the fabric that carry bytes of the packet */
         granted,         /* number of granted segments whose last byte belongs to the packet */
         next;            /* next packet of the flow, or next unused packet; IBN_NONE: none */

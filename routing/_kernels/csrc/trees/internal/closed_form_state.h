@@ -20,8 +20,8 @@ typedef struct {
     int32_t tops;        /* T, number of top switches */
     int32_t *top_number; /* [S] by switch: its number among the top switches, -1: not a top switch */
     int32_t *top_switch; /* [T] row of each top switch */
-    /* [T] rank of each top switch: its number among all top switches above one given lower switch (see the function
-     * rank in closed_form.c) */
+    /* [T] rank of each top switch: its position among the top switches that one lower switch can reach upwards.  It is
+     * the same for every such lower switch if no links are missing (see the function rank in closed_form.c). */
     int32_t *top_rank;
     /* [S, T] by switch and top switch: first channel of the bundle by which the switch sends up to the top switch, as
      * an index among the switch's channels; CF_SEVERAL: several bundles lead up to it; CF_NONE: no bundle does */
