@@ -150,7 +150,7 @@ def test_wrong_arguments_are_refused(site):
         ibnue.route(broken, previous=tables, vls=1)
     with pytest.raises(ibnue.TableError):
         ibnue.check("ring:5", tables)
-    with pytest.raises(ibnue.OptionError, match="about a dump"):
+    with pytest.raises(ibnue.OptionError, match="need a dump of LFTs"):
         ibnue.check(fabric, tables, sl="f")
     with pytest.raises(ibnue.OptionError, match="no case"):
         ibnue.simulate("one-vl-ring", cases=["none"])

@@ -157,7 +157,7 @@ def _better(
             if changed(less) < changed(state):
                 yield less, state.progress.tables
 
-    trials = ENTRIES_FOR_TRIALS // start.progress.tables.lft.size
+    trials = ENTRIES_FOR_TRIALS // max(1, start.progress.tables.lft.size)
     exceeds, few = start.peak > start.goal * (1 + ENOUGH[1]), MOST_CHANGES * missing
     is_far = start.goal > goal and start.peak > goal * (1 + ENOUGH[1]) and missing <= FEW_MISSING
     for overshoot in (OVERSHOOT, 0) if is_far else ():
