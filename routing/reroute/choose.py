@@ -12,7 +12,7 @@ from routing.reroute.budget import Budget
 from routing.reroute.context import RerouteContext
 from routing.reroute.outcome import Candidate, Refusal, lacks_switch_traffic
 from routing.reroute.strategies.fewest import change_fewest_entries
-from routing.reroute.strategies.further_moves import may_move_further, move_further
+from routing.reroute.strategies.further_moves import catch_up, may_move_further, move_further
 from routing.reroute.strategies.repair import (
     keep_sls,
     repair_in_previous_order,
@@ -135,4 +135,5 @@ STEPS: tuple[Search | Improvement, ...] = (
     Search(change_fewest_entries, when=_is_weaker_or_changes_too_many),
     Improvement(keep_sls, when=_always),
     Improvement(move_further, when=_may_lose_less),
+    Improvement(catch_up, when=_may_lose_less),
 )

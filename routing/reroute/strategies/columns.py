@@ -68,13 +68,10 @@ class Progress:
         """
         joined = context.reconnected
         return cls(
-            tables=context.start,
-            failed=np.zeros(0, np.intp),
-            numbering=context.numbering,
-            dependencies=context.dependencies if joined is None else joined,
-            certificate=context.certificate,
+            tables=context.start, failed=np.zeros(0, np.intp), numbering=context.numbering,
+            dependencies=context.dependencies if joined is None else joined, certificate=context.certificate,
             statistics=RerouteStatistics(restored=context.restored, order_changed=None if joined is None else True),
-        )
+        )  # fmt: skip
 
     def rejected(self, step: Progress) -> Progress:
         """Return this state after a step whose tables were rejected.  Only the statistics of the step are added."""
@@ -91,32 +88,24 @@ def repair_columns(context: RerouteContext, progress: Progress, treatment: int =
     treatments = np.full(start.lft.shape[1], KEEP_VALID_ENTRIES, np.uint8)
     treatments[progress.failed] = treatment
     repaired = repair(
-        numbering.repair_fabric,
-        context.service_levels(numbering, progress.certificate, start),
-        numbering.in_base_rows(start.lft),
-        preferred=numbering.in_base_rows(request.translated.earlier),
-        masks=progress.dependencies.masks,
-        order=progress.dependencies.order,
-        up_first=progress.dependencies.position is not None,
+        numbering.repair_fabric, context.service_levels(numbering, progress.certificate, start),
+        numbering.in_base_rows(start.lft), preferred=numbering.in_base_rows(request.translated.earlier),
+        masks=progress.dependencies.masks, order=progress.dependencies.order,
+        up_first=progress.dependencies.position is not None, treatment=treatments, withdraw=progress.load is None,
         load=load_before(context) if progress.load is None else progress.load,
-        treatment=treatments,
-        withdraw=progress.load is None,
         missing_pages=context.precomputed.missing_pages if request.translated.in_place else None,
-    )
+    )  # fmt: skip
     if request.sl_is_per_source_lid:
         sl = start.sl
     else:
         sl = numbering.gathered(repaired.sl) if start.service_levels.by_switch else repaired.sl
     return replace(
-        progress,
-        tables=replace(start, lft=numbering.gathered(repaired.lft), sl=sl),
-        failed=np.flatnonzero(repaired.done == FAILED),
+        progress, tables=replace(start, lft=numbering.gathered(repaired.lft), sl=sl), load=repaired.load,
+        failed=np.flatnonzero(repaired.done == FAILED), splits=progress.splits or repaired.by_parts > 0,
         dependencies=progress.dependencies.grown(repaired.masks, repaired.order),
-        load=repaired.load,
         missing=repaired.missing if progress.load is None else progress.missing,
-        splits=progress.splits or repaired.by_parts > 0,
         statistics=_with_figures(progress, repaired),
-    )
+    )  # fmt: skip
 
 
 def _with_figures(progress: Progress, repaired: Repaired) -> RerouteStatistics:

@@ -39,12 +39,9 @@ def change_fewest_entries(context: RerouteContext, budget: Budget) -> Candidate 
     filled, changed = start.lft == NO_PORT, lft != start.lft
     missing = int(np.count_nonzero(filled & changed))
     statistics = RerouteStatistics(
-        restored=context.restored,
-        missing=missing,
-        repaired=missing,
+        restored=context.restored, missing=missing, repaired=missing,
         displaced=int(np.count_nonzero(~filled & changed)),
         changed_sls=int(np.count_nonzero(tables.sl != np.broadcast_to(start.sl, tables.sl.shape))),
-        sls_by_source=start.service_levels.by_lid and not tables.service_levels.by_lid,
-        fewest=True,
-    )
+        sls_by_source=start.service_levels.by_lid and not tables.service_levels.by_lid, fewest=True,
+    )  # fmt: skip
     return verify_new_sls(context, tables, order, missing, statistics)

@@ -3,13 +3,15 @@
 A repair respects the dependencies of the previous and of the baseline tables.  Within these dependencies, no small
 change may restore the balance.  The moves here respect only the dependencies of the new tables.  So the new tables can
 contradict the previous tables.  The new tables are accepted only if rounds exist in which they can be written safely.
+
+If faults have accumulated, moves may also leave the baseline tables (:func:`catch_up`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from itertools import islice
+from itertools import islice, product
 
 import numpy as np
 
@@ -116,7 +118,8 @@ def move_further(context: RerouteContext, repaired: Candidate) -> Candidate:
     best_known = goal
     falls_short = peak > goal * (1 + ENOUGH[1]) or _changes_too_many(repaired)
     if falls_short and found.routing.lft.size <= LARGEST_SMALL_TABLE:
-        fresh, fresh_peak = _from_scratch(request, numbering)
+        fresh = _from_scratch(request)
+        fresh_peak = 0 if fresh is None else peak_of(flow_towards(request.fabric, fresh, threads=threads), numbering)
         was = peak_in(numbering, fullest(request.before.fabric.channels, request.before.load))
         found = replace(found, fresh_kept=was / fresh_peak if fresh_peak else None, fresh=fresh)
         repaired, best_known = replace(repaired, found=found), max(goal, fresh_peak)
@@ -129,6 +132,40 @@ def move_further(context: RerouteContext, repaired: Candidate) -> Candidate:
         if outcome is not None:
             return outcome
     return repaired
+
+
+def catch_up(context: RerouteContext, repaired: Candidate) -> Candidate:
+    """Move entries until the highest utilisation is at most 2 % above the highest utilisation of tables from scratch.
+
+    Entries move only if faults have accumulated: if the previous tables were not made for the fabric of the baseline
+    tables.  So the first fault changes few entries.  If safe rounds lead to the better tables, but not from there to
+    the baseline tables, the better tables leave the baseline.  Return the repaired tables themselves if they are good
+    enough, if they are large, or if no better tables have safe rounds.
+
+    Notes
+    -----
+    Cost: a route from scratch, and up to two series of searches as in :func:`move_further`.
+    """
+    request, found, taken, size = context.request, repaired.found, repaired, repaired.found.routing.lft.size
+    first = request.baseline is None or is_same(request.baseline.fabric, request.before.fabric)
+    if first or found.how == "fresh" or size > LARGEST_SMALL_TABLE:
+        return repaired
+    fresh = found.fresh or _from_scratch(request) or found.routing
+    numbering, threads = BaseNumbering.of(request.fabric, [request.fabric]), request.options.threads
+    load, scratch = (flow_towards(request.fabric, tables, threads=threads) for tables in (found.routing, fresh))
+    most = max(found.broken // 2, FEW_ENTRIES, size // MOST_OF_TABLE)
+    start = best = State(_progress(context, repaired, numbering), load, peak_of(scratch, numbering), most)
+    trials = ENTRIES_FOR_TRIALS // size
+    for overshoot in (0, OVERSHOOT):
+        if best.peak <= start.goal * (1 + ENOUGH[1]):
+            break
+        ends, trials = _searched(context, start, trials, overshoot=overshoot)
+        for end, leaves in product(ends[:0:-1], (False, True)):
+            outcome = _accepted(context, repaired, start, end, leaves=leaves) if best.gains(end.load) else None
+            if outcome is not None:
+                taken, best = outcome, end
+                break
+    return taken
 
 
 def _better(
@@ -239,14 +276,13 @@ def _reserved(request: Request, repaired: Rerouted) -> AcyclicCdg:
     return union.sorted(len(dependencies.order), threads=request.options.threads) or dependencies
 
 
-def _from_scratch(request: Request, numbering: BaseNumbering) -> tuple[Routing | None, int]:
-    """Return tables from scratch, and their highest utilisation; None and 0 if the engine fails."""
+def _from_scratch(request: Request) -> Routing | None:
+    """Return tables from scratch, or None if the engine fails."""
     earlier = [there.fabric for there in (request.before, request.baseline) if there is not None]
     try:
-        routing = request.engine.route(request.fabric, roots_left(request.fabric, request.options, earlier))
+        return request.engine.route(request.fabric, roots_left(request.fabric, request.options, earlier))
     except (OptionError, RoutingError):
-        return None, 0
-    return routing, peak_of(flow_towards(request.fabric, routing, threads=request.options.threads), numbering)
+        return None
 
 
 def _taken(context: RerouteContext, repaired: Candidate, numbering: BaseNumbering, peak: int) -> Candidate | None:
@@ -266,10 +302,8 @@ def _taken(context: RerouteContext, repaired: Candidate, numbering: BaseNumberin
     threads, options = request.options.threads, request.options
     proof = prove(request.fabric, fresh, threads=threads)
     if proof.strength != certificate.strength == "reversible":
-        fresh, _ = _from_scratch(replace(request, options=replace(options, reversible=True)), numbering)
-        proof = proof if fresh is None else prove(request.fabric, fresh, threads=threads)
-    if fresh is None:
-        return None
+        fresh = _from_scratch(replace(request, options=replace(options, reversible=True))) or fresh
+        proof = prove(request.fabric, fresh, threads=threads)
     is_safe = has_safe_rounds(request, found, fresh)
     # The mark LEFT_BASELINE lets the tables return to the baseline later, in safe steps.
     if request.baseline is not None and is_safe:
@@ -376,18 +410,19 @@ def _vacated(context: RerouteContext, state: State, trials: int) -> tuple[State 
 
 
 def _accepted(
-    context: RerouteContext, repaired: Candidate, start: State, end: State, beside: Routing | None
-) -> Candidate | None:
+    context: RerouteContext, repaired: Candidate, start: State, end: State, beside: Routing | None = None,
+    *, leaves: bool = False,
+) -> Candidate | None:  # fmt: skip
     """Return the tables of the state ``end`` with their proof; None if they are not safe to write.
 
     ``start`` is the state of the repaired tables.  If the tables ``beside`` are easier to write, the result is None,
-    too.
+    too.  If the tables may leave the baseline (``leaves``), only safe rounds to the tables are necessary.
     """
     before, request = repaired.found, context.request
     was = peak_in(end.progress.numbering, fullest(request.before.fabric.channels, request.before.load))
     statistics, why = _explained(context, before, start, end, was)
     how = "rebalanced" if before.how == "unchanged" else before.how
-    progress = replace(end.progress, statistics=statistics, leaves_baseline=False)
+    progress = replace(end.progress, statistics=statistics, leaves_baseline=leaves)
     outcome = verify(context, progress, how, was / end.peak)
     if isinstance(outcome, Refusal) or not is_safe_enough(request, outcome.found, before):
         return None

@@ -108,18 +108,17 @@ def is_safe_enough(request: Request, found: Rerouted, repaired: Rerouted) -> boo
     """Return whether the tables ``found`` may replace the previous tables.
 
     Safe rounds must lead from the previous tables to ``found``, and from ``found`` to the baseline tables, because
-    links may return soon.  If rebalancing has released the dependencies of the baseline, the tables return to the
+    links may return soon.  If the previous tables or ``found`` have left the baseline, the tables return to the
     baseline in steps.  In that case, only the rounds to ``found`` are necessary.  If no safe rounds lead even to
     ``repaired``, the tables of a repair alone, the rounds to ``found`` are not necessary either.
     """
-    before, baseline, threads = request.before, request.baseline, request.options.threads
-    if before.left_baseline:
-        return has_safe_rounds(request, found) or not has_safe_rounds(request, repaired)
-    if baseline is not None:
+    baseline, threads = request.baseline, request.options.threads
+    left = request.before.left_baseline or bool(found.routing.provenance.options.get(LEFT_BASELINE))
+    if baseline is not None and not left:
         now = translate_tables(found.routing, request.fabric, baseline.fabric).routing
         if not is_safe_change(baseline.fabric, now, found.proof, baseline, threads=threads):
             return False
-    return has_safe_rounds(request, found)
+    return has_safe_rounds(request, found) or (left and not has_safe_rounds(request, repaired))
 
 
 def has_safe_rounds(request: Request, found: Rerouted, routing: Routing | None = None) -> bool:

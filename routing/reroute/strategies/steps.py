@@ -94,9 +94,8 @@ def searched(
     """
     return move_entries(
         progress.numbering, context.service_levels(progress.numbering, progress.certificate, progress.tables),
-        progress.tables, progress.tables.lft, dependencies=progress.dependencies,
-        now=Utilisation(load, goal_in_force(context, progress)), budget=budget,
-        work=max(work, progress.tables.lft.size), overshoot=overshoot,
+        progress.tables, progress.tables.lft, dependencies=progress.dependencies, budget=budget, overshoot=overshoot,
+        now=Utilisation(load, goal_in_force(context, progress)), work=max(work, progress.tables.lft.size),
     )  # fmt: skip
 
 

@@ -68,7 +68,7 @@ def test_other_tables_without_a_strategy(name, monkeypatch):
 def test_every_row_of_the_tables_is_tested():
     # Other modules test these: test_reroute the second one, with engines that promise nothing, and test_balance the
     # third one.
-    others = {"repair_tables", "repair_without_certificate", "move_further"}
+    others = {"repair_tables", "repair_without_certificate", "move_further", "catch_up"}
     assert {row.step.__name__ for row in fallbacks.FALLBACKS} == set(FALLBACKS)
     assert {row.strategy.__name__ for row in choose.STEPS} == set(STEPS) | others
 

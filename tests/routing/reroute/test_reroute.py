@@ -16,7 +16,7 @@ from routing.deadlock.proof import prove
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions, Promise
 from routing.faults import apply_faults, every_ca, every_switch, parse_fault
-from routing.reroute import Published, Stability, reroute
+from routing.reroute import Published, Stability, reroute, spread
 from routing.reroute.prove_changes import prove_changes
 from routing.reroute.translate import translate_tables
 from routing.topologies import generate
@@ -136,6 +136,9 @@ def test_faults_one_after_the_other(engine):
         found = reroute(ENGINES[engine], OPTIONS, before, more, baseline=baseline)
         check(found, before, more, engine)
         before = Published(more, found.routing, found.proof)
+    while before.left_baseline and not np.array_equal(before.routing.lft, baseline.routing.lft):
+        found = spread(ENGINES[engine], OPTIONS, before, most=60, baseline=baseline)
+        before = Published(fabric, found.routing, found.proof)
     assert np.array_equal(before.routing.lft, baseline.routing.lft)
 
 
