@@ -172,8 +172,8 @@ def sweep_loads(fabric: Fabric, given: dict[str, Any], plot: Path | None, *, sou
 
 
 def make_curves(fabric: Fabric, options: dict[str, Any]) -> list[Curve]:
-    """Route the fabric with each engine, and return one curve for each traffic pattern with each engine's tables and
-    with each scheme.
+    """Route the fabric with each engine, and return the curves of each traffic pattern: one for the tables of each
+    engine, and one for each scheme.
 
     Raises
     ------

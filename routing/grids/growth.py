@@ -453,10 +453,9 @@ class _Around(dict[Position, tuple[Position, ...]]):
     Parameters
     ----------
     grown
-        Coordinates whose method :meth:`Growth.around` yields the positions.
+        The :class:`Growth` whose method ``around`` computes positions that are not in the cache.
     shape
-        Labels, ring lengths and range (box) of the coordinates.  The cached positions are valid while the shape does
-        not change.
+        Labels, ring lengths and range (box) of its coordinates.  The cache is valid while the shape does not change.
     """
 
     def __init__(self, grown: Growth, shape: list[object]) -> None:

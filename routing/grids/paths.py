@@ -114,7 +114,7 @@ def _row_tables(grid: Grid, axis: int, bundles: LinkBundles) -> tuple[Hops, Hops
     hop : uint8[N, size]
         Bundle by which each switch sends towards each coordinate, 255 if the row does not lead there.
     other : uint8[N, size]
-        As ``hop``, but by the other side of the ring where both sides are equally long.
+        Bundle on the other side of the ring if both sides are equally long; elsewhere as ``hop``.
     """
     switches, kind = len(bundles.first) - 1, grid.kind[axis]
     # The last row and the last column belong to positions without a switch.

@@ -72,7 +72,7 @@ class _Start:
     after: dict[int, int]
 
     def later(self, nanoseconds: int) -> _Start:
-        """Return this condition with all times later by a number of nanoseconds."""
+        """Return a copy of this start condition in which all times are later by a number of nanoseconds."""
         return _Start(self.at + nanoseconds, {number: delay + nanoseconds for number, delay in self.after.items()})
 
 

@@ -185,7 +185,7 @@ def read_scenario(path: Path) -> Scenario:
 
 
 def _check_origin(file: Toml, origin: str, *where: str | int) -> None:
-    """Raise ParseError if an origin of expected figures is unknown."""
+    """Raise ParseError if the stated origin of expected figures is none of the allowed words."""
     if origin not in ORIGINS:
         raise file.error(f"{origin!r} is not an origin of figures", *where, remedy=f"use {', '.join(ORIGINS)}")
 

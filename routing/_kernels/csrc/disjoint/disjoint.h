@@ -32,8 +32,8 @@ typedef struct {
     const double *inverse_capacity; /* [C]: inverse capacity of each channel, 1 for the slowest link */
     const uint16_t *distance; /* [S, S]: hops from each switch (column) to each destination (row), 65535: no path */
     const uint8_t *allowed;   /* [edges]: the switch orders that allow each CDG edge, as bits */
-    /* [orders, S, S]: number of different first channels of the paths that a switch order allows between two switches,
-     * see ibn_disjoint_reach.  Of the two directions between the switches, the smaller number counts. */
+    /* [orders, S, S]: for each switch order and two switches, the smaller of two numbers (see ibn_disjoint_reach): how
+     * many different first channels the allowed paths in one direction have, and those in the other direction */
     const uint8_t *degree;
     /* [S, S]: first trees with which the search begins: index of the next channel, by destination and switch; NULL: the
      * search computes its first trees */

@@ -69,7 +69,8 @@ void ibn_simulate_adaptive_leave(ibn_sim *sim, int32_t p, int32_t from, int32_t 
         /* The neighbours learn that the spare buffer is free after the packet has left and the cable delay has
          * passed. */
         ibn_simulate_at(sim, end + sim->channel[packet->channel].wire, EV_SPARE, d, k);
-    } else if (packet->channel == IBN_NONE) { /* Packets that a CA sends again were counted before. */
+    } else if (packet->channel == IBN_NONE) {
+        /* The packet is new.  A packet that a CA sends again has been counted when its first CA sent it. */
         sim->injected++;
         sim->injected_bytes += packet->bytes;
         ibn_simulate_flow_sent(&sim->flow[packet->flow], packet, sim->now);

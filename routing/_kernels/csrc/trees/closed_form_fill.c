@@ -77,7 +77,7 @@ static void find_paths_down(const cf_state *x, int32_t t, int32_t *queue, uint8_
     }
 }
 
-/* Return whether the path from switch v to switch t is complete, and leads down only in the switch order. */
+/* Return whether the path from switch v to switch t is complete, and all its channels lead down in the switch order. */
 static int leads_down(const cf_state *x, int32_t v, int32_t t, column_t column)
 {
     const ibn_tree *tree = x->tree;

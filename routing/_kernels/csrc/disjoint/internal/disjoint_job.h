@@ -36,8 +36,8 @@ typedef struct {
     uint8_t *conflict;
     uint32_t *stamp; /* [C]: by link, the number of the set of paths (`now`) for which `mark` was last written */
     uint8_t *mark;   /* [C], for each link: the trees, as bits, whose path from the last marked switch uses the link */
-    /* [C]: by link into the current destination, whether the tree that is being computed keeps the first tree's branch
-     * over the link */
+    /* [C], used only for channels into the current destination: whether the tree that is being computed keeps the
+     * subtree that enters the destination by this channel in the first tree */
     uint8_t *kept;
     uint32_t now;    /* number of the current set of paths, for comparison with the elements of `stamp` */
     uint64_t random; /* state of the random generator */

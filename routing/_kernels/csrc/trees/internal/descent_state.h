@@ -53,8 +53,8 @@ typedef struct {
     const ibn_descent_options *options;
     descent_channel *channel; /* [C] the data of each channel that is read whenever two channels are compared */
     descent_load *load;       /* [C] load and ceiling of each channel */
-    /* [turns] for each turn (two channels in a row): weight of the flows on both channels, times the inverse capacity
-     * of the first channel.
+    /* [turns] for each turn (two channels in a row): weight of the flows that take both channels one after the other,
+     * times the inverse capacity of the first channel.
      *
      * The array is sorted by the switch between both channels.  Second and third sort keys are the second channel and
      * `place` of the first channel.  So the turns into one channel are neighbours in memory, because they are used
