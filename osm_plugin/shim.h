@@ -305,7 +305,7 @@ IBNUE_HIDDEN void ibnue_walk_ahead(const struct ibnue_walk *walk, uint32_t devic
 IBNUE_HIDDEN int ibnue_device_of(const struct ibnue_walk *walk, const osm_node_t *node);
 IBNUE_HIDDEN void ibnue_request_write(struct ibnue_plugin *plugin, const struct ibnue_walk *walk, uint8_t *bytes);
 
-/* The function of options.c writes the options of opensm.conf that OpenSM does not apply to tables of a plugin. */
+/* Write into `bytes` those options of opensm.conf that OpenSM does not apply to tables of a plugin (see options.c). */
 IBNUE_HIDDEN size_t ibnue_options_write(const struct ibnue_plugin *plugin, char *bytes, size_t room);
 
 /* The functions of readback.c, declared next, find out which LFTs the switches have. */

@@ -71,7 +71,7 @@ class State:
     def distrust(self) -> None:
         """Forget all tables, and ignore those that an earlier worker has left, until OpenSM receives new tables.
 
-        This method is called after two workers have ended with the same tables.
+        This method is called if two workers in a row have ended while they used the same tables.
         """
         known = self.last is not None or any(os.fstat(copy).st_size for copy in self._copies)
         if known and not self._distrusted:

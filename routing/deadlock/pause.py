@@ -163,8 +163,8 @@ class PauseAnalysis:
     ----------
     verdict
         "free": there is no cycle of pausing links, which a deadlock requires.  "settles": there is such a cycle, and
-        the rates settle above zero.  The rates of the last iteration are exact if its ``fits`` is true, otherwise they
-        are close to the limit.  "deadlock": there is such a cycle, and the rates sink towards zero.
+        the rates settle above zero.  If ``fits`` of the last iteration is true, its rates are exact, otherwise they
+        are close to the rates to which the iterations converge.  "deadlock": there is such a cycle, and the rates sink towards zero.
     iterations
         All iterations, in order.
     cycle

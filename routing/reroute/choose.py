@@ -69,7 +69,7 @@ class Search:
     when: When
 
     def apply(self, context: RerouteContext, choice: Choice, budget: Budget) -> Choice:
-        """Try this strategy, and return the result of the strategies so far.  ``choice`` is the result before."""
+        """Try this strategy, and return ``choice`` (the result of the earlier strategies) with the result of this one."""
         return choice.after(self.strategy(context, budget))
 
 

@@ -44,7 +44,7 @@ class Replies(CaseMechanism):
     forward_sl
         SL on which a CA forwards a request to a third CA, which then sends the reply.  None: the CA itself replies.
     shared_sl
-        Further SL on which CAs send forwarded requests and replies.  None: no further SL.
+        Further SL for both forwarded requests and replies, besides ``forward_sl`` and ``sl``.  None: no further SL.
     input, output
         Size of each input queue of a CA, for requests and for forwarded requests.  Size of each output queue, for
         forwarded requests and for replies.  All sizes are numbers of messages.
