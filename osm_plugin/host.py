@@ -375,7 +375,7 @@ class Host:
     def _replace_dead(self, worker: WorkerProcess) -> None:
         """Start another worker, and record for the log how the previous worker ended."""
         self._remarks.append(f"the worker {worker.exit_description()}; another one is started")
-        self._replace(died=worker.hello is None)
+        self._replace(died=worker.hello is None or (self._asked_for is not None and self._answer is None))
 
     def _start(self, module: str) -> WorkerProcess:
         """Start a process that runs ``osm_plugin.<module>`` with the current configuration."""

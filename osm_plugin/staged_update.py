@@ -70,13 +70,13 @@ class Change:
         if not known:
             sizes[0] = np.count_nonzero(self.base.unknown)
         elif schedule.only_removes:
-            sizes[0] = np.count_nonzero(schedule.removed_in_round == 1)
+            sizes[0] = np.count_nonzero((schedule.round == 1) | (schedule.removed_in_round == 1))
         entries = f"{', '.join(map(str, sizes))} and {count_noun(int(last), 'entry')}"
         text = f"written in {len(schedule)} rounds of {entries}{aside}"
         if not known:
             text += ", of which the first removes all unknown entries"
         elif schedule.only_removes:
-            text += ", of which the first removes entries over cables that have changed places"
+            text += ", of which the first removes entries of paths over changed cables"
         if schedule.first_draining_round:
             text += f", with a wait before {_which(schedule)}"
         if schedule.drained:

@@ -163,8 +163,9 @@ class PauseAnalysis:
     ----------
     verdict
         "free": there is no cycle of pausing links, which a deadlock requires.  "settles": there is such a cycle, and
-        the rates settle above zero.  If ``fits`` of the last iteration is true, its rates are exact, otherwise they
-        are close to the rates to which the iterations converge.  "deadlock": there is such a cycle, and the rates sink towards zero.
+        the rates settle above zero.  If ``fits`` of the last iteration is true, its rates are exact, otherwise they are
+        close to the rates to which the iterations converge.  "deadlock": there is such a cycle, and the rates sink
+        towards zero.
     iterations
         All iterations, in order.
     cycle

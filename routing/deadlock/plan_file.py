@@ -28,9 +28,8 @@ def plan_object(fabric: Fabric, old: Routing, new: Routing, transition: Transiti
     """Return the plan of a transition as an object for JSON.
 
     A plan has either ``rounds`` or ``steps``.  A round lists the LFT blocks that may be written in any order, with port
-    255 for entries that are removed.  A step
-    belongs to the Double Scheme, which drains traffic.  A step lists the LIDs to send to, the LIDs to drain, and the
-    blocks to write before the step is complete.
+    255 for entries that are removed.  A step belongs to the Double Scheme, which drains traffic.  A step lists the LIDs
+    to send to, the LIDs to drain, and the blocks to write before the step is complete.
 
     Each block has the GUID and name of its switch, its number, and the new port for each of its LIDs whose entry
     changes.

@@ -125,7 +125,7 @@ def _without_rewired(
         if np.count_nonzero(removed) > MOST_REMOVED * np.count_nonzero(rewired):
             return None
         left = replace(old, lft=np.where(removed, np.uint8(NO_PORT), old.lft))
-        found = find_schedule(fabric, left, new, lost=lost, replies=replies, threads=threads)
+        found = find_schedule(fabric, left, new, lost=lost, replies=replies, threads=threads) if removed.any() else None
         if found is not None:
             found = found.one_later(new.lft)
             off = np.where(removed[found.switch, found.lid], np.uint8(1), found.removed_in_round)

@@ -66,8 +66,8 @@ class UpdateSchedule:
         First round that also waits until all packets have left that were in the fabric when the round before was
         acknowledged.  All later rounds wait too.  0: no round waits for packets to leave.
     only_removes
-        Whether the first round only removes entries over cables that have changed places.  Such entries may have a
-        credit loop before the change already.  All later rounds are free of credit loops.
+        Whether the first round only removes entries of paths over changed cables.  Such entries may have a credit loop
+        before the change already.  All later rounds are free of credit loops.
     """
 
     switch: npt.NDArray[np.int64]

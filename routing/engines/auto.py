@@ -138,7 +138,7 @@ class Auto:
             raise refused[-1]
         best = max(each.throughput(tried) for each in tried)
         equal = [each for each in tried if each.throughput(tried) >= (1 - EQUAL) * best]
-        # Tables in which packets keep their VL are preferred, because a re-route can repair only such tables.
+        # Tables in which packets keep their VL are preferred, because a re-route can repair them without spare VLs.
         chosen = min(
             equal,
             key=lambda each: (

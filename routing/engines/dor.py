@@ -167,7 +167,7 @@ ENGINE = DimensionOrder()
 
 WARNINGS = {
     "miscabled": "fits no coordinates: it may be miscabled",
-    "miscabled_instead": "may be miscabled instead: after a swap of this cable, other coordinates fit as well",
+    "miscabled_instead": "may be miscabled: after a swap of this cable, other coordinates fit as well",
     "surplus": "has more parallel links than usual, and other neighbours lack a link: it may be miscabled",
 }
 """Text of the warning about a link, by its key in :func:`routing.grids.miscabled.facts`."""

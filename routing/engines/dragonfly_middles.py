@@ -18,7 +18,6 @@ from routing.fabric import Fabric
 LINE = (0, 1, 3)
 """Points of the first line (line 0) of the projective plane with 7 points.  The points of line k are these points plus
 k, modulo 7.  Two points lie on exactly one line.
-7.  Two points lie on exactly one line.
 """
 
 PATTERNS = 7

@@ -69,7 +69,7 @@ class Search:
     when: When
 
     def apply(self, context: RerouteContext, choice: Choice, budget: Budget) -> Choice:
-        """Try this strategy, and return ``choice`` (the result of the earlier strategies) with the result of this one."""
+        """Try this strategy, and return ``choice``, the result of the earlier strategies, with its result."""
         return choice.after(self.strategy(context, budget))
 
 

@@ -117,7 +117,7 @@ class RerouteContext:
     def of(cls, request: Request, precomputed: Precomputed) -> RerouteContext:
         """Compute the data from which all strategies start, before any entry is restored from the baseline tables.
 
-        The request must be repairable: :meth:`Request.refusal` returns None.
+        The request must be repairable: :meth:`Request.refusal` returns None or :data:`VLS_CHANGE`.
         """
         earlier = [tables.fabric for tables in (request.baseline, request.before) if tables is not None]
         numbering = BaseNumbering.of(request.fabric, earlier)

@@ -100,6 +100,19 @@ def test_workers_that_end_for_an_engine_are_counted_until_it_has_tables(bad_host
     assert not host._failed
 
 
+def test_a_worker_that_ends_after_the_deadline_of_its_request_is_counted(host, tmp_path):
+    host.start("", str(tmp_path / "opensm.log"))
+    for asked, count in [(False, 1), (True, 2), (True, 3)]:
+        host.memory()
+        host._engine, worker = "ibnue-updn", host._worker
+        if asked:
+            host._asked_for, host._answer = count, None  # The worker still computes, and no caller waits.
+        os.kill(worker.process.pid, signal.SIGKILL)
+        worker._reaper.join()
+        assert "killed by signal 9" in host.check_worker()
+        assert host._failed["ibnue-updn"] == count
+
+
 def test_a_log_file_that_cannot_be_opened_is_reported_once(host, tmp_path):
     config = tmp_path / "ibnue.toml"
     config.write_text("log_file = 'none/worker.log'\n")

@@ -82,7 +82,7 @@ def test_exchanged_cables_are_left_in_a_first_round_of_its_own():
     change = change_of(before, replace(before, fabric=now, routing=found.routing, proof=found.proof))
     rounds, out = len(change.schedule), np.count_nonzero(change.schedule.removed_in_round == 1)
     assert out and change.describe().startswith(f"written in {rounds} rounds of {out}")
-    assert "of which the first removes entries over cables that have changed places" in change.describe()
+    assert "of which the first removes entries of paths over changed cables" in change.describe()
     assert "with a wait before each but the first" in change.describe()
     line = transition_line(change)
     assert line.startswith(

@@ -70,8 +70,8 @@ A sweep waits for the re-route.  So a re-route of large tables should take no lo
 steps in quiet sweeps vacate dependencies and improve the balance.
 """
 FEW_ENTRIES = 64
-"""Each search may move this number of entries, or 1 % of the table if this is less.  It may always move half as many
-entries as the fault broke.
+"""Each search may move this number of entries, or 1 % of the table if this is less (if faults have accumulated: more).
+It may always move half as many entries as the fault broke.
 """
 FEW_MISSING = 1024
 """If at most this number of entries was missing, entries move even if tables from scratch are not better."""
@@ -140,7 +140,7 @@ def catch_up(context: RerouteContext, repaired: Candidate) -> Candidate:
     Entries move only if faults have accumulated: if the previous tables were not made for the fabric of the baseline
     tables.  So the first fault changes few entries.  If safe rounds lead to the better tables, but not from there to
     the baseline tables, the better tables leave the baseline.  Return the repaired tables themselves if they are good
-    enough, if they are large, or if no better tables have safe rounds.
+    enough or large, or if only they have safe rounds.
 
     Notes
     -----
@@ -155,7 +155,7 @@ def catch_up(context: RerouteContext, repaired: Candidate) -> Candidate:
     load, scratch = (flow_towards(request.fabric, tables, threads=threads) for tables in (found.routing, fresh))
     most = max(found.broken // 2, FEW_ENTRIES, size // MOST_OF_TABLE)
     start = best = State(_progress(context, repaired, numbering), load, peak_of(scratch, numbering), most)
-    trials = ENTRIES_FOR_TRIALS // size
+    trials = ENTRIES_FOR_TRIALS // max(1, size)
     for overshoot in (0, OVERSHOOT):
         if best.peak <= start.goal * (1 + ENOUGH[1]):
             break
@@ -416,7 +416,7 @@ def _accepted(
     """Return the tables of the state ``end`` with their proof; None if they are not safe to write.
 
     ``start`` is the state of the repaired tables.  If the tables ``beside`` are easier to write, the result is None,
-    too.  If the tables may leave the baseline (``leaves``), only safe rounds to the tables are necessary.
+    too.  If the tables may leave the baseline (``leaves``), no safe rounds have to lead on to the baseline tables.
     """
     before, request = repaired.found, context.request
     was = peak_in(end.progress.numbering, fullest(request.before.fabric.channels, request.before.load))
@@ -445,10 +445,11 @@ def _explained(
     if end.peak < start.peak:
         moved = int(np.count_nonzero(lft != before.routing.lft))
         points = 100 * (was / start.goal - was / start.peak)
-        text = f"{count_noun(moved, 'entry')} moved further"
-        if f"{points:.1f}" != "0.0" and points > 0:  # A repair in a fabric that has grown may lose nothing.
+        text, earlier = f"{count_noun(moved, 'entry')} moved further", statistics.moved_further or 0
+        # A repair in a fabric that has grown may lose nothing.
+        if f"{points:.1f}" != "0.0" and points > 0 and not earlier:
             text += f", because the repair alone loses {points:.1f} points more of the all-to-all rate than necessary"
-        return replace(statistics, moved_further=moved), text
+        return replace(statistics, moved_further=earlier + moved), text
     saved = before.changed - count_changed(lft, context.request.translated.earlier)
     moved = max(0, (statistics.moved_for_balance or 0) - saved)
     return replace(statistics, moved_for_balance=moved), f"a longer search changed {count_noun(saved, 'entry')} less"
