@@ -1,6 +1,4 @@
-"""Compare scenarios that read fabrics or tables from files with scenarios that define the same fabric in another
-way.
-"""
+"""Compare scenarios that read fabrics or tables from files with scenarios that define the same fabrics themselves."""
 
 from pathlib import Path
 

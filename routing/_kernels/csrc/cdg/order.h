@@ -18,9 +18,10 @@ typedef struct {
 /* Compute a topological order of the channels for each of `count` VLs.  The graph of a VL has the dependencies for
  * which the VL's bit is set in `dep`.
  *
- * bits: uint8 [count], number of each VL's bit. order: int32 [count, C], output: position of each channel, -1 if the
- * channel has no position. ordered: int32 [count], output: number of channels with a position.  The number equals C if
- * and only if the graph of the VL is acyclic.
+ * bits: uint8 [count], number of each VL's bit.
+ * order: int32 [count, C], output: position of each channel, -1 if the channel has no position.
+ * ordered: int32 [count], output: number of channels with a position.  The number equals C if and only if the graph of
+ * the VL is acyclic.
  *
  * Returns 0, or 1 if memory is exhausted. */
 int ibn_cdg_order(const cdg_dependencies *graph, int32_t count, const uint8_t *bits, int32_t *order, int32_t *ordered);

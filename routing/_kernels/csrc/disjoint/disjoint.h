@@ -106,13 +106,16 @@ int ibn_disjoint_follow_first(const disjoint_request *request, int32_t pairs, co
 /* Count the link-disjoint paths in given tables, from each source switch to each group of LIDs.  Paths are
  * link-disjoint if no two of them share a link.
  *
- * at_port: int32 [S, 256], channel that leaves by each port, -1: none. link: int32 [C], number of the cable to which
- * each channel belongs, below C. lft: uint8 [S, L], out-port of each switch towards each LID. lid_switch: int32 [L],
- * switch that delivers each LID. group_first, group_lid: int32 [G + 1] and int32 [group_first[G]].  The LIDs of group
- * g, at most 128, are group_lid[group_first[g]] to group_lid[group_first[g + 1] - 1]. source: uint8 [S], nonzero for
- * switches that send. most: number at which the count stops, at most 8. found: uint8 [G, S], output: size of the
- * largest set of link-disjoint paths.  The size is 0 if a path does not arrive, if the switch does not send, and if the
- * switch delivers the group.
+ * at_port: int32 [S, 256], channel that leaves by each port, -1: none.
+ * link: int32 [C], number of the cable to which each channel belongs, below C.
+ * lft: uint8 [S, L], out-port of each switch towards each LID.
+ * lid_switch: int32 [L], switch that delivers each LID.
+ * group_first, group_lid: int32 [G + 1] and int32 [group_first[G]].  The LIDs of group g, at most 128, are
+ * group_lid[group_first[g]] to group_lid[group_first[g + 1] - 1].
+ * source: uint8 [S], nonzero for switches that send.
+ * most: number at which the count stops, at most 8.
+ * found: uint8 [G, S], output: size of the largest set of link-disjoint paths.  The size is 0 if a path does not
+ * arrive, if the switch does not send, and if the switch delivers the group.
  *
  * Returns 0, or 1 if memory is exhausted. */
 int ibn_disjoint_count(int32_t switches, int32_t channels, int32_t lids, const int32_t *dst, const int32_t *at_port,

@@ -33,11 +33,12 @@ typedef struct {
  * group's paths.
  *
  * dependencies: uint16 [slots], VLs, as bits, on which each dependency is in use; the dependencies of the assigned
- * groups are added. order: int32 [V, C], position of each channel in a topological order of these dependencies on each
- * VL; updated. budget: number of channels that cycle searches may visit; receives the number that is left.  When none
- * is left, no further group is assigned. vl: uint8 [G], output: VL of each group.  The VL is 255 if the group fits on
- * no VL, or if one of its paths does not reach its destination.  The VL is also 255 if more than `most_failed` groups
- * before the group got no VL.
+ * groups are added.
+ * order: int32 [V, C], position of each channel in a topological order of these dependencies on each VL; updated.
+ * budget: number of channels that cycle searches may visit; receives the number that is left.  When none is left, no
+ * further group is assigned.
+ * vl: uint8 [G], output: VL of each group.  The VL is 255 if the group fits on no VL, or if one of its paths does not
+ * reach its destination.  The VL is also 255 if more than `most_failed` groups before the group got no VL.
  *
  * Returns 0, or 1 if memory is exhausted. */
 int ibn_layering_assign_vls(const vl_requests *paths, uint16_t *dependencies, int32_t *order, int64_t *budget,

@@ -210,11 +210,13 @@ static void run(attempt *x, ibn_transition_counts *counts)
 
 /* Assign an SL to every pair of switches.  Both directions of a pair have one SL.
  *
- * sls: number of SLs; the packets on the first paths->most SLs keep their VL. next: uint8 [D, S], by target and switch,
- * the index of the next channel among the switch's channels (255: none); not changed. load: double [C], flow on each
- * channel; not changed. sl: uint8 [S, S], output: SL of each pair of switches. turn_vl: uint8 [sls - paths->most, CDG
- * edges], output, for each SL whose packets may move to higher VLs.  An element is the VL on the second channel of the
- * CDG edge, or 255 if no path on this SL uses the edge.
+ * sls: number of SLs; the packets on the first paths->most SLs keep their VL.
+ * next: uint8 [D, S], by target and switch, the index of the next channel among the switch's channels (255: none); not
+ * changed.
+ * load: double [C], flow on each channel; not changed.
+ * sl: uint8 [S, S], output: SL of each pair of switches.
+ * turn_vl: uint8 [sls - paths->most, CDG edges], output, for each SL whose packets may move to higher VLs.  An element
+ * is the VL on the second channel of the CDG edge, or 255 if no path on this SL uses the edge.
  *
  * Returns 0, or nonzero if memory ran out. */
 int ibn_layering_assign_transitions(const ibn_path_set *paths, int32_t sls, uint8_t *next, double *load, uint8_t *sl,

@@ -297,11 +297,12 @@ static int take_over(run_t *run, double *load)
 /* Compute the trees of all destinations.
  *
  * next: uint8 [D, S], output: by destination and switch, the index of the next channel among the switch's channels
- * (255: none).  If options->started is set, the array holds initial trees on entry. layer: int32 [D], layer of each
- * destination, input and output. escaped: int32 [D], output: number of switches that use the escape tree towards each
- * destination. load: double [C], output: flow on each channel. worst: double [passes + 1], output: the highest
- * utilisation after each pass.  The value is 0 for passes that were left out, because earlier passes had not lowered
- * the highest utilisation.
+ * (255: none).  If options->started is set, the array holds initial trees on entry.
+ * layer: int32 [D], layer of each destination, input and output.
+ * escaped: int32 [D], output: number of switches that use the escape tree towards each destination.
+ * load: double [C], output: flow on each channel.
+ * worst: double [passes + 1], output: the highest utilisation after each pass.  The value is 0 for passes that were
+ * left out, because earlier passes had not lowered the highest utilisation.
  *
  * Trees and loads come from the best pass.  Returns 0, or 1 if memory is exhausted. */
 int ibn_nue_route(const ibn_network *network, const ibn_targets *targets, const ibn_nue_options *options, uint8_t *next,

@@ -61,17 +61,21 @@ typedef struct {
  * treatment: uint8 [L], treatment of each LFT column.  0: fill the missing entries.  1: skip the column.  2: remove all
  * CDG edges that no path uses before the missing entries are filled.  These edges are removed on the VLs of all columns
  * with treatment 2.  If the repair of such a column fails, all entries of the column are removed and computed from
- * scratch.  If this fails too, the column of another LID is copied. lft: uint8 [S, L], changed in place.  A column
- * whose repair fails keeps its entries (treatment 0) or is empty (treatment 2). pages: uint8 [pages], whether an entry
- * may be missing in each page of `page` entries of `lft`. sl: uint8 [L] or [S, L], changed in place.  If a path would
- * close a cycle on the VLs of its packets, the packets may get another SL.  SLs change only if they depend on the
- * source switch and replies do not count.  A copied column takes the SLs of the other LID. dependencies: uint16
- * [slots], VLs, as bits, on which each CDG edge may be used; the edges of new paths are added. order: int32 [V, C],
- * position of each channel in a topological order of these CDG edges on each VL; updated. load: int64 [C], flow on each
- * channel; updated.  With `withdraw`, the flow of subtrees that lost their path is subtracted from their previous
- * paths. done: uint8 [L], output, outcome for each column.  0: no entry was missing.  1: repaired.  2: failed.  3:
- * copied from another LID. counts: int64 [5], output: missing entries; filled entries; valid entries that were changed;
- * channels that cycle searches visited; subtrees whose packets were split over several VLs.
+ * scratch.  If this fails too, the column of another LID is copied.
+ * lft: uint8 [S, L], changed in place.  A column whose repair fails keeps its entries (treatment 0) or is empty
+ * (treatment 2).
+ * pages: uint8 [pages], whether an entry may be missing in each page of `page` entries of `lft`.
+ * sl: uint8 [L] or [S, L], changed in place.  If a path would close a cycle on the VLs of its packets, the packets may
+ * get another SL.  SLs change only if they depend on the source switch and replies do not count.  A copied column takes
+ * the SLs of the other LID.
+ * dependencies: uint16 [slots], VLs, as bits, on which each CDG edge may be used; the edges of new paths are added.
+ * order: int32 [V, C], position of each channel in a topological order of these CDG edges on each VL; updated.
+ * load: int64 [C], flow on each channel; updated.  With `withdraw`, the flow of subtrees that lost their path is
+ * subtracted from their previous paths.
+ * done: uint8 [L], output, outcome for each column.  0: no entry was missing.  1: repaired.  2: failed.  3: copied from
+ * another LID.
+ * counts: int64 [5], output: missing entries; filled entries; valid entries that were changed; channels that cycle
+ * searches visited; subtrees whose packets were split over several VLs.
  *
  * Returns 0, or 1 if memory is exhausted. */
 int ibn_repair_columns(const repair_fabric *fabric, const uint8_t *treatment, uint8_t *lft,
@@ -82,16 +86,20 @@ int ibn_repair_columns(const repair_fabric *fabric, const uint8_t *treatment, ui
  * Afterwards, entries whose move turned out to be needless get their value in fabric->preferred again.
  *
  * lft: uint8 [S, L], changed in place.  An entry counts as changed if it differs from fabric->preferred.  An entry
- * never counts as changed where fabric->preferred is 255. sl: uint8 [L] or [S, L], SL by LID, or by source switch and
- * LID; changed in place. dependencies: uint16 [slots], VLs, as bits, on which each CDG edge may be used; the edges of
- * new paths are added. order: int32 [V, C], position of each channel in a topological order of these CDG edges on each
- * VL; updated. load: int64 [C], flow on each channel; updated. written: uint8 [pages], 1 for each page of `page`
- * entries of `lft` that may differ from fabric->preferred; set to 1 for each page in which an entry was set. goal: a
- * channel is relieved only while its utilisation is above this value. budget: number of further entries that may become
- * different from fabric->preferred. work: work limit, in hops followed along paths and channels visited by cycle
- * searches. overshoot: percentage by which moves of a first pass may raise other channels above the channel that a move
- * relieves.  0: there is no such pass. page: number of entries in a page; see `written`. counts: int64 [3], output:
- * further entries that differ from fabric->preferred; work done; number of moves.
+ * never counts as changed where fabric->preferred is 255.
+ * sl: uint8 [L] or [S, L], SL by LID, or by source switch and LID; changed in place.
+ * dependencies: uint16 [slots], VLs, as bits, on which each CDG edge may be used; the edges of new paths are added.
+ * order: int32 [V, C], position of each channel in a topological order of these CDG edges on each VL; updated.
+ * load: int64 [C], flow on each channel; updated.
+ * written: uint8 [pages], 1 for each page of `page` entries of `lft` that may differ from fabric->preferred; set to 1
+ * for each page in which an entry was set.
+ * goal: a channel is relieved only while its utilisation is above this value.
+ * budget: number of further entries that may become different from fabric->preferred.
+ * work: work limit, in hops followed along paths and channels visited by cycle searches.
+ * overshoot: percentage by which moves of a first pass may raise other channels above the channel that a move relieves.
+ * 0: there is no such pass.
+ * page: number of entries in a page; see `written`.
+ * counts: int64 [3], output: further entries that differ from fabric->preferred; work done; number of moves.
  *
  * Returns 0, or 1 if memory is exhausted. */
 int ibn_repair_rebalance(const repair_fabric *fabric, uint8_t *lft, uint8_t *written, uint8_t *sl,
