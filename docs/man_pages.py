@@ -19,7 +19,7 @@ VERBATIM = "\b\n"
 
 
 def commands(context: click.Context) -> Iterator[click.Context]:
-    """Yield the context of a command, followed by those of its subcommands."""
+    """Yield the Click context of a command, followed by the contexts of its subcommands at all depths."""
     yield context
     if isinstance(context.command, click.Group):
         for name in context.command.list_commands(context):

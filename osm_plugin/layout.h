@@ -138,8 +138,8 @@ struct ibnue_deferred {
 #define IBNUE_POLICY_REQUEST_MAGIC UINT64_C(0x31716c7065756e69)
 #define IBNUE_POLICY_ANSWER_MAGIC UINT64_C(0x31616c7065756e69)
 
-/* A request for values of ports.  The struct is followed by uint8[switches][lids], the LFTs that the switches have
- * acknowledged. */
+/* A request by which the shim asks the worker for the values (HOQLife, VLStallCount) that ports should have by the
+ * rules.  The struct is followed by uint8[switches][lids], the LFTs that the switches have acknowledged. */
 struct ibnue_policy_request {
     uint64_t magic; /* always IBNUE_POLICY_REQUEST_MAGIC */
     uint32_t lids; /* number of columns of the LFTs */

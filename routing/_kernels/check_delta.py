@@ -68,7 +68,7 @@ def check_delta(
     vl_bit
         uint16[16], 1 << VL of each SL.
     order
-        int32[V, C], position of each channel in the topological order of each VL, which is checked.
+        int32[V, C], position of each channel in the order of each VL.  The packets have to follow this order.
     replies
         Whether to include reply traffic.
     endports_only

@@ -11,7 +11,7 @@ from routing.rows import without_rows
 
 
 def renumber(masks: npt.NDArray[np.uint16], fabric: Fabric, base: Fabric) -> npt.NDArray[np.uint16]:
-    """Convert VL masks of CDG edges to the edge numbers of another fabric, ``base``.
+    """Rearrange the VL masks of CDG edges from the edge numbers of one fabric to those of another fabric, ``base``.
 
     Edges over channels that ``base`` lacks are left out.
     """

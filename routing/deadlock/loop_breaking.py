@@ -168,10 +168,10 @@ def _on_loops(fabric: Fabric, routing: Routing, threads: int) -> int:
 
 
 def _changes(fabric: Fabric, routing: Routing, loop: CreditLoop) -> Iterator[tuple[EntryChange, ...]]:
-    """Yield sets of entry changes.  Each set removes one dependency of a loop.
+    """Yield sets of entry changes.  Each set removes one dependency of a credit loop.
 
-    A dependency leads from a first to a second channel.  For each dependency, the sets change entries at the switch
-    where the first channel begins, then at the switch where the second channel begins.
+    A dependency leads from a first to a second channel.  For each dependency, a set that changes entries at the switch
+    where the first channel begins comes first, and then a set for the switch where the second channel begins.
     """
     turns = loop.turns
     for here, following in zip(turns, [*turns[1:], turns[0]], strict=True):

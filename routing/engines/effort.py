@@ -55,8 +55,10 @@ def is_moderate(fabric: Fabric) -> bool:
 
 
 def refinement_passes(fabric: Fabric, options: EngineOptions) -> int:
-    """Return the number of refinement passes after the first pass: the requested number, or as many as the effort
-    allows (0 to 8).  Passes change nothing if all paths are unique.
+    """Return the number of refinement passes after the first pass.
+
+    It is the requested number.  If no number is requested, the effort determines it (0 to 8), and it is 0 if all paths
+    are unique, because no pass could then change a path.
     """
     if options.passes is not None:
         return options.passes

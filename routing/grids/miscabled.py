@@ -50,15 +50,16 @@ def facts(fabric: Fabric, coordinates: Coordinates) -> dict[str, object]:
 def alternative_links(fabric: Fabric, coordinates: Coordinates) -> Ints:
     """Return further links that may be miscabled, because a swap of two cables can have two explanations.
 
-    Suppose that two switches of a two-dimensional torus are not neighbours, but share two neighbours.  If the two
+    Suppose that two switches of a two-dimensional torus are not neighbours, but share two neighbours.  Each of the two
+    switches has two cables to the shared neighbours, and a third and a fourth cable to other switches.  If the two
     switches swap their third cables, the same fabric results as if they had swapped their fourth cables and exchanged
     their coordinates.
 
-    Therefore the coordinates of every two switches are exchanged.  An exchange counts if it leaves at least as many
-    pairs of switches with a link that fits the coordinates.  The links that are miscabled after the exchange are
-    returned.
+    Therefore this function exchanges the coordinates of two switches at the ends of miscabled links, one pair after the
+    other.  An exchange counts if afterwards at least as many pairs of switches have a link that fits the coordinates.
+    Then the links that are miscabled after the exchange are returned.
 
-    If fewer than two links do not fit the coordinates, :func:`.undone_swaps.undone_swaps` searches for further links.
+    If at most one link does not fit the coordinates, :func:`.undone_swaps.undone_swaps` searches for swapped cables.
 
     Returns
     -------
@@ -67,8 +68,8 @@ def alternative_links(fabric: Fabric, coordinates: Coordinates) -> Ints:
 
     Notes
     -----
-    Only switches at the ends of miscabled links exchange coordinates, and only if a grid has at most :data:`MOST_ENDS`
-    of these switches.  Cost: O(C) array operations for each pair of ends, C channels.
+    No coordinates are exchanged in a grid with more than :data:`MOST_ENDS` switches at miscabled links.  Cost: O(C) for
+    each pair of these switches, C channels.
     """
     ends = np.unique(fabric.link_device[coordinates.miscabled])
     found: list[Ints] = [np.zeros(0, np.int64)]

@@ -81,9 +81,9 @@ class Detector:
         Parameters
         ----------
         idle
-            bool[N]: whether each virtual channel has made no progress for the timeout.
+            bool[N]: whether each virtual channel has made no progress for the timeout, so that it is suspected.
         stuck
-            bool[N]: whether each virtual channel is stuck.
+            bool[N]: whether each virtual channel really cannot move any more, because of a deadlock.
         freed
             bool[N]: whether each virtual channel was stuck at the last reading, and is not stuck now.
         stuck_for

@@ -94,47 +94,47 @@ class ShimReport:
 
 
 @pytest.fixture(scope="module", params=["updn", "nue", "lash", "dfsssp"])
-def answered(shim, request):
+def case(shim, request):
     return ShimReport(shim, request.param)
 
 
-def test_correct_answers_are_accepted(answered):
-    assert answered.verdict(answered.memory) == (0, "")
+def test_correct_answers_are_accepted(case):
+    assert case.verdict(case.memory) == (0, "")
 
 
 @pytest.mark.parametrize("name", [name for name in ANSWER.names if name not in HARMLESS])
-def test_a_lie_in_the_head_is_refused(answered, name):
-    truth, kind = int(answered.head[name]), ANSWER[name]
+def test_a_lie_in_the_head_is_refused(case, name):
+    truth, kind = int(case.head[name]), ANSWER[name]
     values = {*(WIDER if kind.itemsize == 8 else WIDE), truth + 1, truth - 1, truth + 8, truth - 8, 2 * truth}
     for value in sorted(values - {truth}):
         if not 0 <= value < 1 << 8 * kind.itemsize:
             continue
-        code, _ = answered.verdict(answered.with_header(name, value))
+        code, _ = case.verdict(case.with_header(name, value))
         lesser = name in {"deferred", "round_wait", "deferred_at", "up_port_at", "down_port_at"}
         # a wrong value in the allowed range cannot be noticed
         lesser |= name in {"vls", "sl_at", "sl_kind", "sl2vl_at", "sl2vl_ports"}
         assert code == -1 or (lesser and code == 0), (name, value)
 
 
-def test_a_lie_in_a_forwarding_table_is_refused_unless_it_delivers_as_reported(answered):
-    rng, shape = random.Random(1), answered.routing.lft.shape
+def test_a_lie_in_a_forwarding_table_is_refused_unless_it_delivers_as_reported(case):
+    rng, shape = random.Random(1), case.routing.lft.shape
     for _ in range(300):
-        memory, row, lid = answered.memory.copy(), rng.randrange(shape[0]), rng.randrange(shape[1])
-        lft = answered.part(memory, "lft_at", np.uint8, shape[0] * shape[1]).reshape(shape)
+        memory, row, lid = case.memory.copy(), rng.randrange(shape[0]), rng.randrange(shape[1])
+        lft = case.part(memory, "lft_at", np.uint8, shape[0] * shape[1]).reshape(shape)
         lft[row, lid] = rng.choice([0, 1, 2, 3, 4, 5, 200, 255])
-        hops = prove(answered.fabric, replace(answered.routing, lft=lft.copy())).hops
-        assert (answered.verdict(memory)[0] == 0) == bool((hops == answered.proof.hops).all())
+        hops = prove(case.fabric, replace(case.routing, lft=lft.copy())).hops
+        assert (case.verdict(memory)[0] == 0) == bool((hops == case.proof.hops).all())
 
 
-def test_a_lie_in_hops_is_refused(answered):
-    rng, shape = random.Random(2), answered.routing.lft.shape
+def test_a_lie_in_hops_is_refused(case):
+    rng, shape = random.Random(2), case.routing.lft.shape
     for _ in range(300):
-        memory, position = answered.memory.copy(), rng.randrange(shape[0] * shape[1])
-        hops = answered.part(memory, "hops_at", np.uint8, shape[0] * shape[1])
+        memory, position = case.memory.copy(), rng.randrange(shape[0] * shape[1])
+        hops = case.part(memory, "hops_at", np.uint8, shape[0] * shape[1])
         lie = rng.choice([0, 1, 2, 3, 253, 254, 255])
         if lie != hops[position]:
             hops[position] = lie
-            assert answered.verdict(memory) == (-1, "the worker's paths do not have the lengths that its hop counts state")
+            assert case.verdict(memory) == (-1, "the worker's paths do not have the lengths that its hop counts state")
 
 
 @pytest.mark.parametrize(
@@ -147,36 +147,36 @@ def test_a_lie_in_hops_is_refused(answered):
         ("deferred_at", np.uint32, [1 << 20, (1 << 32) - 1], "the worker's rounds do not fit its tables"),
     ],
 )
-def test_a_value_out_of_range_is_refused(answered, name, dtype, lies, why):
-    count = {"sl_at": answered.routing.sl.size, "sl2vl_at": answered.routing.sl2vl.size, "deferred_at": 1}
-    count |= {"switch_of_at": len(answered.fabric.lids), "parent_at": answered.fabric.switches}
+def test_a_value_out_of_range_is_refused(case, name, dtype, lies, why):
+    count = {"sl_at": case.routing.sl.size, "sl2vl_at": case.routing.sl2vl.size, "deferred_at": 1}
+    count |= {"switch_of_at": len(case.fabric.lids), "parent_at": case.fabric.switches}
     for position in {0, count[name] // 2, count[name] - 1}:
         for lie in lies:
-            memory = answered.memory.copy()
-            part = answered.part(memory, name, dtype, count[name])
+            memory = case.memory.copy()
+            part = case.part(memory, name, dtype, count[name])
             if part[position] != lie:
                 part[position] = lie
-                assert answered.verdict(memory) == (-1, why)
+                assert case.verdict(memory) == (-1, why)
 
 
-def test_a_multicast_tree_that_goes_round_is_refused(answered):
-    memory = answered.memory.copy()
-    parent = answered.part(memory, "parent_at", np.int32, answered.fabric.switches)
-    up = answered.part(memory, "up_port_at", np.uint8, answered.fabric.switches)
-    down = answered.part(memory, "down_port_at", np.uint8, answered.fabric.switches)
+def test_a_multicast_tree_that_goes_round_is_refused(case):
+    memory = case.memory.copy()
+    parent = case.part(memory, "parent_at", np.int32, case.fabric.switches)
+    up = case.part(memory, "up_port_at", np.uint8, case.fabric.switches)
+    down = case.part(memory, "down_port_at", np.uint8, case.fabric.switches)
     child = int(np.flatnonzero(parent >= 0)[0])
     top = int(parent[child])
     parent[top], up[top], down[top] = child, down[child], up[child]
-    assert answered.verdict(memory) == (-1, "the worker's multicast tree is not one of this subnet")
+    assert case.verdict(memory) == (-1, "the worker's multicast tree is not one of this subnet")
 
 
 @pytest.mark.parametrize("name", ["lft_at", "hops_at", "sl_at", "deferred_at"])
-def test_memory_that_changes_while_it_is_read_is_never_accepted_and_wrong(answered, name):
-    accepted, refused, wrong = answered.while_changing(int(answered.head[name]) + (3 if name != "deferred_at" else 0), 200, 300)
+def test_memory_that_changes_while_it_is_read_is_never_accepted_and_wrong(case, name):
+    accepted, refused, wrong = case.while_changing(int(case.head[name]) + (3 if name != "deferred_at" else 0), 200, 300)
     assert wrong == 0 and accepted + refused == 300
 
 
-def test_an_answer_that_is_cut_off_is_refused(answered):
-    for size in (answered.at, answered.at + 8, answered.at + ANSWER.itemsize, len(answered.memory) - 4096):
-        assert answered.verdict(answered.memory[:size].copy())[0] == -1
-    assert REQUEST.itemsize < answered.at
+def test_an_answer_that_is_cut_off_is_refused(case):
+    for size in (case.at, case.at + 8, case.at + ANSWER.itemsize, len(case.memory) - 4096):
+        assert case.verdict(case.memory[:size].copy())[0] == -1
+    assert REQUEST.itemsize < case.at

@@ -1,4 +1,4 @@
-"""Check that a fabric without some links, which shares data with the whole fabric, equals one that is built separately."""
+"""Check that a fabric without some links, which shares data with the whole fabric, equals one built separately."""
 
 from dataclasses import fields, replace
 
