@@ -22,13 +22,13 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from routing.deadlock.waitfor import Knot, WaitFor
+from routing.deadlock.waitfor import WaitFor
 from routing.errors import OptionError
 from routing.port_groups import Rule
 from routing.simulate.bounds import LONGEST, is_int_in
@@ -335,14 +335,15 @@ class AdaptiveSimulation(Simulation):
         waiter, awaited, moves = self._handle.wait_graph()
         return WaitFor.of(waiter, awaited, len(moves), can_move=moves)
 
-    def deadlocks(self) -> tuple[Knot, ...]:
-        """Return the permanent knots of the wait-for graph at the present tick.
+    def permanent_waits(self) -> WaitFor:
+        """Return the present wait-for graph, in which all queues can move if a scheme or a remedy ends every knot.
 
-        The schemes TOKEN, BUBBLE and RELAY resolve every knot.  A limit of lifetime resolves every knot if it applies
-        to all ports, since a head packet has the longest HOQLife of all ports that the packet may take.
+        The schemes TOKEN, BUBBLE and RELAY end every knot.  A limit of lifetime ends every knot if it applies to all
+        ports, since a head packet has the longest HOQLife of all ports that the packet may take.
         """
-        resolved = self.adaptive.scheme in (Scheme.TOKEN, Scheme.BUBBLE, Scheme.RELAY) or self.remedies.end_every_knot
-        return () if resolved else self.wait_graph().deadlocks
+        graph = self.wait_graph()
+        ends = self.adaptive.scheme in (Scheme.TOKEN, Scheme.BUBBLE, Scheme.RELAY) or self.remedies.end_every_knot
+        return replace(graph, can_move=graph.can_move | ends)
 
 
 def simulate_adaptive(

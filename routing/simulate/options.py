@@ -11,8 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
+import numpy.typing as npt
 
-from routing._kernels.simulation_arrays import VLARB_WIDTH, OptionArrays
+from routing._kernels.simulation_arrays import VLARB_WIDTH, NetworkArrays, OptionArrays
 from routing.errors import OptionError
 from routing.numerals import count_noun
 from routing.simulate.bounds import LONGEST, is_float_in, is_int_in
@@ -395,3 +396,14 @@ def option_arrays(network: Network, switching: Switching, remedies: Remedies, mt
         arbiter=np.zeros(network.channels, np.int32),
         vlarb=np.asarray(rows, np.uint8).reshape(-1, VLARB_WIDTH),
     )
+
+
+def frees_knots(arrays: NetworkArrays, options: OptionArrays) -> npt.NDArray[np.bool_]:
+    """Return bool[N]: whether the Deadlock Breaker of each channel's sending port can free a knot of such channels.
+
+    The receiver must be a switch, because CAs discard control messages.  A rule must last until the sender has the
+    credits for the added room.  Then the control message has gone to the next switch, and the credits have come back.
+    """
+    wait = 2 * arrays.wire.astype(np.int64) + options.control_delay + options.fcp_period
+    to_switch = arrays.dst < arrays.switches
+    return np.asarray(to_switch & (options.breaker == Breaker.DEADLOCK) & (options.release > wait))

@@ -118,7 +118,7 @@ def _waits_from(simulation: Simulation) -> float:
     Only packets at the head of a queue count.  Such a packet is blocked permanently if its queue waits, directly or
     through other queues, for a knot (a deadlocked set of channels).
     """
-    waits, rows = simulation.wait_graph(), simulation.packets()
+    waits, rows = simulation.permanent_waits(), simulation.packets()
     heads = rows[rows[:, 6] >= 0]
     return round(float(heads[waits.stuck[heads[:, 2]], 6].min()) / packet_of(simulation), 2)
 

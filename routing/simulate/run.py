@@ -20,7 +20,7 @@ from routing.simulate.bounds import is_int_in
 from routing.simulate.latency import Latencies
 from routing.simulate.mechanisms.base import Mechanism, with_mechanisms
 from routing.simulate.network import Network
-from routing.simulate.options import Breaker, Remedies, Switching, option_arrays
+from routing.simulate.options import Breaker, Remedies, Switching, frees_knots, option_arrays
 from routing.simulate.reach import check_routes
 from routing.simulate.state import Counters, FlowCounts, RunResult, StopReason, VirtualChannels
 from routing.simulate.traffic import FOREVER, Traffic, traffic_arrays
@@ -28,6 +28,8 @@ from routing.simulate.traffic import FOREVER, Traffic, traffic_arrays
 MOST_EVENTS = 10_000_000_000
 """Largest number of events of one run if the caller gives no limit."""
 MOST_SL = 15
+MOST_LOOP = 64
+"""Largest number of ports that a control message of Deadlock Breaker can list."""
 
 
 class Simulation:
@@ -61,7 +63,7 @@ class Simulation:
             else replace(network.arrays, distance=np.zeros((0, 0), np.uint8))
         )
         options = option_arrays(network, switching, remedies, traffic.mtu)
-        self._drops = options.hoq > 0
+        self._drops, self._breaks = options.hoq > 0, frees_knots(network.arrays, options)
         self._handle = Handle(arrays, with_mechanisms(options, self.mechanisms, network, traffic), flows)
         self._now = 0
 
@@ -199,16 +201,24 @@ class Simulation:
         waiter, awaited, can_move = self._handle.wait_graph()
         return WaitFor.of(waiter, awaited, len(can_move), can_move=can_move)
 
-    def deadlocks(self) -> tuple[Knot, ...]:
-        """Return the permanent knots of the wait-for graph at the present tick.
+    def permanent_waits(self) -> WaitFor:
+        """Return the present wait-for graph, in which the members of knots that a remedy ends can move.
 
-        A knot is not permanent if a limit of lifetime drops one of its packets.  A packet of a knot waits for a member
-        of the knot, so its HOQLife is a setting of the port that sends on the member's channel.
+        A limit of lifetime ends a knot if it drops one of its packets.  A packet of a knot waits for a member of the
+        knot, so its HOQLife is a setting of the port that sends on the member's channel.  Deadlock Breaker ends a knot
+        if all ports of the knot have it.
         """
-        if self.remedies.lifetime:
-            return ()
-        dropping = set(np.flatnonzero(np.repeat(self._drops, self.network.vls)).tolist())
-        return tuple(knot for knot in self.wait_graph().deadlocks if dropping.isdisjoint(knot.members))
+        graph = self.wait_graph()
+        can_move = graph.can_move.copy()
+        for knot in graph.deadlocks:
+            channels = np.asarray(knot.members) // self.network.vls
+            breaks = len(channels) <= MOST_LOOP and self._breaks[channels].all()
+            can_move[list(knot.members)] = self.remedies.lifetime > 0 or breaks or self._drops[channels].any()
+        return replace(graph, can_move=can_move)
+
+    def deadlocks(self) -> tuple[Knot, ...]:
+        """Return the knots of the wait-for graph at the present tick that no remedy ends."""
+        return self.permanent_waits().deadlocks
 
     def lft(self) -> npt.NDArray[np.uint8]:
         """Return the present forwarding tables, uint8[S, L].  Loop Breaker may have changed them."""

@@ -163,16 +163,15 @@ class Breakers:
         if message.at is not None:
             self.release(message, vl_in)
             return
-        known = [n for n, (switch, _) in enumerate(message.entries) if switch == device]
-        if known:
-            vc = message.entries[known[0]][1]
-            if self.suspected[vc] and self.stuck(vc) and self.between(vl_in, vc):
-                message.at = known[0]
-                self.release(message, vl_in)
+        own = self.vcs_out(device, DEADLOCK)
+        closing = [n for n, vc in enumerate(message.entries) if vc in own and self.between(vl_in, vc)]
+        if closing:
+            message.at = closing[0]
+            self.release(message, vl_in)
             return
         vc = self.next_egress(device, vl_in) if len(message.entries) < MOST_PORTS else None
         if vc is not None:
-            message.entries.append((device, vc))
+            message.entries.append(vc)
             self.send_message(message, vc)
 
     def next_egress(self, device, vl_in):
@@ -189,7 +188,7 @@ class Breakers:
         return chosen
 
     def release(self, message, vl_in):
-        vc = message.entries[message.at][1]
+        vc = message.entries[message.at]
         c, source = vc // self.vls, vl_in // self.vls
         if self.only[vc] is None and not self.extra[vl_in]:
             self.extra[vl_in] = int(self.opt.extra[source])

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from routing._kernels.simulation_arrays import MECHANISM_NAME, OptionArrays
 from routing.errors import OptionError
+from routing.simulate.bounds import is_int_in
 from routing.simulate.network import Network
 from routing.simulate.scenario_key import Key
 from routing.simulate.traffic import Traffic
@@ -43,6 +44,14 @@ class Mechanism(ABC):
     keeps_tables: ClassVar[bool] = False
     output_queues: ClassVar[bool] = False
 
+    def check_integers(self, *bounds: tuple[str, int, int]) -> None:
+        """Raise OptionError if a setting is out of range.  Each bound is (name of the setting, least, largest)."""
+        for key, least, most in bounds:
+            if not is_int_in(getattr(self, key), least, most):
+                raise OptionError(
+                    f"{key} is {getattr(self, key)!r}", remedy=f"use a whole number from {least} to {most}"
+                )
+
     @abstractmethod
     def numbers(self, network: Network, traffic: Traffic) -> Sequence[int] | npt.NDArray[np.int64]:
         """Check the settings, and return them in the order in which the C file of the mechanism reads them.
@@ -52,6 +61,14 @@ class Mechanism(ABC):
         OptionError
             A setting is out of range.
         """
+
+
+def in_ticks(table: Mapping[str, Any], packet: int, **usual: float) -> dict[str, Any]:
+    """Return the settings of a case's table, with times in ticks instead of packet times.
+
+    ``packet`` is the packet time in ticks, and ``usual`` has the time of each setting that the table may leave out.
+    """
+    return {**table, **{key: max(1, round(float(table.get(key, time)) * packet)) for key, time in usual.items()}}
 
 
 class CaseMechanism(Mechanism):

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from routing.errors import OptionError
-from routing.simulate.bounds import LONGEST, is_float_in, is_int_in
-from routing.simulate.mechanisms.base import CaseMechanism
+from routing.simulate.bounds import LONGEST, is_float_in
+from routing.simulate.mechanisms.base import CaseMechanism, in_ticks
 from routing.simulate.network import Network
 from routing.simulate.scenario_key import FLAG, INTEGER, NUMBER, TIME, Key
 from routing.simulate.traffic import Traffic
@@ -77,10 +77,7 @@ class CongestionControl(CaseMechanism):
 
         ``packet`` is the packet time in ticks.
         """
-        times = {
-            key: max(1, round(float(table.get(key, usual)) * packet)) for key, usual in (("notice", 1), ("timer", 20))
-        }
-        return cls(**{**table, **times})
+        return cls(**in_ticks(table, packet, notice=1, timer=20))
 
     def numbers(self, network: Network, traffic: Traffic) -> Sequence[int]:
         """Return the settings in the order that the kernel expects, then the delay of each index.
@@ -90,14 +87,10 @@ class CongestionControl(CaseMechanism):
         OptionError
             A setting is out of range.
         """
-        for key, least, most in (
+        self.check_integers(
             ("threshold", 1, LONGEST), ("marking_rate", 0, LONGEST), ("smallest", 0, LONGEST), ("notice", 1, LONGEST),
             ("increase", 1, MOST_INDEX), ("limit", 1, MOST_INDEX), ("timer", 1, LONGEST),
-        ):  # fmt: skip
-            if not is_int_in(getattr(self, key), least, most):
-                raise OptionError(
-                    f"{key} is {getattr(self, key)!r}", remedy=f"use a whole number from {least} to {most}"
-                )
+        )  # fmt: skip
         if not is_float_in(self.step, 0, 1000):
             raise OptionError(f"step is {self.step!r}", remedy="use packet times from 0 to 1000")
         delays = [round(index * self.step * (1 << DELAY_BITS)) for index in range(self.limit + 1)]

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from routing.errors import OptionError
-from routing.simulate.bounds import LONGEST, is_float_in, is_int_in
-from routing.simulate.mechanisms.base import CaseMechanism
+from routing.simulate.bounds import LONGEST, is_float_in
+from routing.simulate.mechanisms.base import CaseMechanism, in_ticks
 from routing.simulate.network import BLOCK, Network
 from routing.simulate.scenario_key import INTEGER, NUMBER, TIME, Key
 from routing.simulate.traffic import Traffic
@@ -73,10 +73,8 @@ class Qcn(CaseMechanism):
     @classmethod
     def from_table(cls, table: Mapping[str, Any], packet: int) -> Qcn:
         """Return QCN with the settings of a table, whose times are in packet times and whose cycle is in packets."""
-        times = {
-            key: max(1, round(float(table.get(key, usual)) * packet)) for key, usual in (("notice", 1), ("timer", 100))
-        }
-        return cls(**{**table, **times, "cycle": int(table.get("cycle", 100)) * packet * BLOCK})
+        times = in_ticks(table, packet, notice=1, timer=100)
+        return cls(**{**times, "cycle": int(table.get("cycle", 100)) * packet * BLOCK})
 
     def numbers(self, network: Network, traffic: Traffic) -> Sequence[int]:
         """Return the settings in the order that the kernel expects.
@@ -86,14 +84,10 @@ class Qcn(CaseMechanism):
         OptionError
             A setting is out of range.
         """
-        for key, least, most in (
+        self.check_integers(
             ("equilibrium", 1, MOST_PACKETS), ("weight", 0, 100), ("sample", 1, MOST_PACKETS), ("notice", 1, LONGEST),
             ("cycle", 1, LONGEST), ("timer", 1, LONGEST),
-        ):  # fmt: skip
-            if not is_int_in(getattr(self, key), least, most):
-                raise OptionError(
-                    f"{key} is {getattr(self, key)!r}", remedy=f"use a whole number from {least} to {most}"
-                )
+        )  # fmt: skip
         for name, low in (("increase", 0.0), ("least", 1e-5)):
             if not is_float_in(getattr(self, name), low, 1):
                 raise OptionError(f"{name} is {getattr(self, name)!r}", remedy=f"use a number from {low:g} to 1")

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from routing.errors import OptionError
-from routing.simulate.bounds import LONGEST, is_int_in
-from routing.simulate.mechanisms.base import CaseMechanism
+from routing.simulate.bounds import LONGEST
+from routing.simulate.mechanisms.base import CaseMechanism, in_ticks
 from routing.simulate.network import Network
 from routing.simulate.scenario_key import INTEGER, TIME, Key
 from routing.simulate.traffic import Traffic
@@ -64,10 +64,7 @@ class Recn(CaseMechanism):
     @classmethod
     def from_table(cls, table: Mapping[str, Any], packet: int) -> Recn:
         """Return RECN with the settings of a table, whose times are in packet times."""
-        times = {
-            key: max(1, round(float(table.get(key, usual)) * packet)) for key, usual in (("notice", 1), ("release", 10))
-        }
-        return cls(**{**table, **times})
+        return cls(**in_ticks(table, packet, notice=1, release=10))
 
     @property
     def further_vls(self) -> int:
@@ -82,12 +79,10 @@ class Recn(CaseMechanism):
         OptionError
             A setting is out of range, or a packet could use a set-aside VL because of its SL.
         """
-        for key, most in (
-            ("set_aside", MOST_VLS), ("threshold", MOST_PACKETS), ("spread", MOST_PACKETS), ("notice", LONGEST),
-            ("release", LONGEST),
-        ):  # fmt: skip
-            if not is_int_in(getattr(self, key), 1, most):
-                raise OptionError(f"{key} is {getattr(self, key)!r}", remedy=f"use a whole number from 1 to {most}")
+        self.check_integers(
+            ("set_aside", 1, MOST_VLS), ("threshold", 1, MOST_PACKETS), ("spread", 1, MOST_PACKETS),
+            ("notice", 1, LONGEST), ("release", 1, LONGEST),
+        )  # fmt: skip
         arrays, base = network.arrays, network.vls - self.set_aside
         sls = np.unique(arrays.sl)
         vls = np.concatenate([arrays.ca_sl2vl[sls[sls < 16]], arrays.sl2vl[..., sls[sls < 16]].reshape(-1)])

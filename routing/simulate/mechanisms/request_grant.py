@@ -147,16 +147,12 @@ class RequestGrant(Mechanism):
 
     def _check(self) -> None:
         count = len(self.clos.first_lid)
-        for key, least, most in (
+        self.check_integers(
             ("control_delay", 1, LONGEST), ("segment", 1, MOST_SEGMENT), ("control", 1, MOST_SEGMENT),
             ("grant", 1, MOST_SEGMENTS), ("reassembly", 1, MOST_SEGMENTS), ("fabric_buffer", 1, MOST_SEGMENTS),
             ("small", 1, MOST_PACKET), ("large", 1, MOST_PACKET), ("block_from", 0, LONGEST),
             ("block_until", 0, LONGEST),
-        ):  # fmt: skip
-            if not is_int_in(getattr(self, key), least, most):
-                raise OptionError(
-                    f"{key} is {getattr(self, key)!r}", remedy=f"use a whole number from {least} to {most}"
-                )
+        )  # fmt: skip
         for key, low, high in (("grant_rate", 1e-3, 1e3), ("large_share", 0, 1), ("burst", 1, 1e4)):
             if not is_float_in(getattr(self, key), low, high):
                 raise OptionError(f"{key} is {getattr(self, key)!r}", remedy=f"use a number from {low:g} to {high:g}")

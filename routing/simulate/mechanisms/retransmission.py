@@ -12,8 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from routing.errors import OptionError
-from routing.simulate.bounds import LONGEST, is_int_in
+from routing.simulate.bounds import LONGEST
 from routing.simulate.mechanisms.base import CaseMechanism
 from routing.simulate.network import Network
 from routing.simulate.scenario_key import TIME, Key
@@ -58,8 +57,7 @@ class Retransmission(CaseMechanism):
         OptionError
             The timeout is out of range.
         """
-        if not is_int_in(self.timeout, 1, LONGEST):
-            raise OptionError(f"timeout is {self.timeout!r}", remedy=f"use a whole number from 1 to {LONGEST}")
+        self.check_integers(("timeout", 1, LONGEST))
         return [self.timeout]
 
     def figures(self, simulation: Simulation) -> dict[str, Any]:

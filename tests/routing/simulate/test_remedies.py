@@ -16,6 +16,7 @@ from routing.simulate.state import Event, StopReason
 from routing.simulate.traffic import traffic_arrays
 
 LIFETIME = 20 * PACKET
+BREAKS = Remedy(breaker=Breaker.DEADLOCK, detect=100 * PACKET, repeat=PACKET, release=10 * PACKET)
 NO_CREDITS = Switching(fcp_period=1 << 40, speedup=2)
 
 
@@ -140,9 +141,12 @@ def test_the_first_drop_is_that_of_the_first_head_that_will_never_go(wire, lifet
         (Remedies(ports={(0, 1): Remedy(hoq=100 * PACKET)}), False),
         (Remedies(port=Remedy(hoq=100 * PACKET), leaf=Remedy()), False),
         (Remedies(lifetime=200 * PACKET), False),
+        (Remedies(port=BREAKS, sample=PACKET), False),
+        (Remedies(port=BREAKS, ports={(0, 1): Remedy()}, sample=PACKET), True),
+        (Remedies(port=replace(BREAKS, breaker=Breaker.LOOP), sample=PACKET), True),
     ],
 )
-def test_a_knot_of_which_a_packet_will_be_dropped_is_not_permanent(remedies, permanent):
+def test_a_knot_that_a_remedy_will_end_is_not_permanent(remedies, permanent):
     """The ring locks after 107 packet times.  Port 1 of switch 0 is the one along the ring."""
     simulation = fig4_simulation(True, 8, wire=16, remedies=remedies)
     simulation.run(150 * PACKET)
@@ -153,6 +157,16 @@ def test_a_knot_of_which_a_packet_will_be_dropped_is_not_permanent(remedies, per
     assert (simulation.totals()["delivered"] == delivered) is permanent
 
 
+def test_deadlock_breaker_ends_no_knot_if_its_rules_end_before_credits_return():
+    remedies = Remedies(port=replace(BREAKS, release=1), sample=PACKET)
+    simulation = fig4_simulation(True, 8, wire=16, remedies=remedies)
+    simulation.run(1000 * PACKET)
+    delivered = simulation.totals()["delivered"]
+    assert len(simulation.deadlocks()) == 1
+    simulation.run(3000 * PACKET)
+    assert simulation.totals()["delivered"] == delivered
+
+
 def test_heads_that_are_dropped_let_the_ring_creep():
     remedies = Remedies(port=Remedy(hoq=100 * PACKET, stall_count=0))
     simulation = fig4_simulation(True, 8, wire=16, remedies=remedies)
@@ -160,6 +174,20 @@ def test_heads_that_are_dropped_let_the_ring_creep():
     share = simulation.flows().bytes / 64 / 4_000_000
     assert np.sort(share) == pytest.approx([0.009, 0.010, 0.010, 0.019, 0.019], abs=0.001)
     assert simulation.totals()["dropped"] == 3567
+
+
+def test_deadlock_breaker_frees_a_loop_that_passes_a_switch_twice():
+    """The credit loop a1 > a2 > x > b1 > b2 > x > a1 has the form of an eight.  Each flow uses three channels of it."""
+    loop = ("a1", "a2", "x", "b1", "b2", "x")
+    cas = {f"{host}{name}": name for name in loop if name != "x" for host in "hk"}
+    fabric = literal_fabric("eight", sorted({*loop}), [(loop[n - 1], loop[n]) for n in range(6)], cas)
+    paths = [(host + loop[n], *(loop * 2)[n : n + 4], host + loop[n - 3]) for n in (0, 1, 3, 4) for host in "hk"]
+    network = build_network(fabric, tables_from_paths(fabric, paths), cycles(2 * PACKET))
+    remedy = Remedy(breaker=Breaker.DEADLOCK, detect=20 * PACKET, repeat=PACKET, release=10 * PACKET)
+    simulation = simulate(network, flows_along(fabric, paths), remedies=Remedies(port=remedy, sample=PACKET))
+    simulation.run(2_000 * PACKET)
+    assert len(rows(simulation, Event.RULE)) > 100
+    assert simulation.flows().packets.min() > 50
 
 
 BREAKER = [

@@ -23,12 +23,6 @@ int ibn_simulate_wants(const ibn_sim *sim, int32_t vc_in, int32_t vc_out)
     return p != IBN_NONE;
 }
 
-/* Return the random number that identifies a switch in the control messages of Deadlock Breaker. */
-uint32_t ibn_simulate_switch_id(const ibn_sim *sim, int32_t device)
-{
-    return (uint32_t)(ibn_simulate_number(ibn_simulate_key(sim->options.seed, 6, (uint64_t)device), 0) >> 32);
-}
-
 /* Send a control message over VC l.  It arrives after the delay of the cable and the processing time of a switch. */
 void ibn_simulate_send_clcm(ibn_sim *sim, int32_t message, int32_t l)
 {

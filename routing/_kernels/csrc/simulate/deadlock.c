@@ -1,4 +1,4 @@
-/* Deadlock Breaker: a control message that returns to a switch which it has visited before has found a credit loop.
+/* Deadlock Breaker: a control message that returns to a port which it has left before has found a credit loop.
  *
  * The message then goes around the loop a second time, and sets a rule at each switch of the loop.  A rule gives a
  * buffer room for one more packet for a limited time, so that the packets of the loop can advance. */
@@ -66,30 +66,36 @@ static void release(ibn_sim *sim, int32_t message, int32_t vc_in)
         ibn_simulate_drop_clcm(sim, message);
 }
 
+/* Return the first entry of a control message whose VC leaves the switch that the message has reached, is still
+ * suspected, and has packets from the message's last VC.  Such an entry closes a loop.  Return IBN_NONE if there is no
+ * such entry.  A loop may visit a switch several times, so other entries of the switch do not end the search. */
+static int32_t closing_entry(const ibn_sim *sim, const ibn_clcm *clcm)
+{
+    int32_t device = sim->channel[clcm->vc / sim->vls].dst;
+    for (int32_t at = 0; at < clcm->count; at++) {
+        int32_t l = clcm->egress[at];
+        if (sim->channel[l / sim->vls].src == device && ibn_simulate_still_suspected(sim, l)
+            && ibn_simulate_wants(sim, clcm->vc, l))
+            return at;
+    }
+    return IBN_NONE;
+}
+
 /* Handle a control message of Deadlock Breaker that has reached a switch.
  *
- * If the message has visited this switch before, it has found a loop, and goes around it a second time to set rules.
- * Otherwise, the switch adds its identifier to the message, and sends the message on over a suspected VC. */
+ * If the message has closed a loop, it goes around the loop a second time to set rules.  Otherwise, the switch adds a
+ * suspected VC to the message, and sends the message on over this VC. */
 void ibn_simulate_deadlock_clcm(ibn_sim *sim, int32_t message)
 {
     ibn_clcm *clcm = &sim->clcm[message];
-    int32_t vc_in = clcm->vc, device = sim->channel[vc_in / sim->vls].dst, at = 0;
-    uint32_t own = ibn_simulate_switch_id(sim, device);
-    if (clcm->phase) {
-        release(sim, message, vc_in);
-        return;
-    }
-    while (at < clcm->count && clcm->spuids[at] != own)
-        at++;
-    if (at < clcm->count) {
-        int32_t l = clcm->egress[at];
-        if (!ibn_simulate_still_suspected(sim, l) || !ibn_simulate_wants(sim, vc_in, l)) {
-            ibn_simulate_drop_clcm(sim, message);
-            return;
-        }
+    int32_t vc_in = clcm->vc, device = sim->channel[vc_in / sim->vls].dst;
+    int32_t at = clcm->phase ? IBN_NONE : closing_entry(sim, clcm);
+    if (at != IBN_NONE) {
         clcm->phase = 1;
         clcm->index = at;
-        ibn_simulate_note(sim, LOG_FOUND, l, vc_in, clcm->count - at, device);
+        ibn_simulate_note(sim, LOG_FOUND, clcm->egress[at], vc_in, clcm->count - at, device);
+    }
+    if (clcm->phase) {
         release(sim, message, vc_in);
         return;
     }
@@ -98,7 +104,6 @@ void ibn_simulate_deadlock_clcm(ibn_sim *sim, int32_t message)
         ibn_simulate_drop_clcm(sim, message);
         return;
     }
-    clcm->spuids[clcm->count] = own;
     clcm->egress[clcm->count++] = l;
     clcm->index = clcm->count;
     ibn_simulate_send_clcm(sim, message, l);

@@ -98,7 +98,7 @@ enum { STOP_TIME, STOP_EMPTY, STOP_STANDSTILL, STOP_EVENTS };
     2048 /* number of buckets in a histogram of latencies, see ibn_simulate_latency_bucket in flow.h */
 /* number of event kinds for which a slot of the timing wheel has room, so that a slot fills a cache line */
 #define IBN_SLOT 16
-#define IBN_CLCM_PORTS 64    /* largest number of switches that a control message of Deadlock Breaker can list */
+#define IBN_CLCM_PORTS 64    /* largest number of VCs that a control message of Deadlock Breaker can list */
 #define IBN_LOG_WIDTH 6      /* number of columns of the event log: tick, kind, and four numbers */
 #define IBN_LOG_MOST 4000000 /* largest number of rows of the event log; further rows are counted, but not stored */
 
@@ -321,14 +321,12 @@ typedef struct {
         kind,   /* protocol of the message: BREAKER_LOOP or BREAKER_DEADLOCK */
         phase, /* for Deadlock Breaker; 0: the message searches for a loop, 1: it goes around the loop and sets rules */
         /* for Loop Breaker: number of the election round.  For Deadlock Breaker in phase 0: the value of `count`.  For
-         * Deadlock Breaker in phase 1: index in `spuids` and `egress` of the switch to which the message goes now. */
+         * Deadlock Breaker in phase 1: index in `egress` of the switch to which the message goes now. */
         index,
-        count, /* for Deadlock Breaker: number of switches that the message has visited in phase 0 */
-        next;  /* next unused control message, or IBN_NONE */
-    uint32_t spuid;                  /* for Loop Breaker: identifier that the sending VC passes on */
-    /* [count] for Deadlock Breaker: identifiers of the switches that the message has visited */
-    uint32_t spuids[IBN_CLCM_PORTS];
-    /* [count] for Deadlock Breaker: VC over which the message left each switch in `spuids` */
+        count,      /* for Deadlock Breaker: number of VCs in `egress` */
+        next;       /* next unused control message, or IBN_NONE */
+    uint32_t spuid; /* for Loop Breaker: identifier that the sending VC passes on */
+    /* [count] for Deadlock Breaker: VC over which the message left each switch on its path in phase 0 */
     int32_t egress[IBN_CLCM_PORTS];
 } ibn_clcm;
 
@@ -666,7 +664,6 @@ int64_t ibn_simulate_adaptive_wait_edges(const ibn_sim *sim, int64_t most, int32
 /* Functions of clcm.c, which send control messages of both deadlock breakers. */
 int ibn_simulate_still_suspected(const ibn_sim *sim, int32_t vc);
 int ibn_simulate_wants(const ibn_sim *sim, int32_t vc_in, int32_t vc_out);
-uint32_t ibn_simulate_switch_id(const ibn_sim *sim, int32_t device);
 void ibn_simulate_send_clcm(ibn_sim *sim, int32_t message, int32_t vc);
 /* Functions of loop.c (Loop Breaker) and of deadlock.c (Deadlock Breaker). */
 void ibn_simulate_draw(ibn_sim *sim, int32_t vc, int32_t round);
