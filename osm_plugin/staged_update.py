@@ -67,16 +67,18 @@ class Change:
         if len(schedule) == 1:
             return f"safe to write in any order{aside}"
         *sizes, last = [np.count_nonzero(schedule.round == number) for number in range(1, len(schedule) + 1)]
+        removed = []
         if not known:
             sizes[0] = np.count_nonzero(self.base.unknown)
-        elif schedule.only_removes:
-            sizes[0] = np.count_nonzero((schedule.round == 1) | (schedule.removed_in_round == 1))
+            removed.append("all unknown entries")
+        if schedule.only_removes:
+            removed.append("entries of paths over changed cables")
+            first = np.count_nonzero((schedule.round == 1) | (schedule.removed_in_round == 1))
+            sizes[0] = first if known else sizes[0] + first
         entries = f"{', '.join(map(str, sizes))} and {count_noun(int(last), 'entry')}"
         text = f"written in {len(schedule)} rounds of {entries}{aside}"
-        if not known:
-            text += ", of which the first removes all unknown entries"
-        elif schedule.only_removes:
-            text += ", of which the first removes entries of paths over changed cables"
+        if removed:
+            text += f", of which the first removes {' and '.join(removed)}"
         if schedule.first_draining_round:
             text += f", with a wait before {_which(schedule)}"
         if schedule.drained:
@@ -98,9 +100,9 @@ def _which(schedule: UpdateSchedule) -> str:
 def stage_update(base: Base, after: SavedTables, *, wanted: bool, threads: int = 2) -> Change | None:
     """Return the change from the tables in the switches to the new tables; None if nothing changes.
 
-    If ``wanted`` is true, an update schedule is searched for.  Unknown entries are treated as missing entries.  An
-    additional first round removes these entries from the switches.  Until that round, packets may have taken any path.
-    So all packets have to leave the fabric before the second round.
+    If ``wanted`` is true, an update schedule is searched for.  Unknown entries are treated as missing entries.  A first
+    round, which only removes entries, also removes the unknown entries from the switches.  Until that round, packets
+    may have taken any path.  So all packets have to leave the fabric before the second round.
 
     ``base`` has the tables in the switches, and ``after`` the new tables.
     """
@@ -109,7 +111,7 @@ def stage_update(base: Base, after: SavedTables, *, wanted: bool, threads: int =
     if not wanted:
         return Change(base, after, None, asked=False)
     schedule, replies = _find_schedule(base, after, threads=threads)
-    if schedule is not None and not base.known:
+    if schedule is not None and not base.known and not schedule.only_removes:
         schedule = schedule.one_later(base.new.lft)
     if schedule is not None and len(schedule) > 1:
         after = replace(after, deferred=_deferred_entries(schedule, base.routing))

@@ -27,7 +27,8 @@ def transition_line(change: Change, *, threads: int = 2) -> str | None:
 
     A change with an update schedule is safe because of its schedule.  Without a schedule, the tables are written at
     once, and this function examines the mixed tables.  OpenSM writes the switches in an order of its own.  So only the
-    verdict "any-order" excludes credit loops during the change.
+    verdict "any-order" excludes credit loops during the change.  If a search for a schedule has already failed, this
+    function does not search for an order again.
     """
     unknown = change.base.describe_unknown(change.after.fabric)
     if unknown:
@@ -36,9 +37,11 @@ def transition_line(change: Change, *, threads: int = 2) -> str | None:
         return _describe_rounds(change, change.schedule)
     old, new, lost = checked_tables(change.base)
     small = new.lft.size <= MOST_DRAINED
-    most, drain = (0, False) if change.any_sls else (MOST_ROUNDS, small)
-    fabric = change.base.fabric
-    found = prove_transition(fabric, old, new, lost=lost, rounds=most, drain=drain, threads=threads)
+    rounds, drain = 0 if change.asked or change.any_sls else MOST_ROUNDS, small and not change.any_sls
+    base = change.base
+    found = prove_transition(
+        base.fabric, old, new, lost=lost, rewired=base.rewired, rounds=rounds, drain=drain, threads=threads
+    )
     if not (found.entries or found.sls_differ or found.sl2vl_differ):
         return None
     if change.any_sls and found.verdict != "any-order":

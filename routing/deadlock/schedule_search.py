@@ -120,7 +120,7 @@ def _without_rewired(
     changing entries towards their LIDs.
     """
     fabric, lost, replies, threads = waiting.mixture.fabric, waiting.mixture.lost, waiting.replies, waiting.threads
-    changing = (old.lft != new.lft) & (new.lft != NO_PORT)
+    changing = (old.lft != new.lft) & (old.lft != NO_PORT) & (new.lft != NO_PORT)
     for removed in (changing & rewired, changing & rewired.any(axis=0)):
         if np.count_nonzero(removed) > MOST_REMOVED * np.count_nonzero(rewired):
             return None

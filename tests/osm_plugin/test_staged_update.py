@@ -61,6 +61,9 @@ def test_a_change_without_safe_rounds_says_so(two, monkeypatch):
     monkeypatch.setattr("osm_plugin.staged_update.find_schedule", lambda *_, **__: None)
     change = change_of(*pulled("updn", 9))
     assert change.describe() == "written at once, for which no safe rounds were found"
+    # The line must not report rounds of a second search, because OpenSM has no order to follow.
+    assert transition_line(change).startswith("transition drained: no order was found;")
+    assert transition_line(replace(change, asked=False)).startswith("transition ordered: each of 2 rounds")
 
 
 def test_a_change_of_sls_alone_is_not_called_unsafe():
@@ -72,14 +75,20 @@ def test_a_change_of_sls_alone_is_not_called_unsafe():
     assert change.describe() == "only SLs and SL-to-VL tables change, which have no rounds"
 
 
-def test_exchanged_cables_are_left_in_a_first_round_of_its_own():
+@pytest.fixture(scope="module")
+def exchanged():
+    """Return the tables before and after two cables have changed places."""
     fabric = generate("torus", ["4x4"], cas=1)
     before = SavedTables(fabric, routing := ENGINES["updn"].route(fabric, OPTIONS), prove(fabric, routing), "updn",
                          options_key(OPTIONS))  # fmt: skip
     ports = tuple(every_link(fabric)[link].ports[1] for link in (0, 9))
     now = apply_faults(fabric, [Fault(FaultKind.SWAP, "swap", ports)])
     found = reroute(ENGINES["updn"], OPTIONS, before, now, baseline=before)
-    change = change_of(before, replace(before, fabric=now, routing=found.routing, proof=found.proof))
+    return before, replace(before, fabric=now, routing=found.routing, proof=found.proof)
+
+
+def test_exchanged_cables_are_left_in_a_first_round_of_its_own(exchanged):
+    change = change_of(*exchanged)
     rounds, out = len(change.schedule), np.count_nonzero(change.schedule.removed_in_round == 1)
     assert out and change.describe().startswith(f"written in {rounds} rounds of {out}")
     assert "of which the first removes entries of paths over changed cables" in change.describe()
@@ -91,6 +100,23 @@ def test_exchanged_cables_are_left_in_a_first_round_of_its_own():
     assert line.endswith("old entries removed for a while, because cables have changed places")
     deferred = change.after.deferred
     assert np.count_nonzero(deferred["port"] == 255) >= out and (deferred["round"] > 1).all()
+
+
+def test_one_round_removes_unknown_entries_and_entries_over_exchanged_cables(exchanged):
+    before, after = exchanged
+    base, new = base_for(before, after), after.routing.lft
+    unknown = np.zeros_like(base.unknown)
+    unknown[3, 1:5] = True
+    lft = np.where(unknown, np.uint8(255), base.routing.lft)
+    base = replace(base, unknown=unknown, routing=replace(base.routing, lft=lft), rewired=base.rewired & ~unknown)
+    change = stage_update(base, after, wanted=True)
+    schedule, first = change.schedule, next(states_of(change.after.deferred, new))
+    assert schedule.only_removes and schedule.first_draining_round == 2 and not (schedule.removed_in_round > 1).any()
+    assert (first[unknown | (base.rewired & (lft != new))] == 255).all()
+    assert np.array_equal(first[first != 255], lft[first != 255])
+    removed = 4 + np.count_nonzero((first != lft) & ~unknown)
+    assert f"written in {len(schedule)} rounds of {removed}" in change.describe()
+    assert "the first removes all unknown entries and entries of paths over changed cables" in change.describe()
 
 
 def test_rounds_for_requests_alone_say_so(monkeypatch):
