@@ -48,7 +48,7 @@ def reassign_sls(
     earlier, certificate
         The earlier tables in the same rows and columns, 255 where an entry became invalid; and their certificate.
     vl_bit
-        uint16[16], 1 << VL of each SL.
+        uint16[16], 1 << VL of each SL; 0 for an SL that no changed path may keep.
     sl_of_vl
         uint8[V], an SL for each VL of the certificate, 255 for a VL not to be used.
     threads
@@ -68,7 +68,7 @@ def reassign_sls(
     """
     counted = _counted(fabric, certificate)
     changed = changed_paths(fabric, routing, earlier, replies=certificate.strength == "reversible") & counted
-    vl_of_sl = np.searchsorted(1 << np.arange(SLS), vl_bit).astype(np.uint8)
+    vl_of_sl = np.where(vl_bit > 0, np.searchsorted(1 << np.arange(SLS), vl_bit), NO_VL).astype(np.uint8)
     vl = vl_of_sl[np.broadcast_to(routing.sl, changed.shape)]
     search = _VlSearch(fabric, routing, certificate, vl_bit, sl_of_vl, vl, changed, threads)
     return search.run(counted & ~changed & remote_pairs(fabric), budget)
@@ -81,7 +81,7 @@ class _VlSearch:
     Attributes
     ----------
     vl
-        uint8[S, L], the VL of each path (from a switch to a LID) before the search.
+        uint8[S, L], the VL of each path (from a switch to a LID) before the search, 255 if ``vl_bit`` is 0 for its SL.
     changed
         bool[S, L], whether a path has changed, so that it needs a VL.
     fabric, routing, certificate, vl_bit, sl_of_vl, threads
@@ -146,7 +146,8 @@ class _VlSearch:
         at, lid = (np.concatenate(part) for part in zip(*parts, strict=True))
         own = self.vl[at, lid]
         turn = np.repeat(np.arange(3), [len(part[0]) for part in parts])
-        start = np.choose(turn, [np.full_like(own, emptiest), (own + 1) % len(self.sl_of_vl), own]).astype(np.uint8)
+        present = np.where(own == NO_VL, np.uint8(0), own)
+        start = np.choose(turn, [np.full_like(own, emptiest), (own + 1) % len(self.sl_of_vl), present]).astype(np.uint8)
         given, _, order, visits = assign_vls(
             self.fabric.channels, self.fabric.lids.switch, self.routing.lft, self.groups(at, lid, start),
             masks=dependencies.masks, order=dependencies.order, allowed_vls=self.sl_of_vl != NO_VL, budget=visits,
