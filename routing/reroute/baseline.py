@@ -75,8 +75,10 @@ def _baseline_now(
 
 
 def is_same(one: Fabric, other: Fabric) -> bool:
-    """Return whether two fabrics have the same switches, cables between switches and LIDs, and deliver each LID at the
-    same port.
+    """Return whether two fabrics have the same switches, cables between switches and LIDs, deliver each LID at the same
+    port, and have end ports at the same switches.
+
+    A proof of tables then covers the same packets in both fabrics.  End ports may lack a LID, but can still send.
     """
     if one is other:
         return True
@@ -91,5 +93,6 @@ def is_same(one: Fabric, other: Fabric) -> bool:
             (mine.dst_port, theirs.dst_port),
             (one.lids.switch, other.lids.switch),
             (one.lids.port, other.lids.port),
+            (one.terminals_at > 0, other.terminals_at > 0),
         )
     )

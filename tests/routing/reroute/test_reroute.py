@@ -78,6 +78,18 @@ def test_links_there_and_back(name, engine):
         assert back.how == "baseline"
 
 
+def test_the_baseline_proof_does_not_cover_a_new_sender_without_a_lid():
+    """Packets between switches are not part of this proof, and close a credit loop once CAs send them."""
+    whole = generate("torus", ["4x4"], cas=1)
+    fabric = apply_faults(whole, every_ca(whole)[::2])
+    baseline = published(fabric, "dfsssp", replace(OPTIONS, vls=1))
+    assert baseline.proof.scope == "endports"
+    lid = np.where(np.isin(whole.endport_guid, fabric.endport_guid), whole.endport_lid, 0)
+    now = replace(whole, endport_lid=lid.astype(np.uint16))
+    found = reroute(ENGINES["dfsssp"], OPTIONS, baseline, now, baseline=baseline)
+    check(found, baseline, now, "dfsssp")
+
+
 def test_up_down_is_repaired_on_trees_with_few_searches():
     fabric = generate("kary-ntree", ["8", "3"])
     baseline = published(fabric, "updn")
