@@ -67,8 +67,8 @@ def transition(
 
     OLD and NEW are bundles, folders that ibnue wrote, or folders with OpenSM's dump files.  While switches are written
     one by one, a packet may meet old and new entries on one path.  The proof includes every such mixture.  Exit status
-    0: the switches may be written in any order, or in the order of the plan.  1: no safe order was found.  3: unknown
-    service levels decide the question.
+    0: the switches may be written in any order, or in the order of the plan.  1: no order was found in which all rounds
+    are safe.  3: unknown service levels decide the question.
     """
     from routing.deadlock.plan_file import write_plan
     from routing.formats.table_files import read_tables

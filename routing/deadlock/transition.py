@@ -33,9 +33,10 @@ from routing.fabric import Fabric
 from routing.numerals import count_noun
 from routing.tables import Routing
 
-Verdict = Literal["any-order", "ordered", "drained", "unsafe"]
+Verdict = Literal["any-order", "ordered", "after-removal", "drained", "unsafe"]
 _ANY_ORDER = {
     "ordered": "the rounds avoid this loop, which can form if switches are written in any order:",
+    "after-removal": "this loop can form if switches are written in any order, or before the first round is complete:",
     "drained": "the steps avoid this loop, which can form if switches are written in any order:",
     "unsafe": "this loop can form if switches are written in any order:",
 }
@@ -70,8 +71,9 @@ class Transition:
     ----------
     verdict
         "any-order": no mixture of the tables has a credit loop.  "ordered": some mixture has a credit loop, but each
-        round of :attr:`plan` is free of loops.  "drained": no order was found, but each step of :attr:`drain` is free
-        of loops.  "unsafe": none of these cases applies.
+        round of :attr:`plan` is free of loops.  "after-removal": cables have changed places, and the old tables have a
+        credit loop, which the first round ends; all later rounds are free of loops.  "drained": no order was found, but
+        each step of :attr:`drain` is free of loops.  "unsafe": none of these cases applies.
     certificate
         Topological order, which proves that no mixture has a credit loop; None if a mixture has a credit loop.  If the
         verdict is not "any-order", the certificate may cover less traffic than required.
@@ -93,8 +95,8 @@ class Transition:
     sls_differ, sl2vl_differ
         Whether SL tables differ; whether SL2VL tables differ.
     plan
-        A safe order of writing, as rounds; one round if any order is safe.  Rounds may remove old entries until a later
-        round writes the new entries.  None if no safe order was found.
+        An order of writing, as rounds; one round if any order is safe.  Rounds may remove old entries until a later
+        round writes the new entries.  None if no order was found.
     drain
         The Double Scheme (drain one half of the LIDs at a time); None if it was not searched for, or if there is none.
     reason
@@ -250,7 +252,9 @@ class _TransitionSearch:
         why = "" if new_loops else self._incompatible_sl_vl()
         plan = None if new_loops or why or not rounds else self._plan(rounds, old_loops=old_loops)
         if plan is not None:
-            return _Outcome("ordered", plan, None, _describe_rounds(plan))
+            # A first round that only removes entries is free of credit loops if the old tables are.
+            verdict: Verdict = "after-removal" if plan.only_removes and old_loops else "ordered"
+            return _Outcome(verdict, plan, None, _describe_rounds(plan, verdict))
         if new_loops or old_loops:
             which = "new" if new_loops else "old"
             return _Outcome("unsafe", None, None, f"the {which} tables have a credit loop by themselves")
@@ -321,10 +325,13 @@ class _TransitionSearch:
         return mixed_loop(self.mixture, found, replies=replies, scope="endports", looping=True)
 
 
-def _describe_rounds(plan: UpdateSchedule) -> str:
+def _describe_rounds(plan: UpdateSchedule, verdict: Verdict) -> str:
     text = f"each of {len(plan)} rounds is free of credit loops"
-    if plan.only_removes:
-        text = f"each of {len(plan)} rounds except the first is free of credit loops; cables have changed places"
+    if verdict == "after-removal":
+        text = (
+            "cables have changed places, so the old tables have a credit loop by themselves;"
+            f" each of {len(plan)} rounds except the first is free of credit loops"
+        )
     if plan.drained:
         text += f"; {count_noun(plan.drained, 'old entry is', 'old entries are')} removed until a later round"
     return text

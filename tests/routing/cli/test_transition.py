@@ -112,6 +112,21 @@ def test_rounds_that_remove_entries_are_in_the_plan(tmp_path):
     assert [port for block in blocks for port in block["port_by_lid"].values()].count(255) == first["entries_removed"]
 
 
+def test_a_loop_of_the_old_tables_over_swapped_cables_is_not_called_safe(torus, tmp_path):
+    swapped, plan = tmp_path / "swapped.net", tmp_path / "plan.json"
+    assert run("fabric", torus, "--fail", "swap sw0.0/2 sw1.1/3", "-o", swapped).exit_code == 0
+    assert run("route", torus, "--vls", "1", "--effort", "0", "-o", tmp_path / "one").exit_code == 0
+    earlier = "--previous", tmp_path / "one", "--was", torus
+    again = run("route", swapped, "--vls", "1", "--effort", "0", *earlier, "-o", tmp_path / "two")
+    assert again.exit_code == 0, again.output
+    change = "transition", swapped, tmp_path / "one", tmp_path / "two", "--old-fabric", torus
+    result, reported = run(*change, "--plan", plan), json.loads(run(*change, "--json").stdout)
+    assert result.exit_code == 1 and "after-removal: cables have changed places" in result.stdout
+    assert reported["verdict"] == "after-removal" and not reported["safe"]
+    assert_valid(reported)
+    assert len(json.loads(plan.read_text())["rounds"]) == len(reported["rounds"]) > 1
+
+
 def test_tables_of_another_fabric_are_refused(torus, routed):
     result = run("transition", "ring:5", *routed)
     assert result.exit_code == 2
