@@ -67,14 +67,11 @@ class Change:
         if len(schedule) == 1:
             return f"safe to write in any order{aside}"
         *sizes, last = [np.count_nonzero(schedule.round == number) for number in range(1, len(schedule) + 1)]
-        removed = []
-        if not known:
-            sizes[0] = np.count_nonzero(self.base.unknown)
-            removed.append("all unknown entries")
         if schedule.only_removes:
-            removed.append("entries of paths over changed cables")
-            first = np.count_nonzero((schedule.round == 1) | (schedule.removed_in_round == 1))
-            sizes[0] = first if known else sizes[0] + first
+            sizes[0] = np.count_nonzero((schedule.round == 1) | (schedule.removed_in_round == 1))
+        sizes[0] += np.count_nonzero(self.base.unknown)
+        removed = ["all unknown entries"] * (not known)
+        removed += ["entries of paths over changed cables"] * schedule.only_removes
         entries = f"{', '.join(map(str, sizes))} and {count_noun(int(last), 'entry')}"
         text = f"written in {len(schedule)} rounds of {entries}{aside}"
         if removed:
@@ -90,11 +87,8 @@ def _which(schedule: UpdateSchedule) -> str:
     """Describe in words the rounds before which packets have to leave the fabric."""
     if schedule.first_draining_round == 2:
         return "each but the first"
-    return (
-        "the last"
-        if schedule.first_draining_round == len(schedule)
-        else f"each from round {schedule.first_draining_round} on"
-    )
+    is_last = schedule.first_draining_round == len(schedule)
+    return "the last" if is_last else f"each from round {schedule.first_draining_round} on"
 
 
 def stage_update(base: Base, after: SavedTables, *, wanted: bool, threads: int = 2) -> Change | None:

@@ -80,19 +80,10 @@ def is_same(one: Fabric, other: Fabric) -> bool:
 
     A proof of tables then covers the same packets in both fabrics.  End ports may lack a LID, but can still send.
     """
-    if one is other:
-        return True
-    mine, theirs = one.channels, other.channels
-    return all(
-        np.array_equal(a, b)
-        for a, b in (
-            (one.switch_guid, other.switch_guid),
-            (mine.src, theirs.src),
-            (mine.port, theirs.port),
-            (mine.dst, theirs.dst),
-            (mine.dst_port, theirs.dst_port),
-            (one.lids.switch, other.lids.switch),
-            (one.lids.port, other.lids.port),
-            (one.terminals_at > 0, other.terminals_at > 0),
-        )
-    )
+    return one is other or all(map(np.array_equal, _proven_properties(one), _proven_properties(other)))
+
+
+def _proven_properties(fabric: Fabric) -> tuple[npt.NDArray[np.generic], ...]:
+    """Return all properties of a fabric that a proof of tables depends on."""
+    out, lids = fabric.channels, fabric.lids
+    return fabric.switch_guid, out.src, out.port, out.dst, out.dst_port, lids.switch, lids.port, fabric.terminals_at > 0

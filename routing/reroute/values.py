@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal
 
@@ -30,6 +30,12 @@ RerouteMethod = Literal["unchanged", "baseline", "repaired", "rebalanced", "fres
 
 LEFT_BASELINE = "left_baseline"
 """Option in the provenance of tables for which rebalancing has released the dependencies of the baseline tables."""
+
+
+def outside_baseline(routing: Routing) -> Routing:
+    """Return the tables with the mark :data:`LEFT_BASELINE`, so that they return to the baseline in safe steps."""
+    made = routing.provenance
+    return replace(routing, provenance=replace(made, options={**made.options, LEFT_BASELINE: True}))
 
 
 class Stability(enum.Enum):

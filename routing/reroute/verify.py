@@ -19,7 +19,7 @@ from routing.reroute.outcome import Candidate, Refusal
 from routing.reroute.prove_changes import prove_changes
 from routing.reroute.statistics import RerouteStatistics
 from routing.reroute.strategies.columns import Progress
-from routing.reroute.values import LEFT_BASELINE, Rerouted, RerouteMethod
+from routing.reroute.values import Rerouted, RerouteMethod, outside_baseline
 from routing.tables import Provenance, Routing
 
 _REASONS: Mapping[RerouteMethod, str] = {
@@ -47,8 +47,7 @@ def verify(context: RerouteContext, progress: Progress, how: RerouteMethod, kept
         order = progress.dependencies.order[:, progress.numbering.channel]
     routing, proof, statistics = _proven(context, progress.tables, order, progress.statistics, increasing=same_order)
     if progress.leaves_baseline:
-        made = routing.provenance
-        routing = replace(routing, provenance=replace(made, options={**made.options, LEFT_BASELINE: True}))
+        routing = outside_baseline(routing)
     demand = promised(context.request.engine)
     if progress.certificate is not None and certificate is not None:
         demand = as_before(certificate)

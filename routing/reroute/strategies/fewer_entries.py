@@ -88,8 +88,5 @@ def _searched(context: RerouteContext, state: State, goal: int, budget: int, ret
     in_use = released(context, state.progress) if retrace else state.progress
     if in_use is None:
         return state
-    start = replace(state, progress=in_use, goal=goal)
-    tables, found = start.moved(context, budget=max(0, budget), tolerance=0)
-    dependencies = in_use.dependencies.grown(found.masks, found.order)
-    progress = replace(in_use, tables=tables, dependencies=dependencies)
-    return replace(state, progress=progress, load=found.load)
+    after, _ = replace(state, progress=in_use, goal=goal).moved(context, budget=max(0, budget), tolerance=0)
+    return replace(after, goal=state.goal)

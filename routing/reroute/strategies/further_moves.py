@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from itertools import islice, product
+from itertools import islice
 
 import numpy as np
 
@@ -43,11 +43,11 @@ from routing.reroute.strategies.balance import goal_of
 from routing.reroute.strategies.columns import Progress
 from routing.reroute.strategies.fewer_entries import MOST_CHANGES, change_fewer, changes_too_many
 from routing.reroute.strategies.quiet import LARGEST_LOSS
-from routing.reroute.strategies.return_to_baseline import difficulty, has_safe_rounds, is_safe_enough
+from routing.reroute.strategies.return_to_baseline import difficulty, has_safe_rounds, safe_to_write
 from routing.reroute.strategies.search_state import State, peak_of
 from routing.reroute.strategies.steps import OVERSHOOT, released
 from routing.reroute.vacate import NotVacated, TablesInUse
-from routing.reroute.values import LEFT_BASELINE, Rerouted, Stability
+from routing.reroute.values import Rerouted, Stability, outside_baseline
 from routing.reroute.verify import verify
 from routing.tables import Routing
 
@@ -118,11 +118,8 @@ def move_further(context: RerouteContext, repaired: Candidate) -> Candidate:
     best_known = goal
     falls_short = peak > goal * (1 + ENOUGH[1]) or _changes_too_many(repaired)
     if falls_short and found.routing.lft.size <= LARGEST_SMALL_TABLE:
-        fresh = _from_scratch(request)
-        fresh_peak = 0 if fresh is None else peak_of(flow_towards(request.fabric, fresh, threads=threads), numbering)
-        was = peak_in(numbering, fullest(request.before.fabric.channels, request.before.load))
-        found = replace(found, fresh_kept=was / fresh_peak if fresh_peak else None, fresh=fresh)
-        repaired, best_known = replace(repaired, found=found), max(goal, fresh_peak)
+        repaired, scratch = _beside_scratch(context, repaired, numbering)
+        best_known = max(goal, scratch)
         if (taken := _taken(context, repaired, numbering, peak)) is not None:
             return taken
     most = max(found.broken // 2, min(FEW_ENTRIES, found.routing.lft.size // MOST_OF_TABLE))
@@ -146,22 +143,22 @@ def catch_up(context: RerouteContext, repaired: Candidate) -> Candidate:
     -----
     Cost: a route from scratch, and up to two series of searches as in :func:`move_further`.
     """
-    request, found, taken, size = context.request, repaired.found, repaired, repaired.found.routing.lft.size
+    request, found, size = context.request, repaired.found, repaired.found.routing.lft.size
     first = request.baseline is None or is_same(request.baseline.fabric, request.before.fabric)
     if first or found.how == "fresh" or size > LARGEST_SMALL_TABLE:
         return repaired
-    fresh = found.fresh or _from_scratch(request) or found.routing
     numbering, threads = BaseNumbering.of(request.fabric, [request.fabric]), request.options.threads
-    load, scratch = (flow_towards(request.fabric, tables, threads=threads) for tables in (found.routing, fresh))
+    repaired, scratch = _beside_scratch(context, repaired, numbering)
+    load, taken = flow_towards(request.fabric, found.routing, threads=threads), repaired
     most = max(found.broken // 2, FEW_ENTRIES, size // MOST_OF_TABLE)
-    start = best = State(_progress(context, repaired, numbering), load, peak_of(scratch, numbering), most)
+    start = best = State(_progress(context, repaired, numbering), load, scratch or peak_of(load, numbering), most)
     trials = ENTRIES_FOR_TRIALS // max(1, size)
     for overshoot in (0, OVERSHOOT):
         if best.peak <= start.goal * (1 + ENOUGH[1]):
             break
         ends, trials = _searched(context, start, trials, overshoot=overshoot)
-        for end, leaves in product(ends[:0:-1], (False, True)):
-            outcome = _accepted(context, repaired, start, end, leaves=leaves) if best.gains(end.load) else None
+        for end in ends[:0:-1]:
+            outcome = _accepted(context, repaired, start, end, may_leave=True) if best.gains(end.load) else None
             if outcome is not None:
                 taken, best = outcome, end
                 break
@@ -276,6 +273,25 @@ def _reserved(request: Request, repaired: Rerouted) -> AcyclicCdg:
     return union.sorted(len(dependencies.order), threads=request.options.threads) or dependencies
 
 
+def _beside_scratch(context: RerouteContext, repaired: Candidate, numbering: BaseNumbering) -> tuple[Candidate, int]:
+    """Compute tables from scratch, unless the repaired tables come with them.
+
+    Returns
+    -------
+    repaired : Candidate
+        The repaired tables, with the tables from scratch and their rate.
+    peak : int
+        The highest utilisation of the tables from scratch; 0 if the engine fails.
+    """
+    request, fresh = context.request, repaired.found.fresh or _from_scratch(context.request)
+    if fresh is None:
+        return repaired, 0
+    peak = peak_of(flow_towards(request.fabric, fresh, threads=request.options.threads), numbering)
+    was = peak_in(numbering, fullest(request.before.fabric.channels, request.before.load))
+    kept = was / peak if peak else None
+    return replace(repaired, found=replace(repaired.found, fresh_kept=kept, fresh=fresh)), peak
+
+
 def _from_scratch(request: Request) -> Routing | None:
     """Return tables from scratch, or None if the engine fails."""
     earlier = [there.fabric for there in (request.before, request.baseline) if there is not None]
@@ -307,8 +323,7 @@ def _taken(context: RerouteContext, repaired: Candidate, numbering: BaseNumberin
     is_safe = has_safe_rounds(request, found, fresh)
     # The mark LEFT_BASELINE lets the tables return to the baseline later, in safe steps.
     if request.baseline is not None and is_safe:
-        made = fresh.provenance
-        fresh = replace(fresh, provenance=replace(made, options={**made.options, LEFT_BASELINE: True}))
+        fresh = outside_baseline(fresh)
     tables = admit(request.fabric, fresh, proof, as_before(certificate, scope=certificate.scope))
     new_peak = peak_of(flow_towards(request.fabric, fresh, threads=threads), numbering)
     gains = peak > new_peak * (1 + ENOUGH[1])
@@ -349,10 +364,10 @@ def _searched(
         if in_use is None:
             break
         state = replace(state, progress=in_use)
-        moved, followed = _moved(context, state, min(hops, max(LEAST_WORK, size)))
+        moved, followed = state.moved(context, work=min(hops, max(LEAST_WORK, size)))
         hops -= followed + size  # Towards the work limit, a trace counts as a hop for each entry.
         if overshoot and not state.gains(moved.load):
-            moved, followed = _moved(context, state, max(0, min(hops, LEAST_WORK)), overshoot)
+            moved, followed = state.moved(context, work=max(0, min(hops, LEAST_WORK)), overshoot=overshoot)
             hops -= followed
         if state.gains(moved.load):
             after: State | None = moved
@@ -366,16 +381,6 @@ def _searched(
         state = after
         states.append(state)
     return states, trials
-
-
-def _moved(context: RerouteContext, state: State, work: int, overshoot: int = 0) -> tuple[State, int]:
-    """Search for moves, and follow at most ``work`` hops.  Return the state after the moves, and the number of hops
-    that were followed.
-
-    ``overshoot`` is the argument of :meth:`State.moved`.
-    """
-    tables, found = state.moved(context, budget=state.most, tolerance=FURTHER_TOLERANCE, work=work, overshoot=overshoot)
-    return state.after(tables, found.load), found.work
 
 
 def _vacated(context: RerouteContext, state: State, trials: int) -> tuple[State | None, int]:
@@ -402,7 +407,7 @@ def _vacated(context: RerouteContext, state: State, trials: int) -> tuple[State 
         in_use = released(context, replace(progress, tables=made.tables))
         if in_use is None:
             continue
-        after, _ = _moved(context, replace(state, progress=in_use, load=made.load), LEAST_WORK)
+        after, _ = replace(state, progress=in_use, load=made.load).moved(context)
         best = after if best is None or after.peak < best.peak else best
         if best.peak < (1 - 2 * FURTHER_GAIN) * state.peak:
             break
@@ -411,24 +416,24 @@ def _vacated(context: RerouteContext, state: State, trials: int) -> tuple[State 
 
 def _accepted(
     context: RerouteContext, repaired: Candidate, start: State, end: State, beside: Routing | None = None,
-    *, leaves: bool = False,
+    *, may_leave: bool = False,
 ) -> Candidate | None:  # fmt: skip
     """Return the tables of the state ``end`` with their proof; None if they are not safe to write.
 
     ``start`` is the state of the repaired tables.  If the tables ``beside`` are easier to write, the result is None,
-    too.  If the tables may leave the baseline (``leaves``), no safe rounds have to lead on to the baseline tables.
+    too.  If the tables may leave the baseline (``may_leave``), no safe rounds have to lead on to the baseline tables.
     """
     before, request = repaired.found, context.request
     was = peak_in(end.progress.numbering, fullest(request.before.fabric.channels, request.before.load))
     statistics, why = _explained(context, before, start, end, was)
     how = "rebalanced" if before.how == "unchanged" else before.how
-    progress = replace(end.progress, statistics=statistics, leaves_baseline=leaves)
-    outcome = verify(context, progress, how, was / end.peak)
-    if isinstance(outcome, Refusal) or not is_safe_enough(request, outcome.found, before):
+    outcome = verify(context, replace(end.progress, statistics=statistics, leaves_baseline=False), how, was / end.peak)
+    if isinstance(outcome, Refusal):
         return None
-    if beside is not None and difficulty(request, outcome.found, beside) < difficulty(request, outcome.found):
+    found = safe_to_write(request, outcome.found, before, may_leave=may_leave)
+    if found is None or (beside is not None and difficulty(request, found, beside) < difficulty(request, found)):
         return None
-    found = replace(outcome.found, reason=f"{before.reason}; {why}", fresh_kept=before.fresh_kept, fresh=before.fresh)
+    found = replace(found, reason=f"{before.reason}; {why}", fresh_kept=before.fresh_kept, fresh=before.fresh)
     return replace(outcome, found=found)
 
 

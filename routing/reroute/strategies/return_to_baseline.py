@@ -24,7 +24,7 @@ from routing.reroute.strategies.balance import goal_of
 from routing.reroute.strategies.steps import is_safe_change, released, verified
 from routing.reroute.translate import translate_tables
 from routing.reroute.vacate import NotVacated, TablesInUse, edge_usage, vacate
-from routing.reroute.values import LEFT_BASELINE, Published, Rerouted
+from routing.reroute.values import LEFT_BASELINE, Published, Rerouted, outside_baseline
 from routing.tables import Routing
 
 NEVER_SAFE = 4
@@ -104,21 +104,26 @@ def _against(fabric: Fabric, order: npt.NDArray[np.int32]) -> npt.NDArray[np.uin
     return against
 
 
-def is_safe_enough(request: Request, found: Rerouted, repaired: Rerouted) -> bool:
-    """Return whether the tables ``found`` may replace the previous tables.
+def safe_to_write(request: Request, found: Rerouted, repaired: Rerouted, *, may_leave: bool = False) -> Rerouted | None:
+    """Return the tables ``found`` if they may replace the previous tables, else None.
 
     Safe rounds must lead from the previous tables to ``found``, and from ``found`` to the baseline tables, because
-    links may return soon.  If the previous tables or ``found`` have left the baseline, the tables return to the
-    baseline in steps.  In that case, only the rounds to ``found`` are necessary.  If no safe rounds lead even to
-    ``repaired``, the tables of a repair alone, the rounds to ``found`` are not necessary either.
+    links may return soon.  If one of these rounds is missing, and ``may_leave`` is true, the result has left the
+    baseline.  Tables that have left the baseline return to it in steps, so only the rounds to ``found`` are necessary.
+    If no safe rounds lead even to ``repaired``, the tables of a repair alone, these rounds are not necessary either.
     """
     baseline, threads = request.baseline, request.options.threads
     left = request.before.left_baseline or bool(found.routing.provenance.options.get(LEFT_BASELINE))
+    returns = True
     if baseline is not None and not left:
         now = translate_tables(found.routing, request.fabric, baseline.fabric).routing
-        if not is_safe_change(baseline.fabric, now, found.proof, baseline, threads=threads):
-            return False
-    return has_safe_rounds(request, found) or (left and not has_safe_rounds(request, repaired))
+        returns = is_safe_change(baseline.fabric, now, found.proof, baseline, threads=threads)
+    is_safe = (returns or may_leave) and has_safe_rounds(request, found)
+    if may_leave and not (returns and is_safe):
+        tables = admit(request.fabric, outside_baseline(found.routing), found.proof, found.tables.demand)
+        assert not isinstance(tables, Shortfall)
+        found, left = replace(found, tables=tables), True
+    return found if is_safe or (left and not has_safe_rounds(request, repaired)) else None
 
 
 def has_safe_rounds(request: Request, found: Rerouted, routing: Routing | None = None) -> bool:
@@ -194,5 +199,4 @@ def _with_columns(before: Published, baseline: Published, lids: npt.NDArray[np.i
     now, target = before.routing, baseline.routing
     lft, sl = now.lft.copy(), now.sl.copy()
     lft[:, lids], sl[..., lids] = target.lft[:, lids], target.sl[..., lids]
-    options = {**now.provenance.options, LEFT_BASELINE: True}
-    return replace(now, lft=lft, sl=sl, provenance=replace(now.provenance, options=options))
+    return outside_baseline(replace(now, lft=lft, sl=sl))

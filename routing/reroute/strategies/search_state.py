@@ -7,12 +7,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from routing._kernels.repair import Rebalanced
 from routing.reroute.base_fabric import BaseNumbering
 from routing.reroute.context import RerouteContext
-from routing.reroute.rebalance import FURTHER_GAIN, LEAST_WORK, Utilisation, move_entries
+from routing.reroute.rebalance import FURTHER_GAIN, FURTHER_TOLERANCE, LEAST_WORK, Utilisation, move_entries
 from routing.reroute.strategies.columns import Progress
-from routing.tables import Routing
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,13 +48,10 @@ class State:
         """Return whether another load (int64[C]) has a highest utilisation that is lower by at least half a percent."""
         return peak_of(load, self.progress.numbering) <= (1 - FURTHER_GAIN) * self.peak
 
-    def after(self, tables: Routing, load: npt.NDArray[np.int64]) -> State:
-        """Return the state with other tables, and their load (int64[C])."""
-        return replace(self, progress=replace(self.progress, tables=tables), load=load)
-
     def moved(
-        self, context: RerouteContext, *, budget: int, tolerance: float, work: int = LEAST_WORK, overshoot: int = 0
-    ) -> tuple[Routing, Rebalanced]:
+        self, context: RerouteContext, *, budget: int | None = None, tolerance: float = FURTHER_TOLERANCE,
+        work: int = LEAST_WORK, overshoot: int = 0,
+    ) -> tuple[State, int]:  # fmt: skip
         """Move entries off the most loaded channels, within the dependencies of this state.
 
         Parameters
@@ -64,7 +59,7 @@ class State:
         context
             The data of the re-route.
         budget
-            Maximum number of entries that become different from the tables before the fault.
+            Maximum number of entries that become different from the tables before the fault; None: :attr:`most`.
         tolerance
             Fraction by which the highest utilisation may exceed the goal.
         work
@@ -75,17 +70,20 @@ class State:
 
         Returns
         -------
-        tables : Routing
-            The tables with the moved entries.
-        found : Rebalanced
-            Result of the kernel.
+        after : State
+            The state after the moves.
+        work : int
+            Number of hops that the search has followed.
         """
         progress = self.progress
-        return move_entries(
+        tables, found = move_entries(
             progress.numbering, context.service_levels(progress.numbering, progress.certificate, progress.tables),
             progress.tables, context.request.translated.earlier, dependencies=progress.dependencies, now=self.now,
-            budget=budget, tolerance=tolerance, work=work, overshoot=overshoot,
+            budget=self.most if budget is None else budget, tolerance=tolerance, work=work, overshoot=overshoot,
         )  # fmt: skip
+        dependencies = progress.dependencies.grown(found.masks, found.order)
+        progress = replace(progress, tables=tables, dependencies=dependencies)
+        return replace(self, progress=progress, load=found.load), found.work
 
 
 def peak_of(load: npt.NDArray[np.int64], numbering: BaseNumbering) -> int:

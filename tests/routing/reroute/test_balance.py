@@ -26,6 +26,7 @@ from routing.reroute import Published, Stability, context, rebalance, reroute, s
 from routing.reroute.installed import installed
 from routing.reroute.statistics import RerouteStatistics
 from routing.reroute.strategies import balance, further_moves
+from routing.reroute.strategies.search_state import State
 from routing.reroute.translate import translate_tables
 from routing.topologies import generate
 
@@ -270,8 +271,14 @@ def test_tables_from_scratch_replace_a_repair_if_a_fault_broke_much(name, least)
 
 
 @pytest.mark.parametrize("name", ["updn", "nue"])
-def test_faults_that_accumulate_lose_no_more_than_tables_from_scratch(name):
+def test_faults_that_accumulate_lose_no_more_than_tables_from_scratch(name, monkeypatch):
     """Eight links fail or return.  Without these moves, the worst loss was 7 points with updn, and 12 with nue."""
+    proven, verify = [], further_moves.verify
+    monkeypatch.setattr(
+        further_moves,
+        "verify",
+        lambda asked, progress, *rest: proven.append(progress.tables.lft) or verify(asked, progress, *rest),
+    )
     fabric = generate("kautz", ["2", "3"], cas=1)
     baseline = now = published(fabric, name)
     moved = 0
@@ -285,12 +292,15 @@ def test_faults_that_accumulate_lose_no_more_than_tables_from_scratch(name):
         if before.fabric is fabric:  # The first fault still changes few entries, and keeps the baseline in reach.
             assert not now.left_baseline
             assert found.changed <= 3 * found.broken
+        else:
+            assert found.fresh_kept is not None
         if found.statistics.moved_further:
             change = installed(before.routing, before.fabric, now.routing, less)
             replies = now.proof.strength != "forward"
             assert find_schedule(change.fabric, change.old, change.new, lost=change.lost, replies=replies, threads=1)
             moved += 1
     assert moved
+    assert len({lft.tobytes() for lft in proven}) == len(proven)  # No tables are proven twice.
     found = reroute(ENGINES[name], OPTIONS, now, fabric, baseline=baseline)
     while not np.array_equal(found.routing.lft, baseline.routing.lft):
         now = Published(fabric, found.routing, found.proof)
@@ -311,7 +321,7 @@ def test_no_further_entries_move_if_only_the_repair_has_safe_rounds(monkeypatch)
     fabric, engine = generate("torus", ["4x4"]), ENGINES["updn"]
     before, less = published(fabric, "updn"), fabric.without_links([14])
     found = reroute(engine, OPTIONS, before, less, baseline=before)
-    monkeypatch.setattr(further_moves, "is_safe_enough", lambda *_: False)
+    monkeypatch.setattr(further_moves, "safe_to_write", lambda *_, **__: None)
     alone = reroute(engine, OPTIONS, before, less, baseline=before)
     assert found.statistics.moved_further
     assert alone.statistics.moved_further is None
@@ -335,15 +345,15 @@ def test_a_re_route_of_large_tables_searches_no_longer_than_a_route_takes(monkey
     fabric, engine = generate("torus", ["5x5"]), ENGINES["updn"]
     before, less, size = published(fabric, "updn"), fabric.without_links([29]), 25 * 51
     repaired = reroute(engine, OPTIONS, before, less, stability=Stability.FULL, baseline=before)
-    followed, search = [], further_moves._moved
+    followed, search = [], State.moved
 
-    def counted(*arguments):
-        state, hops = search(*arguments)
+    def counted(*arguments, **limits):
+        state, hops = search(*arguments, **limits)
         followed.append(hops)
         return state, hops
 
     monkeypatch.setattr(further_moves, "LARGEST_SMALL_TABLE", 0)
-    monkeypatch.setattr(further_moves, "_moved", counted)
+    monkeypatch.setattr(State, "moved", counted)
     monkeypatch.setattr(further_moves, "_vacated", lambda *_: 1 // 0)  # Steps in quiet sweeps vacate dependencies.
     large = reroute(engine, OPTIONS, before, less, baseline=before)
     assert large.routing.lft.size == size
