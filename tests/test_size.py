@@ -1,6 +1,7 @@
 """The code stays small: functions fit a screen, and the number of lines is limited."""
 
 import ast
+import functools
 import io
 import re
 import tokenize
@@ -23,9 +24,15 @@ def product(*suffixes):
     return sorted(path for path in found if path.name != "_native.c")
 
 
+@functools.cache
+def nodes(path):
+    """Return the nodes of the syntax tree of a module."""
+    return list(ast.walk(ast.parse(path.read_text())))
+
+
 def python_functions(path):
     """Yield the name and the number of lines of each Python function, without its docstring."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in nodes(path):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             first, lines = node.body[0], node.end_lineno - node.lineno + 1
             if ast.get_docstring(node, clean=False) is not None:
@@ -44,14 +51,14 @@ def c_functions(path):
             opened = 0
 
 
-def python_lines(source):
-    """Return the number of lines with code, without blank lines, comments and docstrings."""
+def python_lines(path):
+    """Return the number of lines with code of a module, without blank lines, comments and docstrings."""
     left_out = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENCODING}
     lines = set()
-    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+    for token in tokenize.generate_tokens(io.StringIO(path.read_text()).readline):
         if token.type not in left_out | {tokenize.ENDMARKER}:
             lines.update(range(token.start[0], token.end[0] + 1))
-    for node in ast.walk(ast.parse(source)):
+    for node in nodes(path):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
             lines.difference_update(range(node.lineno, node.end_lineno + 1))
     return len(lines)
@@ -75,6 +82,6 @@ def test_functions_fit_a_screen(suffix, functions):
 
 
 def test_the_product_does_not_grow_unseen():
-    lines = sum(python_lines(path.read_text()) for path in product(".py"))
+    lines = sum(python_lines(path) for path in product(".py"))
     lines += sum(c_lines(path.read_text()) for path in product(".c", ".h"))
     assert 0.9 * MOST_LINES < lines <= MOST_LINES

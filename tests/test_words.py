@@ -1,6 +1,7 @@
 """Names and texts use the words of docs/glossary.md, and none of the retired words."""
 
 import ast
+import functools
 import io
 import re
 import tokenize
@@ -42,12 +43,20 @@ def files(folders, *suffixes):
     return sorted(path for path in paths if path.suffix in suffixes and path.name != "_native.c")
 
 
-def python_texts(source):
+@functools.cache
+def nodes(path):
+    """Return the nodes of the syntax tree of a module."""
+    return list(ast.walk(ast.parse(path.read_text())))
+
+
+def python_texts(path, source):
     """Yield the comments, docstrings and messages of a module; a string without a space is a name, not a message."""
-    for token in tokenize.generate_tokens(io.StringIO(source).readline):
-        if token.type == tokenize.COMMENT:
-            yield token.string
-    for node in ast.walk(ast.parse(source)):
+    # The tokenizer is slow, so it runs only if a text behind a "#", which may be a part of a string, has a retired word.
+    if any(map(retired, re.findall(r"#.*", source))):
+        for token in tokenize.generate_tokens(io.StringIO(source).readline):
+            if token.type == tokenize.COMMENT:
+                yield token.string
+    for node in nodes(path):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value:
             yield node.value
 
@@ -56,7 +65,7 @@ def texts(path):
     """Return the texts of a file in which retired words are looked for."""
     source = path.read_text()
     if path.suffix == ".py":
-        return python_texts(source)
+        return python_texts(path, source)
     if path.suffix in (".c", ".h"):
         return re.findall(r'/\*.*?\*/|"(?:[^"\\\n]|\\.)* (?:[^"\\\n]|\\.)*"', source, re.DOTALL)
     return source.split("\n\n")
@@ -68,7 +77,7 @@ def names(path):
     if path.suffix != ".py":
         return re.findall(r"[A-Za-z_]\w*", re.sub(r'/\*.*?\*/|"(?:[^"\\\n]|\\.)*"', "", source, flags=re.DOTALL))
     found = set()
-    for node in ast.walk(ast.parse(source)):
+    for node in nodes(path):
         if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
             found.add(node.name)
         elif isinstance(node, ast.arg):
