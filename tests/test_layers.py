@@ -1,6 +1,7 @@
 """A package imports only packages of lower layers, and there are at most ten layers."""
 
 import ast
+import functools
 import re
 from pathlib import Path
 
@@ -12,14 +13,16 @@ COMMAND_ONLY = {"click", "rich", "routing.cli"}
 MOST_LAYERS = 10
 
 
+@functools.cache
 def imported(path):
-    """Yield the full names of all modules that a file imports, including imports inside functions."""
+    """Return the full names of all modules that a file imports, including imports inside functions."""
+    found = []
     for part in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(part, ast.Import):
-            yield from (name.name for name in part.names)
+            found += [name.name for name in part.names]
         elif isinstance(part, ast.ImportFrom) and part.module:
-            yield part.module
-            yield from (f"{part.module}.{name.name}" for name in part.names)
+            found += [part.module, *(f"{part.module}.{name.name}" for name in part.names)]
+    return found
 
 
 def refused(path):

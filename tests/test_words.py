@@ -51,7 +51,7 @@ def nodes(path):
 
 def python_texts(path, source):
     """Yield the comments, docstrings and messages of a module; a string without a space is a name, not a message."""
-    # The tokenizer is slow, so it runs only if a text behind a "#", which may be a part of a string, has a retired word.
+    # The tokenizer is slow, so it runs only if a retired word follows a "#", which may be a part of a string.
     if any(map(retired, re.findall(r"#.*", source))):
         for token in tokenize.generate_tokens(io.StringIO(source).readline):
             if token.type == tokenize.COMMENT:

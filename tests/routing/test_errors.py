@@ -43,7 +43,8 @@ def test_the_remedy_of_a_problem_of_the_machine_is_not_part_of_its_text():
     """With ``--json``, path and remedy of an error are keys of their own."""
     found, root = [], Path(routing.__file__).parents[1]
     for path in (path for name in ("routing", "osm_plugin", "ibsim_fixtures") for path in (root / name).rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text())):
+        source = path.read_text()
+        for node in ast.walk(ast.parse(source)) if "EnvironmentProblem" in source else ():
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "EnvironmentProblem" and node.args:
                 text = ast.unparse(node.args[0])
                 if re.search(r"\([^()]*\)['\"]$", text) or re.match(

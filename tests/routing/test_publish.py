@@ -88,6 +88,7 @@ def calls(path):
 )
 def test_tables_leave_through_the_gate_alone(name, positions):
     files = [path for folder in ("routing", "osm_plugin", "ibsim_fixtures") for path in (ROOT / folder).rglob("*.py")]
+    files = [path for path in files if name in path.read_text(encoding="utf-8")]  # Only these are parsed.
     assert {path.relative_to(ROOT).as_posix() for path in files if name in calls(path)} == positions
 
 

@@ -1,5 +1,5 @@
-"""Check every thirteenth link of each fixture fabric: few changes, no weaker proof, and the baseline after the link
-returns.
+"""Check every thirteenth link of half of the fixture fabrics: few changes, no weaker proof, and the baseline after the
+link returns.
 """
 
 import numpy as np
@@ -16,10 +16,11 @@ from routing.reroute import Published, reroute
 OPTIONS = EngineOptions(threads=1, effort=0.1)
 MOST_CHANGES = 6
 STRIDE = 13
-MEAN_LOSS = {"nue": 0.105, "dfsssp": 0.145, "lash": 0.14, "updn": 0.105}
-"""Largest mean share of the all-to-all rate that the loss of a link may cost.
+MEAN_LOSS = {"nue": 0.09, "dfsssp": 0.163, "lash": 0.125, "updn": 0.119}
+"""Largest mean share of the all-to-all rate that the loss of a link may cost.  The first and the third engine route one
+half of the fixtures, and the others route the other half.
 
-Tables from scratch lose 0.107, 0.137, 0.137 and 0.096.
+Tables from scratch lose 0.090, 0.163, 0.116 and 0.107.
 """
 
 
@@ -34,7 +35,8 @@ def test_no_link_changes_many_entries_or_costs_much(engine):
     scratch.
     """
     links, lost = 0, []
-    for fixture in FIXTURES.values():
+    fixtures = [*FIXTURES.values()][list(MEAN_LOSS).index(engine) % 2 :: 2]
+    for fixture in fixtures:
         fabric = read_fabric(fixture.path)
         routing = ENGINES[engine].route(fabric, OPTIONS)
         baseline = Published(fabric, routing, prove(fabric, routing, threads=1))
@@ -58,6 +60,6 @@ def test_no_link_changes_many_entries_or_costs_much(engine):
             links += 1
             if found.kept is not None:
                 lost.append(max(0.0, 1 - found.kept))
-    assert links == sum(-(-len(np.unique(read_fabric(f.path).channels.link)) // STRIDE) for f in FIXTURES.values())
+    assert links == sum(-(-len(np.unique(read_fabric(f.path).channels.link)) // STRIDE) for f in fixtures)
     assert len(lost) > 0.9 * links
     assert np.mean(lost) <= MEAN_LOSS[engine]
