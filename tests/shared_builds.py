@@ -2,8 +2,9 @@
 
 import fcntl
 import os
+import shutil
 
-from osm_plugin.install import install
+from osm_plugin.install import LIBRARY, install
 
 
 def built_once(tmp_path_factory, name, build):
@@ -22,6 +23,16 @@ def built_once(tmp_path_factory, name, build):
             build(folder)
             complete.touch()
     return folder
+
+
+def copied_library(tmp_path_factory):
+    """Return a replacement of ``compile_shim`` that copies the library that :func:`plugin_build` has compiled."""
+    library = plugin_build(tmp_path_factory) / LIBRARY  # before a caller replaces the compiler
+
+    def copy(python, target, **options):
+        shutil.copy(library, target)
+
+    return copy
 
 
 def plugin_build(tmp_path_factory):

@@ -26,8 +26,8 @@ FAULTS = {
     "tree": "the worker's multicast tree is not one of this subnet; another worker is started",
     **dict.fromkeys(["sequence", "switches", "lids", "outside", "overflow", "unaligned", "vls", "magic"], FOREIGN),
 }
-SLOW = ("switches", "lids", "outside", "unaligned", "vls", "magic", "other words")
-"""Faults for the campaign only.  OpenSM reacts to them as to "sequence", "overflow" and "nonsense".
+SLOW = ("switches", "lids", "outside", "unaligned", "vls", "magic", "other words", "overflow", "port", "tree")
+"""Faults for the campaign only.  OpenSM reacts to them as to "sequence" and "nonsense".
 
 In every run, test_lies.py checks that the shim refuses a wrong value of each field.
 """

@@ -4,6 +4,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from shared_builds import copied_library
 
 from ibsim_fixtures.processes import missing_packages
 from osm_plugin import install as install_module
@@ -89,7 +90,8 @@ def test_every_c_file_is_built():
 
 
 @pytest.mark.lab
-def test_install_builds_the_library_and_prints_the_lines(tmp_path):
+def test_install_puts_the_library_into_the_folder_and_returns_the_lines(tmp_path, tmp_path_factory, monkeypatch):
+    monkeypatch.setattr(install_module, "compile_shim", copied_library(tmp_path_factory))
     folder = tmp_path / "lib"
     folder.mkdir()
     done = install(libdir=folder, config=tmp_path / "ibnue.toml", engine="minhop")

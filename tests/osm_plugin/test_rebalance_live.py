@@ -21,15 +21,16 @@ STEP = (
 STABILITY = "stability = '{}'\nrebalance = {}\nrebalance_pause = {}\n"
 
 
-def in_the_switches(lab):
-    """Return the fabric, and the all-to-all share of the tables in the switches, after ibnue and ibdmchk have proven
-    the tables.
+def in_the_switches(lab, *, ibdmchk=False):
+    """Return the fabric, and the all-to-all share of the tables in the switches, after ibnue, and if requested ibdmchk,
+    have proven the tables.
     """
     fabric = lab.fabric()
     routing, _ = installed_routing(lab, fabric, "ibnue-nue")
     assert prove(fabric, routing).certified
-    verdict = lab.ibdmchk(sls=lab.ca_sls())
-    assert verdict.errors == () and not verdict.credit_loop
+    if ibdmchk:
+        verdict = lab.ibdmchk(sls=lab.ca_sls())
+        assert verdict.errors == () and not verdict.credit_loop
     return fabric, all_to_all_share(fabric, channel_loads(fabric, routing))
 
 
@@ -54,7 +55,7 @@ def test_five_sweeps_restore_the_balance(live, nets):
                 assert int(steps[-1][1]) <= 40
             else:
                 assert share == pytest.approx(before)
-        assert share > 0.9 * best
+        assert in_the_switches(lab, ibdmchk=True)[1] > 0.9 * best
 
 
 def test_the_plugin_asks_for_sweeps_until_nothing_is_gained(live, nets):
@@ -68,4 +69,4 @@ def test_the_plugin_asks_for_sweeps_until_nothing_is_gained(live, nets):
         # The test does not request another sweep.
         until(lambda: len(logged(lab, STEP)) >= 2)
         until(lambda: logged(lab, "rebalanced|tables unchanged")[-1] != "rebalanced")
-        assert in_the_switches(lab)[1] > 1.2 * share
+        assert in_the_switches(lab, ibdmchk=True)[1] > 1.2 * share

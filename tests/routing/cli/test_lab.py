@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from command_runs import run
 from json_contract import assert_fits
-from shared_builds import plugin_build
+from shared_builds import copied_library, plugin_build
 
 from ibsim_fixtures.processes import LabError
 from osm_plugin.config import read_config
@@ -205,7 +205,8 @@ def test_actions_from_standard_input(action, problem):
 
 
 @pytest.mark.lab
-def test_plugin_install(tmp_path):
+def test_plugin_install(tmp_path, tmp_path_factory, monkeypatch):
+    monkeypatch.setattr("osm_plugin.install.compile_shim", copied_library(tmp_path_factory))
     result = run("plugin", "install", "--libdir", tmp_path, "--config", tmp_path / "ibnue.toml")
     assert result.exit_code == 0, result.output
     assert (tmp_path / "libibnue.so").exists()
