@@ -194,29 +194,33 @@ def test_a_grid_needs_no_search(name, args, monkeypatch):
         found_in(fabric.without_links([link]))
 
 
+CABLES_OF_A_ROW = {Kind.LINE: lambda size: size - 1, Kind.RING: int, Kind.CLIQUE: lambda size: size * (size - 1) // 2}
+
+
 def is_complete(fabric, found):
-    """Compare the neighbours of all switches with the neighbours in a mesh of the same size."""
+    """Return whether a fabric is isomorphic to a faultless grid, so that no cable can be known as swapped.
+
+    That is so if all cables fit the coordinates, and if no switch and no pair of neighbours of the grid is missing.
+    """
     (grid,) = found.grids
-    mesh = generate("mesh", ["x".join(map(str, grid.size))], cas=1)
-    pairs = np.sort(fabric.link_device[between_switches(fabric)])
-    wanted = {tuple(sorted(pair)) for pair in mesh.link_device[between_switches(mesh)].tolist()}
-    row = np.ravel_multi_index(grid.position.T, grid.size)
-    assert shape(found) == shape(find_coordinates(mesh)) and grid.switches.tolist() == list(range(fabric.switches))
-    place = np.ravel_multi_index(find_coordinates(mesh).grids[0].position.T, grid.size)
-    return {tuple(sorted(row[list(pair)])) for pair in pairs} == {tuple(sorted(place[list(pair)])) for pair in wanted}
+    pairs = {tuple(sorted(pair)) for pair in fabric.link_device[between_switches(fabric)].tolist()}
+    rows = zip(grid.size, grid.kind, strict=True)
+    complete = sum(fabric.switches // size * CABLES_OF_A_ROW[kind](size) for size, kind in rows)
+    return links_fit(fabric, found) and fabric.switches == np.prod(grid.size) and len(pairs) == complete
 
 
 OTHER_GRIDS = [
-    ("7x3", "swap sw1.2/4 sw2.1/3"),  # one of the two cables joins neighbours, and the other fits as well
-    ("7x3", "swap sw0.0/3 sw1.1/2"),  # all cables fit an 8x3 mesh with missing switches
-    ("7x3", "swap sw5.2/2 sw6.1/5"),
-    ("6x5", "swap sw4.4/3 sw4.2/3"),  # one cable does not fit, and this cable is in its place
+    ("mesh", "7x3", "swap sw1.2/4 sw2.1/3"),  # one of the two cables joins neighbours, and the other fits as well
+    ("mesh", "7x3", "swap sw0.0/3 sw1.1/2"),  # all cables fit an 8x3 mesh with missing switches
+    ("mesh", "7x3", "swap sw5.2/2 sw6.1/5"),
+    ("mesh", "6x5", "swap sw4.4/3 sw4.2/3"),  # one cable does not fit, and this cable is in its place
+    ("torus", "5x6", "swap sw2.1/3 sw3.4/2"),  # all cables fit a ring of 5 x 3 x 2 that lacks five cables
 ]
 
 
-@pytest.mark.parametrize(("size", "swap"), OTHER_GRIDS)
-def test_swapped_cables_are_named_if_other_coordinates_fit(size, swap):
-    fabric = generate("mesh", [size], cas=1)
+@pytest.mark.parametrize(("name", "size", "swap"), OTHER_GRIDS)
+def test_swapped_cables_are_named_if_other_coordinates_fit(name, size, swap):
+    fabric = generate(name, [size], cas=1)
     swapped = apply_faults(fabric, [parse_fault(swap, fabric)])
     named = link_names(swapped, alternative_links(swapped, find_coordinates(swapped)))
     assert {end for name in named for end in name.split(" - ")} >= set(swap.split()[1:])
@@ -230,9 +234,10 @@ def test_a_swap_that_leaves_a_complete_mesh_is_not_named():
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3600)
 def test_two_hundred_swapped_cables_are_named():
-    """One of the exceptions is a swap after which the fabric is a complete mesh again, which hides the swap."""
-    missed = 0
+    """A swap that leaves a complete grid cannot be seen; one of the 200 swaps does so."""
+    unnamed, invisible = [], 0
     for seed in range(200):
         rng = random.Random(seed)
         name, size = rng.choice([(name, size) for name, sizes in SWAPPED.items() for size in sizes])
@@ -248,8 +253,11 @@ def test_two_hundred_swapped_cables_are_named():
         found = find_coordinates(swapped)
         suspects = [found.miscabled, alternative_links(swapped, found), surplus_links(swapped, found)]
         named = {end for links in suspects for name in link_names(swapped, links) for end in name.split(" - ")}
-        missed += not named >= set(ends)
-    assert missed <= 2
+        if is_complete(swapped, found):
+            invisible += 1
+        elif not named >= set(ends):
+            unnamed.append(seed)
+    assert not unnamed and invisible <= 1
 
 
 SWAPPED = {
@@ -259,6 +267,7 @@ SWAPPED = {
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3600)
 def test_two_thousand_random_cases():
     failed = []
     for seed in range(2000):
