@@ -100,10 +100,10 @@ def _run_vls(
     xport, xin = np.zeros(len(slots.xdst), np.uint8), np.zeros(len(slots.xdst), np.uint8)
     xport[x], xin[x] = channels.port, channels.dst_port
     switch, port, lid = _senders(fabric, routing)
-    repliers = _repliers(fabric, routing)
+    repliers = _repliers(fabric, routing) if replies else np.zeros(0, np.int32)
     vls = struct_of(
         "cdg_vl_assignment", ports=routing.sl2vl.shape[1], vls=dep.shape[2], senders=len(switch), sl2vl=routing.sl2vl,
-        repliers=len(repliers) if replies else 0, xport=xport, xin=xin, replier=repliers, sender_switch=switch,
+        repliers=len(repliers), xport=xport, xin=xin, replier=repliers, sender_switch=switch,
         sender_port=port, sender_lid=lid,
     )  # fmt: skip
     counts = np.zeros(5, np.int64)

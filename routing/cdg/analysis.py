@@ -231,6 +231,12 @@ class _ChangingVls:
         return max(1, self.trace(replies=replies).vls.bit_length())
 
     def order(self, *, replies: bool, switch_pairs: bool) -> npt.NDArray[np.int32] | None:
+        if not switch_pairs:
+            # All traffic to CAs and routers belongs to the scope "endports".  If this traffic alone closes a cycle, no
+            # second trace is needed.
+            found = self.trace(replies=replies)
+            if self._graph_of(found.to_endports, replies).order() is None:
+                return None
         return self._graph(replies, switch_pairs).order()
 
     def cycle(self, *, replies: bool, switch_pairs: bool) -> Cycle:
@@ -244,10 +250,11 @@ class _ChangingVls:
                 dep = trace_vls_endports(
                     self._fabric, self._routing, self._slots, found, replies=replies, threads=self._threads
                 )
-            self._graphs[replies, switch_pairs] = DependencyGraph.of_changing_vls(
-                self._fabric.channels, dep, self.vls(replies=replies)
-            )
+            self._graphs[replies, switch_pairs] = self._graph_of(dep, replies)
         return self._graphs[replies, switch_pairs]
+
+    def _graph_of(self, dep: npt.NDArray[np.uint16], replies: bool) -> DependencyGraph:
+        return DependencyGraph.of_changing_vls(self._fabric.channels, dep, self.vls(replies=replies))
 
 
 def _vls_used(fabric: Fabric, routing: Routing, vl_bit: npt.NDArray[np.uint16], found: Trace) -> int:

@@ -84,6 +84,7 @@ class Growth:
     _forced: int = 0
     _joined: int = 0
     _around: _Around | None = None
+    _possible_links: int | None = None
 
     @classmethod
     def of(cls, near: Neighbours, frame: Frame, chance: random.Random | None = None) -> Growth:
@@ -172,8 +173,14 @@ class Growth:
         ]
 
     def possible_links(self) -> int:
-        """Return the number of links that the placed switches have in a grid without missing links."""
-        return sum(beside in self.at for position in self.at for beside in self.around(position)) // 2
+        """Return the number of links that the placed switches have in a grid without missing links.
+
+        The result is computed once as soon as no position changes any more (``known_misfits``).
+        """
+        if self._possible_links is None or self.known_misfits is None:
+            ends = sum(beside in self.at for position in self.at for beside in self.around(position))
+            self._possible_links = ends // 2
+        return self._possible_links
 
     def cost(self) -> int:
         """Return the cost of the coordinates: of links that do not fit, of missing links, and of positions without a

@@ -120,6 +120,8 @@ def surplus_links(fabric: Fabric, coordinates: Coordinates) -> Ints:
         row[:] = -1
         row[grid.switches] = np.arange(len(grid.switches))
         links, axis, bundle, size = _bundles(fabric, grid, row)
+        if (size == size[:1]).all():
+            continue
         missing, surplus = False, np.zeros(len(links), bool)
         for one in range(grid.dimensions):
             along = axis == one
@@ -152,14 +154,11 @@ def _bundles(fabric: Fabric, grid: Grid, row: Ints) -> tuple[Ints, Ints, Ints, I
 
 def _neighbours(grid: Grid, axis: int) -> int:
     """Return the number of pairs of present switches that are neighbours in a dimension."""
-    present = set(map(tuple, grid.position.tolist()))
-    size = grid.size[axis]
-    steps = range(1, size) if grid.kind[axis] is Kind.CLIQUE else (1,)
-    count = 0
-    for position in present:
-        here = position[axis]
-        for there in (here + step for step in steps):
-            if there >= size and grid.kind[axis] is not Kind.RING:
-                break
-            count += (*position[:axis], there % size, *position[axis + 1 :]) in present
-    return count
+    present = np.zeros(grid.size, bool)
+    present[tuple(grid.position.T)] = True
+    rows = np.moveaxis(present, axis, -1)
+    if grid.kind[axis] is Kind.CLIQUE:
+        count = rows.sum(axis=-1)
+        return int((count * (count - 1) // 2).sum())
+    beyond = rows[..., :1] if grid.kind[axis] is Kind.RING else np.zeros_like(rows[..., :1])
+    return int((rows & np.concatenate([rows[..., 1:], beyond], axis=-1)).sum())

@@ -121,13 +121,14 @@ def _row_tables(grid: Grid, axis: int, bundles: LinkBundles) -> tuple[Hops, Hops
     index = np.full((switches + 1, switches + 1), NONE, np.uint8)
     src = np.repeat(np.arange(switches), np.diff(bundles.first))
     index[src, bundles.dst] = np.arange(len(src)) - bundles.first[src]
-    _, row = np.unique(np.delete(grid.position, axis, axis=1), axis=0, return_inverse=True)
-    row = row.reshape(-1)
+    shape, other = list(grid.size), grid.position.copy()
+    shape[axis], other[:, axis] = 1, 0
+    row = np.ravel_multi_index(tuple(other.T), shape)
     members = np.full((1 + int(row.max(initial=-1)), grid.size[axis]), switches)
     members[row, grid.position[:, axis]] = grid.switches
     found = _clique_rows(members, index) if kind is Kind.CLIQUE else _line_rows(members, index, kind is Kind.RING)
-    hop, other = (table[row, grid.position[:, axis]] for table in found)
-    return hop, other
+    near, far = (table[row, grid.position[:, axis]] for table in found)
+    return near, far
 
 
 def _line_rows(members: npt.NDArray[np.int64], index: Hops, is_ring: bool) -> tuple[Hops, Hops]:
