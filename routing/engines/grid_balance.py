@@ -11,7 +11,7 @@ from routing._kernels.grid_balance import FlowTrees, balance_trees
 from routing._kernels.symmetric_paths import LinkBundles
 from routing.engines.grid_flow import tree_flow
 from routing.fabric import Fabric
-from routing.grids.coordinates import Coordinates, Kind, links_axis
+from routing.grids.coordinates import Coordinates, Kind, axes_inside
 from routing.grids.detours import count_hops, next_switches
 from routing.grids.paths import NONE, GridPaths
 
@@ -31,10 +31,7 @@ def missing_links(fabric: Fabric, coordinates: Coordinates, bundles: LinkBundles
     """
     src, size, missing = np.repeat(np.arange(fabric.switches), np.diff(bundles.first)), np.bincount(bundles.of), 0
     for grid in coordinates.grids:
-        row = np.full(fabric.switches, -1)
-        row[grid.switches] = np.arange(len(grid.switches))
-        inside = np.flatnonzero((row[src] >= 0) & (row[bundles.dst] >= 0))
-        axis, _ = links_axis(grid, grid.position[row[src[inside]]], grid.position[row[bundles.dst[inside]]])
+        inside, axis = axes_inside(grid, src, bundles.dst)
         missing += int(np.prod(grid.size)) - len(grid.switches)
         for one, (length, kind) in enumerate(zip(grid.size, grid.kind, strict=True)):
             per_row = {Kind.LINE: length - 1, Kind.RING: length, Kind.CLIQUE: length * (length - 1) // 2}[kind]

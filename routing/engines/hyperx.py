@@ -24,7 +24,7 @@ from routing.engines.uncounted import without_uncounted
 from routing.errors import NotEnoughVLs
 from routing.fabric import Fabric
 from routing.grids.cliques import clique_trees
-from routing.grids.coordinates import Coordinates, Grid, Kind, NotAGrid, find_coordinates, links_axis
+from routing.grids.coordinates import Coordinates, Grid, Kind, NotAGrid, axes_inside, find_coordinates
 from routing.grids.detours import add_detours, count_hops
 from routing.grids.miscabled import facts
 from routing.grids.paths import dimension_order
@@ -230,12 +230,9 @@ def _axes(
     channels = fabric.channels
     axis, rank = np.full(len(channels), NO_AXIS, np.int64), np.full(len(channels), max(map(len, orders), default=0))
     for grid, order in zip(coordinates.grids, orders, strict=True):
-        row = np.full(fabric.switches, -1)
-        row[grid.switches] = np.arange(len(grid.switches))
-        inside = np.flatnonzero((row[channels.src] >= 0) & (row[channels.dst] >= 0))
-        a, b = row[channels.src[inside]], row[channels.dst[inside]]
-        axis[inside] = links_axis(grid, grid.position[a], grid.position[b])[0]
-        fitting = inside[axis[inside] != NO_AXIS]
+        inside, along = axes_inside(grid, channels.src, channels.dst)
+        axis[inside] = along
+        fitting = inside[along != NO_AXIS]
         rank[fitting] = np.argsort(order)[axis[fitting]]
     return axis, rank.astype(np.int32)
 

@@ -18,7 +18,7 @@ from routing.engines.provenance import REPLIES, provenance
 from routing.engines.vl_assignment import vl_tables, vls_allowed
 from routing.errors import NotEnoughVLs, RoutingError
 from routing.fabric import Fabric
-from routing.grids.coordinates import Kind, links_axis
+from routing.grids.coordinates import Kind, axes_inside
 from routing.grids.paths import dimension_order
 from routing.tables import Routing
 
@@ -211,10 +211,7 @@ def _sl2vl(routes: GridRoutes, datelines: int, spare: int) -> npt.NDArray[np.uin
     channels, ports = fabric.channels, 1 + int(fabric.switch_ports.max(initial=0))
     bit = np.full((fabric.switches, ports), -1)
     for grid in routes.coordinates.grids:
-        row = np.full(fabric.switches, -1)
-        row[grid.switches] = np.arange(len(grid.switches))
-        inside = np.flatnonzero((row[channels.src] >= 0) & (row[channels.dst] >= 0))
-        axis, _ = links_axis(grid, grid.position[row[channels.src[inside]]], grid.position[row[channels.dst[inside]]])
+        inside, axis = axes_inside(grid, channels.src, channels.dst)
         rings = [one for one in dimension_order(grid, fabric, routes.bundles) if grid.kind[one] is Kind.RING]
         bit_of = np.array([rings.index(one) if one in rings else -1 for one in range(grid.dimensions)] + [-1])
         bit[channels.src[inside], channels.port[inside]] = bit_of[axis]

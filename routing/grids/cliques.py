@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from routing._kernels.symmetric_paths import LinkBundles
-from routing.grids.coordinates import Grid, links_axis
+from routing.grids.coordinates import Grid, axes_inside
 
 NONE = 255
 Ints = npt.NDArray[np.int64]
@@ -86,14 +86,12 @@ class _Rows:
         self.row = self.row.reshape(-1)
         self.there = np.full((int(self.row.max(initial=-1)) + 1, self.size), -1)
         self.there[self.row, self.own] = np.arange(len(self.own))
-        row_of = np.full(switches, -1)
-        row_of[grid.switches] = np.arange(len(grid.switches))
         src = np.repeat(np.arange(switches), np.diff(bundles.first))
-        inside = np.flatnonzero((row_of[src] >= 0) & (row_of[bundles.dst] >= 0))
-        a, b = row_of[src[inside]], row_of[bundles.dst[inside]]
-        along = links_axis(grid, grid.position[a], grid.position[b])[0] == axis
+        inside, axes = axes_inside(grid, src, bundles.dst)
+        along = inside[axes == axis]
+        a, b = (np.searchsorted(grid.switches, ends[along]) for ends in (src, bundles.dst))
         self.link = np.full((len(self.own), self.size), NONE, np.uint8)
-        self.link[a[along], self.own[b[along]]] = (inside - bundles.first[src[inside]])[along]
+        self.link[a, self.own[b]] = along - bundles.first[src[along]]
 
     def next_bundle(self, root: Ints, port: Ints, offset: Ints) -> Hops:
         """Return uint8[D, N], the bundle by which each switch sends along this dimension towards each destination.

@@ -7,6 +7,7 @@ import itertools
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -210,7 +211,6 @@ def has_complete_grid(near: Neighbours, component: Sequence[int]) -> bool:
     every = (by_squares(near, frame) for frame in itertools.islice(candidates, BY_SQUARES))
     return any(
         grown is not None
-        and not grown.misfits()
         and (len(component), links) == (len(grown.position), grown.possible_links())
         and grown.volume() == len(component)
         for grown in every
@@ -309,6 +309,29 @@ def links_axis(grid: Grid, a: Columns, b: Columns) -> tuple[Columns, Columns]:
     return axis, step
 
 
+def axes_inside(grid: Grid, src: npt.NDArray[Any], dst: npt.NDArray[Any]) -> tuple[Columns, Columns]:
+    """Return the links between two switches of a grid, and their dimensions.
+
+    Parameters
+    ----------
+    grid
+        The grid.
+    src, dst
+        int[L], switches at both ends of each of L links.
+
+    Returns
+    -------
+    inside : int64[N]
+        Numbers of the links whose switches both have coordinates in the grid.
+    axis : int64[N]
+        The dimension that each of these links fits (:func:`links_axis`), or -1.
+    """
+    row = np.full(1 + max(src.max(initial=0), dst.max(initial=0), grid.switches.max(initial=0)), -1)
+    row[grid.switches] = np.arange(len(grid.switches))
+    inside = np.flatnonzero((row[src] >= 0) & (row[dst] >= 0))
+    return inside, links_axis(grid, grid.position[row[src[inside]]], grid.position[row[dst[inside]]])[0]
+
+
 def misfitting_links(fabric: Fabric, grids: Sequence[Grid]) -> npt.NDArray[np.int64]:
     """Return the links between switches that fit the coordinates of no grid, int64[M], rows of the fabric's cables.
 
@@ -318,9 +341,6 @@ def misfitting_links(fabric: Fabric, grids: Sequence[Grid]) -> npt.NDArray[np.in
     channels = fabric.channels
     fits = np.zeros(len(channels), bool)
     for grid in grids:
-        row = np.full(fabric.switches, -1)
-        row[grid.switches] = np.arange(len(grid.switches))
-        inside = np.flatnonzero((row[channels.src] >= 0) & (row[channels.dst] >= 0))
-        a, b = grid.position[row[channels.src[inside]]], grid.position[row[channels.dst[inside]]]
-        fits[inside] = links_axis(grid, a, b)[0] >= 0
+        inside, axis = axes_inside(grid, channels.src, channels.dst)
+        fits[inside] = axis >= 0
     return np.unique(channels.link[~fits]).astype(np.int64)
