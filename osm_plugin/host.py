@@ -33,7 +33,9 @@ class Host:
         self._python = python
         self._paths = paths
         self._file = ConfigFile(None)
+        self._ports_config = PluginConfig()  # the configuration for the next request for port rules
         self._opensm_log = ""
+        self._log_problem = ""  # why the worker's log cannot be opened; "": it can be opened
         self._worker: WorkerProcess | None = None
         self._generation = 0
         self._until = 0.0  # deadline of the open request, as time.monotonic()
@@ -92,12 +94,14 @@ class Host:
         self._file.refresh()
         self._until = time.monotonic() + self._config.deadline
         worker = self._running()
+        worker.listen()
         try:
             worker.wait_ready(self._until)
         except EnvironmentProblem:
             # A worker that only takes long to start is not replaced.  If every sweep replaced it, no worker would ever
             # become ready.
-            if not worker.alive or time.monotonic() > worker.started + self._config.start_deadline:
+            overdue = time.monotonic() > worker.started + self._config.start_deadline
+            if (overdue and not worker.computes(SILENT)) or not worker.alive:
                 self._replace(died=not worker.alive)
             raise
         return worker.memory, self._generation
@@ -114,8 +118,9 @@ class Host:
         """
         worker, self._engine = self._require_worker(), engine
         request = {"engine": engine, "sequence": sequence, "written": self._written, "failed": self._failed}
+        config = self._ports_config if engine == POLICIES else self._config
         try:
-            worker.send({**request, "config": self._config.to_table()})
+            worker.send({**request, "config": config.to_table()})
             worker.listen()
             self._written, self._asked_for, self._answer = {}, sequence, None
         except OSError:
@@ -251,9 +256,12 @@ class Host:
                 self._worker.send({"written": self._written})
 
     def has_policies(self) -> bool:
-        """Return whether the configuration names a file of port rules."""
-        self._file.refresh()
-        return self._config.policies is not None
+        """Return whether the configuration names a file of port rules.
+
+        The request for port rules uses the same configuration, even if the file changes before this request.
+        """
+        self._ports_config = self._file.refresh()
+        return self._ports_config.policies is not None
 
     def discard(self) -> str:
         """Replace a worker whose tables turned out to be wrong, and return a line for the log."""
@@ -343,7 +351,7 @@ class Host:
     def _running(self) -> WorkerProcess:
         """Return a running worker, which is started or replaced if necessary."""
         if self._worker is None:
-            self._replace()
+            self._restart()
         elif not self._worker.alive:
             self._replace_dead(self._worker)
         return self._require_worker()
@@ -355,14 +363,17 @@ class Host:
         return self._worker
 
     def _replace(self, *, died: bool = False) -> None:
-        """End the worker, if a worker runs, and start another worker.
+        """End a worker that has failed while it started or routed, and start another worker.
 
-        ``died`` is whether the worker has ended while it started or routed, so that the tables in force may be the
-        cause.
+        ``died`` is whether the worker has ended by itself, so that the tables in force may be the cause.
         """
         cause = "" if self._worker is None or self._worker.hello is None else self._engine
-        self._end_worker()
         self._failed[cause] = max(int(cause != ""), self._failed.get(cause, 0) + died)
+        self._restart()
+
+    def _restart(self) -> None:
+        """End the worker, if a worker runs, and start another worker."""
+        self._end_worker()
         self._asked_for = self._answer = None
         self._worker = self._start("worker")
         self._generation += 1
@@ -375,7 +386,10 @@ class Host:
     def _replace_dead(self, worker: WorkerProcess) -> None:
         """Start another worker, and record for the log how the previous worker ended."""
         self._remarks.append(f"the worker {worker.exit_description()}; another one is started")
-        self._replace(died=worker.hello is None or (self._asked_for is not None and self._answer is None))
+        if worker.hello is None or (self._asked_for is not None and self._answer is None):
+            self._replace(died=True)
+        else:
+            self._restart()  # The worker was idle, so the tables in force are not the cause.
 
     def _start(self, module: str) -> WorkerProcess:
         """Start a process that runs ``osm_plugin.<module>`` with the current configuration."""
@@ -401,17 +415,22 @@ class Host:
         return Path(self._opensm_log).parent / "ibnue-worker.log" if self._opensm_log.startswith("/") else None
 
     def _open_log(self) -> IO[bytes] | None:
-        path = self._log_path()
+        """Open the workers' log.  Each problem is reported once, and its end, too."""
+        path, log, why = self._log_path(), None, ""
         try:
-            return None if path is None else path.open("ab")
+            log = None if path is None else path.open("ab")
         except OSError as problem:
             why = f"{(problem.strerror or str(problem)).lower()} (check log_file and its folder)"
-            self._remarks += [f"the worker's log is not written: {path}: {why}"]
-            return None
+        if why != self._log_problem:
+            state = f"is not written: {path}: {why}" if why else f"is written again: {path}"
+            self._remarks.append(f"the worker's log {state}")
+            self._log_problem = why
+        return log
 
     def _follow_log(self) -> None:
         """Reopen the workers' log file if log rotation has moved it.  The status thread calls this function."""
-        folder = self._log_path()
+        path = self._log_path()
         for worker in (self._worker, self._shadow):
-            if worker is not None and folder is not None:
-                worker.follow_log(folder)
+            if worker is not None and path is not None and not worker.has_log(path) and (log := self._open_log()):
+                with log:
+                    worker.take_log(log)

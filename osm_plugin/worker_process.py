@@ -22,7 +22,9 @@ from routing.errors import EnvironmentProblem
 LONGEST_MESSAGE = 1 << 16
 
 SILENT = 2.0
-"""A worker with a request counts as stalled if it uses no CPU time for this number of seconds."""
+"""A worker with a request counts as stalled if, for this number of seconds, it uses no CPU time and no thread of it is
+runnable.
+"""
 
 _TAIL = 2000
 """Maximum number of bytes at the end of the worker's log that are read to find its last line."""
@@ -63,6 +65,18 @@ def clean_environment() -> dict[str, str]:
 
 def _identity(about: os.stat_result) -> tuple[int, int]:
     return about.st_dev, about.st_ino
+
+
+def _stat_fields(folder: Path) -> list[str]:
+    """Return the fields of the file ``stat`` of a process or thread, from its state on; a zombie if it has ended.
+
+    ``folder`` is the folder of the process or thread in ``/proc``.
+    """
+    try:
+        text = (folder / "stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ["Z"]
+    return text[text.rindex(")") + 2 :].split()
 
 
 def _as_user(name: str | None) -> dict[str, Any]:
@@ -163,26 +177,32 @@ class WorkerProcess:
         answer.
         """
         used, now = self._processor_time(), time.monotonic()
-        if used != self._used:
+        if used != self._used or self._is_runnable():
             self._used, self._moved = used, now
 
     def computes(self, timeout: float) -> bool:
-        """Return whether the worker has used CPU time within the last ``timeout`` seconds.
+        """Return whether the worker has used CPU time, or has waited for a processor, within the last ``timeout``
+        seconds.
 
-        Samples are taken only by calls of :meth:`listen`.  A process uses no CPU time if it is stopped, or if it waits
-        for a lock or for a blocked file system.  Programs that limit CPU time stop a process for moments only.
+        Samples are taken only by calls of :meth:`listen`.  A process does neither if it is stopped, or if it waits for
+        a lock or for a blocked file system.  Programs that limit CPU time stop a process for moments only.
         """
         self.listen()
         return self.alive and self._used is not None and time.monotonic() < self._moved + timeout
 
     def _processor_time(self) -> int | None:
         """Return the CPU time of all threads of the worker in clock ticks; None if the worker has ended."""
-        try:
-            text = Path(f"/proc/{self.process.pid}/stat").read_text(encoding="utf-8", errors="replace")
-        except OSError:
-            return None
-        fields = text[text.rindex(")") + 2 :].split()
+        fields = _stat_fields(Path(f"/proc/{self.process.pid}"))
         return None if fields[0] in "ZX" else int(fields[11]) + int(fields[12])
+
+    def _is_runnable(self) -> bool:
+        """Return whether a thread of the worker runs or waits for a processor.
+
+        On a busy machine, or under a limit of CPU time, a thread may wait for a processor for many seconds.
+        """
+        with contextlib.suppress(OSError):  # The worker may have ended.
+            return any(_stat_fields(task)[0] == "R" for task in Path(f"/proc/{self.process.pid}/task").iterdir())
+        return False
 
     def send(self, message: dict[str, Any]) -> None:
         """Send a message to the worker.
@@ -191,18 +211,18 @@ class WorkerProcess:
         """
         self.socket.send(json.dumps(message).encode(), socket.MSG_NOSIGNAL | socket.MSG_DONTWAIT)
 
-    def follow_log(self, path: Path) -> None:
-        """Make the worker write its log to the file at ``path``, unless the worker already has this file open.
-
-        If this fails, the next call tries again.
-        """
+    def has_log(self, path: Path) -> bool:
+        """Return whether the worker writes its log to the file that is at ``path`` now."""
         with contextlib.suppress(OSError):
-            if self._log_file == _identity(path.stat()):
-                return
-        with contextlib.suppress(OSError), path.open("ab") as log:
-            message, flags = json.dumps({"log": str(path)}).encode(), socket.MSG_NOSIGNAL | socket.MSG_DONTWAIT
+            return self._log_file == _identity(path.stat())
+        return False
+
+    def take_log(self, log: IO[bytes]) -> None:
+        """Make the worker write its log to an open file.  If this fails, the next call tries again."""
+        with contextlib.suppress(OSError):
+            message, flags = json.dumps({"log": log.name}).encode(), socket.MSG_NOSIGNAL | socket.MSG_DONTWAIT
             socket.send_fds(self.socket, [message], [log.fileno()], flags)
-            self._log_path, self._log_start = path, log.seek(0, os.SEEK_END)
+            self._log_path, self._log_start = Path(log.name), log.seek(0, os.SEEK_END)
             self._log_file = _identity(os.fstat(log.fileno()))
 
     def receive(self, until: float) -> dict[str, Any] | None:
@@ -287,7 +307,8 @@ class WorkerProcess:
         try:
             with self._log_path.open("rb") as log:
                 end = log.seek(0, os.SEEK_END)
-                log.seek(max(self._log_start, end - _TAIL))
+                # Log rotation may have made the file shorter.
+                log.seek(max(self._log_start if self._log_start <= end else 0, end - _TAIL))
                 lines = log.read(_TAIL).decode(errors="replace").split("\n")
         except OSError:
             return ""

@@ -1,8 +1,11 @@
 """Check the host with real worker processes, but without OpenSM."""
 
+import contextlib
 import gc
+import json
 import os
 import signal
+import socket
 import sys
 from pathlib import Path
 
@@ -47,6 +50,33 @@ def test_a_worker_that_is_stopped_for_a_moment_still_computes(host, tmp_path):
     os.kill(worker.process.pid, signal.SIGSTOP)
     until(lambda: ") T " in Path(f"/proc/{worker.process.pid}/stat").read_text())
     assert worker.computes(AMPLE) and not worker.computes(0)
+
+
+def test_a_worker_that_waits_for_a_processor_computes(host):
+    """On a busy machine, a worker gets so little CPU time that two samples in a row may be equal."""
+    host._running()
+    worker = host._worker
+
+    def is_starved():
+        worker.listen()
+        used, moved = worker._used, worker._moved
+        worker.listen()
+        return worker._used == used and worker._moved > moved
+
+    assert until(is_starved)
+
+
+def test_a_worker_that_starts_slowly_is_not_replaced(host, tmp_path):
+    (tmp_path / "ibnue.toml").write_text("start_deadline = 0.05\ndeadline = 0.05\n")
+    with pytest.raises(EnvironmentProblem, match="not ready in time"):
+        host.start(f"--config {tmp_path}/ibnue.toml", str(tmp_path / "opensm.log"))
+    worker = host._worker
+
+    def is_ready():
+        with contextlib.suppress(EnvironmentProblem):
+            return host.memory()
+
+    assert until(is_ready) == (worker.memory, 1)
 
 
 @pytest.fixture
@@ -100,17 +130,17 @@ def test_workers_that_end_for_an_engine_are_counted_until_it_has_tables(bad_host
     assert not host._failed
 
 
-def test_a_worker_that_ends_after_the_deadline_of_its_request_is_counted(host, tmp_path):
+def test_a_worker_is_counted_if_it_ends_after_its_deadline_but_not_if_it_was_idle(host, tmp_path):
     host.start("", str(tmp_path / "opensm.log"))
-    for asked, count in [(False, 1), (True, 2), (True, 3)]:
+    for asked, count in [(False, None), (True, 1), (False, 1), (True, 2)]:
         host.memory()
         host._engine, worker = "ibnue-updn", host._worker
         if asked:
-            host._asked_for, host._answer = count, None  # The worker still computes, and no caller waits.
+            host._asked_for, host._answer = 1, None  # The worker still computes, and no caller waits.
         os.kill(worker.process.pid, signal.SIGKILL)
         worker._reaper.join()
         assert "killed by signal 9" in host.check_worker()
-        assert host._failed["ibnue-updn"] == count
+        assert host._failed.get("ibnue-updn") == count
 
 
 def test_a_log_file_that_cannot_be_opened_is_reported_once(host, tmp_path):
@@ -122,6 +152,39 @@ def test_a_log_file_that_cannot_be_opened_is_reported_once(host, tmp_path):
     )
     wanted += " its folder)"
     assert [host.check_worker(), host.check_worker()] == [wanted, ""]
+
+
+def test_a_log_file_that_becomes_a_folder_is_reported_until_it_can_be_written(host, tmp_path):
+    host.start("", str(tmp_path / "opensm.log"))
+    log = tmp_path / "ibnue-worker.log"
+    log.unlink()
+    log.mkdir()
+    for _ in range(2):
+        host._follow_log()
+    why = "is a directory (check log_file and its folder)"
+    assert [host.check_worker(), host.check_worker()] == [f"the worker's log is not written: {log}: {why}", ""]
+    log.rmdir()
+    host._follow_log()
+    assert host.check_worker() == f"the worker's log is written again: {log}"
+    assert host._worker.has_log(log)
+    log.write_bytes(b"the worker's last line\n")
+    host._worker._log_start = 1000  # The program logrotate has made the file shorter (copytruncate).
+    assert host._worker._log_tail() == "the worker's last line"
+
+
+def test_the_configuration_that_names_port_rules_is_the_one_that_is_sent(host, tmp_path):
+    """The administrator removes the port rules while the plugin prepares the request for them."""
+    (tmp_path / "ibnue.toml").write_text("policies = 'rules.toml'\n")
+    host.start(f"--config {tmp_path}/ibnue.toml", str(tmp_path / "opensm.log"))
+    assert host.has_policies()
+    (tmp_path / "ibnue.toml").write_text("")
+    host.memory()
+    host._worker.socket.close()
+    host._worker.socket, sent = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with sent:
+        host.send("policies", 1)
+        assert json.loads(sent.recv(1 << 16))["config"]["policies"] == f"{tmp_path}/rules.toml"
+    assert not host.has_policies()
 
 
 def test_the_end_of_a_problem_is_a_remark_and_not_a_warning(host):
