@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from osm_plugin import silent_files
-from osm_plugin.opensm_conf import AcceptedOptions, OpensmConf, foreign_options, take_over
+from osm_plugin.opensm_conf import FOREIGN, AcceptedOptions, OpensmConf, foreign_options, take_over
+from osm_plugin.silent_files import SilentFiles, not_answered
 from routing.errors import file_problem
 from routing.formats.atomic import atomic_write
 
@@ -38,8 +39,9 @@ class ConfFiles:
         self.folder = folder
         # descriptor of a copy in memory of each file that was usable, by the name of the option and the path
         self._copies: dict[tuple[str, str], int] = {}
-        self._silent = silent_files.SilentFiles()
-        self._foreign: dict[str, str] = {}  # options that only opensm.conf has, as they were read last
+        self._silent = SilentFiles()
+        # options that only opensm.conf has, as they were read last; None: opensm.conf was never read
+        self._foreign: dict[str, str] | None = None
         self._reader: threading.Thread | None = None  # the thread that reads the folder, once
         self._stored: dict[str, bytes] = {}  # content of each file in the folder, by the name of the file
         self._unsaved: dict[str, bytes] = {}  # content that the folder does not have yet, by the name of the file
@@ -91,9 +93,13 @@ class ConfFiles:
         """
         named = {name: Path(value) for name in ("config_file", *FILES) if (value := conf.get(name)) is not None}
         silent = self._silent.among(named.values())
-        if named.get("config_file") not in silent:
+        config_file, notes = named.get("config_file"), list[str]()
+        if config_file is not None and config_file in silent:
+            how = "are unknown" if self._foreign is None else "keep their last values"
+            notes.append(f"opensm.conf: {not_answered(config_file)}; {', '.join(FOREIGN)} {how}")
+        else:
             self._foreign = foreign_options(conf.get("config_file"))
-        conf = OpensmConf({**self._foreign, **conf.values})
+        conf = OpensmConf({**(self._foreign or {}), **conf.values})
         taken, verdicts = take_over(conf, engine, own, silent)
         copies: dict[str, str] = {}
         for verdict in (verdict for verdict in verdicts if verdict.name in FILES):
@@ -103,8 +109,9 @@ class ConfFiles:
             elif self._is_known(key):
                 copies[verdict.name] = f"/proc/self/fd/{self._copies[key]}"
         if self.folder is not None and self._reader is not None and self._reader.is_alive():
-            taken.lines.append(f"saved versions of files not read yet: {self.folder} has not answered")
+            notes.append(f"saved versions of files not read yet: {self.folder} has not answered")
         if not copies:
+            taken.lines += notes
             return taken
         taken, again = take_over(OpensmConf({**conf.values, **copies}), engine, own, silent)
         used = {verdict.name for verdict in again if verdict.honoured and verdict.name in copies}
@@ -113,6 +120,7 @@ class ConfFiles:
             for verdict in verdicts
             if not verdict.honoured
         ]
+        taken.lines += notes
         return taken
 
     def _copy(self, key: tuple[str, str], path: Path) -> None:

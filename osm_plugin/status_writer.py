@@ -153,4 +153,5 @@ class StatusWriter:
                 self._remarks.put(f"status not written: {problem}")
             self._failed[path] = str(problem)
         else:
-            self._failed.pop(path, None)
+            if self._failed.pop(path, None):
+                self._remarks.put(f"status written again: {path}")

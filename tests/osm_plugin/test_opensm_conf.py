@@ -14,7 +14,7 @@ from waiting import until
 from osm_plugin.answer import ANSWER, SharedMemory
 from osm_plugin.conf_files import ConfFiles
 from osm_plugin.config import read_config
-from osm_plugin.opensm_conf import IGNORED_WEIGHT, OPTIONS, OpensmConf, foreign_options, take_over
+from osm_plugin.opensm_conf import FOREIGN, IGNORED_WEIGHT, OPTIONS, OpensmConf, foreign_options, take_over
 from osm_plugin.report import Reporter
 from osm_plugin.request_handler import RequestHandler
 from routing.engines import ENGINES
@@ -189,7 +189,10 @@ def test_a_file_that_does_not_answer_is_replaced_by_its_last_usable_version(tmp_
         assert taken.lines == [
             f"opensm.conf: root_guid_file {roots}: {why.format(roots)}; its last usable version stays in use",
             f"opensm.conf: hop_weights_file {weights}: {why.format(weights)}",
+            f"opensm.conf: {conf_file}: has not answered for 0.05 s; {', '.join(FOREIGN)} keep their last values",
         ]
+    unread = ConfFiles().take_over(OpensmConf({"config_file": str(conf_file)}), "updn", {})
+    assert unread.lines == [f"opensm.conf: {conf_file}: has not answered for 0.05 s; {', '.join(FOREIGN)} are unknown"]
     assert files.take_over(conf, "nue", {}).lines[0].endswith("not for nue")
     answers.set()
     until(lambda: files.take_over(conf, "updn", {}).options["root_guid_file"] == str(roots))
