@@ -86,8 +86,8 @@ class Historian:
             store(folder, kept, most)
         except IbnueError as error:
             problem = f"history not written: {error}"
-        if problem and problem != self._unwritten:  # A problem is reported once, not in every sweep.
-            self._remark(problem)
+        if problem != self._unwritten:  # A problem is reported once, not in every sweep.
+            self._remark(problem or f"history written again: {folder}")
         self._unwritten = problem
 
     def pinned(self, config: PluginConfig, *, threads: int, timeout: float = RETRY_SECONDS) -> Pinned | None:

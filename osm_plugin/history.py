@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from osm_plugin.state import SavedTables, read_state, write_state
-from routing.errors import InputError, file_problem
+from routing.errors import EnvironmentProblem, InputError, file_problem
 from routing.formats.atomic import write_text_atomically
 
 PIN = "pin.json"
@@ -104,7 +104,11 @@ def store(folder: Path, kept: SavedTables, most: int) -> Path | None:
     number = here[-1].number + 1 if here else 1
     date = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
     path = folder / f"{number:06d}-{date}-{kept.engine}-{digest}.npz"
-    write_state(path, replace(kept, deferred=None))
+    try:
+        write_state(path, replace(kept, deferred=None))
+    except EnvironmentProblem as problem:
+        # The name of the file has the time.  An error with the name of the folder is the same at the next attempt.
+        raise EnvironmentProblem(problem.problem, path=folder, remedy=problem.remedy) from None
     pinned = pinned_name(folder)
     for entry in entries(folder)[:-most]:
         if entry.path.name != pinned:

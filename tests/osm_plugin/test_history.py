@@ -1,4 +1,5 @@
 import os
+import resource
 from dataclasses import replace
 
 import pytest
@@ -128,3 +129,20 @@ def test_without_a_state_file_there_is_no_history(desk, several, tmp_path):
     config = PluginConfig(state_file=False)
     historian.put(several[0], config)
     assert historian.pinned(config, threads=1) is None and list(tmp_path.iterdir()) == []
+
+
+def test_a_history_that_cannot_be_written_is_reported_once(tmp_path, several):
+    """The system refuses to write any file."""
+    folder, remarks = tmp_path / "h", []
+    historian, (soft, hard) = Historian(remarks.append), resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
+    try:
+        for kept in several[:2]:
+            historian._store(folder, kept, 3)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    historian._store(folder, several[0], 3)
+    assert [line.partition(" (")[0] for line in remarks] == [
+        f"history not written: {folder}: cannot be written: file too large",
+        f"history written again: {folder}",
+    ]
