@@ -161,10 +161,12 @@ class LastGood:
     """
 
     def __init__(self, path: Path | None) -> None:
+        self._path = path
         self._folder = None if path is None else saved_folder(path)
         self._good = None if path is None else read_saved(path)
         self._silent = silent_files.SilentFiles()
-        self._wrong = ""
+        # the last problem of port rules (True) and of routing (False), because either can be wrong alone; "": none
+        self._wrong = {True: "", False: ""}
         # What to save: the configuration, whether the file of port rules was read, and whether the bundle was read.
         self._pending: tuple[PluginConfig, bool, bool] | None = None
         self._saved: tuple[PluginConfig, bool, bool, tuple[Stamp | None, ...]] | None = None
@@ -210,15 +212,16 @@ class LastGood:
                 result = action(good)
             except IbnueError:
                 raise problem from None
-            answer = f"{problem}; the last good configuration is in use"
-            warning = "" if answer == self._wrong else answer
-            self._wrong = answer
+            where = "" if problem.path is not None else f"{self._path}: "
+            answer = f"{where}{problem}; the last good configuration is in use"
+            warning = "" if answer == self._wrong[ports] else answer
+            self._wrong[ports] = answer
             return result, warning
         self._pending = config, ports, bundle
         if self._good is None:
             self._good = config  # save() later replaces self._good by a configuration that names copies of the files
-        warning = VALID_AGAIN if self._wrong else ""
-        self._wrong = ""
+        warning = VALID_AGAIN if self._wrong[ports] else ""
+        self._wrong[ports] = ""
         return result, warning
 
     def save(self) -> None:

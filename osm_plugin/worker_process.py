@@ -307,9 +307,10 @@ class WorkerProcess:
         try:
             with self._log_path.open("rb") as log:
                 end = log.seek(0, os.SEEK_END)
-                # Log rotation may have made the file shorter.
-                log.seek(max(self._log_start if self._log_start <= end else 0, end - _TAIL))
+                first = self._log_start if self._log_start <= end else 0  # Log rotation may have made the file shorter.
+                log.seek(max(first, end - _TAIL))
                 lines = log.read(_TAIL).decode(errors="replace").split("\n")
+                del lines[: first < end - _TAIL]  # The beginning of this line is missing.
         except OSError:
             return ""
         # Lines with a level report work, or an error after which the worker continued.  Such lines do not explain why

@@ -124,6 +124,24 @@ def test_a_named_file_that_becomes_wrong_is_replaced_by_its_last_good_copy(path,
     assert good.use(config, roots_of)[0] == "(48,)"
 
 
+def test_wrong_port_rules_are_reported_once_although_routing_succeeds(path):
+    rules = path.with_name("rules")
+    path.write_text("policies = 'rules'")
+    config, good, warnings = read_config(path), LastGood(path), []
+
+    def read_rules(config):
+        if "right" not in Path(config.policies).read_text():
+            raise OptionError("the rules are wrong")
+        return "done"
+
+    for text in ("right", "wrong", "wrong", "right"):
+        rules.write_text(text)
+        warnings += [good.use(config, lambda _: "routed")[1], good.use(config, read_rules, ports=True)[1]]
+        good.save()
+    wrong = f"{path}: the rules are wrong; the last good configuration is in use"
+    assert list(filter(None, warnings)) == [wrong, "the configuration is valid again, and in use"]
+
+
 def test_a_silent_file_is_replaced_by_its_copy(path, monkeypatch):
     roots, other = path.with_name("roots"), path.with_name("other")
     roots.write_text("0x10\n")
