@@ -249,7 +249,8 @@ class RequestHandler:
         outcome = Outcome(made, kept, base, change)
         self._remember(job, outcome)
         figures = made.figures if base is None else {**made.figures, "entries_changed": base.changed}
-        line = describe(job, outcome, self.state.take_remarks())
+        # The note is about this attempt only.  An attempt with a configuration that is not used leaves none.
+        line = describe(job, outcome, [*self.state.take_remarks(), *filter(None, [self.state.start_note])])
         self._report = Answer(snapshot.sequence, kept, change, made.how, figures, clock.seconds())
         return f"{line}; {multicast.describe()}; {clock}"
 
@@ -282,6 +283,7 @@ class RequestHandler:
         """
         remembers, stability = offers_of(engine).recomputes, Stability(config.stability)
         failed = {name.removeprefix(PREFIX): deaths for name, deaths in request.get("failed", {}).items()}
+        self.state.start_note = ""
         if failed.get(engine.name, 0) > 1:
             self.state.distrust()
         if remembers:

@@ -41,12 +41,15 @@ class State:
         The tables that OpenSM received last, and the baseline tables; None if unknown.
     remarks
         Lines for OpenSM's log that were not returned yet.
+    start_note
+        Words for the log on the result of the last call of :meth:`before`; "" if the tables fit.
     """
 
     def __init__(self, timeout: float = RETRY_SECONDS, copies: Sequence[int] = ()) -> None:
         self.last: SavedTables | None = None
         self.baseline: SavedTables | None = None
         self.remarks: list[str] = []
+        self.start_note = ""
         self._timeout, self._copies = timeout, copies
         self._files = FileKeeper()
         self._path: Path | None = None
@@ -208,9 +211,9 @@ class State:
         """Return the tables that OpenSM received last, if they were computed for this subnet, engine and options.
 
         Tables of the engines ``failed`` are returned, too, because ``engine`` replaces these engines.  Otherwise the
-        result is None.  If there are such tables, a line for the log gives the reason.
+        result is None.  The attribute ``start_note`` gives the reason, if OpenSM has received tables.
         """
-        last = self.last
+        last, self.start_note = self.last, ""
         if last is None:
             return None
         if not fits(last, fabric):
@@ -221,10 +224,10 @@ class State:
             why = "the engine's options have changed"
         else:
             if last.engine != engine:
-                self.remark(f"the tables of {last.engine}, which has failed, are the starting point")
+                self.start_note = f"the tables of {last.engine}, which has failed, are the starting point"
             self.last = with_classes_of(last, fabric)
             return self.last
-        self.remarks.append(f"state ignored: {why}")
+        self.start_note = f"state ignored: {why}"
         return None
 
     def baseline_of(self, kept: SavedTables) -> SavedTables | None:

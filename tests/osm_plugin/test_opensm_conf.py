@@ -242,6 +242,16 @@ def test_roots_are_not_for_engines_without(bench, tmp_path):
     assert line.endswith("not used: it is for auto and updn and ftree and mud and dnup and lturn, not for nue")
 
 
+def test_an_attempt_that_fails_leaves_no_line_about_the_state(bench):
+    bench.ask("updn")
+    bench.worker.finish_publication()
+    plugin_request.write_request(FABRIC, bench.memory)
+    config = read_config(bench.config).to_table()
+    assert not bench.worker.answer({"engine": "ibnue-ftree", "sequence": 7, "config": config})["ok"]
+    note = bench.ask("updn")["note"]
+    assert "tables unchanged" in note and "state ignored" not in note
+
+
 @pytest.mark.parametrize("engine", ["updn", "minhop", "nue", "sssp", "dfsssp", "lash", "ftree"])
 def test_a_link_with_a_weight_carries_less(bench, tmp_path, engine):
     fabric = generate("kary-ntree", ["4", "2"])

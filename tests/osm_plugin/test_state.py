@@ -466,7 +466,7 @@ def test_a_state_that_does_not_fit_is_ignored_and_the_log_says_why(torus, engine
         ring = generate("ring", ["9"], cas=1)
         fabric = replace(ring, switch_guid=ring.switch_guid + np.uint64(1 << 40))
     assert state.before(engine, torus.options if options is None else options, fabric) is None
-    assert state.take_remarks() == [f"state ignored: {why}"]
+    assert state.start_note == f"state ignored: {why}"
 
 
 def test_the_first_fabric_is_home_until_one_has_all_of_it_and_more(torus, degraded):
