@@ -62,8 +62,13 @@ def check_partitions(path: Path) -> set[int] | None:
 
 
 def _check_head(path: Path, line: int, head: str) -> int:
-    """Check and return the PKey of a partition, in the part of its definition before the colon; 0: no PKey."""
-    name, equals, key = (word.strip(_WHITE) for word in head.partition(",")[0].partition("="))
+    """Check the part of a partition's definition before the colon, and return its PKey; 0: no PKey."""
+    first, *flags = ([word.strip(_WHITE) for word in part.partition("=")] for part in head.split(","))
+    for flag, _, value in flags:
+        if flag == "sl" and c_number(value) not in range(16):  # OpenSM would use SL 0, and log nothing.
+            remedy = "write a number from 0 to 15"
+            raise ParseError(f"{value!r} is not an SL", path=path, line=line, remedy=remedy)
+    name, equals, key = first
     if not equals and name[:1].isdigit():
         equals, key = "=", name
     number = c_number(key) if equals else 0

@@ -28,9 +28,11 @@ BAD = {
     "carriage returns": (FULL.replace("\n", "\r\n"), 1, "its lines end with a carriage return (use Unix line ends)"),
 }  # fmt: skip
 
-# OpenSM reads the end of a long line as another line.  The place where OpenSM cuts the line determines whether this is
-# an error.
+# OpenSM uses SL 0 instead of a wrong SL, and logs nothing.  OpenSM reads the end of a long line as another line.  The
+# place where OpenSM cuts the line determines whether this is an error.
 MISREAD = {
+    "SL 16": (FULL.replace("sl=3", "sl=16"), 3, "'16' is not an SL (write a number from 0 to 15)"),
+    "a word as SL": (FULL.replace("sl=1 ", "sl=one "), 2, "'one' is not an SL"),
     "a long line": (f"{FULL}more=0x0004 : {', '.join(['0x100004=full'] * 300)};\n", 8, "the line is longer than 4094"),
 }
 
