@@ -102,7 +102,7 @@ class Host:
             # become ready.
             overdue = time.monotonic() > worker.started + self._config.start_deadline
             if (overdue and not worker.computes(SILENT)) or not worker.alive:
-                self._replace(died=not worker.alive)
+                self._replace(died=worker.crashed)
             raise
         return worker.memory, self._generation
 
@@ -387,7 +387,7 @@ class Host:
         """Start another worker, and record for the log how the previous worker ended."""
         self._remarks.append(f"the worker {worker.exit_description()}; another one is started")
         if worker.hello is None or (self._asked_for is not None and self._answer is None):
-            self._replace(died=True)
+            self._replace(died=worker.crashed)
         else:
             self._restart()  # The worker was idle, so the tables in force are not the cause.
 

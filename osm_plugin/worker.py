@@ -37,6 +37,9 @@ from routing.fabric import Fabric, NodeKind
 from routing.fabric_builder import FabricBuilder
 from routing.publish import verify
 
+FAILED = 2
+"""Exit status of a worker with a bug.  It differs from the status of a worker whose package cannot be loaded."""
+
 
 def tiny_fabric() -> Fabric:
     """Return a ring of four switches with one CA each, which is enough to load every module and kernel."""
@@ -111,6 +114,10 @@ def main(setup_text: str) -> int:
         JSON object with the file descriptors ``socket``, ``memory``, ``reports`` and ``copies``, the process id
         ``parent``, and ``doubtful``: whether workers have ended with the tables in force.
         The keys ``path`` and ``config`` are optional: the file and the content of the configuration.
+
+    Returns
+    -------
+    Exit status: 0, or :data:`FAILED` if an exception occurs after tables may have been read.
     """
     setup = json.loads(setup_text)
     reset_signals()
@@ -127,10 +134,14 @@ def main(setup_text: str) -> int:
     handler = RequestHandler(memory, engines, reporter, path, log, copies=setup["copies"])
     if setup["doubtful"]:
         handler.state.distrust()
-    handler.prepare(config)
     link = socket.socket(fileno=int(setup["socket"]))
     about = f"ibnue {routing.__version__}, Python {sys.version.split()[0]}, numpy {np.__version__}"
     names = [PREFIX + name for name in plugin_engines()]
-    link.send(json.dumps({"engines": names, "about": about, "protocol": protocol()}).encode())
-    serve(link, handler, log)
+    try:
+        handler.prepare(config)
+        link.send(json.dumps({"engines": names, "about": about, "protocol": protocol()}).encode())
+        serve(link, handler, log)
+    except Exception:
+        log.bug()
+        return FAILED
     return 0

@@ -29,6 +29,9 @@ runnable.
 _TAIL = 2000
 """Maximum number of bytes at the end of the worker's log that are read to find its last line."""
 
+NOT_LOADED = 1
+"""Exit status of Python if the package cannot be loaded, for example while it is being upgraded."""
+
 _READ_LOG = "read the worker's log"
 _F_ADD_SEALS, _F_SEAL_SHRINK = 1033, 2
 PRELUDE = "import gc, sys; gc.disable(); sys.modules.update(dict.fromkeys(('matplotlib', 'wcwidth')))"
@@ -127,6 +130,7 @@ class WorkerProcess:
         identity = _as_user(user)  # An unknown user must fail before descriptors are open.
         self.owner, self.started = os.getpid(), time.monotonic()
         self.hello: dict[str, Any] | None = None
+        self._refused = False  # whether the worker was killed because it has another protocol
         self._used: int | None = None  # CPU time in the last sample, in clock ticks; None: there was no sample
         self._moved = self.started  # time of the last sample in which the CPU time had changed (time.monotonic())
         self._reading = threading.Lock()
@@ -171,6 +175,11 @@ class WorkerProcess:
         After OpenSM's fork into the background, the result is False, because the worker is a child of the old process.
         """
         return self.owner == os.getpid() and self.process.poll() is None and self._reaper.is_alive()
+
+    @property
+    def crashed(self) -> bool:
+        """Return whether the worker has ended after it may have read tables, so that these may be the cause."""
+        return not self._refused and self.process.poll() not in {None, NOT_LOADED}
 
     def listen(self) -> None:
         """Sample the CPU time that the worker has used.  Callers sample at each request, and while they wait for the
@@ -283,7 +292,7 @@ class WorkerProcess:
             raise EnvironmentProblem("the worker was not ready in time", remedy="raise start_deadline")
         spoken = self.hello.get("protocol")
         if spoken != protocol():
-            self.hello = None
+            self.hello, self._refused = None, True
             self._kill()
             raise EnvironmentProblem(
                 f"the worker has protocol {spoken}, the library {protocol()}: ibnue was replaced while OpenSM ran; "

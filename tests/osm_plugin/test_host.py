@@ -111,6 +111,28 @@ def test_a_worker_that_ended_twice_at_its_start_is_followed_by_one_without_table
     assert host._worker.hello
 
 
+@pytest.mark.parametrize(("program", "count"), [("import no_such_module", 0), ("main = lambda setup: 2", 2)])
+def test_a_worker_whose_package_cannot_be_loaded_says_nothing_about_the_tables(tmp_path, program, count):
+    """The package is being upgraded while OpenSM runs."""
+    (tmp_path / "osm_plugin").mkdir()
+    (tmp_path / "osm_plugin" / "__init__.py").touch()
+    (tmp_path / "osm_plugin" / "worker.py").write_text(program)
+    host = Host(sys.executable, [str(tmp_path)])
+    for _ in range(2):
+        with pytest.raises(EnvironmentProblem, match=f"ended with status {count or 1}.* while it started"):
+            host.memory()
+    assert host._failed[""] == count
+    host.stop()
+
+
+def test_a_worker_that_fails_after_it_has_read_tables_is_counted(bad_host):
+    with pytest.raises(
+        EnvironmentProblem, match=r"ended with status 2 \(ZeroDivisionError: by test\) while it started"
+    ):
+        bad_host("unready", f"start_deadline = {AMPLE}\ndeadline = {AMPLE}")
+    assert bad_host.host._worker.crashed
+
+
 def test_workers_that_end_for_an_engine_are_counted_until_it_has_tables(bad_host, tmp_path):
     host = bad_host("mortal", f"start_deadline = {AMPLE}\ndeadline = {AMPLE}")
     (tmp_path / "deadly" / "ibnue-updn").touch()
@@ -216,7 +238,7 @@ def test_a_worker_of_another_protocol_is_dead_once_it_is_refused(host, tmp_path,
     for _ in range(3):
         with pytest.raises(EnvironmentProblem, match="has protocol"):
             host.start("", str(tmp_path / "opensm.log"))
-        assert not host._worker.alive
+        assert not host._worker.alive and not host._worker.crashed
 
 
 def test_a_worker_of_a_user_who_is_not_there_leaves_no_file_open():

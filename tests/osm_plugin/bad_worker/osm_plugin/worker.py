@@ -95,6 +95,8 @@ def main(setup_text):
         request_handler.read_request = broken_engine
     elif fault == "slow":
         real.RequestHandler = SlowHandler
+    elif fault == "unready":
+        request_handler.RequestHandler.prepare = broken_engine
     elif fault == "poison":
         tables_in_force.read_state = lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)
     elif fault == "mortal":
