@@ -110,16 +110,14 @@ class ConfFiles:
                 copies[verdict.name] = f"/proc/self/fd/{self._copies[key]}"
         if self.folder is not None and self._reader is not None and self._reader.is_alive():
             notes.append(f"saved versions of files not read yet: {self.folder} has not answered")
-        if not copies:
-            taken.lines += notes
-            return taken
-        taken, again = take_over(OpensmConf({**conf.values, **copies}), engine, own, silent)
-        used = {verdict.name for verdict in again if verdict.honoured and verdict.name in copies}
-        taken.lines = [
-            f"{verdict}; its last usable version stays in use" if verdict.name in used else str(verdict)
-            for verdict in verdicts
-            if not verdict.honoured
-        ]
+        if copies:
+            taken, again = take_over(OpensmConf({**conf.values, **copies}), engine, own, silent)
+            used = {verdict.name for verdict in again if verdict.honoured and verdict.name in copies}
+            taken.lines = [
+                f"{verdict}; its last usable version stays in use" if verdict.name in used else str(verdict)
+                for verdict in verdicts
+                if not verdict.honoured
+            ]
         taken.lines += notes
         return taken
 

@@ -169,12 +169,7 @@ class PluginConfig:
 
     def to_table(self) -> dict[str, Any]:
         """Return all settings as a table for JSON, which :func:`config_from_table` can read."""
-        table = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {
-            **table,
-            "classes": {name: dict(settings) for name, settings in self.classes.items()},
-            "engine": {name: dict(options) for name, options in self.engine.items()},
-        }
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @property
     def status_path(self) -> Path | None:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from osm_plugin.config import PluginConfig
 from osm_plugin.history import PIN, history_folder, pinned_name, store
+from osm_plugin.last_good import Stamp, stamp_of
 from osm_plugin.state import SavedTables, read_state
 from routing.errors import IbnueError
 
@@ -66,7 +67,7 @@ class Historian:
         self._remark = remark
         self._writer, self._reader = Desk("ibnue-history"), Desk("ibnue-pin")
         self._pinned: Pinned | None = None
-        self._stamp: tuple[Path, tuple[int, ...] | None] | None = None
+        self._stamp: tuple[Path, Stamp | None] | None = None
         self._asked = threading.Event()
         self._asked.set()
         self._unwritten = ""
@@ -109,7 +110,7 @@ class Historian:
 
     def _read(self, folder: Path, threads: int) -> None:
         try:
-            stamp = folder, _stamp(folder / PIN)
+            stamp = folder, stamp_of(folder / PIN)
             if stamp == self._stamp:
                 return
             self._pinned = self._load(folder, threads)
@@ -124,11 +125,3 @@ class Historian:
         except IbnueError as problem:
             self._remark(f"pin ignored: {problem}")
             return None
-
-
-def _stamp(path: Path) -> tuple[int, ...] | None:
-    try:
-        about = path.stat()
-    except OSError:
-        return None
-    return about.st_mtime_ns, about.st_size, about.st_ino

@@ -99,7 +99,7 @@ def install(
         of another version than OpenSM, a directory that is not writable, and files for root that other users may write.
         A packaged library that OpenSM or this package cannot use is an error, too.
     """
-    root = Path(prefix) if prefix is not None else Path("/usr")
+    root = Path(prefix or "/usr")
     packaged = _packaged(installed_library(prefix, libdir), prefix, _conf_lines(engine, config))
     if packaged is not None:
         return packaged
@@ -242,7 +242,7 @@ def opensm_version(prefix: str | Path | None = None) -> str | None:
 
     ``prefix`` is the folder below which OpenSM is installed; None: ``/usr``.
     """
-    program = opensm_program(Path(prefix) if prefix is not None else Path("/usr"))
+    program = opensm_program(Path(prefix or "/usr"))
     return None if program is None else _program_version(program)
 
 
@@ -251,9 +251,7 @@ def installed_library(prefix: str | Path | None = None, libdir: str | Path | Non
 
     ``prefix`` and ``libdir`` are the arguments of :func:`install`.
     """
-    folder = (
-        Path(libdir) if libdir is not None else _system_libdir(Path(prefix) if prefix is not None else Path("/usr"))
-    )
+    folder = _system_libdir(Path(prefix or "/usr")) if libdir is None else Path(libdir)
     return folder.resolve() / LIBRARY
 
 

@@ -29,7 +29,7 @@ READ_AGAIN, VALID_AGAIN = "can be read again", "the configuration is valid again
 _POLICIES = ("policies",)
 _BUNDLE = ("bundle",)
 
-Stamp = tuple[int, int]
+Stamp = tuple[int, int, int]
 
 
 def saved_folder(path: Path) -> Path:
@@ -51,14 +51,14 @@ def read_saved(path: Path) -> PluginConfig | None:
 
 
 def stamp_of(path: Path) -> Stamp | None:
-    """Return the modification time (ns) and size of a file; None if the file does not exist, or if a folder of its path
-    cannot be searched.  A change of the pair shows that the file has changed.
+    """Return the modification time (ns), size and inode of a file; None if the file does not exist, or if a folder of
+    its path cannot be searched.  A change of these numbers shows that the file has changed.
     """
     try:
         about = path.stat()
     except OSError:
         return None
-    return about.st_mtime_ns, about.st_size
+    return about.st_mtime_ns, about.st_size, about.st_ino
 
 
 class ConfigFile:

@@ -74,9 +74,13 @@ class PolicyDesk:
             known = self._routed[1]
             if np.array_equal(known.lft, lft):
                 return known, ""
-        levels = np.zeros(lft.shape[1], np.uint8)
-        plain = Routing(lft, levels, identity_sl2vl(1), 1, 1, Provenance("opensm", fabric_digest=fabric.digest))
-        return plain, " (assuming that all packets use one VL)"
+        return as_routing(fabric, lft, "opensm"), " (assuming that all packets use one VL)"
+
+
+def as_routing(fabric: Fabric, lft: npt.NDArray[np.uint8], engine: str) -> Routing:
+    """Return forwarding tables as a :class:`~routing.tables.Routing`, in which all paths use one VL."""
+    levels = np.zeros(lft.shape[1], np.uint8)
+    return Routing(lft, levels, identity_sl2vl(1), 1, 1, Provenance(engine, fabric_digest=fabric.digest))
 
 
 def read_lft(memory: mmap.mmap | bytes, fabric: Fabric) -> npt.NDArray[np.uint8]:

@@ -4,27 +4,19 @@ from __future__ import annotations
 
 import json
 import math
-import os
-import queue
 import socket
-import threading
-import traceback
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from osm_plugin.background import LastItemThread
 from osm_plugin.staged_update import Change
 from osm_plugin.state import SavedTables
 from routing.errors import IbnueError
 from routing.fabric import Fabric
 from routing.quality import all_to_all_share, channel_loads
 from routing.tables import Routing
-
-NICE = 10
-"""Nice value (scheduling priority) of the thread that computes slow figures.  The routing of the next sweep has a
-higher priority.
-"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,8 +82,7 @@ class Reporter:
 
     def __init__(self, link: socket.socket) -> None:
         self._link = link
-        self._answers: queue.SimpleQueue[Answer] = queue.SimpleQueue()
-        threading.Thread(target=self._run, name="ibnue-report", daemon=True).start()
+        self._answers = LastItemThread("ibnue-report", self._report_share)
 
     def put(self, answer: Answer) -> None:
         """Report the figures that are known at once, and queue the answer for the thread, which computes the slow
@@ -105,22 +96,9 @@ class Reporter:
         with suppress(OSError):
             self._link.send(json.dumps(report).encode(), socket.MSG_DONTWAIT)
 
-    def _run(self) -> None:
-        with suppress(OSError):
-            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)
-        while True:
-            answer = self._answers.get()
-            with suppress(queue.Empty):
-                while True:
-                    answer = self._answers.get_nowait()
-            try:
-                share = all_to_all(answer.kept.fabric, answer.kept.routing)
-                self.send({"sequence": answer.sequence, "all_to_all": share})
-            except Exception:  # A figure that cannot be computed must not end the worker.
-                traceback.print_exc()
-            # The thread may wait long for the next answer, so it first frees the memory of the processed answer, which
-            # is large.
-            del answer
+    def _report_share(self, answer: Answer) -> None:
+        share = all_to_all(answer.kept.fabric, answer.kept.routing)
+        self.send({"sequence": answer.sequence, "all_to_all": share})
 
 
 def all_to_all(fabric: Fabric, routing: Routing) -> float | None:

@@ -25,7 +25,7 @@ from osm_plugin.decision import decide
 from osm_plugin.last_good import from_message
 from osm_plugin.opensm_conf import OpensmConf, foreign_options, take_over
 from osm_plugin.options import admit_to_opensm, describe_proof, loop_line, options_of, roots_there, threads_of
-from osm_plugin.policies import read_lft
+from osm_plugin.policies import as_routing, read_lft
 from osm_plugin.process_setup import exit_with_parent, reset_signals
 from osm_plugin.report import Reporter, all_to_all
 from osm_plugin.request_handler import PREFIX
@@ -36,11 +36,11 @@ from osm_plugin.worker_log import WorkerLog, next_message
 from routing.deadlock.proof import Proof, prove
 from routing.engines import ENGINES
 from routing.errors import IbnueError, OptionError
-from routing.fabric import NO_PORT, Fabric
+from routing.fabric import NO_PORT
 from routing.numerals import count_noun
 from routing.publish import VerifiedTables
 from routing.reroute import Stability
-from routing.tables import Provenance, Routing, identity_sl2vl
+from routing.tables import Routing
 
 NICE = 15
 """Nice value of the shadow engine's worker process, so that OpenSM and the normal worker have priority."""
@@ -54,11 +54,11 @@ class Inspection:
 
     Attributes
     ----------
-    in_force
+    engine_in_force
         The engine whose tables are in force.
     engine
         The shadow engine, which computes tables only for comparison.
-    fabric
+    fabric_digest
         Digest (checksum) of the fabric.
     verdict
         Verdict on the tables in force.  "no loop" or "loop": whether the tables have a credit loop.  "unknown": the SLs
@@ -73,33 +73,29 @@ class Inspection:
     all_to_all_in_force, all_to_all
         Rate of every end port under all-to-all traffic as a share of the reference rate, with the tables in force and
         with the shadow engine's tables.  None if no channel limits the rate.
-    differing, entries
+    entries_differing, entries
         Number of LFT entries that differ between the two tables, and number of entries that at least one of the tables
         has.
     seconds
         Time to compute and prove the shadow engine's tables, in seconds.
     """
 
-    in_force: str
+    engine_in_force: str
     engine: str
-    fabric: str
+    fabric_digest: str
     verdict: Verdict
     certified: bool | None = None
     problem: str | None = None
     vls: int | None = None
     all_to_all_in_force: float | None = None
     all_to_all: float | None = None
-    differing: int | None = None
+    entries_differing: int | None = None
     entries: int | None = None
     seconds: float | None = None
 
     def as_object(self) -> dict[str, Any]:
         """Return the result of the inspection as an object for the status file."""
-        found = asdict(self)
-        renamed = {"fabric": "fabric_digest", "differing": "entries_differing", "in_force": "engine_in_force"}
-        for name, key in renamed.items():
-            found[key] = found.pop(name)
-        return found
+        return asdict(self)
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,7 +143,7 @@ class Shadow:
         inspection = replace(
             inspection, certified=made.proof.certified, vls=made.routing.vls,
             all_to_all=all_to_all(fabric, made.routing),
-            differing=differing, entries=entries, seconds=round(seconds, 6),
+            entries_differing=differing, entries=entries, seconds=round(seconds, 6),
         )  # fmt: skip
         own = describe_proof(made.proof)
         line += f"; {engine}: {own}, {count_noun(made.routing.vls, 'VL')}, {_share(inspection.all_to_all)}, {how}"
@@ -169,10 +165,8 @@ class Shadow:
         key = options_key(options, fabric.port_classes)
         options = roots_there(options, fabric) if taken.optional_roots else options
         before, stability = self._before, Stability(config.stability)
-        if before is not None and not ((before.engine, before.options) == (name, key) and fits(before, fabric)):
-            before = None
-        if stability is Stability.FRESH:
-            before = None
+        same = before is not None and (before.engine, before.options) == (name, key) and fits(before, fabric)
+        before = before if same and stability is not Stability.FRESH else None
         made = route_or_reroute(engine, options, fabric, decide(fabric, before, stability=stability))
         tables = admit_to_opensm(made.tables, snapshot, config)
         self._before = SavedTables(fabric, tables.routing, tables.proof, name, key)
@@ -231,12 +225,6 @@ def tables_in(memory: SharedMemory, message: Mapping[str, Any]) -> Tables | None
         return None
     in_force = str(message["in_force"])
     return Tables(snapshot, as_routing(snapshot.fabric, lft, in_force), in_force, bool(message["own_sls"]))
-
-
-def as_routing(fabric: Fabric, lft: np.ndarray[Any, np.dtype[np.uint8]], engine: str) -> Routing:
-    """Return forwarding tables as a :class:`~routing.tables.Routing`, in which all paths use one VL."""
-    levels = np.zeros(lft.shape[1], np.uint8)
-    return Routing(lft, levels, identity_sl2vl(1), 1, 1, Provenance(engine, fabric_digest=fabric.digest))
 
 
 def serve(link: socket.socket, memory: SharedMemory, reporter: Reporter) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 SCHEMA = "ibnue-status/2"
@@ -62,7 +62,7 @@ class EngineStatus:
     """Counters of one engine since OpenSM started, and the engine's last error."""
 
     routed: int = 0
-    served_from_last: int = 0
+    served_from_last_count: int = 0
     failed: int = 0
     failing: bool = False
     last_error: str | None = None
@@ -70,13 +70,7 @@ class EngineStatus:
 
     def as_object(self) -> dict[str, Any]:
         """Return the counters and the last error as an object for JSON."""
-        return {
-            "routed": self.routed,
-            "served_from_last_count": self.served_from_last,
-            "failed": self.failed,
-            "failing": self.failing,
-            "last_error": self.last_error,
-        }
+        return {key: value for key, value in asdict(self).items() if key != "sequence"}
 
 
 class Status:
@@ -124,7 +118,7 @@ class Status:
     def _names(self, facts: SweepSummary) -> None:
         engine = self._engines.setdefault(facts.text.get("engine", ""), EngineStatus())
         engine.routed += facts.event == "routed"
-        engine.served_from_last += facts.event == "served"
+        engine.served_from_last_count += facts.event == "served"
         engine.failed += facts.event == "failed"
         engine.failing = facts.event != "routed"
         engine.sequence = int(facts.text.get("sequence", 0))
@@ -143,14 +137,11 @@ class Status:
         if "sequence" in report:
             known = self._reports.setdefault(int(report["sequence"]), {})
             known.update({key: value for key, value in report.items() if key != "sequence"})
-            outdated = sorted(self._reports.keys() - self._published())
+            outdated = sorted(self._reports.keys() - {engine.sequence for engine in self._engines.values()})
             for sequence in outdated[: max(0, len(self._reports) - MOST_REPORTS)]:
                 del self._reports[sequence]
         else:
             self._more.update(report)
-
-    def _published(self) -> set[int]:
-        return {engine.sequence for engine in self._engines.values()}
 
     def take_rounds(self, written: int) -> None:
         """Record how many rounds of the update schedule all switches have acknowledged.
@@ -279,11 +270,7 @@ def _of_shadow(shadow: Mapping[str, Any] | None) -> Iterator[Metric]:
         ("shadow_certified", "certified", "Whether the shadow engine's tables are proven free of credit loops."),
         ("shadow_all_to_all", "all_to_all", "All-to-all share of the shadow engine's tables."),
         ("shadow_all_to_all_in_force", "all_to_all_in_force", "All-to-all share of the tables in force."),
-        (
-            "shadow_differing",
-            "entries_differing",
-            "Number of entries that differ between the tables in force and the shadow engine's tables.",
-        ),
+        ("shadow_differing", "entries_differing", "Number of entries that differ between these two tables."),
     ):
         if shadow.get(key) is not None:
             yield _one(name, meaning, shadow[key], **labels)
@@ -299,7 +286,7 @@ def _by_engine(engines: Mapping[str, Mapping[str, Any]]) -> Iterator[Metric]:
             "engine_served_from_last_total",
             "counter",
             "served_from_last_count",
-            "How often the engine's last tables stayed in use.",
+            "How often its last tables stayed in use.",
         ),
         ("engine_failed_total", "counter", "failed", "How often the engine had no tables at all."),
     ):

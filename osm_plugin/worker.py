@@ -22,38 +22,29 @@ import pymetis  # noqa: F401 - engines load METIS only for fabrics larger than t
 
 import routing
 from osm_plugin.answer import SharedMemory
+from osm_plugin.background import LastItemThread
 from osm_plugin.build_info import protocol
 from osm_plugin.bundle_engine import plugin_engines
 from osm_plugin.last_good import from_message
 from osm_plugin.process_setup import exit_with_parent, limit_resources, reset_signals
 from osm_plugin.report import Reporter
 from osm_plugin.request_handler import PREFIX, RequestHandler
-from osm_plugin.transition_check import TransitionChecker
+from osm_plugin.staged_update import Change
+from osm_plugin.transition_check import check_transition
 from osm_plugin.worker_log import WorkerLog, next_message
 from routing.engines import ENGINES
 from routing.engines.base import Engine, EngineOptions, offers_of
 from routing.errors import OptionError, RoutingError
-from routing.fabric import Fabric, NodeKind
-from routing.fabric_builder import FabricBuilder
 from routing.publish import verify
+from routing.topologies import generate
 
 FAILED = 2
 """Exit status of a worker with a bug.  It differs from the status of a worker whose package cannot be loaded."""
 
 
-def tiny_fabric() -> Fabric:
-    """Return a ring of four switches with one CA each, which is enough to load every module and kernel."""
-    build = FabricBuilder("tiny")
-    switches = [build.add_device(NodeKind.SWITCH, 0x10 + i, f"s{i}", 4) for i in range(4)]
-    for i, switch in enumerate(switches):
-        build.connect(switch, 1, switches[(i + 1) % 4], 2)
-        build.connect(switch, 3, build.add_device(NodeKind.CA, 0x100 + 16 * i, f"h{i}", 1), 1)
-    return build.build()
-
-
 def warm(engines: Mapping[str, Engine]) -> None:
     """Route and prove a small fabric with every engine, so that all modules are loaded before the first sweep."""
-    fabric = tiny_fabric()
+    fabric = generate("ring", ["4"], cas=1)
     loaded = list(engines.values())
     # Engines that choose among other engines are left out, because they would only run those engines a second time.
     for engine in (engine for engine in loaded if not offers_of(engine).chooses):
@@ -88,7 +79,11 @@ def serve(link: socket.socket, handler: RequestHandler, log: WorkerLog) -> None:
                 send(line)
         return next_message(link)
 
-    checker = TransitionChecker(send)
+    def check(change: Change) -> None:
+        if (line := check_transition(change)) is not None:
+            send(line)
+
+    checker = LastItemThread("ibnue-judge", check)
     while message := receive():
         request = json.loads(message)
         if "engine" in request:

@@ -6,8 +6,8 @@ import pytest
 
 from osm_plugin.answer import SharedMemory
 from osm_plugin.config import PluginConfig
-from osm_plugin.policies import read_lft
-from osm_plugin.shadow import Shadow, Tables, analyse_tables, as_routing, tables_in
+from osm_plugin.policies import as_routing, read_lft
+from osm_plugin.shadow import Shadow, Tables, analyse_tables, tables_in
 from osm_plugin.snapshot import read_request
 from routing.deadlock.proof import prove
 from routing.engines import ENGINES
@@ -62,7 +62,7 @@ def test_a_shadow_goes_on_from_its_own_tables(torus, memory):
     shadow, config = Shadow(), PluginConfig(shadow="nue", threads=1)
     looks = [shadow.inspect(tables_in(memory, message(5)), config) for _ in range(2)]
     assert "routed from scratch" in looks[0][1] and "tables unchanged" in looks[1][1]
-    assert looks[0][0].differing == looks[1][0].differing > 0
+    assert looks[0][0].entries_differing == looks[1][0].entries_differing > 0
 
 
 def test_an_engine_that_cannot_route_leaves_the_verdict(torus, memory):

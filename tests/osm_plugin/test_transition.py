@@ -5,10 +5,11 @@ import numpy as np
 import pytest
 from switch_tables import change_of
 
+from osm_plugin.background import LastItemThread
 from osm_plugin.route_or_reroute import options_key
 from osm_plugin.state import SavedTables
 from osm_plugin.transition import transition_line
-from osm_plugin.transition_check import TransitionChecker, check_transition
+from osm_plugin.transition_check import check_transition
 from routing.deadlock.proof import prove
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
@@ -74,9 +75,9 @@ def test_a_change_that_is_safe_says_so(tree):
     assert line == ("transition any-order: no mixture of the tables has a credit loop; 1 entry of 1 LID in 1 block")
 
 
-def test_the_judge_tells_it_once(torus, turned):
+def test_each_change_is_reported_once(torus, turned):
     reported = queue.SimpleQueue()
-    checker = TransitionChecker(reported.put)
+    checker = LastItemThread("test", lambda change: reported.put(check_transition(change)))
     checker.put(at_once(torus, turned))
     line = reported.get()
     checker.put(at_once(turned, torus))
