@@ -153,7 +153,8 @@ def test_workers_that_end_for_an_engine_are_counted_until_it_has_tables(bad_host
 
 
 def test_a_worker_is_counted_if_it_ends_after_its_deadline_but_not_if_it_was_idle(host, tmp_path):
-    host.start("", str(tmp_path / "opensm.log"))
+    (tmp_path / "ibnue.toml").write_text(f"start_deadline = {AMPLE}\ndeadline = {AMPLE}\n")
+    host.start(f"--config {tmp_path}/ibnue.toml", str(tmp_path / "opensm.log"))
     for asked, count in [(False, None), (True, 1), (False, 1), (True, 2)]:
         host.memory()
         host._engine, worker = "ibnue-updn", host._worker

@@ -143,8 +143,8 @@ def test_a_folder_that_is_not_there_is_named_once(writer, tmp_path):
     assert len(first) == 1 and "none/s.json" in first[0]
     (tmp_path / "none").mkdir()
     writer.put(positions)
-    until(positions.status.exists)
-    assert writer.take_remarks() == []
+    assert until(writer.take_remarks) == [f"status written again: {positions.status}"]
+    assert positions.status.exists()
 
 
 def test_nothing_waits_for_a_file_that_does_not_answer(tmp_path):
