@@ -199,10 +199,8 @@ def analyse_tables(proof: Proof, *, own_sls: bool) -> tuple[Verdict, str]:
 
 def differences(one: Routing, other: Routing) -> tuple[int, int]:
     """Return how many LFT entries differ between two tables, and how many entries at least one of the tables has."""
-    return (
-        int(np.count_nonzero(one.lft != other.lft)),
-        int(np.count_nonzero((one.lft != NO_PORT) | (other.lft != NO_PORT))),
-    )
+    used = (one.lft != NO_PORT) | (other.lft != NO_PORT)
+    return int(np.count_nonzero(one.lft != other.lft)), int(np.count_nonzero(used))
 
 
 def _share(share: float | None) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any
 
 SCHEMA = "ibnue-status/2"
@@ -23,38 +23,28 @@ MOST_REPORTS = 8
 """Maximum number of worker reports that are kept until the shim reports that OpenSM uses their tables."""
 
 
-@dataclass
-class SweepSummary:
-    """One message of the C part of the plugin (the shim) on the progress of a sweep.
+def parse_summary(message: str) -> tuple[dict[str, str], dict[str, int]]:
+    """Parse a message of the C part of the plugin (the shim) on the progress of a sweep, with lines "key value".
 
-    Attributes
-    ----------
-    event
-        "begin": a sweep begins.  "routed": an engine has computed tables for this sweep. "served": the engine failed,
-        and OpenSM got the last proven tables.  "failed": the engine has no tables.  "up": the sweep is over.
+    Returns
+    -------
     text
-        Text values by key.
+        Text values by key.  The values of the key "event" are "begin": a sweep begins; "routed": an engine has computed
+        tables for this sweep; "served": the engine failed, and OpenSM got the last proven tables; "failed": the engine
+        has no tables; "up": the sweep is over.
     errors
         Number of error lines in OpenSM's log since its start, by error code.
     """
-
-    event: str
-    text: dict[str, str] = field(default_factory=dict)
-    errors: dict[str, int] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, message: str) -> SweepSummary:
-        """Parse a message, which consists of lines "key value"."""
-        text: dict[str, str] = {}
-        errors: dict[str, int] = {}
-        for line in message.splitlines():
-            key, _, value = line.partition(" ")
-            if key == "error":
-                code, _, count = value.partition(" ")
-                errors[code] = int(count)
-            else:
-                text[key] = value
-        return cls(text.pop("event", ""), text, errors)
+    text: dict[str, str] = {}
+    errors: dict[str, int] = {}
+    for line in message.splitlines():
+        key, _, value = line.partition(" ")
+        if key == "error":
+            code, _, count = value.partition(" ")
+            errors[code] = int(count)
+        else:
+            text[key] = value
+    return text, errors
 
 
 @dataclass
@@ -99,33 +89,34 @@ class Status:
 
         ``now`` is the present time in seconds since 1970; None: the time of the system's clock.
         """
-        facts = SweepSummary.of(message)
+        text, self._errors = parse_summary(message)
+        event = text.get("event", "")
         self._now = time.time() if now is None else now
-        self._opensm = facts.text.get("opensm", self._opensm)
-        self._build = facts.text.get("build", self._build)
-        self._sweep = int(facts.text.get("sweep", self._sweep))
-        self._errors = facts.errors
-        self._last_error = facts.text.get("last_error", "")
-        if facts.event == "begin":
+        self._opensm = text.get("opensm", self._opensm)
+        self._build = text.get("build", self._build)
+        self._sweep = int(text.get("sweep", self._sweep))
+        self._last_error = text.get("last_error", "")
+        if event == "begin":
             self._state = "sweeping"
-        elif facts.event == "up":
+        elif event == "up":
             self._state, self._up_at = "up", self._now
-            self._in_force = facts.text.get("in_force", "none")
-            self._ours = facts.text.get("ours") == "1"
-        elif facts.event in ("routed", "served", "failed"):
-            self._names(facts)
+            self._in_force = text.get("in_force", "none")
+            self._ours = text.get("ours") == "1"
+        elif event in ("routed", "served", "failed"):
+            self._count(event, text)
 
-    def _names(self, facts: SweepSummary) -> None:
-        engine = self._engines.setdefault(facts.text.get("engine", ""), EngineStatus())
-        engine.routed += facts.event == "routed"
-        engine.served_from_last_count += facts.event == "served"
-        engine.failed += facts.event == "failed"
-        engine.failing = facts.event != "routed"
-        engine.sequence = int(facts.text.get("sequence", 0))
+    def _count(self, event: str, text: Mapping[str, str]) -> None:
+        """Count the result of an engine."""
+        engine = self._engines.setdefault(text.get("engine", ""), EngineStatus())
+        engine.routed += event == "routed"
+        engine.served_from_last_count += event == "served"
+        engine.failed += event == "failed"
+        engine.failing = event != "routed"
+        engine.sequence = int(text.get("sequence", 0))
         self._rounds_written = None
         if engine.failing:
             engine.last_error = self._last_error
-            if facts.event == "failed":
+            if event == "failed":
                 self._state = "routing failed"
 
     def take_report(self, report: Mapping[str, Any]) -> None:

@@ -6,7 +6,7 @@ from json_contract import assert_valid
 from prometheus_text import parsed
 from waiting import until
 
-from osm_plugin.status import SCHEMA, Status, SweepSummary, metrics
+from osm_plugin.status import SCHEMA, Status, metrics, parse_summary
 from osm_plugin.status_writer import OutputFiles, StatusWriter
 
 
@@ -21,9 +21,8 @@ def status():
 
 
 def test_facts_are_lines_of_a_key_and_a_value():
-    found = SweepSummary.of("event failed\nengine ibnue-updn\nerror IBN1 3\nlast_error ERR IBN1: a b\n")
-    assert found.event == "failed" and found.errors == {"IBN1": 3}
-    assert found.text == {"engine": "ibnue-updn", "last_error": "ERR IBN1: a b"}
+    found = parse_summary("event failed\nengine ibnue-updn\nerror IBN1 3\nlast_error ERR IBN1: a b\n")
+    assert found == ({"event": "failed", "engine": "ibnue-updn", "last_error": "ERR IBN1: a b"}, {"IBN1": 3})
 
 
 def test_a_report_belongs_to_the_tables_that_were_published():
