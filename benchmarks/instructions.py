@@ -35,7 +35,7 @@ STORED = Path(__file__).with_suffix(".json")
 KERNELS = "_native.abi3.so"
 TOLERANCE = 0.05
 CASES = (("torus:4x4x4,cas=2", "updn"), ("torus:4x4x4,cas=2", "nue"), ("kary-ntree:6,3", "dfsssp"))
-SIMULATED_TICKS, SIMULATED_LOAD = 500, 0.3
+SIMULATED_TICKS, SIMULATED_LOAD = 200, 0.3
 CLIENT = """
 #include <valgrind/callgrind.h>
 void start(void) { CALLGRIND_START_INSTRUMENTATION; CALLGRIND_ZERO_STATS; }
