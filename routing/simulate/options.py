@@ -401,9 +401,8 @@ def option_arrays(network: Network, switching: Switching, remedies: Remedies, mt
 def frees_knots(arrays: NetworkArrays, options: OptionArrays) -> npt.NDArray[np.bool_]:
     """Return bool[N]: whether the Deadlock Breaker of each channel's sending port can free a knot of such channels.
 
-    The receiver must be a switch, because CAs discard control messages.  A rule must last until the sender has the
-    credits for the added room.  Then the control message has gone to the next switch, and the credits have come back.
+    The receiver must be a switch, because CAs discard control messages.  A rule must last longer than the period of
+    flow control packets.  Otherwise, the added room is removed before the sender has credits for it.
     """
-    wait = 2 * arrays.wire.astype(np.int64) + options.control_delay + options.fcp_period
     to_switch = arrays.dst < arrays.switches
-    return np.asarray(to_switch & (options.breaker == Breaker.DEADLOCK) & (options.release > wait))
+    return np.asarray(to_switch & (options.breaker == Breaker.DEADLOCK) & (options.release > options.fcp_period))

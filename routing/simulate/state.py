@@ -77,7 +77,7 @@ class Event(enum.IntEnum):
     Numbers: output VC, input VC, blocks added to the buffer.
     """
     RULE_END = 13
-    """A rule of Deadlock Breaker ends, and the port serves all inputs again.  Numbers: output VC, input VC."""
+    """A rule of Deadlock Breaker ends, and the port serves all inputs again.  Number: output VC."""
     ROUND = 14
     """A port draws a new SPUID (identifier), because Loop Breaker has elected no master.
 

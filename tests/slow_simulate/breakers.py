@@ -195,13 +195,17 @@ class Breakers:
             self.only[vc] = self.in_index[source]
             self.buffer[vl_in] += self.extra[vl_in]
             self.give_back(vl_in, self.extra[vl_in], self.now)
-            self.at(self.now + int(self.opt.release[c]), RULE_END, vc, vl_in)
+            end = self.now + int(self.opt.release[c])
+            self.at(end, RULE_END, vc, vl_in)
+            self.at(end + 2 * int(self.net.wire[c]) + self.opt.control_delay + self.opt.fcp_period, RULE_END, vc, -1)
         message.at += 1
         if message.at < len(message.entries):
             self.send_message(message, vc)
 
     def end_rule(self, vc, vl_in):
-        self.only[vc] = None
+        if vl_in < 0:
+            self.only[vc] = None
+            return
         self.buffer[vl_in] -= self.extra[vl_in]
         self.give_back(vl_in, -self.extra[vl_in], self.now)
         self.extra[vl_in] = 0

@@ -33,4 +33,5 @@ class Oracle(Slow):
             self.extra[vl_in] = self.added
             self.buffer[vl_in] += self.added
             self.give_back(vl_in, self.added, self.now)
-            self.at(self.now + self.release_time, RULE_END, vc, vl_in)
+            for ended in (vl_in, -1):
+                self.at(self.now + self.release_time, RULE_END, vc, ended)

@@ -7,13 +7,25 @@ import pytest
 from sim_cases import PACKET, RING, cycles, fig4, fig4_simulation, flows_along
 from slow_simulate.oracle import Oracle
 
+from routing.engines import ENGINES
+from routing.engines.base import EngineOptions
 from routing.errors import OptionError
 from routing.simulate.handmade import literal_fabric, tables_from_paths
 from routing.simulate.network import build_network
-from routing.simulate.options import Arbitration, Breaker, Remedies, Remedy, Switching, lifetime_ticks, option_arrays
+from routing.simulate.options import (
+    Arbitration,
+    Breaker,
+    Inputs,
+    Remedies,
+    Remedy,
+    Switching,
+    lifetime_ticks,
+    option_arrays,
+)
 from routing.simulate.run import simulate
 from routing.simulate.state import Event, StopReason
-from routing.simulate.traffic import traffic_arrays
+from routing.simulate.traffic import Process, traffic_arrays, uniform
+from routing.topologies import generate
 
 LIFETIME = 20 * PACKET
 BREAKS = Remedy(breaker=Breaker.DEADLOCK, detect=100 * PACKET, repeat=PACKET, release=10 * PACKET)
@@ -157,14 +169,31 @@ def test_a_knot_that_a_remedy_will_end_is_not_permanent(remedies, permanent):
     assert (simulation.totals()["delivered"] == delivered) is permanent
 
 
-def test_deadlock_breaker_ends_no_knot_if_its_rules_end_before_credits_return():
+def test_deadlock_breaker_ends_no_knot_if_rules_are_shorter_than_the_period_of_credits():
     remedies = Remedies(port=replace(BREAKS, release=1), sample=PACKET)
-    simulation = fig4_simulation(True, 8, wire=16, remedies=remedies)
+    slow = Switching(speedup=2, fcp_period=400)
+    simulation = fig4_simulation(True, 8, wire=16, remedies=remedies, switching=slow)
     simulation.run(1000 * PACKET)
     delivered = simulation.totals()["delivered"]
     assert len(simulation.deadlocks()) == 1
     simulation.run(3000 * PACKET)
     assert simulation.totals()["delivered"] == delivered
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_deadlock_breaker_ends_knots_of_single_queues_again_and_again(seed):
+    """Rules are short.  Packets from beside the loop must not fill the added room while a rule ends."""
+    fabric = generate("ring", ["7"], cas=2)
+    routing = ENGINES["minhop"].route(fabric, EngineOptions(threads=1))
+    network = build_network(fabric, routing, cycles(5))
+    traffic = uniform(network, 1.0, bytes=64, mtu=64, process=Process.PERSISTENT)
+    remedies = Remedies(port=Remedy(breaker=Breaker.DEADLOCK, detect=32, repeat=3, release=9, extra=64))
+    switching = Switching(Arbitration.ARRIVAL, Inputs.FIFO, seed=seed, speedup=2)
+    simulation = simulate(network, traffic, switching=switching, remedies=remedies)
+    for stop in range(500, 8_001, 500):
+        before = simulation.totals()["hops"]
+        simulation.run(stop)
+        assert simulation.totals()["hops"] > before
 
 
 def test_heads_that_are_dropped_let_the_ring_creep():

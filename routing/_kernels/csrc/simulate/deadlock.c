@@ -5,7 +5,11 @@
 #include "simulate/internal/queue.h"
 
 /* Set a rule at VC l.  For a limited time, VC l serves only the input of VC vc_in, and the buffer of vc_in has room for
- * one more packet. */
+ * one more packet.
+ *
+ * VC l serves only this input for longer than the added room exists.  The next switch of the loop sets its rule later,
+ * and its added room must not be used by packets of other inputs.  They would fill the room that packets of the loop
+ * need after the next deadlock. */
 static void rule(ibn_sim *sim, int32_t vc_in, int32_t l)
 {
     int32_t c = l / sim->vls, from = vc_in / sim->vls;
@@ -17,21 +21,28 @@ static void rule(ibn_sim *sim, int32_t vc_in, int32_t l)
     sim->vc[vc_in].buffer += watch->extra;
     ibn_simulate_give_back(sim, from, vc_in, watch->extra, sim->now, 0);
     ibn_simulate_note(sim, LOG_RULE, l, vc_in, watch->extra, 0);
-    ibn_simulate_at(sim, sim->now + sim->release[c], EV_RULE_END, l, vc_in);
+    int64_t end = sim->now + sim->release[c];
+    ibn_simulate_at(sim, end, EV_RULE_END, l, vc_in);
+    end += 2 * sim->channel[c].wire + sim->options.control_delay + sim->options.fcp_period;
+    ibn_simulate_at(sim, end, EV_RULE_END, l, IBN_NONE);
     ibn_simulate_touch(sim, c);
 }
 
-/* End a rule at VC l, and remove the room that it has added to the buffer of VC vc_in.  If this room is still in use,
- * the credits of the sender become negative. */
+/* End the first or the second part of a rule at VC l.  First, the room that the rule has added to the buffer of VC vc_in
+ * is removed.  If this room is still in use, the credits of the sender become negative.  Later, with vc_in = IBN_NONE,
+ * VC l serves all inputs again. */
 void ibn_simulate_rule_end(ibn_sim *sim, int32_t l, int32_t vc_in)
 {
+    if (vc_in == IBN_NONE) {
+        sim->vc[l].only = IBN_NONE;
+        ibn_simulate_note(sim, LOG_RULE_END, l, 0, 0, 0);
+        ibn_simulate_touch(sim, l / sim->vls);
+        return;
+    }
     ibn_watch *watch = &sim->watch[vc_in];
-    sim->vc[l].only = IBN_NONE;
     sim->vc[vc_in].buffer -= watch->extra;
     ibn_simulate_give_back(sim, vc_in / sim->vls, vc_in, -watch->extra, sim->now, 0);
     watch->extra = 0;
-    ibn_simulate_note(sim, LOG_RULE_END, l, vc_in, 0, 0);
-    ibn_simulate_touch(sim, l / sim->vls);
 }
 
 /* Choose at random a suspected VC of a switch for which packets from VC vc_in are queued, or return IBN_NONE.  All such

@@ -30,7 +30,9 @@ enum {
     EV_LATER,
     EV_HEAD = EV_LATER, /* Kind of event: a head packet may have exceeded a lifetime limit.  Subject: the VC. */
     EV_UNSTALL,         /* Kind of event: the stall of a VL ends.  Subject: the VC. */
-    EV_RULE_END, /* Kind of event: a rule of Deadlock Breaker ends.  Subject: the output VC.  Value: the input VC. */
+    /* Kind of event: a part of a rule of Deadlock Breaker ends.  Subject: the output VC.  Value: the input VC whose added
+     * room ends, or IBN_NONE if the output VC serves all inputs again. */
+    EV_RULE_END,
     /* Kind of event: a control message of a breaker reaches the other end of its channel.  Subject: the message. */
     EV_CONTROL,
     /* Kind of event: a suspected VC sends its next control message.  Subject: the VC.  Value: how often the VC has been
