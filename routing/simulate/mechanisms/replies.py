@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from routing.errors import OptionError
-from routing.simulate.bounds import LONGEST, is_int_in
+from routing.simulate.bounds import LONGEST
 from routing.simulate.mechanisms.base import CaseMechanism
 from routing.simulate.network import Network
 from routing.simulate.scenario_key import INTEGER, TIME, Key
@@ -145,18 +145,14 @@ class Replies(CaseMechanism):
 
     def _check(self, network: Network, traffic: Traffic) -> None:
         """Raise OptionError if a setting is out of range, or does not fit the traffic."""
-        for key, most in (
-            ("input", MOST_MESSAGES), ("output", MOST_MESSAGES), ("bytes", traffic.mtu), ("detect", LONGEST),
-            ("step", LONGEST), ("backoff", LONGEST),
-        ):  # fmt: skip
-            value = getattr(self, key)
-            if not is_int_in(value, 1, most) and (key, value) != ("backoff", None):
-                raise OptionError(f"{key} is {value!r}", remedy=f"use a whole number from 1 to {most}")
-        for key in ("sl", "forward_sl", "shared_sl", "rescue_sl"):
-            sl = getattr(self, key)
-            if sl is not None and not is_int_in(sl, 0, 15):
-                raise OptionError(f"{key} is {sl!r}", remedy="use 0 to 15")
-            if sl is not None and int(network.routing.sl2vl[..., sl].max()) >= network.vls:
+        sls = [key for key in ("sl", "forward_sl", "shared_sl", "rescue_sl") if getattr(self, key) is not None]
+        backoff = () if self.backoff is None else (("backoff", 1, LONGEST),)
+        self.check_integers(
+            ("input", 1, MOST_MESSAGES), ("output", 1, MOST_MESSAGES), ("bytes", 1, traffic.mtu),
+            ("detect", 1, LONGEST), ("step", 1, LONGEST), *backoff, *((key, 0, 15) for key in sls),
+        )  # fmt: skip
+        for sl in (getattr(self, key) for key in sls):
+            if int(network.routing.sl2vl[..., sl].max()) >= network.vls:
                 raise OptionError(f"sl {sl} has no VL among the {network.vls} of the network", remedy="use more VLs")
         requests = [flow for flow in traffic.flows if flow.stop]
         if any(flow.bytes > traffic.mtu or flow.process is Process.TRACE for flow in requests):
