@@ -67,7 +67,7 @@ static int32_t fit(const nue_t *nue, layer_t *layer, grower_t *grower, const uin
             continue;
         if (ibn_nue_layer_allows(nue, layer, grower, a, b)) {
             list[counted++] = u;
-            layer->used[ibn_nue_slot(nue, a, b)]++;
+            ibn_nue_count(nue, layer, a, b, 1);
             continue;
         }
         int32_t v = nue->job.net->dst[a];
@@ -76,7 +76,7 @@ static int32_t fit(const nue_t *nue, layer_t *layer, grower_t *grower, const uin
     }
     while (put > 0 && counted > 0)
         if (ibn_nue_first_dependency(nue, next, list[--counted], root, &a, &b))
-            layer->used[ibn_nue_slot(nue, a, b)]--;
+            ibn_nue_count(nue, layer, a, b, -1);
     if (put > 0)
         ibn_nue_layer_unblock(nue, layer);
     return put;

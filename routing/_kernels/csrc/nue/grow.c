@@ -75,7 +75,7 @@ static void join(tree_t *tree, int32_t u, int32_t c)
     tree->grower->depth[u] = tree->depth + 1;
     tree->reached++;
     if (v != tree->root)
-        tree->layer->used[ibn_nue_slot(tree->nue, c, hop(tree, v))]++;
+        ibn_nue_count(tree->nue, tree->layer, c, hop(tree, v), 1);
     if (flow > 0.0)
         send(tree, u, flow);
 }
@@ -189,15 +189,15 @@ int ibn_nue_move_subtree(const nue_t *nue, layer_t *layer, grower_t *grower, uin
                          int32_t c)
 {
     const ibn_network *net = nue->job.net;
-    int32_t w = net->dst[c], old = ibn_trees_next_channel(&nue->job, next, v), counted = 0,
+    int32_t w = net->dst[c], old = ibn_trees_next_channel(&nue->job, next, v), counted = 0, ahead = -1,
             *children = grower->account.children;
     if (c == old || leads_through(nue, next, w, root, v))
         return 0;
-    int32_t ahead = w == root ? -1 : ibn_nue_slot(nue, c, ibn_trees_next_channel(&nue->job, next, w));
-    if (ahead >= 0) {
-        if (!ibn_nue_layer_allows(nue, layer, grower, c, ibn_trees_next_channel(&nue->job, next, w)))
+    if (w != root) {
+        ahead = ibn_trees_next_channel(&nue->job, next, w);
+        if (!ibn_nue_layer_allows(nue, layer, grower, c, ahead))
             return 0;
-        layer->used[ahead]++;
+        ibn_nue_count(nue, layer, c, ahead, 1);
     }
     for (int32_t i = net->into_first[v]; i < net->into_first[v + 1]; i++) {
         int32_t y = net->into[i], x = net->src[y];
@@ -205,18 +205,18 @@ int ibn_nue_move_subtree(const nue_t *nue, layer_t *layer, grower_t *grower, uin
             continue;
         if (!ibn_nue_layer_allows(nue, layer, grower, y, c)) {
             while (counted > 0)
-                layer->used[ibn_nue_slot(nue, children[--counted], c)]--;
+                ibn_nue_count(nue, layer, children[--counted], c, -1);
             if (ahead >= 0)
-                layer->used[ahead]--;
+                ibn_nue_count(nue, layer, c, ahead, -1);
             return 0;
         }
-        layer->used[ibn_nue_slot(nue, y, c)]++;
+        ibn_nue_count(nue, layer, y, c, 1);
         children[counted++] = y;
     }
     while (counted > 0)
-        layer->used[ibn_nue_slot(nue, children[--counted], old)]--;
+        ibn_nue_count(nue, layer, children[--counted], old, -1);
     if (net->dst[old] != root)
-        layer->used[ibn_nue_slot(nue, old, ibn_trees_next_channel(&nue->job, next, net->dst[old]))]--;
+        ibn_nue_count(nue, layer, old, ibn_trees_next_channel(&nue->job, next, net->dst[old]), -1);
     next[v] = (uint8_t)(c - net->first[v]);
     layer->dependency_removed = 1;
     return 1;
@@ -234,11 +234,10 @@ static int make_room(tree_t *tree, int32_t u, int32_t c)
         if (w == u || grower->depth[w] < 0 || other == old
             || !ibn_nue_layer_allows(tree->nue, tree->layer, grower, c, other))
             continue;
-        int32_t slot = ibn_nue_slot(tree->nue, c, other);
-        tree->layer->used[slot]++;
+        ibn_nue_count(tree->nue, tree->layer, c, other, 1);
         grower->logged = 0;
         int moved = ibn_nue_move_subtree(tree->nue, tree->layer, grower, tree->next, tree->root, v, other);
-        tree->layer->used[slot]--;
+        ibn_nue_count(tree->nue, tree->layer, c, other, -1);
         if (!moved) {
             ibn_nue_layer_forget(tree->layer, grower);
             continue;

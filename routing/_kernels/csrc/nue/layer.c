@@ -11,11 +11,10 @@
 #include "nue/internal/nue_job.h"
 
 /* Mark in `wanted` each switch that delivers a destination of layer `number`, and all switches on its path to the root
- * of the escape tree. */
+ * of the escape tree.  All elements of `wanted` are 0 at the beginning. */
 static void mark_wanted(const nue_t *nue, const layer_t *layer, int32_t number, uint8_t *wanted)
 {
     const ibn_network *net = nue->job.net;
-    memset(wanted, 0, (size_t)net->switches);
     for (int32_t target = 0; target < nue->job.targets->count; target++)
         if (nue->target_layer[target] == number)
             for (int32_t u = nue->job.targets->root[target]; !wanted[u]; u = net->dst[layer->parent[u]]) {
@@ -37,44 +36,37 @@ static void plant_escape_tree(const nue_t *nue, layer_t *layer, const uint8_t *w
             continue;
         int32_t v = net->dst[up], down = nue->options->reverse[up];
         if (layer->parent[v] >= 0) {
-            layer->used[ibn_nue_slot(nue, up, layer->parent[v])]++;
+            ibn_nue_count(nue, layer, up, layer->parent[v], 1);
             if (wanted[u])
-                layer->used[ibn_nue_slot(nue, nue->options->reverse[layer->parent[v]], down)]++;
+                ibn_nue_count(nue, layer, nue->options->reverse[layer->parent[v]], down, 1);
         }
         for (int32_t i = net->into_first[v]; i < net->into_first[v + 1] && wanted[u]; i++) {
             int32_t other = net->into[i];
             if (layer->parent[net->src[other]] == other && net->src[other] != u)
-                layer->used[ibn_nue_slot(nue, other, down)]++;
+                ibn_nue_count(nue, layer, other, down, 1);
         }
     }
 }
 
 /* Allocate a layer, and count the dependencies of its escape tree as used.  Returns nonzero if memory ran out. */
-int ibn_nue_layer_prepare(const nue_t *nue, layer_t *layer, int32_t number)
+int ibn_nue_layer_prepare(nue_t *nue, layer_t *layer, int32_t number)
 {
     const ibn_network *net = nue->job.net;
     size_t channels = (size_t)net->channels + 1, slots = (size_t)nue->slots + 1;
-    uint8_t *wanted = malloc((size_t)net->switches + 1);
-    layer->used = calloc(slots, sizeof *layer->used);
-    layer->blocked = calloc(slots, sizeof *layer->blocked);
-    layer->place = malloc(channels * sizeof *layer->place);
+    array_list *arrays = &nue->arrays;
+    uint8_t *wanted = ibn_core_arrays_add(arrays, (size_t)net->switches + 1, sizeof *wanted);
+    layer->used = ibn_core_arrays_add(arrays, slots, sizeof *layer->used);
+    layer->blocked = ibn_core_arrays_add(arrays, slots, sizeof *layer->blocked);
+    for (int side = 0; side < 2; side++)
+        layer->in_use[side] = ibn_core_arrays_add(arrays, channels * (size_t)nue->words, sizeof *layer->in_use[side]);
+    layer->place = ibn_core_arrays_add(arrays, channels, sizeof *layer->place);
     layer->parent = nue->options->parent + (int64_t)number * net->switches;
     layer->epoch = 1;
-    int failed = !wanted || !layer->used || !layer->blocked || !layer->place;
-    if (!failed) {
-        mark_wanted(nue, layer, number, wanted);
-        plant_escape_tree(nue, layer, wanted);
-        failed = ibn_nue_layer_sort(nue, layer, nue->options->rank + (int64_t)number * net->channels);
-    }
-    free(wanted);
-    return failed;
-}
-
-void ibn_nue_layer_release(layer_t *layer)
-{
-    free(layer->used);
-    free(layer->blocked);
-    free(layer->place);
+    if (arrays->failed)
+        return 1;
+    mark_wanted(nue, layer, number, wanted);
+    plant_escape_tree(nue, layer, wanted);
+    return ibn_nue_layer_sort(nue, layer, nue->options->rank + (int64_t)number * net->channels);
 }
 
 /* Begin a new epoch, in which no dependency is recorded as blocked.  A new epoch is necessary after used
@@ -96,52 +88,42 @@ void ibn_nue_layer_forget(layer_t *layer, grower_t *grower)
         layer->blocked[grower->log[--grower->logged]] = (uint16_t)(layer->epoch - 1);
 }
 
-/* Collect the channels that can be reached from channel b over used dependencies and have a position before channel a.
- * Returns the number of these channels, or -1 if channel a can be reached. */
-static int32_t search_forward(const nue_t *nue, const layer_t *layer, grower_t *grower, int32_t a, int32_t b)
+/* Search for a path over used dependencies from channel b to channel a, at positions between the positions of both.
+ *
+ * A breadth-first search runs forward from b (side 0), and another one runs backward from a (side 1).  At each step, the
+ * search with fewer queued channels proceeds.  Returns 1 as soon as the searches meet, because b then reaches a.
+ * Otherwise returns 0 after both searches are complete.  grower->found holds the channels that each search has visited,
+ * and `count` their numbers. */
+static int reaches(const nue_t *nue, const layer_t *layer, grower_t *grower, int32_t a, int32_t b, int32_t *count)
 {
     const ibn_network *net = nue->job.net;
-    int32_t top = 0, found = 0, limit = layer->place[a], stamp = ++grower->search;
-    grower->stack[top++] = b;
-    grower->mark[b] = stamp;
-    while (top > 0) {
-        int32_t x = grower->stack[--top], v = net->dst[x];
-        grower->forward[found++] = ibn_core_order_key(layer->place, x);
-        const int32_t *used = layer->used + nue->slot_first[x];
-        for (int32_t y = net->first[v]; y < net->first[v + 1]; y++, used++) {
-            if (!*used)
-                continue;
-            if (y == a)
-                return -1;
-            if (grower->mark[y] != stamp && layer->place[y] < limit) {
-                grower->mark[y] = stamp;
-                grower->stack[top++] = y;
+    const int32_t *place = layer->place, least = place[b], most = place[a];
+    const int32_t own[2] = {grower->search + 1, grower->search + 2};
+    int64_t **found = grower->found;
+    int32_t head[2] = {0, 0};
+    grower->search += 2;
+    count[0] = count[1] = 1;
+    found[0][0] = ibn_core_order_key(place, b);
+    found[1][0] = ibn_core_order_key(place, a);
+    grower->mark[b] = own[0];
+    grower->mark[a] = own[1];
+    while (head[0] < count[0] || head[1] < count[1]) {
+        const int32_t queued[2] = {count[0] - head[0], count[1] - head[1]};
+        const int side = queued[0] == 0 || (queued[1] > 0 && queued[1] < queued[0]);
+        const int32_t x = (int32_t)(found[side][head[side]++] & 0xFFFFFFFF);
+        const int32_t start = side ? net->into_first[net->src[x]] : net->first[net->dst[x]];
+        for (int32_t word = 0; word < nue->words; word++)
+            for (uint64_t bits = layer->in_use[side][(int64_t)x * nue->words + word]; bits; bits &= bits - 1) {
+                const int32_t i = start + 64 * word + __builtin_ctzll(bits), y = side ? net->into[i] : i;
+                if (grower->mark[y] == own[side] || place[y] < least || place[y] > most)
+                    continue;
+                if (grower->mark[y] == own[!side])
+                    return 1;
+                grower->mark[y] = own[side];
+                found[side][count[side]++] = ibn_core_order_key(place, y);
             }
-        }
     }
-    return found;
-}
-
-/* Collect the channels from which channel a can be reached over used dependencies and that have a position after
- * channel b.  Returns the number of these channels. */
-static int32_t search_backward(const nue_t *nue, const layer_t *layer, grower_t *grower, int32_t a, int32_t b)
-{
-    const ibn_network *net = nue->job.net;
-    int32_t top = 0, found = 0, limit = layer->place[b], stamp = ++grower->search;
-    grower->stack[top++] = a;
-    grower->mark[a] = stamp;
-    while (top > 0) {
-        int32_t x = grower->stack[--top], v = net->src[x], index = x - net->first[v];
-        grower->backward[found++] = ibn_core_order_key(layer->place, x);
-        for (int32_t i = net->into_first[v]; i < net->into_first[v + 1]; i++) {
-            int32_t y = net->into[i];
-            if (grower->mark[y] != stamp && layer->place[y] > limit && layer->used[nue->slot_first[y] + index]) {
-                grower->mark[y] = stamp;
-                grower->stack[top++] = y;
-            }
-        }
-    }
-    return found;
+    return 0;
 }
 
 /* Return whether the dependency of channel a on channel b is allowed.  If so, the topological order is changed such
@@ -153,15 +135,14 @@ int ibn_nue_layer_allows(const nue_t *nue, layer_t *layer, grower_t *grower, int
         return !layer->dependency_removed || layer->blocked[slot] != layer->epoch;
     if (layer->blocked[slot] == layer->epoch)
         return 0;
-    int32_t forward = search_forward(nue, layer, grower, a, b);
-    if (forward < 0) {
+    int32_t count[2];
+    if (reaches(nue, layer, grower, a, b, count)) {
         layer->blocked[slot] = layer->epoch;
         if (grower->logged < nue->job.net->switches)
             grower->log[grower->logged++] = slot;
         return 0;
     }
-    int32_t backward = search_backward(nue, layer, grower, a, b);
-    ibn_core_order_repair(layer->place, grower->forward, forward, grower->backward, backward, grower->both);
+    ibn_core_order_repair(layer->place, grower->found[0], count[0], grower->found[1], count[1], grower->both);
     return 1;
 }
 
@@ -171,7 +152,7 @@ void ibn_nue_layer_count(const nue_t *nue, layer_t *layer, const uint8_t *next, 
     int32_t a, b;
     for (int32_t u = 0; u < nue->job.net->switches; u++)
         if (ibn_nue_first_dependency(nue, next, u, root, &a, &b))
-            layer->used[ibn_nue_slot(nue, a, b)] += step;
+            ibn_nue_count(nue, layer, a, b, step);
 }
 
 /* Put a tree back that was removed from the layer: count its dependencies as used again.  The layer has not changed
@@ -184,7 +165,7 @@ void ibn_nue_layer_readmit(const nue_t *nue, layer_t *layer, grower_t *grower, c
         if (!ibn_nue_first_dependency(nue, next, u, root, &a, &b))
             continue;
         ibn_nue_layer_allows(nue, layer, grower, a, b);
-        layer->used[ibn_nue_slot(nue, a, b)]++;
+        ibn_nue_count(nue, layer, a, b, 1);
     }
 }
 

@@ -110,9 +110,8 @@ static int prepare_grower(const ibn_network *net, grower_t *grower)
     grower->depth = ibn_core_arrays_add(arrays, switches, sizeof *grower->depth);
     grower->seen = ibn_core_arrays_add(arrays, switches, sizeof *grower->seen);
     grower->mark = ibn_core_arrays_add(arrays, channels, sizeof *grower->mark);
-    grower->stack = ibn_core_arrays_add(arrays, channels, sizeof *grower->stack);
-    grower->forward = ibn_core_arrays_add(arrays, channels, sizeof *grower->forward);
-    grower->backward = ibn_core_arrays_add(arrays, channels, sizeof *grower->backward);
+    for (int side = 0; side < 2; side++)
+        grower->found[side] = ibn_core_arrays_add(arrays, channels, sizeof *grower->found[side]);
     grower->both = ibn_core_arrays_add(arrays, 2 * channels, sizeof *grower->both);
     grower->log = ibn_core_arrays_add(arrays, switches, sizeof *grower->log);
     grower->candidate = ibn_core_arrays_add(arrays, WORD, sizeof *grower->candidate);
@@ -154,7 +153,8 @@ static void measure_parts(nue_t *nue, int32_t *queue)
 static int prepare(nue_t *nue, run_t *run)
 {
     const ibn_network *net = nue->job.net;
-    size_t count = (size_t)nue->job.targets->count + 1;
+    size_t count = (size_t)nue->job.targets->count + 1, channels = (size_t)net->channels + 1;
+    array_list *arrays = &nue->arrays;
     run->passes = (passes_t){.job = &nue->job,
                              .kernel = run,
                              .steps = &STEPS,
@@ -164,15 +164,15 @@ static int prepare(nue_t *nue, run_t *run)
                              .scheduled = SCHEDULED,
                              .full_passes = nue->options->full_passes,
                              .searches = 1};
-    nue->slot_first = malloc(((size_t)net->channels + 1) * sizeof *nue->slot_first);
-    nue->part_size = calloc((size_t)net->switches + 1, sizeof *nue->part_size);
-    nue->layer = calloc((size_t)nue->options->layers, sizeof *nue->layer);
-    run->best_next = malloc(nue->options->passes > 0 ? count * (size_t)net->switches + 1 : 1);
-    run->best_escaped = malloc(count * sizeof *run->best_escaped);
-    run->best_load = malloc(((size_t)net->channels + 1) * sizeof *run->best_load);
+    nue->slot_first = ibn_core_arrays_add(arrays, channels, sizeof *nue->slot_first);
+    nue->into_index = ibn_core_arrays_add(arrays, channels, sizeof *nue->into_index);
+    nue->part_size = ibn_core_arrays_add(arrays, (size_t)net->switches + 1, sizeof *nue->part_size);
+    nue->layer = ibn_core_arrays_add(arrays, (size_t)nue->options->layers, sizeof *nue->layer);
+    run->best_next = ibn_core_arrays_add(arrays, nue->options->passes > 0 ? count * (size_t)net->switches : 0, 1);
+    run->best_escaped = ibn_core_arrays_add(arrays, count, sizeof *run->best_escaped);
+    run->best_load = ibn_core_arrays_add(arrays, channels, sizeof *run->best_load);
     run->passes.team = ibn_core_team_new(nue->options->threads < ACCOUNTS ? nue->options->threads : ACCOUNTS);
-    if (!run->passes.team || !nue->slot_first || !nue->part_size || !nue->layer || !run->best_next || !run->best_escaped
-        || !run->best_load || ibn_trees_passes_prepare(&run->passes))
+    if (!run->passes.team || arrays->failed || ibn_trees_passes_prepare(&run->passes))
         return 1;
     for (int32_t which = 0; which < ACCOUNTS; which++)
         if (prepare_grower(net, &run->grower[which]))
@@ -180,6 +180,13 @@ static int prepare(nue_t *nue, run_t *run)
     for (int32_t c = 0; c < net->channels; c++) {
         nue->slot_first[c] = (int32_t)nue->slots;
         nue->slots += net->first[net->dst[c] + 1] - net->first[net->dst[c]];
+    }
+    for (int32_t s = 0; s < net->switches; s++) {
+        int32_t in = net->into_first[s + 1] - net->into_first[s], out = net->first[s + 1] - net->first[s];
+        int32_t words = (in > out ? in : out) / 64 + 1;
+        nue->words = words > nue->words ? words : nue->words;
+        for (int32_t i = 0; i < in; i++)
+            nue->into_index[net->into[net->into_first[s] + i]] = (uint8_t)i;
     }
     measure_parts(nue, run->grower[0].account.queue);
     for (int32_t l = 0; l < nue->options->layers; l++)
@@ -193,14 +200,7 @@ static void release(nue_t *nue, run_t *run)
     ibn_trees_passes_release(&run->passes);
     for (int32_t which = 0; which < ACCOUNTS; which++)
         ibn_core_arrays_free(&run->grower[which].arrays);
-    for (int32_t l = 0; nue->layer && l < nue->options->layers; l++)
-        ibn_nue_layer_release(&nue->layer[l]);
-    free(run->best_next);
-    free(run->best_escaped);
-    free(run->best_load);
-    free(nue->layer);
-    free(nue->slot_first);
-    free(nue->part_size);
+    ibn_core_arrays_free(&nue->arrays);
 }
 
 /* Compute the trees of destinations without flow.  If a destination with flow belongs to the same switch, its tree is
@@ -312,7 +312,8 @@ int ibn_nue_route(const ibn_network *network, const ibn_targets *targets, const 
     nue_t nue = {.job = {.net = network, .targets = targets, .options = &common, .next = next},
                  .options = options,
                  .target_layer = layer,
-                 .escaped = escaped};
+                 .escaped = escaped,
+                 .words = 1};
     run_t run = {.nue = &nue, .least = INFINITY};
     double last = 0.0;
     int32_t idle = 0;

@@ -20,6 +20,9 @@
 typedef struct {
     /* [slots] number of trees of the layer that contain each dependency; the escape tree counts as a tree */
     int32_t *used;
+    /* in_use[0]: [C, words] used dependencies of each channel: a bit for each channel out of the switch where it ends.
+     * in_use[1]: [C, words] used dependencies on each channel: a bit for each channel into the switch where it begins. */
+    uint64_t *in_use[2];
     /* [slots] number of the epoch in which each dependency was last found to close a cycle of used dependencies */
     uint16_t *blocked;
     /* number of the present epoch; a new epoch begins whenever all blocked dependencies have to be tested again */
@@ -36,12 +39,16 @@ typedef struct {
     job_t job; /* network, destinations and trees, in the format of the balancing kernel (trees/balance.c) */
     const ibn_nue_options *options;
     int32_t *slot_first; /* [C] slot of the first dependency of each channel */
+    uint8_t *into_index; /* [C] index of each channel among the channels into the switch where the channel ends */
+    int32_t words;       /* number of 64-bit words that have a bit for each channel into or out of any switch */
     int32_t *part_size;  /* [S] number of switches in the connected part of each switch */
     /* target_layer: [D] number of each destination's layer.
      * escaped: [D] number of switches that use the escape tree towards each destination. */
     int32_t *target_layer, *escaped;
     layer_t *layer; /* [layers] state of each layer (VL) */
     int64_t slots;  /* number of possible dependencies, which is the number of slots of each layer */
+    /* allocation of slot_first, into_index, part_size, layer, and of the arrays of all layers */
+    array_list arrays;
 } nue_t;
 
 typedef struct {
@@ -55,10 +62,11 @@ typedef struct {
     int32_t *depth; /* [S] number of the wave in which each switch joined the tree; -1: the switch has not joined yet */
     int64_t *seen;  /* [S] number of the last search that visited each switch */
     int64_t stamp;  /* number of the present search, for comparison with the elements of `seen` */
-    int32_t *mark, *stack; /* [C] scratch of the cycle searches, for channels to be visited */
-    /* scratch of order_repair.h: forward and backward have room for C channels, both has room for 2 C channels */
-    int64_t *forward, *backward, *both;
+    int32_t *mark;  /* [C] number of the last cycle search that visited each channel */
     int32_t search; /* number of the present cycle search, for comparison with the elements of `mark` */
+    /* found[0], found[1]: [C] channels that a search forward and a search backward have visited, as order_repair.h
+     * stores channels; both: [2 C] scratch of order_repair.h */
+    int64_t *found[2], *both;
     /* log: [S] slots of the dependencies that were found to be blocked since the log was last emptied.
      * logged: number of elements in `log`; further slots are dropped when the log is full. */
     int32_t *log, logged;
@@ -73,6 +81,18 @@ typedef struct {
 static inline int32_t ibn_nue_slot(const nue_t *nue, int32_t a, int32_t b)
 {
     return nue->slot_first[a] + (b - nue->job.net->first[nue->job.net->dst[a]]);
+}
+
+/* Add `step` (1 or -1) to the number of trees that contain the dependency of channel a on channel b. */
+static inline void ibn_nue_count(const nue_t *nue, layer_t *layer, int32_t a, int32_t b, int32_t step)
+{
+    int32_t slot = ibn_nue_slot(nue, a, b), out = slot - nue->slot_first[a], in = nue->into_index[a];
+    layer->used[slot] += step;
+    if (layer->used[slot] != (step > 0))
+        return;
+    /* The first tree with the dependency was added, or the last tree with the dependency was removed. */
+    layer->in_use[0][(int64_t)a * nue->words + out / 64] ^= UINT64_C(1) << out % 64;
+    layer->in_use[1][(int64_t)b * nue->words + in / 64] ^= UINT64_C(1) << in % 64;
 }
 
 /* Add flow to the channels of the path from switch `from` to the root in a finished tree. */
@@ -101,8 +121,7 @@ static inline int ibn_nue_first_dependency(const nue_t *nue, const uint8_t *next
     return 1;
 }
 
-int ibn_nue_layer_prepare(const nue_t *nue, layer_t *layer, int32_t number);
-void ibn_nue_layer_release(layer_t *layer);
+int ibn_nue_layer_prepare(nue_t *nue, layer_t *layer, int32_t number);
 int ibn_nue_layer_allows(const nue_t *nue, layer_t *layer, grower_t *grower, int32_t a, int32_t b);
 void ibn_nue_layer_unblock(const nue_t *nue, layer_t *layer);
 void ibn_nue_layer_forget(layer_t *layer, grower_t *grower);
