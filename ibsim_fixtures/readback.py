@@ -155,7 +155,8 @@ def path_record(ibsim: Ibsim, source: int, destination: int) -> PathRecord:
     LabError
         The SA has no such path.
     """
-    output = ibsim.run("saquery", "-p", "--slid", source, "--dlid", destination)
+    # On a busy machine, OpenSM may answer later than after saquery's usual second.
+    output = ibsim.run("saquery", "-t", 60_000, "-p", "--slid", source, "--dlid", destination)
     fields = dict(_FIELD.findall(output))
     if "sl" not in fields:
         raise LabError(f"the SA has no path from LID {source} to LID {destination}: {' '.join(output.split())[:200]}")
