@@ -15,7 +15,6 @@ _INSTALLED = any(entry.name == "ibnue_lab" for entry in entry_points(group="pyte
 pytest_plugins = [] if _INSTALLED else ["ibsim_fixtures.pytest_plugin"]
 
 _STDERR = pytest.StashKey[int]()
-_POSITION = pytest.StashKey[float]()
 
 
 def pytest_configure(config):
@@ -77,22 +76,6 @@ def pytest_ignore_collect(collection_path, config):
         return None
     text = collection_path.read_text()
     return ("\npytestmark = pytest.mark.lab" in text if selected.startswith("not") else "mark.lab" not in text) or None
-
-
-@pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items):
-    """Distribute the tests with OpenSM evenly among the other tests, because processors are idle while OpenSM waits.
-
-    The tests of a file stay together, so that they share the fixtures of their module.
-    """
-    live, others = [], []
-    for item in items:
-        (live if item.get_closest_marker("lab") else others).append(item)
-    position = {}
-    for group in (live, others):
-        for number, item in enumerate(group):
-            item.stash[_POSITION] = position.setdefault((item.path, group is live), number / len(group))
-    items.sort(key=lambda item: item.stash[_POSITION])
 
 
 @pytest.fixture
