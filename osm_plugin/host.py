@@ -258,7 +258,7 @@ class Host:
     def has_policies(self) -> bool:
         """Return whether the configuration names a file of port rules.
 
-        The request for port rules uses the same configuration, even if the file changes before this request.
+        The later request for port rules uses the same configuration, even if the configuration file changes in between.
         """
         self._ports_config = self._file.refresh()
         return self._ports_config.policies is not None

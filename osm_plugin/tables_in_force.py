@@ -42,7 +42,8 @@ class State:
     remarks
         Lines for OpenSM's log that were not returned yet.
     start_note
-        Words for the log on the result of the last call of :meth:`before`; "" if the tables fit.
+        Reason for the log why the last result of :meth:`before` was None, or which failed engine made the tables; "" if
+        there is nothing to report.
     """
 
     def __init__(self, timeout: float = RETRY_SECONDS, copies: Sequence[int] = ()) -> None:

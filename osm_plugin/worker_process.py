@@ -178,7 +178,7 @@ class WorkerProcess:
 
     @property
     def crashed(self) -> bool:
-        """Return whether the worker has ended after it may have read tables, so that these may be the cause."""
+        """Return whether the worker has ended at a time when it may have read tables, which may be the cause."""
         return not self._refused and self.process.poll() not in {None, NOT_LOADED}
 
     def listen(self) -> None:
@@ -193,8 +193,8 @@ class WorkerProcess:
         """Return whether the worker has used CPU time, or has waited for a processor, within the last ``timeout``
         seconds.
 
-        Samples are taken only by calls of :meth:`listen`.  A process does neither if it is stopped, or if it waits for
-        a lock or for a blocked file system.  Programs that limit CPU time stop a process for moments only.
+        A process that is stopped, or that waits for a lock or for a blocked file system, does neither.  Programs that
+        limit CPU time stop a process for moments only.  Samples are taken only by calls of :meth:`listen`.
         """
         self.listen()
         return self.alive and self._used is not None and time.monotonic() < self._moved + timeout

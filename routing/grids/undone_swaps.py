@@ -23,15 +23,15 @@ Degrees = Counter[int]
 def undone_swaps(fabric: Fabric, grid: Grid) -> npt.NDArray[np.int64]:
     """Return the rows of all cables that complete a grid if they exchange an end with another cable, int64[N].
 
-    A complete grid has a switch at each position, and one cable between all neighbours.  The search runs if the present
-    grid is incomplete, and has at most :data:`MOST_CABLES` cables.
+    A complete grid has a switch at each position, and one cable between every two neighbours.  The search runs if the
+    present grid is incomplete, and has at most :data:`MOST_CABLES` cables.
 
     A swap does not change the degree of any switch.  So the search ends at once if no complete grid has switches of the
-    present degrees.  Most grids that lack a cable are such grids.
+    present degrees, as in most grids that lack a cable.
 
     Notes
     -----
-    Cost: O(C) for each pair of C cables.
+    Cost: O(K) for each pair of the K cables.
     """
     channels, found = fabric.channels, set[int]()
     own = np.flatnonzero(np.isin(channels.src, grid.switches) & (channels.src < channels.dst))
@@ -58,9 +58,10 @@ def undone_swaps(fabric: Fabric, grid: Grid) -> npt.NDArray[np.int64]:
 
 
 def _degrees_of_grids(switches: int, shortest: int = 2) -> Iterator[Degrees]:
-    """Yield the degrees of all complete grids with a given number of switches.
+    """Yield the number of switches of each degree, for each complete grid with a given number of switches.
 
-    Grids with rows of less than ``shortest`` switches are left out, so that each set of dimensions comes once.
+    Grids with a row of less than ``shortest`` switches are left out.  The function calls itself for the other
+    dimensions with the length of the first row, so that 3 x 4 and 4 x 3 do not both come.
     """
     if switches == 1:
         yield Counter({0: 1})

@@ -75,10 +75,10 @@ def _baseline_now(
 
 
 def is_same(one: Fabric, other: Fabric) -> bool:
-    """Return whether two fabrics have the same switches, cables between switches and LIDs, deliver each LID at the same
-    port, and have end ports at the same switches.
+    """Return whether two fabrics have the same switches, the same LIDs and the same cables between switches.
 
-    A proof of tables then covers the same packets in both fabrics.  End ports may lack a LID, but can still send.
+    Each LID must also be delivered at the same port, and the same switches must have end ports.  A proof of tables then
+    covers the same packets in both fabrics.  End ports are compared because an end port without a LID can still send.
     """
     return one is other or all(map(np.array_equal, _proven_properties(one), _proven_properties(other)))
 

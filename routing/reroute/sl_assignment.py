@@ -44,9 +44,9 @@ def reassign_sls(
     Parameters
     ----------
     fabric, routing
-        Complete tables with one SL2VL row everywhere, and SLs by LID or by source switch and LID.
+        Complete tables.  All ports have the same SL2VL mapping, and SLs are by LID, or by source switch and LID.
     earlier, certificate
-        The earlier tables in the same rows and columns, 255 where an entry became invalid; and their certificate.
+        The earlier tables in the rows and columns of ``routing``, 255 where an entry became invalid; their certificate.
     vl_bit
         uint16[16], 1 << VL of each SL; 0 for an SL that no changed path may keep.
     sl_of_vl

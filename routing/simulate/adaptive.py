@@ -336,10 +336,10 @@ class AdaptiveSimulation(Simulation):
         return WaitFor.of(waiter, awaited, len(moves), can_move=moves)
 
     def permanent_waits(self) -> WaitFor:
-        """Return the present wait-for graph, in which all queues can move if a scheme or a remedy ends every knot.
+        """Return the present wait-for graph.  If a scheme or a remedy ends every knot, all queues can move in it.
 
-        The schemes TOKEN, BUBBLE and RELAY end every knot.  A limit of lifetime ends every knot if it applies to all
-        ports, since a head packet has the longest HOQLife of all ports that the packet may take.
+        The schemes TOKEN, BUBBLE and RELAY end every knot.  HOQLife ends every knot only if all ports have a limit: the
+        longest limit of the ports that a head packet may take applies, so one port without a limit can keep the knot.
         """
         graph = self.wait_graph()
         ends = self.adaptive.scheme in (Scheme.TOKEN, Scheme.BUBBLE, Scheme.RELAY) or self.remedies.end_every_knot

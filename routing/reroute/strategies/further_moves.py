@@ -418,10 +418,11 @@ def _accepted(
     context: RerouteContext, repaired: Candidate, start: State, end: State, beside: Routing | None = None,
     *, may_leave: bool = False,
 ) -> Candidate | None:  # fmt: skip
-    """Return the tables of the state ``end`` with their proof; None if they are not safe to write.
+    """Return the tables of the state ``end`` with their proof; None if they cannot replace the previous tables safely.
 
-    ``start`` is the state of the repaired tables.  If the tables ``beside`` are easier to write, the result is None,
-    too.  If the tables may leave the baseline (``may_leave``), no safe rounds have to lead on to the baseline tables.
+    ``start`` is the state of the repaired tables, from which the moves began.  ``beside`` are other tables with more
+    changed entries: if these are easier to write (:func:`.return_to_baseline.difficulty`), the result is None, too.
+    Safe rounds must also lead from the tables to the baseline tables, unless ``may_leave`` is true.
     """
     before, request = repaired.found, context.request
     was = peak_in(end.progress.numbering, fullest(request.before.fabric.channels, request.before.load))

@@ -1,4 +1,4 @@
-/* Deadlock Breaker: a control message that returns to a port which it has left before has found a credit loop.
+/* Deadlock Breaker: if a control message returns to a port that it has already left, it has found a credit loop.
  *
  * The message then goes around the loop a second time, and sets a rule at each switch of the loop.  A rule gives a
  * buffer room for one more packet for a limited time, so that the packets of the loop can advance. */
