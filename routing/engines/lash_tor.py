@@ -132,7 +132,7 @@ class _Job:
             rings, directed = selector.rings, selector.dimension_ordered()
             found += [] if rings is None else [selector.ring_symmetric(rings)]
             found += [] if directed is None else [directed]
-            found += [selector.symmetric()]
+            found += [selector.symmetric]
         visits = round(VISITS_PER_SECOND * max(options.effort, LEAST_EFFORT))
         return cls(selector, sorted(found, key=lambda paths: round(paths.max_utilisation, 6)), visits)
 

@@ -215,7 +215,7 @@ class LayerSearch:
         dimension_ordered = self.maker.dimension_ordered()
         if dimension_ordered is not None:
             yield dimension_ordered
-        yield self.maker.symmetric()
+        yield self.maker.symmetric
         if not top_switches(self.fabric):
             yield self.maker.any_shortest
 
@@ -383,7 +383,9 @@ class LayerSearch:
         NotEnoughVLs
             The result needs more than ``have`` layers.
         """
-        found = LayerSearch(self.fabric, self.destinations, replace(self.options, vls="min"), self.mutual).run()
+        search = LayerSearch(self.fabric, self.destinations, replace(self.options, vls="min"), self.mutual)
+        search.maker = self.maker  # The candidate paths do not depend on the number of VLs.
+        found = search.run()
         if found.layers.needed > have:
             raise NotEnoughVLs(found.layers.needed, have, proven=False)
         return found
@@ -394,14 +396,17 @@ class LayerSearch:
         The paths fit into ``most`` layers, and are spread over ``have`` layers.  Nearly all layers begin with an order
         of the switches, which leaves few paths to the cycle searches.  The last two layers begin empty.
         """
-        sources = [self.maker.symmetric] if self.maker.sources.any() else []
-        for make in [*sources, self.maker.first_found]:
-            paths = make()
+        for paths in self._simple_candidates():
             for seed in self._simple_seeds(most):
                 layers = self._layers(paths, most, have, seed, SIMPLE_VISITS)
                 if not layers.left:
                     return LayeredPaths(paths.name, layers, self._max_utilisation(layers), fallback=True)
         return None
+
+    def _simple_candidates(self) -> Iterator[PathSet]:
+        if self.maker.sources.any():
+            yield self.maker.symmetric
+        yield self.maker.first_found()
 
     def _simple_seeds(self, most: int) -> Iterator[LayerSeed]:
         tops = top_switches(self.fabric)

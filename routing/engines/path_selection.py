@@ -143,8 +143,9 @@ class PathSelector:
         lmc_group_first = np.arange(len(root) + 1, dtype=np.int32)
         return self._trees(Targets(lmc_group_first, root, self.sources[root], np.zeros_like(root)), rank, 0).load
 
+    @cached_property
     def symmetric(self) -> PathSet:
-        """Return paths in which all end ports of two switches share one path, and the reply path is its reverse.
+        """Paths in which all end ports of two switches share one path, and the reply path is its reverse.
 
         If a dependency closes no cycle in a layer, the reverse dependency usually closes no cycle either.  So a path
         together with its reply path restricts a layer little more than the path alone.

@@ -17,7 +17,7 @@ def maker(name, *arguments, **options):
 )
 def test_no_shortest_paths_come_below_their_bound(name, argument):
     made = maker(name, *argument.split(), cas=2)
-    everything = [made.any_shortest, made.symmetric(), made.dimension_ordered()]
+    everything = [made.any_shortest, made.symmetric, made.dimension_ordered()]
     for paths in filter(None, everything):
         for other in filter(None, everything):
             assert other.max_utilisation >= paths.bound * (1 - 1e-9)
