@@ -26,8 +26,8 @@ FAULTS = {
     "tree": "the worker's multicast tree is not one of this subnet; another worker is started",
     **dict.fromkeys(["sequence", "switches", "lids", "outside", "overflow", "unaligned", "vls", "magic"], FOREIGN),
 }
-SLOW = ("switches", "lids", "outside", "unaligned", "vls", "magic", "other words", "overflow", "port", "tree")
-"""Faults for the campaign only.  OpenSM reacts to them as to "sequence" and "nonsense".
+SLOW = ("switches", "lids", "outside", "unaligned", "vls", "magic", "other words", "overflow", "tree")
+"""Faults for the campaign only.  OpenSM handles them as "sequence", "nonsense" and "port", with other lines in its log.
 
 In every run, test_lies.py checks that the shim refuses a wrong value of each field.
 """

@@ -46,7 +46,7 @@ for name, engine in sorted(ENGINES.items()):
 
 
 @pytest.mark.parametrize(("engine", "options"), without_slow(SUPPORTED, SLOW), ids=str)
-def test_same_tables_at_any_number_of_threads_and_again(engine, options, same_tables):
+def test_same_tables_at_any_number_of_threads(engine, options, same_tables):
     for fabric in FABRICS:
         one, *others = [
             ENGINES[engine].route(fabric, EngineOptions(**options, effort=0.1, passes=2, threads=threads))
