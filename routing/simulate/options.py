@@ -401,9 +401,9 @@ def option_arrays(network: Network, switching: Switching, remedies: Remedies, mt
 def frees_knots(arrays: NetworkArrays, options: OptionArrays) -> npt.NDArray[np.bool_]:
     """Return bool[N]: whether each channel's sending port has a Deadlock Breaker that works.
 
-    Deadlock Breaker frees a knot if this holds for all channels of the knot.  The receiver must be a switch, because
-    CAs discard control messages.  A rule must last longer than the period of flow control packets.  Otherwise, the
-    added room is removed before the sender has credits for it.
+    Deadlock Breaker can free a knot only if this holds for all channels of the knot.  The receiver must be a switch,
+    because CAs discard control messages.  A rule must last longer than the period of flow control packets.  Otherwise,
+    the added room is removed before the sender has credits for it.
     """
     to_switch = arrays.dst < arrays.switches
     return np.asarray(to_switch & (options.breaker == Breaker.DEADLOCK) & (options.release > options.fcp_period))

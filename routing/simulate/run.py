@@ -64,6 +64,7 @@ class Simulation:
         )
         options = option_arrays(network, switching, remedies, traffic.mtu)
         self._drops, self._breaks = options.hoq > 0, frees_knots(network.arrays, options)
+        self._most_room = network.arrays.buffer + options.extra[:, np.newaxis]
         self._handle = Handle(arrays, with_mechanisms(options, self.mechanisms, network, traffic), flows)
         self._now = 0
 
@@ -205,19 +206,27 @@ class Simulation:
         """Return the present wait-for graph, in which the members of knots that a remedy ends can move.
 
         A limit of lifetime ends a knot if it drops one of its packets.  A packet of a knot waits for a member of the
-        knot, so its HOQLife is a setting of the port that sends on the member's channel.  Deadlock Breaker ends a knot
-        if all ports of the knot have it.
+        knot, so its HOQLife is a setting of the port that sends on the member's channel.  The method
+        assumes that Deadlock Breaker ends a knot if all ports of the knot have Deadlock Breaker, and the added room
+        lets at least one head packet of the knot advance.
         """
         graph = self.wait_graph()
         can_move = graph.can_move.copy()
         for knot in graph.deadlocks:
             channels = np.asarray(knot.members) // self.network.vls
-            breaks = len(channels) <= MOST_LOOP and self._breaks[channels].all()
+            breaks = len(channels) <= MOST_LOOP and self._breaks[channels].all() and self._has_room(knot)
             can_move[list(knot.members)] = self.remedies.lifetime > 0 or breaks or self._drops[channels].any()
         return replace(graph, can_move=can_move)
 
+    def _has_room(self, knot: Knot) -> bool:
+        """Return whether a head packet of a knot fits into a buffer of the knot once Deadlock Breaker adds room."""
+        packets = self.packets()
+        heads = packets[(packets[:, 6] >= 0) & np.isin(packets[:, 2], knot.members)]
+        room = (self._most_room - self.virtual_channels().occupancy).ravel()
+        return bool((heads[:, 4] <= room[heads[:, 3]]).any())
+
     def deadlocks(self) -> tuple[Knot, ...]:
-        """Return the knots of the wait-for graph at the present tick that no remedy ends."""
+        """Return the knots of the present wait-for graph that no remedy ends, see :meth:`permanent_waits`."""
         return self.permanent_waits().deadlocks
 
     def lft(self) -> npt.NDArray[np.uint8]:

@@ -22,7 +22,7 @@ from routing.simulate.options import (
     lifetime_ticks,
     option_arrays,
 )
-from routing.simulate.run import simulate
+from routing.simulate.run import MOST_LOOP, simulate
 from routing.simulate.state import Event, StopReason
 from routing.simulate.traffic import Process, traffic_arrays, uniform
 from routing.topologies import generate
@@ -194,6 +194,43 @@ def test_deadlock_breaker_ends_knots_of_single_queues_again_and_again(seed):
         before = simulation.totals()["hops"]
         simulation.run(stop)
         assert simulation.totals()["hops"] > before
+
+
+def test_a_knot_whose_buffers_have_no_room_for_a_head_packet_even_with_the_added_room_is_permanent():
+    """Each buffer of the ring has 31 blocks and holds 32.  It gets 8 more, and a packet of 8 blocks needs 9."""
+    fabric = generate("ring", ["7"], cas=3)
+    routing = ENGINES["sssp"].route(fabric, EngineOptions(threads=1, seed=9057, effort=0.01))
+    network = build_network(fabric, routing, cycles(31, wire=3, switch=4))
+    traffic = uniform(network, 1.0, bytes=512, mtu=512, process=Process.PERSISTENT)
+    remedy = Remedy(breaker=Breaker.DEADLOCK, detect=32, repeat=50, release=9, extra=512)
+    switching = Switching(Arbitration.ARRIVAL, Inputs.FIFO, seed=9057, speedup=2, fcp_period=7)
+    simulation = simulate(network, traffic, switching=switching, remedies=Remedies(port=remedy, sample=7))
+    simulation.run(20_000)
+    (knot,) = simulation.deadlocks()
+    assert len(knot.members) == 7
+    hops, rules = simulation.totals()["hops"], len(rows(simulation, Event.RULE))
+    simulation.run(30_000)
+    assert simulation.totals()["hops"] == hops
+    assert len(rows(simulation, Event.RULE)) > rules
+
+
+@pytest.mark.parametrize("length", [MOST_LOOP, MOST_LOOP + 1])
+def test_deadlock_breaker_ends_a_knot_only_if_a_control_message_can_list_its_ports(length):
+    names = [f"s{n}" for n in range(length)]
+    cas = {f"{host}{n}": names[n] for n in range(length) for host in "hk"}
+    fabric = literal_fabric("ring", names, [(names[n - 1], names[n]) for n in range(length)], cas)
+    ring = names * 2
+    paths = [(f"{host}{n}", *ring[n : n + 4], f"{host}{(n + 3) % length}") for n in range(length) for host in "hk"]
+    network = build_network(fabric, tables_from_paths(fabric, paths), cycles(4))
+    remedy = Remedy(breaker=Breaker.DEADLOCK, detect=20, repeat=20, release=200, extra=64)
+    remedies = Remedies(port=remedy, sample=20)
+    simulation = simulate(network, flows_along(fabric, paths, bytes=64), remedies=remedies)
+    simulation.run(400)
+    (knot,) = simulation.wait_graph().deadlocks
+    assert len(knot.members) == length
+    permanent, hops = bool(simulation.deadlocks()), simulation.totals()["hops"]
+    simulation.run(2_000)
+    assert permanent is (simulation.totals()["hops"] == hops) is (length > MOST_LOOP)
 
 
 def test_heads_that_are_dropped_let_the_ring_creep():
