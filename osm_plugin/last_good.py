@@ -165,7 +165,7 @@ class LastGood:
         self._folder = None if path is None else saved_folder(path)
         self._good = None if path is None else read_saved(path)
         self._silent = silent_files.SilentFiles()
-        # the last problem of port rules (True) and of routing (False), because either can be wrong alone; "": none
+        # the problem of port rules (True) and of routing (False), because either can be wrong alone; "": no problem
         self._wrong = {True: "", False: ""}
         # What to save: the configuration, whether the file of port rules was read, and whether the bundle was read.
         self._pending: tuple[PluginConfig, bool, bool] | None = None
@@ -214,15 +214,16 @@ class LastGood:
                 raise problem from None
             where = "" if problem.path is not None else f"{self._path}: "
             answer = f"{where}{problem}; the last good configuration is in use"
-            warning = "" if answer == self._wrong[ports] else answer
+            warning = "" if answer in self._wrong.values() else answer
             self._wrong[ports] = answer
             return result, warning
         self._pending = config, ports, bundle
         if self._good is None:
             self._good = config  # save() later replaces self._good by a configuration that names copies of the files
-        warning = VALID_AGAIN if self._wrong[ports] else ""
-        self._wrong[ports] = ""
-        return result, warning
+        # If both requests had the same problem, only the first request without the problem reports its end.
+        solved = self._wrong[ports]
+        self._wrong = {request: "" if text == solved else text for request, text in self._wrong.items()}
+        return result, VALID_AGAIN if solved else ""
 
     def save(self) -> None:
         """Save the last configuration that was used without an error, unless it is already saved.

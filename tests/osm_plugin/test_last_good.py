@@ -124,7 +124,8 @@ def test_a_named_file_that_becomes_wrong_is_replaced_by_its_last_good_copy(path,
     assert good.use(config, roots_of)[0] == "(48,)"
 
 
-def test_wrong_port_rules_are_reported_once_although_routing_succeeds(path):
+@pytest.mark.parametrize("both", [False, True], ids=["only port rules fail", "both requests fail"])
+def test_a_problem_of_one_or_both_requests_is_reported_once(path, both):
     rules = path.with_name("rules")
     path.write_text("policies = 'rules'")
     config, good, warnings = read_config(path), LastGood(path), []
@@ -136,7 +137,8 @@ def test_wrong_port_rules_are_reported_once_although_routing_succeeds(path):
 
     for text in ("right", "wrong", "wrong", "right"):
         rules.write_text(text)
-        warnings += [good.use(config, lambda _: "routed")[1], good.use(config, read_rules, ports=True)[1]]
+        warnings.append(good.use(config, read_rules if both else lambda _: "routed")[1])
+        warnings.append(good.use(config, read_rules, ports=True)[1])
         good.save()
     wrong = f"{path}: the rules are wrong; the last good configuration is in use"
     assert list(filter(None, warnings)) == [wrong, "the configuration is valid again, and in use"]
