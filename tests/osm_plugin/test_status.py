@@ -1,5 +1,6 @@
 import json
 import os
+import re
 
 import pytest
 from json_contract import assert_valid
@@ -112,6 +113,17 @@ def test_metrics_of_a_shadow():
     found = parsed(metrics(seen.as_object()))
     assert found["ibnue_shadow_loop_in_force", 'in_force="minhop",engine="nue"'] == 1
     assert not any(name == "ibnue_shadow_all_to_all" for name, _ in found)
+
+
+def test_the_help_text_of_each_metric_names_what_it_measures():
+    seen = status()
+    seen.take_summary(facts("routed", engine="updn"))
+    shadow = {"engine_in_force": "updn", "engine": "nue", "verdict": "proven", "entries_differing": 3}
+    seen.take_report({"shadow": shadow})
+    helps = [line for line in metrics(seen.as_object()).splitlines() if line.startswith("# HELP")]
+    assert any("shadow_differing" in line for line in helps) and any("served_from_last" in line for line in helps)
+    # Prometheus shows each text alone, so a pronoun without its noun has no meaning there.
+    assert not [line for line in helps if re.search(r"\b(it|its|these|they) ", line)]
 
 
 @pytest.fixture
