@@ -16,7 +16,12 @@ storage=0x0002, sl=3, unknown_flag :   # two lines of ports
 0x0003 : ALL_CAS=limited; other : mgid=ff12:401b::ffff:ffff, Q_Key=0x1
     0x100003;
 """
-GOOD = {"all forms": FULL, "one": "Default=0x7fff : ALL=full;", "no end": "Default=0x7fff : ALL=full\n"}
+GOOD = {
+    "all forms": FULL,
+    "s means scope": FULL.replace("sl=1 ", "s=99 "),
+    "one": "Default=0x7fff : ALL=full;",
+    "no end": "Default=0x7fff : ALL=full\n",
+}
 BAD = {
     "no colon": (FULL.replace("sl=1 :", "sl=1"), 2, "a partition has no colon before its ports (write"),
     "a word as PKey": (FULL.replace("storage=0x0002", "storage=two"), 3, "'two' is not a PKey (write a number"),
@@ -28,11 +33,14 @@ BAD = {
     "carriage returns": (FULL.replace("\n", "\r\n"), 1, "its lines end with a carriage return (use Unix line ends)"),
 }  # fmt: skip
 
-# OpenSM uses SL 0 instead of a wrong SL, and logs nothing.  OpenSM reads the end of a long line as another line.  The
-# place where OpenSM cuts the line determines whether this is an error.
-MISREAD = {
+# OpenSM ignores a wrong SL, and logs this only at the level "verbose".
+WRONG_SL = {
     "SL 16": (FULL.replace("sl=3", "sl=16"), 3, "'16' is not an SL (write a number from 0 to 15)"),
     "a word as SL": (FULL.replace("sl=1 ", "sl=one "), 2, "'one' is not an SL"),
+}
+# OpenSM reads the end of a long line as another line.  The place where OpenSM cuts the line determines whether this is
+# an error.
+MISREAD = {
     "a long line": (f"{FULL}more=0x0004 : {', '.join(['0x100004=full'] * 300)};\n", 8, "the line is longer than 4094"),
 }
 
@@ -44,9 +52,9 @@ def test_partitions_without_an_error_pass(tmp_path, name):
     check_partitions(path)
 
 
-@pytest.mark.parametrize("name", [*BAD, *MISREAD])
+@pytest.mark.parametrize("name", [*BAD, *WRONG_SL, *MISREAD])
 def test_an_error_is_reported_with_its_line(tmp_path, name):
-    text, line, problem = {**BAD, **MISREAD}[name]
+    text, line, problem = {**BAD, **WRONG_SL, **MISREAD}[name]
     path = tmp_path / "partitions"
     path.write_text(text, newline="")
     with pytest.raises(ParseError) as caught:
@@ -58,7 +66,7 @@ def test_an_error_is_reported_with_its_line(tmp_path, name):
 def test_opensm_refuses_what_the_check_refuses(live, nets, tmp_path):
     file = tmp_path / "partitions"
     file.write_text(FULL)
-    refused = "PARSE ERROR"
-    config = {"qos": True, "partition_config_file": file}
+    config = {"qos": True, "partition_config_file": file, "log_flags": "0x47"}
     with live(nets("ring", "4", cas=1), "ibnue-updn,no_fallback", config=config) as lab:
-        opensm_agrees(lab, file, GOOD, BAD, refused)
+        opensm_agrees(lab, file, GOOD, WRONG_SL, "flag 'sl' requires valid value")
+        opensm_agrees(lab, file, GOOD, BAD, "PARSE ERROR")
