@@ -17,6 +17,9 @@ from osm_plugin.worker_process import SILENT, WorkerProcess
 from routing import __version__
 from routing.errors import EnvironmentProblem, RoutingError
 
+MOST_START_DEADLINES = 5
+"""A worker that computes but is not ready is replaced after this number times ``start_deadline``."""
+
 
 class StillComputing(RoutingError):
     """The worker has missed the deadline but still uses CPU time.  Its answer will be used when the answer arrives."""
@@ -39,6 +42,8 @@ class Host:
         self._worker: WorkerProcess | None = None
         self._generation = 0
         self._until = 0.0  # deadline of the open request, as time.monotonic()
+        # time of the last sweep that found a worker overdue but left it running, as time.monotonic()
+        self._found_overdue = 0.0
         self._remarks: list[str] = []
         self._warnings: list[str] = []
         # number of rounds of each update schedule that all switches have acknowledged, by the number of the schedule
@@ -99,10 +104,13 @@ class Host:
             worker.wait_ready(self._until)
         except EnvironmentProblem:
             # A worker that only takes long to start is not replaced.  If every sweep replaced it, no worker would ever
-            # become ready.
-            overdue = time.monotonic() > worker.started + self._config.start_deadline
-            if (overdue and not worker.computes(SILENT)) or not worker.alive:
+            # become ready.  A worker that never becomes ready, for example because of an endless loop, is replaced.
+            age, limit = time.monotonic() - worker.started, self._config.start_deadline
+            hangs = age > MOST_START_DEADLINES * limit or (age > limit and not worker.computes(SILENT))
+            if hangs or not worker.alive:
                 self._replace(died=worker.crashed)
+            elif age > limit:
+                self._found_overdue = time.monotonic()
             raise
         return worker.memory, self._generation
 
@@ -116,15 +124,17 @@ class Host:
         WorkerReplaced
             The worker has ended, and another worker is started.
         """
-        worker, self._engine = self._require_worker(), engine
+        worker = self._require_worker()
         request = {"engine": engine, "sequence": sequence, "written": self._written, "failed": self._failed}
         config = self._ports_config if engine == POLICIES else self._config
         try:
             worker.send({**request, "config": config.to_table()})
             worker.listen()
-            self._written, self._asked_for, self._answer = {}, sequence, None
+            self._engine, self._written, self._asked_for, self._answer = engine, {}, sequence, None
         except OSError:
-            raise self._replaced(f"the worker {worker.exit_description()}") from None
+            how = self._replace_dead(worker)
+            self._failed.setdefault(engine, 0)
+            raise WorkerReplaced(how) from None
 
     def wait(self, sequence: int, seconds: float) -> str | None:
         """Wait until the worker's answer is in the shared memory.
@@ -185,14 +195,16 @@ class Host:
         """Return whether OpenSM should sweep again now.  None means that no expected event would need a sweep.
 
         A sweep is needed in four cases: a late answer has arrived, the worker has stopped computing an answer, the
-        worker has started or should have started, or the pause before the next rebalancing is over.  A separate thread
-        calls this method, so the method never replaces the worker.
+        worker has started or is overdue, or the pause before the next rebalancing is over.  If a sweep leaves an
+        overdue worker running, the worker is overdue again ``start_deadline`` seconds after this sweep.  A separate
+        thread calls this method, so the method never replaces the worker.
         """
         worker = self._worker
         if worker is None or not worker.alive:
             return None
         if worker.hello is None:
-            return worker.has_spoken() or time.monotonic() > worker.started + self._config.start_deadline
+            waited = time.monotonic() - max(worker.started, self._found_overdue)
+            return worker.has_spoken() or waited > self._config.start_deadline
         if self._asked_for is None:
             return None if self._again is None else time.monotonic() >= self._again
         self._listen(worker)
@@ -220,7 +232,7 @@ class Host:
         if self._worker.alive:
             self._listen(self._worker)
         else:
-            self._replace_dead(self._worker)
+            self._remarks.append(self._replace_dead(self._worker))
         if self._shadow is not None and self._shadow.alive:
             self._listen(self._shadow)
         self._remarks += self._status.take_remarks()
@@ -353,7 +365,7 @@ class Host:
         if self._worker is None:
             self._restart()
         elif not self._worker.alive:
-            self._replace_dead(self._worker)
+            self._remarks.append(self._replace_dead(self._worker))
         return self._require_worker()
 
     def _require_worker(self) -> WorkerProcess:
@@ -383,13 +395,14 @@ class Host:
         self._replace(died=True)
         return WorkerReplaced(f"{reason}; another one is started")
 
-    def _replace_dead(self, worker: WorkerProcess) -> None:
-        """Start another worker, and record for the log how the previous worker ended."""
-        self._remarks.append(f"the worker {worker.exit_description()}; another one is started")
+    def _replace_dead(self, worker: WorkerProcess) -> str:
+        """Start another worker, and return a line for the log that describes how the previous worker ended."""
+        how = f"the worker {worker.exit_description()}; another one is started"
         if worker.hello is None or (self._asked_for is not None and self._answer is None):
             self._replace(died=worker.crashed)
         else:
             self._restart()  # The worker was idle, so the tables in force are not the cause.
+        return how
 
     def _start(self, module: str) -> WorkerProcess:
         """Start a process that runs ``osm_plugin.<module>`` with the current configuration."""
@@ -421,10 +434,10 @@ class Host:
             log = None if path is None else path.open("ab")
         except OSError as problem:
             why = f"{(problem.strerror or str(problem)).lower()} (check log_file and its folder)"
-        if why != self._log_problem:
+        if why != self._log_problem and path is not None:
             state = f"is not written: {path}: {why}" if why else f"is written again: {path}"
             self._remarks.append(f"the worker's log {state}")
-            self._log_problem = why
+        self._log_problem = why
         return log
 
     def _follow_log(self) -> None:

@@ -15,6 +15,7 @@ from waiting import AMPLE, until
 import osm_plugin
 from osm_plugin.file_keeper import _inspect
 from osm_plugin.host import Host, WorkerReplaced
+from osm_plugin.last_good import ConfigFile
 from osm_plugin.worker_process import WorkerProcess
 from routing.errors import EnvironmentProblem
 
@@ -66,7 +67,8 @@ def test_a_worker_that_waits_for_a_processor_computes(host):
     assert until(is_starved)
 
 
-def test_a_worker_that_starts_slowly_is_not_replaced(host, tmp_path):
+def test_a_worker_that_starts_slowly_is_not_replaced(host, tmp_path, monkeypatch):
+    monkeypatch.setattr("osm_plugin.host.MOST_START_DEADLINES", AMPLE)
     (tmp_path / "ibnue.toml").write_text("start_deadline = 0.05\ndeadline = 0.05\n")
     with pytest.raises(EnvironmentProblem, match="not ready in time"):
         host.start(f"--config {tmp_path}/ibnue.toml", str(tmp_path / "opensm.log"))
@@ -77,6 +79,46 @@ def test_a_worker_that_starts_slowly_is_not_replaced(host, tmp_path):
             return host.memory()
 
     assert until(is_ready) == (worker.memory, 1)
+
+
+@pytest.fixture
+def host_of(tmp_path):
+    """Starts a host whose worker runs this program."""
+    hosts = []
+
+    def start(program):
+        (tmp_path / "osm_plugin").mkdir()
+        (tmp_path / "osm_plugin" / "__init__.py").touch()
+        (tmp_path / "osm_plugin" / "worker.py").write_text(program)
+        hosts.append(Host(sys.executable, [str(tmp_path)]))
+        return hosts[0]
+
+    yield start
+    for host in hosts:
+        host.stop()
+
+
+def test_an_endless_loop_at_the_start_of_a_worker_requests_few_sweeps_and_then_another_worker(host_of, tmp_path):
+    (tmp_path / "ibnue.toml").write_text("start_deadline = 1000\ndeadline = 0.05\n")
+    host = host_of("while True: sum(range(1000))")
+    host._file = ConfigFile(tmp_path / "ibnue.toml")
+
+    def sweep():
+        with pytest.raises(EnvironmentProblem, match="not ready in time"):
+            host.memory()
+
+    sweep()
+    worker = host._worker
+    assert not host.awaited()
+    worker.started -= 1500
+    assert host.awaited()
+    sweep()
+    assert host._worker is worker and not host.awaited()
+    worker.started -= 4000
+    host._found_overdue -= 1500
+    assert host.awaited()
+    sweep()
+    assert host._worker is not worker and not host.awaited()
 
 
 @pytest.fixture
@@ -112,17 +154,13 @@ def test_a_worker_that_ended_twice_at_its_start_is_followed_by_one_without_table
 
 
 @pytest.mark.parametrize(("program", "count"), [("import no_such_module", 0), ("main = lambda setup: 2", 2)])
-def test_a_worker_whose_package_cannot_be_loaded_says_nothing_about_the_tables(tmp_path, program, count):
+def test_a_worker_whose_package_cannot_be_loaded_says_nothing_about_the_tables(host_of, program, count):
     """The package is being upgraded while OpenSM runs."""
-    (tmp_path / "osm_plugin").mkdir()
-    (tmp_path / "osm_plugin" / "__init__.py").touch()
-    (tmp_path / "osm_plugin" / "worker.py").write_text(program)
-    host = Host(sys.executable, [str(tmp_path)])
+    host = host_of(program)
     for _ in range(2):
         with pytest.raises(EnvironmentProblem, match=f"ended with status {count or 1}.* while it started"):
             host.memory()
     assert host._failed[""] == count
-    host.stop()
 
 
 def test_a_worker_that_fails_after_it_has_read_tables_is_counted(bad_host):
@@ -166,15 +204,28 @@ def test_a_worker_is_counted_if_it_ends_after_its_deadline_but_not_if_it_was_idl
         assert host._failed.get("ibnue-updn") == count
 
 
+def test_a_worker_whose_idle_death_the_next_request_finds_is_not_counted(host, tmp_path):
+    host.start("", str(tmp_path / "opensm.log"))
+    host.memory()
+    os.kill(host._worker.process.pid, signal.SIGKILL)
+    host._worker._reaper.join()
+    with pytest.raises(WorkerReplaced, match="the worker was killed by signal 9; another one is started"):
+        host.send("ibnue-updn", 1)
+    assert host._failed == {"ibnue-updn": 0}  # The engine has failed, but no worker has ended because of its tables.
+
+
 def test_a_log_file_that_cannot_be_opened_is_reported_once(host, tmp_path):
     config = tmp_path / "ibnue.toml"
     config.write_text("log_file = 'none/worker.log'\n")
-    host.start(f"--config {config}", str(tmp_path / "opensm.log"))
+    host.start(f"--config {config}", "stdout")
     wanted = (
         f"the worker's log is not written: {tmp_path}/none/worker.log: no such file or directory (check log_file and"
     )
     wanted += " its folder)"
     assert [host.check_worker(), host.check_worker()] == [wanted, ""]
+    config.write_text("")
+    host.memory()  # The worker has no log file now, because OpenSM logs to its standard output.
+    assert host._open_log() is None and host.check_worker() == ""
 
 
 def test_a_log_file_that_becomes_a_folder_is_reported_until_it_can_be_written(host, tmp_path):
