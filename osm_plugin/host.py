@@ -282,8 +282,7 @@ class Host:
 
     def status(self, facts: str) -> None:
         """Update the status file with the facts that the C part of the plugin (the shim) reports."""
-        alive = self._worker is not None and self._worker.alive
-        pid = self._worker.process.pid if self._worker is not None and alive else None
+        pid = self._worker.process.pid if self._worker is not None and self._worker.alive else None
         self._status.put(
             self._output_files(), lambda status: status.take_summary(facts), lambda status: status.take_worker(pid)
         )
@@ -343,8 +342,7 @@ class Host:
         """
         if self._shadow is None:
             raise EnvironmentProblem("the shadow engine has no worker", remedy="the next sweep starts one")
-        config = self._config.to_table()
-        message = {"in_force": in_force, "own_sls": own_sls, "sequence": sequence, "config": config}
+        message = {"in_force": in_force, "own_sls": own_sls, "sequence": sequence, "config": self._config.to_table()}
         try:
             self._shadow.send(message)
         except ConnectionError:

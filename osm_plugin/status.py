@@ -261,11 +261,7 @@ def _of_shadow(shadow: Mapping[str, Any] | None) -> Iterator[Metric]:
         ("shadow_certified", "certified", "Whether the shadow engine's tables are proven free of credit loops."),
         ("shadow_all_to_all", "all_to_all", "All-to-all share of the shadow engine's tables."),
         ("shadow_all_to_all_in_force", "all_to_all_in_force", "All-to-all share of the tables in force."),
-        (
-            "shadow_differing",
-            "entries_differing",
-            "Number of entries that differ between the tables in force and the shadow engine's tables.",
-        ),
+        ("shadow_differing", "entries_differing", "Number of the shadow engine's entries that are not in force."),
     ):
         if shadow.get(key) is not None:
             yield _one(name, meaning, shadow[key], **labels)
@@ -277,12 +273,7 @@ def _by_engine(engines: Mapping[str, Mapping[str, Any]]) -> Iterator[Metric]:
     for name, kind, key, meaning in (
         ("engine_failing", "gauge", "failing", "Whether the engine's last request gave no new tables."),
         ("engine_routed_total", "counter", "routed", "How often the engine computed new tables."),
-        (
-            "engine_served_from_last_total",
-            "counter",
-            "served_from_last_count",
-            "How often the engine's last tables stayed in use.",
-        ),
+        ("engine_served_from_last_total", "counter", "served_from_last_count", "How often earlier tables were kept."),
         ("engine_failed_total", "counter", "failed", "How often the engine had no tables at all."),
     ):
         yield Metric(name, kind, meaning, tuple(({"engine": engine}, row[key]) for engine, row in engines.items()))

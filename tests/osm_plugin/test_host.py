@@ -153,14 +153,14 @@ def test_a_worker_that_ended_twice_at_its_start_is_followed_by_one_without_table
     assert host._worker.hello
 
 
-@pytest.mark.parametrize(("program", "count"), [("import no_such_module", 0), ("main = lambda setup: 2", 2)])
-def test_a_worker_whose_package_cannot_be_loaded_says_nothing_about_the_tables(host_of, program, count):
+@pytest.mark.parametrize(("program", "status"), [("import no_such_module", 1), ("main = lambda setup: 2", 2)])
+def test_a_worker_whose_package_cannot_be_loaded_says_nothing_about_the_tables(host_of, program, status):
     """The package is being upgraded while OpenSM runs."""
     host = host_of(program)
     for _ in range(2):
-        with pytest.raises(EnvironmentProblem, match=f"ended with status {count or 1}.* while it started"):
+        with pytest.raises(EnvironmentProblem, match=f"ended with status {status}.* while it started"):
             host.memory()
-    assert host._failed[""] == count
+    assert (host._failed[""] >= 2) == (status == 2)
 
 
 def test_a_worker_that_fails_after_it_has_read_tables_is_counted(bad_host):
