@@ -17,6 +17,9 @@ from routing.names import guid_text
 from routing.numerals import count_noun
 from routing.tables import Routing
 
+Vc = tuple[int, int]
+"""A virtual channel: a channel and a VL."""
+
 
 @dataclass(frozen=True)
 class Traffic:
@@ -191,9 +194,7 @@ def credit_loop(
     return CreditLoop(tuple(turns), replies, scope)
 
 
-def _find_traffic(
-    fabric: Fabric, routing: Routing, here: tuple[int, int], following: tuple[int, int], *, replies: bool, scope: Scope
-) -> Traffic:
+def _find_traffic(fabric: Fabric, routing: Routing, here: Vc, following: Vc, *, replies: bool, scope: Scope) -> Traffic:
     """Find traffic that uses the virtual channel ``here`` and then ``following``.
 
     Requests from CA to CA are tried first, then other requests, then replies.  ``replies`` and ``scope`` state whether
@@ -206,9 +207,7 @@ def _find_traffic(
     raise LookupError(f"no traffic takes the turn {here} to {following}")
 
 
-def lids_of_dependency(
-    fabric: Fabric, routing: Routing, here: tuple[int, int], following: tuple[int, int]
-) -> list[int]:
+def lids_of_dependency(fabric: Fabric, routing: Routing, here: Vc, following: Vc) -> list[int]:
     """Return the LIDs to which requests use the virtual channel ``here`` and then ``following``, ascending.
 
     The sender or the receiver of such a request is a CA or router.
@@ -219,9 +218,7 @@ def lids_of_dependency(
     ]  # fmt: skip
 
 
-def _lids_by_ports(
-    fabric: Fabric, routing: Routing, here: tuple[int, int], following: tuple[int, int], *, endports: int
-) -> list[int]:
+def _lids_by_ports(fabric: Fabric, routing: Routing, here: Vc, following: Vc, *, endports: int) -> list[int]:
     """Return the LIDs towards which one channel follows another: the LFT entries at both channels' first switches lead
     to these channels.
 
@@ -234,12 +231,11 @@ def _lids_by_ports(
     takes = (routing.lft[rows[0]] == channels.port[first]) & (routing.lft[rows[1]] == channels.port[second])
     takes &= lids.switch >= 0
     ours = takes & (lids.endport >= 0) if endports == 2 else takes
-    found: list[int] = np.flatnonzero(ours).tolist()
-    return found
+    return list(map(int, np.flatnonzero(ours)))
 
 
 def _candidates(
-    fabric: Fabric, routing: Routing, here: tuple[int, int], following: tuple[int, int], *, reply: bool, endports: int
+    fabric: Fabric, routing: Routing, here: Vc, following: Vc, *, reply: bool, endports: int
 ) -> Iterator[Traffic]:
     """Yield traffic that uses the virtual channel ``here`` and then ``following``.
 
@@ -251,46 +247,51 @@ def _candidates(
 
 
 def _traffic_to(
-    fabric: Fabric,
-    routing: Routing,
-    lid: int,
-    here: tuple[int, int],
-    following: tuple[int, int],
-    *,
-    reply: bool,
-    endports: int,
+    fabric: Fabric, routing: Routing, lid: int, here: Vc, following: Vc, *, reply: bool, endports: int
 ) -> Iterator[Traffic]:
     """Yield traffic to one LID that uses the virtual channel ``here`` and then ``following``.
 
     :func:`_candidates` describes the other arguments.
     """
     lids, first = fabric.lids, int(fabric.channels.src[here[0]])
-    able = _able(fabric, routing, lid, here[1], reply=reply)
+    fits = _fitting_sls(fabric, routing, here, following)
+    able = _able(fabric, routing, lid, fits, reply=reply)
     for switch in senders_using(fabric, routing, lid, first) if able.any() else ():
         for sender in senders_at(fabric, switch) if able[switch] else ():
             if int(sender.port > 0) + int(lids.endport[lid] >= 0) < endports:
                 continue
             for sl in _levels(fabric, routing, sender, lid, reply=reply):
-                if routing.sl_to_vl.uniform and int(routing.sl2vl[sl]) != here[1]:
+                if not fits[sl]:
                     continue
                 path = walk(fabric, routing, sender, sl, lid)
                 if (here, following) in zip(path, chain(path[1:], path[-1:]), strict=True):
                     yield Traffic(sender.name, sender.lid, lid_name(fabric, lid), lid, sl, reply)
 
 
-def _able(fabric: Fabric, routing: Routing, lid: int, vl: int, *, reply: bool) -> npt.NDArray[np.bool_]:
-    """Return bool[S], the switches at which packets to a LID may enter on VL ``vl``.
+def _fitting_sls(fabric: Fabric, routing: Routing, here: Vc, following: Vc) -> npt.NDArray[np.bool_]:
+    """Return bool[16]: the SLs with which some packet can use the virtual channel ``here`` and then ``following``."""
+    channels, ports, (first, vl), (second, next_vl) = fabric.channels, fabric.switch_ports, here, following
+    at, then = int(channels.src[first]), int(channels.src[second])
+    enters = routing.sl_to_vl.of_switch(at, int(ports[at]))[:, channels.port[first]] == vl
+    leaves = (
+        routing.sl_to_vl.of_switch(then, int(ports[then]))[channels.dst_port[first], channels.port[second]] == next_vl
+    )
+    return np.asarray(enters.any(axis=0) & (leaves | (first == second)))
 
-    All switches are returned if VLs change from hop to hop.  The packets are requests, or replies if ``reply``.
+
+def _able(
+    fabric: Fabric, routing: Routing, lid: int, fits: npt.NDArray[np.bool_], *, reply: bool
+) -> npt.NDArray[np.bool_]:
+    """Return bool[S], the switches at which packets to a LID may enter with one of the SLs that ``fits`` marks.
+
+    The packets are requests, or replies if ``reply``.
     """
     sls, target = routing.service_levels, fabric.lids.switch
-    if not routing.sl_to_vl.uniform:
-        return np.ones(fabric.switches, bool)
     if not reply and not sls.by_source_lid:
-        return np.asarray(routing.sl2vl[sls.with_rows(fabric.switches)[:, lid]] == vl)
+        return np.asarray(fits[sls.with_rows(fabric.switches)[:, lid]])
     used = sls.from_sender(int(target[lid]), lid) if reply else sls.table[:, lid]
     able = np.zeros(fabric.switches, bool)
-    able[target[(target >= 0) & (routing.sl2vl[used] == vl)]] = True
+    able[target[(target >= 0) & fits[used]]] = True
     return able
 
 
