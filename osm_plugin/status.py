@@ -106,7 +106,7 @@ class Status:
             self._count(event, text)
 
     def _count(self, event: str, text: Mapping[str, str]) -> None:
-        """Count the result of an engine."""
+        """Count the result of an engine's request: ``event`` is "routed", "served" (last tables kept) or "failed"."""
         engine = self._engines.setdefault(text.get("engine", ""), EngineStatus())
         engine.routed += event == "routed"
         engine.served_from_last_count += event == "served"
@@ -261,7 +261,7 @@ def _of_shadow(shadow: Mapping[str, Any] | None) -> Iterator[Metric]:
         ("shadow_certified", "certified", "Whether the shadow engine's tables are proven free of credit loops."),
         ("shadow_all_to_all", "all_to_all", "All-to-all share of the shadow engine's tables."),
         ("shadow_all_to_all_in_force", "all_to_all_in_force", "All-to-all share of the tables in force."),
-        ("shadow_differing", "entries_differing", "Number of the shadow engine's entries that are not in force."),
+        ("shadow_differing", "entries_differing", "Number of LFT entries that differ from the tables in force."),
     ):
         if shadow.get(key) is not None:
             yield _one(name, meaning, shadow[key], **labels)

@@ -211,8 +211,9 @@ class State:
     ) -> SavedTables | None:
         """Return the tables that OpenSM received last, if they were computed for this subnet, engine and options.
 
-        Tables of the engines ``failed`` are returned, too, because ``engine`` replaces these engines.  Otherwise the
-        result is None.  The attribute ``start_note`` gives the reason, if OpenSM has received tables.
+        ``failed`` are engines that failed before ``engine`` was tried instead.  Tables of these engines are returned,
+        too.  Otherwise the result is None.  If OpenSM has received tables, the attribute ``start_note`` then has the
+        reason why these tables are not returned.
         """
         last, self.start_note = self.last, ""
         if last is None:

@@ -32,6 +32,8 @@ _TAIL = 2000
 NOT_LOADED = 1
 """Exit status of Python if the package cannot be loaded, for example while it is being upgraded."""
 
+_SWITCHES = ("-I", "-X", "faulthandler", "-X", "utf8")
+"""Options of the Python interpreter of a worker."""
 _READ_LOG = "read the worker's log"
 _F_ADD_SEALS, _F_SEAL_SHRINK = 1033, 2
 PRELUDE = "import gc, sys; gc.disable(); sys.modules.update(dict.fromkeys(('matplotlib', 'wcwidth')))"
@@ -109,6 +111,17 @@ def _sealed_memory() -> int:
     return memory
 
 
+def _start(
+    command: list[str], descriptors: tuple[int, ...], log: IO[bytes] | None, identity: dict[str, Any]
+) -> subprocess.Popen[bytes]:
+    """Start a process in a session of its own, with the open files ``descriptors``.  Its output goes to ``log``."""
+    output = log or subprocess.DEVNULL
+    return subprocess.Popen(
+        command, pass_fds=descriptors, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
+        start_new_session=True, env=clean_environment(), cwd="/", **identity,
+    )  # fmt: skip
+
+
 _REPORTED = re.compile(r"[-0-9]+ [:0-9]+ (error|info|debug): ")
 
 
@@ -143,19 +156,9 @@ class WorkerProcess:
             end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4 * LONGEST_MESSAGE)
         setup = {**setup, "socket": theirs.fileno(), "memory": self.memory, "reports": reports, "copies": copies}
         setup["parent"] = self.owner
+        command = [python, *_SWITCHES, "-c", _BOOT.format(module), *paths, json.dumps(setup)]
         try:
-            switches = ("-I", "-X", "faulthandler", "-X", "utf8")
-            self.process = subprocess.Popen(
-                [python, *switches, "-c", _BOOT.format(module), *paths, json.dumps(setup)],
-                pass_fds=(theirs.fileno(), self.memory, reports, *copies),
-                stdin=subprocess.DEVNULL,
-                stdout=log or subprocess.DEVNULL,
-                stderr=log or subprocess.DEVNULL,
-                start_new_session=True,
-                env=clean_environment(),
-                cwd="/",
-                **identity,
-            )
+            self.process = _start(command, (theirs.fileno(), self.memory, reports, *copies), log, identity)
         except OSError as problem:
             self.socket.close()
             os.close(self.memory)
@@ -193,8 +196,9 @@ class WorkerProcess:
         """Return whether the worker has used CPU time, or has waited for a processor, within the last ``timeout``
         seconds.
 
-        A process that is stopped, or that waits for a lock or for a blocked file system, does neither.  Programs that
-        limit CPU time stop a process for moments only.  Samples are taken only by calls of :meth:`listen`.
+        A process that is stopped, or that waits for a lock or for a blocked file system, does neither.  A program that
+        limits CPU time stops the worker for less than ``timeout`` at a time.  The state of the worker is read only by
+        calls of :meth:`listen`.
         """
         self.listen()
         return self.alive and self._used is not None and time.monotonic() < self._moved + timeout

@@ -80,13 +80,12 @@ class _VlSearch:
 
     Attributes
     ----------
+    fabric, routing, certificate, vl_bit, sl_of_vl, threads
+        The arguments of :func:`reassign_sls`.
     vl
         uint8[S, L], the VL of each path (from a switch to a LID) before the search, 255 if ``vl_bit`` is 0 for its SL.
     changed
         bool[S, L], whether a path has changed, so that it needs a VL.
-    fabric, routing, certificate, vl_bit, sl_of_vl, threads
-        The fabric and its complete tables; the certificate of the earlier tables; 1 << VL of each SL (uint16[16]); an
-        SL for each VL of the certificate, 255 for a VL not to be used (uint8[V]); and the number of threads.
     """
 
     fabric: Fabric

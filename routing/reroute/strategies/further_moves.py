@@ -134,10 +134,11 @@ def move_further(context: RerouteContext, repaired: Candidate) -> Candidate:
 def catch_up(context: RerouteContext, repaired: Candidate) -> Candidate:
     """Move entries until the highest utilisation is at most 2 % above the highest utilisation of tables from scratch.
 
-    Entries move only if faults have accumulated: if the previous tables were not made for the fabric of the baseline
-    tables.  So the first fault changes few entries.  If safe rounds lead to the better tables, but not from there to
-    the baseline tables, the better tables leave the baseline.  Return the repaired tables themselves if they are good
-    enough or large, or if only they have safe rounds.
+    Entries move only after a second or later fault: if the previous tables were not made for the fabric of the baseline
+    tables.  So the first fault changes few entries.  The result leaves the baseline (:data:`.values.LEFT_BASELINE`) if
+    safe rounds lead to the result, but not from the result to the baseline tables.  Return the repaired tables
+    themselves if they are within this limit, if they have more than :data:`.budget.LARGEST_SMALL_TABLE` entries, or if
+    safe rounds lead only to them.
 
     Notes
     -----

@@ -64,8 +64,8 @@ typedef struct {
     int64_t stamp;  /* number of the present search, for comparison with the elements of `seen` */
     int32_t *mark;  /* [C] number of the last cycle search that visited each channel */
     int32_t search; /* number of the present cycle search, for comparison with the elements of `mark` */
-    /* found[0], found[1]: [C] channels that a search forward and a search backward have visited, as order_repair.h
-     * stores channels; both: [2 C] scratch of order_repair.h */
+    /* found[0], found[1]: [C] channels that the forward search and the backward search have visited, in the form of
+     * order_repair.h.  Array `both`: [2 C] scratch memory for order_repair.h. */
     int64_t *found[2], *both;
     /* log: [S] slots of the dependencies that were found to be blocked since the log was last emptied.
      * logged: number of elements in `log`; further slots are dropped when the log is full. */
@@ -90,7 +90,7 @@ static inline void ibn_nue_count(const nue_t *nue, layer_t *layer, int32_t a, in
     layer->used[slot] += step;
     if (layer->used[slot] != (step > 0))
         return;
-    /* The first tree with the dependency was added, or the last tree with the dependency was removed. */
+    /* The dependency has got its first tree, or has lost its last tree, so its bits change. */
     layer->in_use[0][(int64_t)a * nue->words + out / 64] ^= UINT64_C(1) << out % 64;
     layer->in_use[1][(int64_t)b * nue->words + in / 64] ^= UINT64_C(1) << in % 64;
 }
