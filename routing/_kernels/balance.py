@@ -130,9 +130,9 @@ def balance(
     threads
         Worker threads; they do not change the result.
     bisection
-        Whether a channel that a destination's tree uses already has no cost for further switches of the tree.  Together
-        with a hop cost, this concentrates the flow to a destination on few channels.  Such trees suit permutations and
-        bisections, but not all-to-all traffic.
+        Whether a channel becomes free of cost for the other switches of a destination's tree once the tree uses the
+        channel.  Together with a hop cost, this concentrates the flow to a destination on few channels.  Such trees
+        suit permutations and bisections, but not all-to-all traffic.
     hop_cost
         Cost of every hop, which is added to the cost of its load.  The channel with the highest utilisation has cost 1.
     rank

@@ -72,7 +72,7 @@ def next_hops_increase(
 
     Notes
     -----
-    Cost: O(S L V), without the hops of the packets.
+    Cost: O(S L V).  No packet is followed, so the cost does not depend on the lengths of the paths.
     """
     bad = np.zeros((len(lft), len(order)), np.uint8)
     call(lib.ibn_cdg_check_next_hops, _tables(fabric.channels, lft, order, threads), len(lft), bad)

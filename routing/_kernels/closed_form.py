@@ -111,8 +111,8 @@ class TreeTables:
     lft
         uint8[S, L], out-ports; 255 where there is no path.
     load
-        float64[C], flow on each channel of the fabric; None if the flow was not requested.  Flows over longer paths are
-        missing.
+        float64[C], flow on each channel of the fabric; None if the flow was not requested.  The flows of the ``filled``
+        entries are not included.
     searched
         Number of entries towards end ports that the closed form left open.
     filled, filled_between_leaves
@@ -164,7 +164,7 @@ def closed_form(
     Notes
     -----
     Cost: O(S L), a table lookup for each entry; O(radix^2 hops) for each entry that the closed form leaves open, per
-    pass.  Memory: S^2 bytes and S bytes for each switch at the top, beside the tables.
+    pass.  Memory: S^2 bytes and S bytes for each top switch, in addition to the tables.
     """
     switches = len(graph.level)
     size, rank = _bundles(graph)
@@ -184,7 +184,7 @@ def closed_form(
 
 def _bundles(graph: TreeGraph) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]:
     """Return the number of channels in the bundle of each channel, and the index of each channel in its bundle.  A
-    bundle is all parallel channels.  Both results are uint8[C].
+    bundle is all parallel channels from one switch to another switch.  Both results are uint8[C].
     """
     src = np.repeat(np.arange(len(graph.level)), np.diff(graph.first))
     begin = np.flatnonzero((np.diff(src, prepend=-1) != 0) | (np.diff(graph.dst, prepend=-1) != 0))
@@ -194,7 +194,7 @@ def _bundles(graph: TreeGraph) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.ui
 
 
 def leaf_level(level: npt.NDArray[np.int32], sources: npt.NDArray[np.float64] | npt.NDArray[np.int64]) -> int:
-    """Return the level on which most of the switches with senders are.  The level is above 0 if switches are below
-    leaves.
+    """Return the level with the most switches that have senders.  In a tree whose leaves have further switches below
+    them, this level is above 0.
     """
     return int(np.bincount(level[sources > 0], minlength=1).argmax())

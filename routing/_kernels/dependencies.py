@@ -15,8 +15,9 @@ def sort_channels(
     """Compute a topological order of the channels for each of several VLs.
 
     ``masks`` (uint32[edges]) has the VLs, as bits, on which each CDG edge is used.  Each element of ``bits`` is the
-    number of a bit, which stands for a VL with or without replies.  The CDG edges with this bit form one graph, which
-    is sorted.
+    number of a bit of ``masks``.  The bit stands for the requests on a VL, or for the requests and replies on a VL.
+    For each of these bits, the CDG edges whose mask has the bit form a graph, and the channels are sorted by this
+    graph.
 
     Returns
     -------

@@ -20,7 +20,8 @@ NO_CHANNEL = 255
 def updown_hops(
     channels: Channels, position: npt.NDArray[np.int32], roots: npt.NDArray[np.int32]
 ) -> npt.NDArray[np.int32]:
-    """Compute the hops of shortest paths that lead up and then down in a switch order, with one next hop per switch.
+    """Compute the hops of shortest paths that lead up and then down in a switch order.  All paths to one switch form a
+    tree: each switch has one next hop.
 
     Parameters
     ----------
@@ -80,13 +81,13 @@ class DescentCosts:
         float64[S] and float64[D].  The weight of the flow from a switch to a destination is the product of both values.
         The weight counts where the flow shares a channel with other flows.
     ceiling
-        float64[C], highest utilisation (flow times inverse capacity) of each channel that has no extra cost.  The
-        lowest value, which most channels have, is the common ceiling.
+        float64[C], ceiling of each channel: utilisation (flow times inverse capacity) up to which the channel has no
+        extra cost.  The lowest ceiling, which most channels have, is the common ceiling.
     least_peak
         Lower bound, for any tables, of the highest utilisation of the channels with the common ceiling.
     discount
-        float64[sweeps], for each pass: the part (0 to 1) of the weight of a pair of flows that does not count again at
-        the second channel if the flows share two channels in a row.
+        float64[sweeps], a number from 0 to 1 for each pass.  If two flows share two channels in a row, this part of the
+        pair's weight does not count again at the second channel.
     price
         float64[sweeps], for each pass: cost of a unit of utilisation above a ceiling.
     """

@@ -112,7 +112,8 @@ class DisjointTrees:
         switches without end ports.
     load
         float64[2, C], utilisation (flow times inverse capacity) of each channel in all-to-all traffic, for the first
-        trees and for all trees together (as if all traffic used every tree).
+        trees alone, and for all trees together.  In the second case, each flow is added to the channels of its path in
+        every tree.
     """
 
     next_channel: npt.NDArray[np.uint8]
@@ -145,8 +146,8 @@ def balance_order(channels: Channels, position: npt.NDArray[np.int32], *, steps:
 def reach(channels: Channels, position: npt.NDArray[np.int32], *, most_hops: int) -> Reach:
     """Return the hops of the paths that lead up and then down in a switch order.
 
-    For each pair of switches, also return the number of channels out of the first switch with which such a path of at
-    most ``most_hops`` hops can begin.
+    For each pair of switches, also return the number of channels out of the first switch with which such a path can
+    begin, if the path has at most ``most_hops`` hops.
 
     ``position`` (int32[S]) is the position of each switch in the order.  Cost: O(S C).
     """

@@ -40,8 +40,8 @@ class Layers:
         Number of counted paths that fit into no layer; if there are any, ``layer`` is not valid.  Number of other paths
         that fit into no layer; they are in layer 0.
     rechosen, unloaded, visited
-        Number of paths that got another first hop.  Number of next hops that were moved off the channels with the
-        highest utilisation.  Number of channels that cycle searches visited.
+        Number of paths that got another first hop so that they fit into a layer.  Number of next hops that were moved
+        off the channels with the highest utilisation.  Number of channels that cycle searches visited.
     """
 
     next_channel: npt.NDArray[np.uint8]
@@ -92,9 +92,9 @@ def layering(
         bool[S]: marks switches; a path that begins or ends at a marked switch is a counted path.  Counted paths are
         assigned before all other paths.
     avoid
-        uint32[N], for each of the N possible CDG edges: the layers, as bits, that must not use the edge in a
-        preliminary assignment.  The paths that remain are then assigned without this restriction.  The edges are in the
-        order of :meth:`~routing.edges.Edges.channels`.
+        uint32[N], for each of the N possible CDG edges: the layers, as bits, that must not use the edge in a first
+        assignment.  Counted paths that fit into no layer under this restriction are assigned again without the
+        restriction.  The edges are in the order of :meth:`~routing.edges.Edges.channels`.
     most
         Maximum number of layers, up to 32.
     have
@@ -102,8 +102,8 @@ def layering(
     mutual
         Whether all paths between two switches, in both directions, get one layer.
     rechoose
-        Whether a path that fits into no layer may get another first hop, with equal length.  Only a path that is not a
-        section of another path can get another first hop.
+        Whether a path that fits into no layer may get another first hop, if the path does not become longer.  This is
+        possible only if the path is not a section of another path.
     unload_rounds
         Number of times that next hops move off the channels with the highest utilisation.  A next hop moves only if the
         paths of all switches upstream still fit into a layer.

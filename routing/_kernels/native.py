@@ -108,7 +108,7 @@ def struct_of(kind: str, *values: Any, **fields: Any) -> Any:
 
 
 def _converted(value: Any) -> Any:
-    """Return a pointer to an array, NULL for None, and any other value unchanged."""
+    """Convert a value for a C function or struct: an array to a pointer, None to NULL.  Other values stay unchanged."""
     return pointer(value) if value is None or isinstance(value, np.ndarray) else value
 
 

@@ -177,7 +177,8 @@ def repair(
     forbidden
         uint16[edges], the VLs, as bits, on which new paths must not use each CDG edge; None: no edge is forbidden.
     missing_pages
-        uint8[N], whether an entry of ``preferred`` may be missing in each page; None: not known.
+        uint8[N], whether each page of :data:`~routing._kernels.shared_copy.PAGE` entries of ``preferred`` may contain a
+        missing entry; None: not known.
 
     Notes
     -----

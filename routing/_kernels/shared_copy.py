@@ -158,11 +158,11 @@ def pages_that_may_differ(one: npt.NDArray[np.uint8], other: npt.NDArray[np.uint
 def _origin(
     lft: npt.NDArray[np.uint8], other: npt.NDArray[np.uint8]
 ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8] | None]:
-    """Return the array with which the LFT ``lft`` shares memory, and the pages in which ``lft`` may differ from this
-    array.
+    """Find the array of which the LFT ``lft`` is a copy that shares memory.
 
-    The pages are None if the array is ``lft`` itself.  The array is ``lft`` itself if the pages that were written are
-    not known, or if ``lft`` is the original of the LFT ``other``.
+    Return the array, and the pages in which ``lft`` may differ from it (uint8[N], None if no page differs).  Return
+    ``lft`` itself and None in these cases: ``lft`` is not such a copy, the LFT ``other`` is a copy of ``lft``, or the
+    system does not report the pages that were written.
     """
     shares = isinstance(lft, SharedCopy) and lft.snapshot is not None
     if not shares or (isinstance(other, SharedCopy) and other.snapshot is not None and other.snapshot.original is lft):

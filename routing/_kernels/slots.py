@@ -32,7 +32,7 @@ class Slots:
     dep_first
         int32[X], number of the first CDG edge of each extended channel.
     count
-        Length of an array by CDG edge number (:class:`~routing.edges.Edges`).
+        Length of an array with one element for each CDG edge number (:class:`~routing.edges.Edges`).
     """
 
     exit: npt.NDArray[np.uint8]

@@ -148,7 +148,7 @@ static void enter_from_endports(worker *w, int32_t lid, int32_t i)
 }
 
 /* Add the dependencies between the channels of each forwarding loop.  Packets that enter a loop use all its channels,
- * one after the other.  The parameters have the same meaning as in the function collect. */
+ * one after the other.  `number`, `spread` and `all` are parameters of the function collect. */
 static void add_loops(worker *w, const uint8_t *number, bool spread, uint32_t all)
 {
     const cdg_tables *t = w->j->t;

@@ -183,8 +183,8 @@ static int add(acyclic *graph, int32_t vl, acyclic_step step)
  * a cycle consists of new edges and of existing edges.  The existing edges lead from the channel where one new edge
  * ends to the channel where the next new edge begins.
  *
- * This test visits far fewer channels than an attempt to add all edges.  With more than MASK new edges the result is
- * always 0, so the caller has to try to add the edges. */
+ * This test visits far fewer channels than an attempt to add all edges.  With more than MASK (64) new edges the result
+ * is always 0.  In this case, the caller has to try to add the edges. */
 int ibn_core_acyclic_clash(acyclic *graph, int32_t vl, const acyclic_step *steps, int32_t count)
 {
     const acyclic_net *net = graph->net;

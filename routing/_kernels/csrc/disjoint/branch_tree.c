@@ -1,6 +1,6 @@
-/* Compute all trees of each destination except the first tree.  Each such tree copies some branches of the first tree,
- * as selected by the branches' last links into the destination.  All other switches are attached to the copied
- * branches, the nearest switches first. */
+/* Compute all trees of each destination except the first tree.  A branch of a tree is all switches whose paths enter
+ * the destination by one link.  Each further tree copies some branches of the first tree.  All other switches are
+ * attached to the copied branches, the nearest switches first. */
 #include <string.h>
 
 #include "core/internal/random.h"
@@ -8,9 +8,9 @@
 
 static const double SHARED_LINK = 10, WRONG_ORDER = 15;
 
-/* Return the cost of the path that begins with channel c and then follows a tree.  The cost is higher for each earlier
- * tree in which the path of switch s shares a link with this path.  The caller has marked the links of the earlier
- * paths.  `highest` is the highest utilisation of a channel, by which utilisations are divided. */
+/* Return the cost of the path that begins with channel c and then follows a tree.  The cost rises with the number of
+ * earlier trees in which the path of switch s shares a link with this path.  The caller has marked the links of the
+ * paths in earlier trees.  `highest` is the highest utilisation of a channel, by which utilisations are divided. */
 static double join_cost(disjoint_job *job, int32_t d, int32_t tree, int32_t s, int32_t c, double highest)
 {
     const disjoint_request *net = job->net;

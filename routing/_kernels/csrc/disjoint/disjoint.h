@@ -32,8 +32,9 @@ typedef struct {
     const double *inverse_capacity; /* [C]: inverse capacity of each channel, 1 for the slowest link */
     const uint16_t *distance; /* [S, S]: hops from each switch (column) to each destination (row), 65535: no path */
     const uint8_t *allowed;   /* [edges]: the switch orders that allow each CDG edge, as bits */
-    /* [orders, S, S]: for each switch order and two switches, the smaller of two numbers (see ibn_disjoint_reach): how
-     * many different first channels the allowed paths in one direction have, and those in the other direction */
+    /* [orders, S, S]: by switch order and two switches, the number of different first channels of the allowed paths
+     * from one switch to the other (see ibn_disjoint_reach).  The two directions have different numbers, of which the
+     * smaller one is given */
     const uint8_t *degree;
     /* [S, S]: first trees with which the search begins: index of the next channel, by destination and switch; NULL: the
      * search computes its first trees */

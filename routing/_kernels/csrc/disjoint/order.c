@@ -86,9 +86,11 @@ int ibn_disjoint_balance_order(int32_t switches, const int32_t *first, const int
     return code;
 }
 
-/* Find the paths to one destination that lead up and then down in a switch order.  any: [S], hops of the shortest path of
- * each switch.  degree: [S], number of channels with which a path of at most `most_hops` hops begins.  down: [S], scratch for the hops of the paths
- * that lead down only. */
+/* Find the paths to one destination that lead up and then down in a switch order.
+ *
+ * any: [S], hops of the shortest path of each switch.
+ * degree: [S], number of channels of each switch with which a path of at most `most_hops` hops begins.
+ * down: [S], scratch for the hops of the paths that lead down only. */
 static void reach_one(int32_t switches, const int32_t *first, const int32_t *dst, const int32_t *position,
                       const int32_t *at, int32_t d, int32_t most_hops, int32_t *down, int32_t *any, uint8_t *degree)
 {

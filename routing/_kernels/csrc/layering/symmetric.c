@@ -101,9 +101,9 @@ static void keep(layering_job *job, int32_t from, int32_t to, uint8_t *kept, int
     }
 }
 
-/* Place the paths between switches a and b in one of the first `vls` layers, with other first hops and equal length.
- * Nothing is done if paths of other switches lead through a to b, or through b to a.  Returns the layer, or -1 if the
- * paths fit into no layer. */
+/* Give the paths between switches a and b other first hops, such that all these paths fit into one of the first `vls`
+ * layers.  The paths do not become longer.  Nothing changes if the path of another switch leads through a to b, or
+ * through b to a.  Returns the layer, or -1 if no layer was found or nothing may change. */
 static int32_t place_pair_elsewhere(layering_job *job, int32_t a, int32_t b, int32_t vls)
 {
     const int32_t *at_first = job->paths->at_first;

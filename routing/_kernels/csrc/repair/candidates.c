@@ -68,8 +68,8 @@ bool ibn_repair_note_displaceable(repair_state *job)
 }
 
 /* Return whether a disconnected switch might use a path over switch x and channel `next`.  While paths must follow the
- * topological order, the CDG edges to `next` from the channels between both switches are tested, without a cycle
- * search.  Otherwise the result is true. */
+ * topological order, the CDG edges to `next` from the channels that lead from the disconnected switch to x are tested,
+ * without a cycle search.  Otherwise the result is true. */
 bool ibn_repair_may_follow(const repair_state *job, int32_t root, int32_t x, int32_t next)
 {
     const repair_fabric *f = job->f;

@@ -129,8 +129,8 @@ bool ibn_repair_displace(repair_state *job, int32_t root)
     return false;
 }
 
-/* Find paths for the `count` disconnected switches in job->roots by giving other switches other next hops.  The function ends when no
- * further disconnected switch gets a path.  Returns the number of switches that are still disconnected. */
+/* Find paths for the `count` disconnected switches in job->roots by moving other switches to other paths.  The function
+ * ends when no further disconnected switch gets a path.  Returns the number of switches that are still disconnected. */
 int32_t ibn_repair_displace_all(repair_state *job, int32_t count)
 {
     for (bool helped = true; helped && count > 0;) {

@@ -18,7 +18,8 @@ typedef struct {
     /* whether packets from switches without end ports to LIDs of switches may close credit loops */
     int32_t endports_only;
     int32_t by_parts;      /* whether the packets of one subtree may be split over several SLs; needs sl_by_switch */
-    /* whether the search for balance may change SLs; the VL of a new SL must admit the paths by `preferred` as well */
+    /* whether the search for balance may change SLs.  On the VL of a new SL, the CDG must stay acyclic with the paths
+     * by `preferred` and the new paths together */
     int32_t prepares_sls;
     /* whether `load` still includes the flow on broken paths; if so, the kernel subtracts this flow along the entries
      * in `preferred` */

@@ -10,7 +10,7 @@
 enum { BEHIND = 1, ITSELF = 2, TAKEN = 4 };
 
 /* Return the CDG edge from the channel of the i-th switch in job->queue to the next channel on its path.  For a switch
- * that sends directly to the disconnected switch, the next channel is c. */
+ * that sends directly to the disconnected switch, the next channel is c, which the disconnected switch would take. */
 static acyclic_step turn_of(const repair_state *job, int32_t i, int32_t c)
 {
     const repair_fabric *f = job->f;
@@ -99,9 +99,9 @@ bool ibn_repair_split_subtree(repair_state *job, int32_t c, int32_t vl)
     return !another_pass || !note_needs(job);
 }
 
-/* Detach the switches whose packets found no VL from the subtree.  Switches upstream of a detached switch stay behind
- * it.  The detached switches become disconnected switches, which are repaired later.  Returns false if too many
- * switches would be detached, or if the disconnected switch's own packets found no VL. */
+/* Detach the switches whose packets found no VL from the subtree.  The paths of switches upstream of a detached switch
+ * still lead to the detached switch.  The detached switches become disconnected switches, which are repaired later.
+ * Returns false if too many switches would be detached, or if the disconnected switch's own packets found no VL. */
 bool ibn_repair_defer(repair_state *job)
 {
     const int32_t had = job->deferred_count;

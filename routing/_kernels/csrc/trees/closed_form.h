@@ -13,7 +13,8 @@ typedef struct {
     const uint8_t *port;    /* [C], out-port of each channel */
     /* [C], 1: the channel leads up, 2: it leads down, 0: no path that leads up and then down may use it */
     const uint8_t *kind;
-    /* [C], number of channels in the bundle of each channel; a bundle is all parallel channels */
+    /* [C], number of channels in the bundle of each channel; a bundle is all parallel channels from one switch to
+     * another */
     const uint8_t *bundle_size;
     const uint8_t *bundle_rank; /* [C], index of each channel within its bundle */
     const int32_t *level; /* [S], level of each switch: the number of tiers below the switch */
@@ -45,8 +46,8 @@ int ibn_trees_level_order(int32_t switches, const int32_t *first, const int32_t 
                           const int32_t *level, uint8_t *kind, int32_t *position);
 /* Compute the forwarding tables of a tree topology: see closed_form.c.
  *
- * load: double [C], output: flow on each channel.  Flows over longer paths are missing (see closed_form_fill.c).  The
- * pointer may be NULL, which saves time on trees without missing links. */
+ * load: double [C], output: flow on each channel.  Flows on paths that do not lead up and then down in the levels are
+ * not included.  The pointer may be NULL, which saves time on trees without missing links. */
 int ibn_trees_closed_form(const ibn_tree *tree, const ibn_tree_lids *lids, int32_t passes, int32_t threads,
                           uint8_t *lft, int64_t *counts, double *load);
 #endif

@@ -79,9 +79,9 @@ static void find_room(assign_t *a, double *expected)
 /* Choose the first channel out of leaf switch v for the chain of LID k.  The chain leads up to a top switch, and paths
  * to the LID use it in reverse.
  *
- * Of n possible channels, channel number D mod n is taken, where D is the digit of the LID (closed_form.h).  If this
- * channel has no room, the next channel with room is taken.  With `any`, channels without room are possible too.
- * Returns -1 if no channel is possible. */
+ * Of n possible channels, channel number D mod n is taken, where D is the index of the LID's end port among the end
+ * ports of all leaves.  If this channel has no room, the next channel with room is taken.  With `any`, channels without
+ * room are possible too.  Returns -1 if no channel is possible. */
 static int32_t first_step(const assign_t *a, int32_t v, int32_t k, int any)
 {
     const ibn_tree *tree = a->x->tree;

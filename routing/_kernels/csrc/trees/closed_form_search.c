@@ -46,7 +46,7 @@ typedef struct {
     int64_t *begin;   /* [G + 1] index in `open` of the first entry of each LID group */
     double *expected; /* [S] estimated flow through each upper switch to one destination */
     /* [S, n] by switch v and LID: number of lower switches with an open entry towards the LID that might send through
-     * v, at most 255 */
+     * v, counted up to 255 */
     uint8_t *wanted;
     uint8_t *may_miss;   /* [G] by LID group: whether some entry towards a LID of the group stays without a path */
 } search_t;
@@ -98,7 +98,8 @@ static void sum_part(void *context, int32_t part)
     }
 }
 
-/* Fill s->channel and s->below.  The load of a channel is the flow over all entries that are not open. */
+/* Fill the array of channel data (`channel`), and count the channels down of each switch (`below`).  The initial load
+ * of a channel is the flow over all entries that are not open. */
 static int add_up(search_t *s, int32_t most)
 {
     cf_state *x = s->x;
@@ -200,8 +201,8 @@ static inline double flow_of(const search_t *s, int32_t v, int32_t i)
     return s->x->tree->sources[v] * s->x->lids->share[s->x->lids->first[s->group] + i];
 }
 
-/* For each switch u directly above switch v and each LID of the present group: add 1 to the element of `wanted` for u
- * and the LID if the entry of v towards the LID is open. */
+/* Count switch v at each switch directly above v, once for each LID of the present group towards which the entry of v
+ * is open.  The array `wanted` holds these counts. */
 static void count_open(search_t *s, int32_t v)
 {
     const ibn_tree *tree = s->x->tree;

@@ -100,8 +100,8 @@ void ibn_trees_descent_move(descent_t *descent, int32_t target, const descent_pa
     }
 }
 
-/* Return the utilisation above the ceilings that `flow` adds, summed over channel c and the channels after it on its
- * path. */
+/* Return by how much `flow` would raise utilisations above the ceilings, summed over channel c and all later channels
+ * of the path. */
 static double excess(const descent_t *descent, int32_t c, double flow)
 {
     double sum = 0.0;

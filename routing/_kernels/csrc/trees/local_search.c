@@ -1,9 +1,9 @@
-/* One move of the local search in passes.c: a switch gets another next hop towards one destination, if the rule for
- * paths allows the new path. */
+/* One move of the local search in passes.c: a switch gets another next hop towards one destination, if the selected
+ * rule for paths (such as shortest paths) allows the new path. */
 #include "trees/internal/passes.h"
 
-/* Return whether the rule of paths allows switch u to take channel c as its next hop, while all other next hops
- * stay. */
+/* Return whether switch u may take channel c as its next hop, while all other next hops stay.  The answer depends on
+ * the selected rule for paths: shortest paths, the up/down rule, or allowed turns. */
 static int allowed(const job_t *job, const uint8_t *next, int32_t target, int32_t u, int32_t c)
 {
     const ibn_network *net = job->net;

@@ -13,7 +13,8 @@ typedef struct {
     int32_t targets;             /* D, number of destination LIDs */
     const int32_t *first;        /* [S + 1], first channel out of each switch */
     const int32_t *dst;          /* [C], switch where each channel ends */
-    const int32_t *bundle;       /* [C], number of the bundle (all parallel channels) to which each channel belongs */
+    const int32_t *bundle;       /* [C], number of the bundle to which each channel belongs; a bundle is all parallel
+                                  * channels from one switch to another */
     const int32_t *bundle_first; /* [S + 1], first bundle out of each switch */
     const double *inverse_capacity; /* [C], inverse capacity of each channel */
     const double *sources;          /* [S], flow that each switch sends to every end port */

@@ -34,12 +34,14 @@ typedef struct {
     /* [S, S, K]: by destination, source and tree: the other trees, as bits, whose path shares a link with the path
      * in this tree */
     uint8_t *conflict;
-    uint32_t *stamp; /* [C]: by link, the number of the set of paths (`now`) for which `mark` was last written */
+    uint32_t *stamp; /* [C]: by link, the value of `now` when the element of `mark` was last written; with any other
+                      * value, the element of `mark` is outdated */
     uint8_t *mark;   /* [C], for each link: the trees, as bits, whose path from the last marked switch uses the link */
     /* [C], used only for channels into the current destination: whether the tree that is being computed keeps the
      * subtree that enters the destination by this channel in the first tree */
     uint8_t *kept;
-    uint32_t now;    /* number of the current set of paths, for comparison with the elements of `stamp` */
+    uint32_t now;    /* number of the set of paths whose links are being marked, for comparison with the elements of
+                      * `stamp` */
     uint64_t random; /* state of the random generator */
     /* [S]: number of end ports whose traffic each switch forwards in the tree that is being computed */
     double *forwarded;

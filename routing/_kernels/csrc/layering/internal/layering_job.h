@@ -32,7 +32,8 @@ typedef struct {
     int32_t steps;      /* number of edges in `step` */
     int64_t room;       /* number of CDG edges for which the array `step` has room */
     ibn_layers *result;
-    /* 1: stop once some unit fits into no layer, after all other units with equally long paths were tried */
+    /* 1: the search stops if some unit fits into no layer.  Before it stops, it tries all other units whose paths are
+     * equally long */
     int hasty;
     /* limit of graph.visited (channels visited by cycle searches); beyond this limit, no more units are placed */
     int64_t budget;

@@ -139,7 +139,8 @@ typedef struct {
     /* [L], for each LID an array [S]: number of switches whose entry towards the LID leads to each switch; NULL: these
      * switches were not counted */
     uint16_t **senders;
-    int32_t *listed; /* [L], for the copy of each column: number of switches that searches have listed */
+    int32_t *listed; /* [L] by LID: number of switches that searches for subtrees have listed in the copied column;
+                      * beyond S / 4, `senders` is filled for the LID */
     /* [S] VLs, as bits, on which each switch replies to requests; NULL: they depend on the current LID */
     uint16_t *reply_vls;
     load_change *load_changes; /* [load_room] changes of the load while the current LID was repaired */
@@ -147,13 +148,15 @@ typedef struct {
     int32_t load_room;         /* allocated length of `load_changes` */
     bool out_of_memory;        /* whether a change of the load could not be recorded */
     array_list arrays;         /* arrays that ibn_repair_dispose frees */
-    /* [S + 256, and `slots` more if SLs are prepared] CDG edges that one call of ibn_repair_fits tests and adds */
+    /* [S + 256; `slots` more if prepares_sls may be set] CDG edges that one call of ibn_repair_fits tests and adds: up
+     * to S on a path, and one for each of up to 256 neighbours that send to the path's first switch */
     acyclic_step *steps;
     /* [as many as `steps`] by number of a CDG edge: the edge is in `steps` if its element equals step_stamp */
     int32_t *listed_step, step_stamp;
-    /* added: [(S + 256) MOST_VLS] CDG edges that the present attempt to find a path has added.
-     * spare: a second buffer of this size, which takes the place of `added` while a second attempt is made inside the
-     * present attempt. */
+    /* added: CDG edges that the present attempt to find a path has added.  The array has room for all elements of
+     * `steps` on each of MOST_VLS VLs.
+     * spare: [(S + 256) * MOST_VLS] second buffer, which takes the place of `added` while a second attempt is made
+     * inside the present attempt. */
     added_edge *added, *spare;
     int32_t added_count; /* number of elements in `added` */
     /* [blocked_room] CDG edges that close a cycle only together with other edges that may be removed again */
@@ -163,7 +166,8 @@ typedef struct {
     int32_t blocked_count, blocked_room;
     bool on_trial;       /* whether the CDG has edges that may be removed again, because the present attempt may fail */
     bool sls_may_change; /* whether SLs may change, so that packets move to other VLs */
-    /* whether packets may move to VLs that admit both their previous and their new paths, see prepare_sls.c */
+    /* whether the search for balance may move packets to another VL.  The CDG of this VL must stay acyclic with the
+     * previous and the new paths of the packets together (see prepare_sls.c) */
     bool prepares_sls;
     /* by VL: the VL to which the subtree's packets on this VL move, or KEEPS_VL; used if prepares_sls is set */
     int8_t vl_of_vl[MOST_VLS];
@@ -179,7 +183,8 @@ typedef struct {
     saved_entry *deferred;
     /* deferred_count: number of elements in `deferred`; most_deferred: largest allowed number of elements */
     int32_t deferred_count, most_deferred;
-    /* VLs, as bits, on which the disconnected switch's subtree sends, for use while another switch is displaced */
+    /* VLs, as bits, of the packets of the disconnected switch's subtree.  The value is kept here because a search for
+     * switches to displace also lists other subtrees */
     uint16_t required_vls;
     /* can_help: [S] displacing the switch may help if its element equals `displacement`.
      * displacement: number of the present search for switches to displace. */

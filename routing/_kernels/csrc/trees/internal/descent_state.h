@@ -69,7 +69,8 @@ typedef struct {
     int32_t *sequence;     /* [S] switches in the order of options->position */
     int32_t *shuffled;     /* [S] scratch: indices of the switches at one distance from the root, in random order */
     double *through;       /* [S] scratch: flow to the present destination through each switch */
-    double *meeting;       /* [S] scratch: sum of `meet_source` over the switches whose flow is in `through` */
+    double *meeting;       /* [S] scratch: for each switch, the sum of the weights (`meet_source`) of all switches whose
+                            * flow passes it */
     /* whether this is the first pass, in which each switch prefers those channels up that lead to the slot which
      * `digit` selects */
     int is_first;
