@@ -3,8 +3,8 @@
  * before.
  *
  * sequence: int32 [count], numbers of edges; edges that are not in `sequence` are not selected.
- * order: int32 [C], position of each channel in an initial order, which changes only the run time.  Output: positions in
- * a topological order of the selected edges, the best initial order for a similar sequence.
+ * order: int32 [C], position of each channel in an initial order, which changes only the run time.  Output: positions
+ * in a topological order of the selected edges, the best initial order for a similar sequence.
  * allowed: uint8 [edges], output: 1 for the selected edges. */
 #include "cdg/maximal_turns.h"
 

@@ -1,6 +1,6 @@
 /* Give packets an SL with another VL, on which neither their present paths nor their paths after the change of an LFT
- * entry close a cycle.  So the SLs can change first, and the entry changes after all senders use the new SLs.  The terms
- * are explained in internal/repair_state.h. */
+ * entry close a cycle.  So the SLs can change first, and the entry changes after all senders use the new SLs.  The
+ * terms are explained in internal/repair_state.h. */
 #include "repair/internal/repair_state.h"
 
 #include <string.h>

@@ -24,7 +24,8 @@ void ibn_transition_round_dispose(transition_round *g)
 }
 
 /* Return whether an entry of switch s can be in use in round r.  The old entry (path 0) is in use until the end of the
- * round that replaces it.  The new entry (path 1) is in use from the beginning of the round that replaces the old entry. */
+ * round that replaces it.  The new entry (path 1) is in use from the beginning of the round that replaces the old
+ * entry. */
 static inline bool is_there(const uint8_t *round, int32_t s, int path, int r)
 {
     return path ? round[s] <= r : !round[s] || round[s] >= r;

@@ -61,8 +61,8 @@ static int32_t next_bundle(const ibn_grid_trees *t, int32_t tree, int32_t at)
     return t->first[at] + t->hop[(int64_t)tree * t->switches + at];
 }
 
-/* Set `inside` for all switches with a path: whether their path in a tree leads through switch `goal`.  Set `peak` to the
- * highest loads on these paths, up to `goal`. */
+/* Set `inside` for all switches with a path: whether their path in a tree leads through switch `goal`.  Set `peak` to
+ * the highest loads on these paths, up to `goal`. */
 static void mark(job_t *job, int32_t tree, int32_t goal)
 {
     const ibn_grid_trees *t = job->trees;

@@ -39,8 +39,8 @@ typedef struct {
     int64_t *key[2], *both;
     int32_t *added;  /* [edges]: numbers of the edges that the present call of ibn_core_acyclic_fits has added */
     int64_t visited; /* number of channels that all cycle searches so far have visited */
-    /* allocation of all arrays above except `shared`, `place` and `added`, and of further arrays of the kernel that uses the
-     * graph */
+    /* allocation of all arrays above except `shared`, `place` and `added`, and of further arrays of the kernel that
+     * uses the graph */
     array_list arrays;
 } acyclic;
 

@@ -21,7 +21,8 @@ typedef struct {
     /* [slots] number of trees of the layer that contain each dependency; the escape tree counts as a tree */
     int32_t *used;
     /* in_use[0]: [C, words] used dependencies of each channel: a bit for each channel out of the switch where it ends.
-     * in_use[1]: [C, words] used dependencies on each channel: a bit for each channel into the switch where it begins. */
+     * in_use[1]: [C, words] used dependencies on each channel: a bit for each channel into the switch where it
+     * begins. */
     uint64_t *in_use[2];
     /* [slots] number of the epoch in which each dependency was last found to close a cycle of used dependencies */
     uint16_t *blocked;

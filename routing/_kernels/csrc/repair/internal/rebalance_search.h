@@ -17,7 +17,8 @@ typedef struct {
 } channel_user;
 
 typedef struct {
-    channel_user *user; /* [room] LIDs of the packets that travel over one channel; the first `count` of them are valid */
+    channel_user *user; /* [room] LIDs of the packets that travel over one channel; the first `count` of them are
+                         * valid */
     int32_t count, room;
 } user_list;
 

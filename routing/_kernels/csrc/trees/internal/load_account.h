@@ -159,8 +159,8 @@ static inline int32_t ibn_trees_lmc_siblings(const job_t *job, int32_t target, i
  * not added if only shortest paths are allowed. */
 #define SIBLING_COST 0.1
 
-/* A possible next hop of a switch, with the cost of its path.  Of two next hops, the next hop with the smaller `rank` is
- * better; if both are equal, the next hop with the cheaper path. */
+/* A possible next hop of a switch, with the cost of its path.  Of two next hops, the next hop with the smaller `rank`
+ * is better; if both are equal, the next hop with the cheaper path. */
 typedef struct {
     int32_t channel;
     double rank, cost;
