@@ -65,7 +65,8 @@ class SuspectTurns:
     loops
         The loops.  The loops of which all channels are suspected come first.
     elsewhere
-        Suspected channels that are not on any credit loop: congestion, or traffic blocked by a deadlock elsewhere.
+        Suspected channels that are not on any credit loop.  The cause of their counters is congestion, or a deadlock
+        elsewhere that blocks their traffic.
     """
 
     loops: tuple[SuspectLoop, ...]

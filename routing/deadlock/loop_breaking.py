@@ -117,7 +117,7 @@ def break_loop(fabric: Fabric, routing: Routing, loop: CreditLoop, *, threads: i
     """Find the fewest LFT entries whose change removes a credit loop.
 
     A dependency of the loop goes from one channel to the next.  To remove a dependency, one of the two switches at
-    which these channels begin sends all LIDs of the dependency by another port, such that every LID is still delivered.
+    which these channels begin sends the packets of the dependency by another port.  Every LID must still be delivered.
     Changes with fewer entries are tried first.  Of changes with equally many entries, changes with shorter paths are
     tried first.  The result is the first change after which the tables have no credit loop.  If there is no such
     change, the result is the change that leaves the fewest dependencies on credit loops.

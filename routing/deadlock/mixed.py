@@ -87,7 +87,7 @@ class Mixture:
         return cls(fabric, old.lft, new.lft, sl, sl2vl, lost)
 
     def between(self, before: Bytes, after: Bytes) -> Mixture:
-        """Return mixed tables of two other forwarding tables, with the same SL and SL2VL tables."""
+        """Return mixed tables of two other forwarding tables, with the SL and SL2VL tables of this object."""
         return Mixture(self.fabric, before, after, self.sl, self.sl2vl, self.lost)
 
     @cached_property

@@ -1,6 +1,7 @@
-"""Check whether replies are free of credit loops although the tables have no reversible certificate.  Two conditions
-are sufficient: both directions between two end ports use one SL, and each reply goes to the LID with the offset of its
-request's LID.
+"""Check whether replies are free of credit loops although the tables have no reversible certificate.
+
+The LID offset is a LID minus the base LID of its port.  Two conditions are sufficient.  Both directions between two end
+ports use one SL.  Each reply goes to the LID of the requester that has the LID offset of the request's destination LID.
 """
 
 from __future__ import annotations
@@ -16,10 +17,10 @@ _PAIRS_AT_ONCE = 4_000_000
 
 
 def replies_need_offset(fabric: Fabric, routing: Routing, proof: Proof) -> bool:
-    """Return whether replies are safe only if each reply goes to the same LID offset as its request.
+    """Return whether replies are safe only if each reply goes to the LID offset to which its request went.
 
-    The result can be true only with an LMC above 0, where an end port has several LIDs.  ``proof`` is the proof of the
-    tables.
+    The LID offset is a LID minus the base LID of its port.  So the result can be true only with an LMC above 0.
+    ``proof`` is the proof of the tables.
     """
     return proof.strength == "forward" and bool(fabric.endport_lmc.any()) and replies_follow_requests(fabric, routing)
 
@@ -27,10 +28,10 @@ def replies_need_offset(fabric: Fabric, routing: Routing, proof: Proof) -> bool:
 def replies_follow_requests(fabric: Fabric, routing: Routing) -> bool:
     """Return whether each reply has the path and SL of some request.
 
-    A reply is assumed to go to the sender's LID that has the LID offset of the request's destination LID.  Tables have
-    the property if, for each offset, any two end ports use one SL in both directions.  Then a reply on the request's SL
-    takes the hops and VLs of a request.  So a ``forward`` certificate covers these replies, and no replies to LIDs with
-    another offset.
+    The LID offset is a LID minus the base LID of its port.  A reply is assumed to go to the sender's LID that has the
+    LID offset of the request's destination LID.  Tables have the property if, for each offset, any two end ports use
+    one SL in both directions.  Then a reply on the request's SL takes the hops and VLs of a request.  So a ``forward``
+    certificate covers these replies, and no replies to LIDs with another offset.
 
     If SLs depend on the LIDs of both end ports, the result is False without an examination.
 

@@ -12,7 +12,8 @@ here reproduces both of its tables, entry by entry, and does not depend on the o
 - After stage 1 the rate of a flow never rises downstream.  So after stage 2, which computes the pauses, every flow has
   the rate of its last link.
 - The probability that link k pauses for link i is 1 - (sum of the flows' last rates) / (sum of their stage-1 rates on
-  k).  Every link that feeds i gets the largest of these probabilities (the draft names i there, but means k).
+  k).  If several links feed link i, each of them gets the largest of their probabilities (the draft writes i for k
+  here).
 - Probabilities compound: stage 3 multiplies the remaining capacity of a link by (1 - probability).
 """
 
@@ -323,10 +324,8 @@ def _pause(flows: Flows, fair: Sequence[Sequence[Fraction]], rates: Sequence[Fra
 
 
 def _cycle(flows: Flows, capacity: Sequence[Fraction]) -> tuple[int, ...]:
-    """Return a shortest cycle of dependencies among the links whose capacity was reduced by pauses, which receivers
-    send.  The result is empty if there is no cycle.
-
-    A link depends on the next link of a flow.
+    """Return a shortest cycle of dependencies among the links whose capacity was reduced by pauses.  A link depends on
+    the next link of a flow.  The result is empty if there is no cycle.
     """
     regulated = [left < whole for left, whole in zip(capacity, flows.capacity, strict=True)]
     pairs = [(here, following) for here, following in flows.dependencies if regulated[here] and regulated[following]]

@@ -84,8 +84,8 @@ def rounds_per_lid(waiting: MixedDependencies, base: Masks) -> UpdateSchedule | 
     waiting
         The mixed tables.
     base
-        uint32[edges], for each CDG edge the VLs, as bits, on which the old tables alone or the new tables alone have
-        this dependency, if a packet may have any SL that is in use.
+        uint32[edges], the VLs, as bits, on which the old tables alone, or the new tables alone, use each CDG edge.  A
+        packet may have any SL that is in use.
 
     Returns
     -------
@@ -190,9 +190,9 @@ def rounds_with_drain(
 def _combine_rounds(changes: Changes, lids: npt.NDArray[np.int64], rounds: Bytes, first: int) -> UpdateSchedule:
     """Combine the rounds of all LIDs into one update schedule.
 
-    LIDs with one changed entry, and entries that are only removed, are written in round 1.  All LIDs that are neither
-    such LIDs nor in ``lids`` are drained: their old entries are removed in round ``first``, and their new entries are
-    written in round ``first`` + 1.
+    LIDs with one changed entry, and entries that are only removed, are written in round 1.  All other LIDs that are not
+    in ``lids`` are drained: their old entries are removed in round ``first``, and their new entries are written in
+    round ``first`` + 1.
 
     Parameters
     ----------

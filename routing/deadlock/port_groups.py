@@ -6,10 +6,11 @@ switches do:
 
 - ``Rule.COMMIT``: the switch chooses a port once, and the packet may have to wait for this port.  There is no deadlock
   if the dependencies of all choices together are acyclic (W. J. Dally, C. L. Seitz, IEEE Trans. Computers C-36, 1987).
-- ``Rule.ESCAPE``: a packet that waits takes whichever port of its group has room first.  The table's ports are then the
-  escape paths of J. Duato (IEEE Trans. Parallel and Distributed Systems 4, 1993).  A buffer of InfiniBand takes whole
-  packets, so a waiting packet occupies only one buffer.  Each channel that a packet may have taken then depends on the
-  table's next channel.  There is no deadlock if these dependencies are acyclic.
+- ``Rule.ESCAPE``: a packet that waits takes whichever port of its group has room first.  The paths of the forwarding
+  table are then the escape paths of J. Duato (IEEE Trans. Parallel and Distributed Systems 4, 1993).  A buffer of
+  InfiniBand takes whole packets, so a waiting packet occupies only one buffer.  So a channel by which a packet may have
+  come depends only on the channel that the forwarding table names next.  There is no deadlock if these dependencies are
+  acyclic.
 
 The published theory lets an escape packet change its VL.  In InfiniBand the SL of a packet fixes its VL, so adaptive
 packets and escape packets share their VLs here.

@@ -2,9 +2,9 @@
 
 Rounds that only wait for acknowledgements of the switches are preferred.  A packet reaches a switch either before or
 after the switch is written.  So if a switch is written only after other switches have acknowledged their new entries,
-packets that use its new entry meet only new entries at these switches.  Between rounds in such an order, no wait is
-necessary until packets in flight have left the fabric.  So in all later rounds these packets may still occupy every
-channel that they may have reached.
+packets that use its new entry meet only new entries at these switches.  Rounds in such an order need not wait until
+packets in flight have left the fabric.  So the search assumes that in all later rounds, packets from earlier rounds
+still occupy every channel that they may have reached.
 """
 
 from __future__ import annotations
@@ -41,7 +41,9 @@ MOST_TRACED = 1 << 24
 search ends if it finds no rounds LID by LID.
 """
 MOST_REMOVED = 4
-"""Largest number of old entries that may be removed for each entry over a cable that has changed places."""
+"""Largest number of old entries that may be removed for each entry over a rewired cable, which now connects other
+ports.
+"""
 NO_HOPS = 254
 """A packet with this number of hops, or with more hops, counts as not delivered."""
 
@@ -70,8 +72,9 @@ def find_schedule(
     lost
         Former owners of the LIDs that are gone, if known.
     rewired
-        bool[S, L], the old entries over cables that have changed places (:class:`routing.reroute.installed.Installed`).
-        If no other rounds are found, an additional first round removes such entries.
+        bool[S, L], the old entries over rewired cables, which now connect other ports than before
+        (:class:`routing.reroute.installed.Installed`).  If no other rounds are found, an additional first round removes
+        such entries.
     replies
         Whether reply traffic is included.
     threads
@@ -92,10 +95,10 @@ def find_schedule(
     Notes
     -----
     Packets may have the old or the new SL at all times.  A switch is assumed to forward by its new table once the
-    switch has acknowledged this table.  Cost: the cost of :func:`~routing.deadlock.per_lid_rounds.rounds_per_lid`.  For
-    small tables a pass over all tables is added if no rounds without waiting for packets to leave are found.  For large
-    tables the pass is added only if no rounds are found, and only up to a limit of table entries.  Rounds that remove
-    old entries are the last choice (:mod:`~routing.deadlock.removal_rounds`).
+    switch has acknowledged this table.  Cost: the cost of :func:`~routing.deadlock.per_lid_rounds.rounds_per_lid`.
+    Small tables need a further pass over all tables if every schedule found has to wait until packets have left the
+    fabric.  Large tables need this pass only if no rounds were found.  Above a limit of table entries, this pass is not
+    made.  Rounds that remove old entries are the last choice (:mod:`~routing.deadlock.removal_rounds`).
     """
     mixture = Mixture.of(fabric, old, new, lost)
     if mixture.sl2vl[0].ndim > 1 or len(mixture.sl2vl) > 1:
@@ -113,11 +116,12 @@ def find_schedule(
 def _without_rewired(
     waiting: MixedDependencies, old: Routing, new: Routing, rewired: npt.NDArray[np.bool_]
 ) -> UpdateSchedule | None:
-    """Find rounds of which the first only removes old entries, and the others wait until packets have left.
+    """Find rounds of which the first only removes old entries.  The other rounds wait until packets have left the
+    fabric.
 
-    Entries over cables that have changed places lead packets to other switches than before, so they may close credit
-    loops with other old entries.  The first round removes these entries (``rewired``), or if this does not suffice, all
-    changing entries towards their LIDs.
+    Rewired cables connect other ports than before.  So entries over these cables (``rewired``) lead packets to other
+    switches than before, and may close credit loops with other old entries.  The first round removes these entries.  If
+    this does not suffice, the first round removes all changing entries towards their LIDs.
     """
     fabric, lost, replies, threads = waiting.mixture.fabric, waiting.mixture.lost, waiting.replies, waiting.threads
     changing = (old.lft != new.lft) & (old.lft != NO_PORT) & (new.lft != NO_PORT)
@@ -146,7 +150,8 @@ def _base(waiting: MixedDependencies, known: Cdg | None) -> Masks | None:
     mixture, rest = waiting.mixture, None if known is None else known.masks.astype(np.uint32)
     if rest is None:
         lids = _followed(mixture, replies=waiting.replies)
-    # `known` already contains the dependencies of entries that the new tables only remove.  So these are not traced.
+    # `known` already contains the dependencies of entries that the new tables only remove.  So these entries are not
+    # traced again.
     else:
         changes = Changes.of(mixture)
         lids = np.union1d(changes.lid[~changes.removed], _with_other_sls(mixture, replies=waiting.replies))
@@ -163,7 +168,9 @@ def _followed(mixture: Mixture, *, replies: bool) -> npt.NDArray[np.int64]:
 
 
 def _with_other_sls(mixture: Mixture, *, replies: bool) -> npt.NDArray[np.int64]:
-    """Return the LIDs, int64, towards which packets change their SL; with ``replies``, replies are included."""
+    """Return the LIDs, int64, towards which packets get another SL in the new tables.  With ``replies``, replies are
+    included.
+    """
     if len(mixture.sl) == 1:
         return np.zeros(0, np.int64)
     switch, (one, other) = mixture.fabric.lids.switch, mixture.sl

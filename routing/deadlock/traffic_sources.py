@@ -63,7 +63,7 @@ def service_level(routing: Routing, sender: Sender, lid: int) -> int | None:
 def walk(fabric: Fabric, routing: Routing, sender: Sender, sl: int, lid: int) -> list[tuple[int, int]]:
     """Follow a packet, and return (channel, VL) of every hop until it is delivered or dropped.
 
-    In a forwarding loop, the hops end when the packet comes back to a virtual channel.
+    In a forwarding loop, the list ends when the packet returns to a virtual channel that it has used before.
     """
     channels, sl_to_vl = fabric.channels, routing.sl_to_vl
     switch, in_port = sender.switch, sender.port

@@ -71,9 +71,9 @@ class Transition:
     ----------
     verdict
         "any-order": no mixture of the tables has a credit loop.  "ordered": some mixture has a credit loop, but each
-        round of :attr:`plan` is free of loops.  "after-removal": cables have changed places, and the old tables have a
-        credit loop, which the first round ends; all later rounds are free of loops.  "drained": no order was found, but
-        each step of :attr:`drain` is free of loops.  "unsafe": none of these cases applies.
+        round of :attr:`plan` is free of loops.  "after-removal": cables now connect other ports, so the old tables have
+        a credit loop.  The first round ends this loop, and all later rounds are free of loops.  "drained": no order was
+        found, but each step of :attr:`drain` is free of loops.  "unsafe": none of these cases applies.
     certificate
         Topological order, which proves that no mixture has a credit loop; None if a mixture has a credit loop.  If the
         verdict is not "any-order", the certificate may cover less traffic than required.
@@ -171,7 +171,8 @@ def prove_transition(
     lost
         Former owners of the LIDs that are gone, if known.
     rewired
-        bool[S, L], the old entries over cables that have changed places.  A plan may remove such entries first.
+        bool[S, L], the old entries over rewired cables, which now connect other ports.  A plan may remove such entries
+        first.
     require
         Traffic that must be safe: "forward", requests from or to CAs and routers; "reversible", their replies too.
     rounds
@@ -347,7 +348,8 @@ def _name_drops(
 ) -> Iterator[str]:
     """Yield descriptions of the first few entries that drop packets, new entries before old entries.
 
-    ``old`` and ``new`` mark the entries of ``whole`` whose old or new port drops packets.
+    ``whole`` has all entries that change.  ``old`` marks those entries whose old port drops packets, and ``new`` those
+    whose new port drops packets.
     """
     fabric, left = mixture.fabric, NAMED
     for lft, where, which in ((mixture.after, new, "new"), (mixture.before, old, "old")):

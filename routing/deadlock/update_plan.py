@@ -37,8 +37,8 @@ def find_plan(
     Entries whose LID is gone or unreachable are removed in the first round.  Each round goes through the LIDs, and
     admits every LFT column whose mixed entries close no cycle with the existing dependencies and the dependencies of
     columns admitted before.  If no whole column is admitted, parts of columns are tried: the switches with an equal
-    number of hops to each LID on the new routes, nearest first.  Then packets that use a new entry meet only new
-    entries.
+    number of hops to each LID on the new routes, nearest first.  Then a packet that uses a new entry meets only new
+    entries on the rest of its path.
 
     Parameters
     ----------
@@ -61,7 +61,8 @@ def find_plan(
 
     Notes
     -----
-    Cost: a graph of mixed tables for each round; if VLs change from hop to hop, for up to :data:`CHECKS` mixtures.
+    Cost: a dependency graph of mixed tables for each round.  If VLs change from hop to hop, there are up to
+    :data:`CHECKS` such graphs in all.
     """
     return _Planner(mixture, replies=replies, threads=threads).plan(hops, min(rounds, MOST_ROUNDS))
 

@@ -29,8 +29,8 @@ class Round:
     removed
         Number of the entries that are removed for a while: a later round writes the new entry.
     drains
-        Whether the round begins only when all packets have left that were in the fabric when the round before was
-        acknowledged.
+        Whether the round waits for packets.  If so, the round begins when all packets have left the fabric that were in
+        it at the end of the round before.
     """
 
     switch: npt.NDArray[np.int64]
@@ -63,11 +63,11 @@ class UpdateSchedule:
         uint8[N], round in which the old entry is removed, so that packets are dropped until the new entry is written.
         0: the old entry stays until the new entry is written.
     first_draining_round
-        First round that also waits until all packets have left that were in the fabric when the round before was
-        acknowledged.  All later rounds wait too.  0: no round waits for packets to leave.
+        First round that also waits for packets: the packets that were in the fabric at the end of the round before have
+        to leave.  All later rounds wait too.  0: no round waits for packets.
     only_removes
-        Whether the first round only removes entries of paths over changed cables.  Such entries may have a credit loop
-        before the change already.  All later rounds are free of credit loops.
+        Whether the first round only removes entries over cables that now connect other ports.  With such entries, the
+        old tables may already have a credit loop.  All later rounds are free of credit loops.
     """
 
     switch: npt.NDArray[np.int64]
@@ -108,8 +108,8 @@ class UpdateSchedule:
         return int(np.count_nonzero(self.removed_in_round))
 
     def one_later(self, new: Bytes) -> UpdateSchedule:
-        """Return the schedule with one more round at the beginning, which the other rounds wait for until packets have
-        left.
+        """Return the schedule with one more round at the beginning.  All other rounds begin only when packets have left
+        the fabric.
 
         All entries move to the next round, except for entries that the first round removes for good: the tables ``new``
         (uint8[S, L]), which the last round leads to, have no port for them.
