@@ -28,8 +28,8 @@ def restore_baseline_entries(
     fabric
         The present fabric.
     differing_lids
-        The LIDs whose entries or SLs differ between ``routing`` and the baseline, if both have the same devices.  None
-        if these LIDs are not known: then all LIDs are compared.
+        The LIDs whose entries or SLs differ between ``routing`` and the baseline.  These LIDs can be known only if both
+        fabrics have the same switches and LIDs.  None: they are not known, so all LIDs are compared.
 
     Returns
     -------

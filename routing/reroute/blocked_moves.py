@@ -105,7 +105,7 @@ class BlockedMoves:
     in_use
         The tables in use.
     usage
-        int64[edges], number of LFT entries that use each CDG edge.  For edges that no cut may contain, a number above
+        int64[edges], number of LFT entries that use each CDG edge.  An edge that no cut may contain has a number above
         the number of all entries.
     """
 

@@ -29,7 +29,8 @@ class CapacityKept:
     Attributes
     ----------
     all_to_all, bisection
-        For all-to-all traffic, and for random bisections.  None if unknown, or if no channel carries traffic.
+        The new rate divided by the earlier rate, for all-to-all traffic and for random bisections.  None if unknown, or
+        if no channel carries traffic.
     fresh_all_to_all, fresh_bisection
         The two values for tables that are computed from scratch.  None if such tables were not computed.
     """

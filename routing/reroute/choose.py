@@ -69,7 +69,9 @@ class Search:
     when: When
 
     def apply(self, context: RerouteContext, choice: Choice, budget: Budget) -> Choice:
-        """Try this strategy, and return ``choice``, the result of the earlier strategies, with its result."""
+        """Try this strategy.  Return ``choice``, the result of the earlier strategies, updated with the result of this
+        strategy.
+        """
         return choice.after(self.strategy(context, budget))
 
 

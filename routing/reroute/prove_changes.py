@@ -100,8 +100,9 @@ def _pages(
     was = translated.routing
     if missing is None or not translated.in_place:
         return None
-    # Both `routing.lft` and `was.lft` are compared with the previous LFTs, whose missing entries are known.  A
-    # comparison of both with each other would not find an entry that is missing in both.
+    # Two LFTs are compared with the previous LFTs: the new LFTs (`routing.lft`), and the previous LFTs in which invalid
+    # entries are 255 (`was.lft`).  A comparison of these two with each other would not find an entry that is missing in
+    # both.
     now, earlier = (pages_that_may_differ(lft, translated.earlier) for lft in (routing.lft, was.lft))
     if now is None or earlier is None or not np.array_equal(np.broadcast_to(was.sl, routing.sl.shape), routing.sl):
         return None

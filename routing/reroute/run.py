@@ -109,8 +109,8 @@ def spread(
     Returns
     -------
     Rerouted or None
-        None if neither this step nor the next step would raise the all-to-all rate by 1 %, and no step of shorter
-        paths is found.
+        None if neither this step nor the next step would raise the all-to-all rate by 1 %, and no step is found that
+        makes paths shorter.
 
     Notes
     -----

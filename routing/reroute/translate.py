@@ -126,7 +126,8 @@ def _in_place(routing: Routing, old_fabric: Fabric, fabric: Fabric, snapshot: Sn
         snapshot = None
     valid = routing.lft.copy() if snapshot is None else shared_copy(snapshot)
     row, column = np.arange(fabric.switches, dtype=np.int32), np.arange(len(fabric.lids))
-    # Nothing is written without need, because a write to each row would copy a page of each row of a snapshot.
+    # Only invalid entries are written.  A write to every row would make the system copy a page of memory for every row
+    # of the snapshot.
     if broken:
         valid[:, nowhere] = NO_PORT
     broken += invalidate_lost_entries(valid, old_fabric, fabric, column)
@@ -169,8 +170,8 @@ def _is_identity(numbers: npt.NDArray[np.signedinteger], count: int) -> bool:
 def reindex(
     table: npt.NDArray[np.uint8], number: npt.NDArray[np.signedinteger], axis: int, missing: int
 ) -> npt.NDArray[np.uint8]:
-    """Return a table that consists of some rows or columns of a given table.  ``number`` holds the number in the given
-    table of each row (``axis`` 0) or column (``axis`` 1) of the result.
+    """Return a table that consists of some rows (``axis`` 0) or columns (``axis`` 1) of ``table``.  ``number`` lists
+    the numbers of these rows or columns in ``table``.
 
     Where the number is -1, the row or column is filled with ``missing``.
     """

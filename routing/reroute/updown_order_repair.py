@@ -105,7 +105,7 @@ def _attach_via_child(
 
 
 def cut_off(repair_fabric: RepairFabric, position: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
-    """Return bool[S], whether a switch has no path of upward links to the root of its connected part.
+    """Return bool[S], whether each switch is cut off: no path of upward links leads to the root of its connected part.
 
     ``position`` (int32[S]) is the position of each switch in the Up*/Down* order.  A link leads upward if it leads to a
     lower position.

@@ -102,7 +102,7 @@ def trace_dependencies(context: RerouteContext, progress: Progress) -> Progress:
 
 
 def trace_endports(context: RerouteContext, progress: Progress) -> Progress:
-    """Repair the columns that failed; new paths must close no cycle with the CDG edges that traffic from or to end
+    """Repair the columns that failed.  New paths must close no cycle with the CDG edges that traffic from or to end
     ports uses.
 
     The new certificate then leaves out traffic between switches.

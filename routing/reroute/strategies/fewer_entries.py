@@ -25,9 +25,10 @@ ROUNDS, ENTRIES_FOR_ROUNDS = 16, 1 << 22
 find anything.
 """
 SERIES = ((0.02, 0.38, FEW_CHANGES), (0.005, 0.1, MOST_CHANGES))
-"""For each series of rounds: the least excess of a round, the difference between the largest and the least excess, and
-the changed entries for each missing entry at which the series ends.  A round gives changed entries their previous
-values again.  In the meantime, the utilisation may exceed its limit by a fraction, which is the excess of the round.
+"""Three numbers for each series of rounds.  A round gives changed entries their previous values again, although the
+utilisation then exceeds its limit.  The excess of the round is the fraction by which it may do so.  The numbers are the
+least excess, the largest excess minus the least excess, and the changed entries for each missing entry at which the
+series ends.
 """
 EXCESS_STEP = 0.618
 """Change of the excess from round to round, as a fraction of the difference between the largest and the least excess.

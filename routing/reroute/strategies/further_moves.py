@@ -445,8 +445,8 @@ def _explained(
     """Return two results: the statistics of the tables of ``end``, and a text that states why these tables replace the
     repaired tables.
 
-    ``before`` are the repaired tables, ``start`` is their state, and ``end`` the state of the new tables.  ``was`` is
-    the highest utilisation of the tables before the fault.
+    The new tables are the tables of the state ``end``.  ``before`` are the repaired tables, and ``start`` is their
+    state.  ``was`` is the highest utilisation of the tables before the fault.
     """
     statistics, lft = before.statistics, end.progress.tables.lft
     if end.peak < start.peak:

@@ -63,7 +63,7 @@ def keep_sls(context: RerouteContext, best: Candidate) -> Candidate:
     Otherwise return ``best``, which has the tables of the earlier strategies.
 
     Connections keep their SLs while the tables are written, and afterwards.  So if packets with the old SLs close a
-    cycle on the new routes, no order of writing is safe.  But if the tables with all SLs carry much less traffic
+    cycle on the new routes, no order of writing is safe.  But if the tables that keep all SLs carry much less traffic
     (:data:`MOST_LOST`), the result is ``best``.
     """
     request = context.request

@@ -108,9 +108,10 @@ def safe_to_write(request: Request, found: Rerouted, repaired: Rerouted, *, may_
     """Return the tables ``found`` if they may replace the previous tables, else None.
 
     Safe rounds must lead from the previous tables to ``found``, and from ``found`` to the baseline tables, because
-    links may return soon.  If one of these rounds is missing, and ``may_leave`` is true, the result has left the
-    baseline.  Tables that have left the baseline return to it in steps, so only the rounds to ``found`` are necessary.
-    If no safe rounds lead even to ``repaired``, the tables of a repair alone, these rounds are not necessary either.
+    links may return soon.  If one of these changes is not safe, and ``may_leave`` is true, the result is marked as
+    having left the baseline.  Such tables return to the baseline in steps, so only the rounds to ``found`` are
+    necessary.  The rounds to ``found`` are not necessary either if no safe rounds lead to ``repaired``, the tables of a
+    repair alone.
     """
     baseline, threads = request.baseline, request.options.threads
     left = request.before.left_baseline or bool(found.routing.provenance.options.get(LEFT_BASELINE))
