@@ -60,7 +60,7 @@ GRIDS_ONLY = ("torus-2qos", "dor", "hyperx")
 They refuse any other fabric, and the search for coordinates takes time.
 """
 COUNTED_ON_TREES = 1.0
-"""Largest all-to-all share that counts on a tree.
+"""All-to-all share above which a higher share does not count on a tree.
 
 The last link down to a CA's leaf carries at least the traffic of this CA.  A share above 1 therefore depends on which
 links happen to serve a single CA, and not on the balance of the tables.

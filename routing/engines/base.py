@@ -56,7 +56,9 @@ def _texts(values: Iterable[object]) -> tuple[str, ...]:
 
 
 def _are_weights(values: object) -> bool:
-    """Return whether ``values`` has triples of which the last element is a positive factor, as ``link_weights`` has."""
+    """Return whether ``values`` is a list of triples as in the option ``link_weights``: the third element is a positive
+    factor.
+    """
     try:
         return all(factor > 0 for _, _, factor in values)  # type: ignore[attr-defined]
     except (TypeError, ValueError):
@@ -199,8 +201,8 @@ class Offers:
     options
         Names of the options that the engine supports although some other engines do not (:attr:`Option.refusal`).
     refusals
-        By name of an unsupported option: problem and remedy in the error, if the text of :attr:`Option.refusal` does
-        not suit the engine.
+        Problem and remedy for the error about an unsupported option, by the name of the option.  They replace the text
+        of :attr:`Option.refusal` where that text does not suit the engine.
     up_down
         Whether the paths follow Up*/Down*.  If so, a repair may use every dependency that leads up and then down.
     needs_vls
@@ -208,7 +210,8 @@ class Offers:
     opensm_options
         Options of opensm.conf that the engine reads although some other engines do not.
     recomputes
-        Whether the engine computes tables from fabric and options, so that tables are worth keeping and repairing.
+        Whether the engine computes tables, so that they are worth keeping and repairing.  An engine that reads tables
+        from a file does not compute them.
     chooses
         Whether the engine always returns tables of other engines of the registry.
     """

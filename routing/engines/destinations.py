@@ -23,7 +23,7 @@ class Destinations:
     lid, root
         int32[D] each: the LIDs, and the switches that deliver them.
     lmc_group_first
-        int32[F+1]: the LIDs of port ``f`` are at ``lmc_group_first[f]:lmc_group_first[f+1]``.
+        int32[F+1]: the LIDs of port ``f`` are ``lid[lmc_group_first[f]:lmc_group_first[f+1]]``.
     share
         float64[D]: flow towards this LID: the port's weight as destination / 2^LMC; 0 for a switch or an aggregation
         node.

@@ -28,7 +28,9 @@ from routing.fabric import Fabric
 from routing.tables import DATA_VLS, Routing
 
 WANTED = {1: 1, 2: 2, 4: 3, 8: 4}
-"""Number of link-disjoint paths that each pair should have, for each number of trees."""
+"""Number of link-disjoint paths that each pair of switches should have, by the number of trees (one for each LID of a
+port).
+"""
 
 DETOUR = 2
 """Number of hops by which a path may exceed the longest of all shortest paths."""
@@ -207,7 +209,7 @@ def _dimension_ordered(fabric: Fabric, options: EngineOptions) -> npt.NDArray[np
 def _visits_per_sweep(fabric: Fabric) -> int:
     """Return the approximate number of channels that a pass over the first trees of all switches visits.
 
-    A move of a next hop follows the old path and the new path, so work beyond the channels of all switches is doubled.
+    A move of a next hop follows the present path and the path after the move.  So this part of the work counts twice.
     """
     return max(1, fabric.switches * (2 * visits_per_tree(fabric) - 3 * len(fabric.channels)))
 

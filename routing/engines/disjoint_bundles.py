@@ -9,8 +9,8 @@ from routing.engines.destinations import Destinations
 from routing.fabric import Fabric
 
 MOST_SLOTS = 1024
-"""Links of a bundle are replaced by the elements of a list, in which each link occurs as often as its rate demands.  If
-the list would be longer than this, a link is replaced only by links of its own rate.
+"""Maximum length of the list from which the links of a bundle are assigned to end ports.  A link occurs in the list as
+often as its rate demands.  If the list would be longer, a link is replaced only by links of its own rate.
 """
 
 
@@ -20,8 +20,8 @@ def spread_over_bundles(
     """Return next channels by which paths to the end ports of a switch use parallel links in turn.
 
     On paths to the n-th end port of a switch, each link is replaced by the n-th link after it, counted cyclically among
-    the parallel links.  So paths to one end port that shared no link before do not share one afterwards.  The new paths
-    close no cycle, because an order of the switches allows either all of several parallel links or none.
+    the parallel links.  So paths to one end port that shared no link before do not share one afterwards.  The changed
+    paths close no cycle, because an order of the switches allows either all of several parallel links or none.
 
     Parameters
     ----------
@@ -55,11 +55,12 @@ def spread_over_bundles(
 def _turn(
     fabric: Fabric, bundle: npt.NDArray[np.int64], first: int, turned: npt.NDArray[np.uint8], *, by_rate: bool
 ) -> None:
-    """Choose replacements for the channels of a bundle of parallel channels, by the rank of an end port at its switch.
+    """Choose replacements for the channels of a bundle of parallel channels, by the rank of the destination.  The rank
+    is the number of the destination's end port among the end ports of its switch.
 
-    ``bundle`` lists the bundle's channels, and ``first`` is the first channel of the switch.  With
-    ``by_rate``, a link may be replaced by a link of another rate.  The output ``turned`` is uint8[256, ranks]: by index
-    of the given channel and by rank, the index of the channel that replaces it.
+    ``bundle`` lists the bundle's channels, and ``first`` is the first channel of the switch.  With ``by_rate``, a link
+    may be replaced by a link of another rate.  The result is written to ``turned`` (uint8[256, ranks]): the index of
+    the channel that replaces each channel for each rank.
     """
     channels = fabric.channels
     # The two channels of a parallel link have equal ranks at both ends.  So two paths that use different links in one

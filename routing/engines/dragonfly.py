@@ -39,14 +39,14 @@ class Dragonfly:
     whose minimal routing needs two VLs: a link in the group, a link between groups, a link in the other group.
     Differences:
 
-    - The groups follow from the cables alone.  Links may be missing. - Two links between groups are allowed, too, where
-    they are a shortest path, if the load is balanced better. - SL2VL distinguishes the hops by the link on which a
-    packet enters a switch. - The load is balanced over all shortest paths, parallel links and all LIDs. - Paths of
-    other forms occur where links are missing, or where they balance the load.  A path of another form keeps one VL on
-    all hops, on which its dependencies close no cycle.  If too many links are missing, or if this balances the load
-    better, all
-      paths keep one VL, as in LASH.
-    - More VLs than needed serve as further pairs of VLs.
+    - The groups follow from the cables alone.  Links may be missing.
+    - Two links between groups are allowed, too, where they are a shortest path, if the load is balanced better.
+    - SL2VL distinguishes the hops by the link on which a packet enters a switch.
+    - The load is balanced over all shortest paths, parallel links and all LIDs.
+    - Paths of other forms occur where links are missing, or where they balance the load.  A path of another form keeps
+      one VL on all hops, on which its dependencies close no cycle.  If too many links are missing, or if this balances
+      the load better, all paths keep one VL, as in LASH.
+    - If there are more VLs than needed, several pairs of VLs are used.
     - The paper chooses between minimal and non-minimal paths for each packet.  Here a sender chooses by the LID: with
       an LMC, further LIDs of a port have paths over an intermediate group, on three VLs.
     """

@@ -25,7 +25,8 @@ PATTERNS = 7
 
 FIRST, TO_MIDDLE, FROM_MIDDLE, LAST = range(4)
 VLS = (0, 0, 1, 2)
-"""VL of each kind of hop, from 0 on: the first hop, a hop to a middle, a hop out of or within a middle, all others."""
+"""VL of each of four kinds of hop: the first hop, a hop to a middle, a hop out of or within a middle, all other hops.
+"""
 
 CLASSES = 3
 """Number of VLs that paths over middles need."""

@@ -54,7 +54,7 @@ def balance_detours(
     fabric, bundles, paths
         The fabric, its bundles of parallel links, and the paths.
     weight
-        float64[2, S], traffic by set of paths and destination.
+        float64[2, S], traffic by set of paths (0 or 1, see :class:`GridPaths`) and destination.
     visits
         Number of switches that the search may visit.
 

@@ -109,17 +109,19 @@ class GridRoutes:
 
     @cached_property
     def used(self) -> npt.NDArray[np.bool_]:
-        """Whether any LID of a switch uses a set of paths, bool[2, S] by set of paths and destination switch."""
+        """Whether any LID of a switch uses each of the two sets of paths (see :attr:`side`), bool[2, S] by set of paths
+        and destination switch.
+        """
         found = np.zeros((2, self.fabric.switches), bool)
         found[self.side, self.destinations.root] = True
         return found
 
     def is_mutual(self, of_paths: npt.NDArray[np.uint8]) -> bool:
-        """Return whether a value of each path equals the value of the reply path.
+        """Return whether each path has the same value as its reply path.
 
-        ``of_paths`` (uint8[2, S, S]) has the value of each path, by set of paths, destination and source.  Paths of
-        sets that no LID of their destination uses are left out.  If the value is the SL and the result is True, replies
-        on the SL of the request close no cycle that requests do not close.
+        ``of_paths`` (uint8[2, S, S]) has a value of each path, such as its SL, by set of paths (0 or 1, see
+        :attr:`side`), destination and source.  Paths that no LID of their destination uses are left out.  If the values
+        are SLs and the result is True, replies on the SL of the request close no cycle that requests do not close.
         """
         return not any(
             ((of_paths[one] != of_paths[other].T) & self.used[one][:, None] & self.used[other]).any()
@@ -139,15 +141,15 @@ class GridRoutes:
         return channels_of_bundles(self.fabric, self.options, self.bundles, hop, flow)
 
     def by_lid(self, of_paths: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-        """Convert values of paths (uint8[2, S, S] by set, destination and source) to uint8[S, L], by source switch and
-        LID.
+        """Convert values of paths (uint8[2, S, S] by set of paths, destination and source) to uint8[S, L], by source
+        switch and LID.
         """
         found = np.zeros((self.fabric.switches, len(self.fabric.lids)), np.uint8)
         found[:, self.destinations.lid] = of_paths[self.side, self.destinations.root].T
         return found
 
     def links_named(self, key: str) -> list[str]:
-        """Return the names of the links that may be miscabled for one reason, a key of
+        """Return the names of the links that may be miscabled for the reason ``key``, a key in the result of
         :func:`routing.grids.miscabled.facts`.
         """
         names = self.cabling.get(key, [])
@@ -241,8 +243,8 @@ def _alternate(destinations: Destinations) -> npt.NDArray[np.int64]:
     """Return int64[D], the set of paths of each destination: alternately 0 and 1 for the LIDs of the end ports of each
     switch, 0 for LIDs of switches.
 
-    The first LID of each switch has 0.  The sides of a ring in each set of paths already alternate with the coordinates
-    of the switches.
+    The first LID of every switch has 0. This does not favour one side of a ring, because the sides in each set of paths
+    alternate with the coordinates of the switches.
     """
     side = np.zeros(len(destinations.root), np.int64)
     own = np.flatnonzero(destinations.share > 0)

@@ -210,7 +210,8 @@ class PairGroups:
     high, low
         int64[G], the two switches.
     first, source, lid
-        The paths of group ``g`` are ``first[g]:first[g+1]``; first switch and destination LID of each path.
+        First switch (``source``) and destination LID (``lid``) of each path.  The paths of group ``g`` have the indices
+        ``first[g]:first[g+1]``.
     counted
         Number of groups with end ports at either end.
     """

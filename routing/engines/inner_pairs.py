@@ -51,7 +51,7 @@ def connect_inner_switches(
     Returns
     -------
     Routing or None
-        The given tables if they have no cycle; None if no such paths were found.
+        The tables with the paths, or the given tables if they have no cycle.  None if no such paths were found.
 
     Notes
     -----

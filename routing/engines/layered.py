@@ -104,8 +104,8 @@ class LayerSearch:
     mutual
         Whether all paths between two switches, in both directions, use one layer.
     optional
-        Whether the caller has other tables if nothing fits.  If so, the first attempt counts towards the limit of
-        visits, the limit is lower, and the search does not end with paths of any balance (:meth:`_last_resort`).
+        Whether the caller has other tables if nothing fits.  If so, the limit of visits is lower, and the first attempt
+        counts towards it.  The search then never returns badly balanced paths (:meth:`_last_resort`).
     maker
         Computes the candidate paths.
     visits

@@ -270,14 +270,16 @@ class _Partition:
 
 
 def partition(graph: TurnGraph, start: int, rng: np.random.Generator, *, clustered: bool) -> Segments:
-    """Return a partition of the links into segments, of which the first begins at switch ``start``.
+    """Return a partition of the links into segments.  The first segment begins at switch ``start``.
 
-    A switch is called old as soon as a segment has reached it.  At first, only ``start`` is old.  A segment is a
-    shortest path that leaves an old switch, visits only new switches, and ends at the same or another old switch.  Its
-    first new switch is the switch with the most links to old switches if ``clustered`` is set.  Otherwise, the first
-    new switch is a new neighbour of the switch that became old first among the old switches with new neighbours.  A
-    link between two old switches is a separate segment.  A link on no cycle belongs to no segment, but the switch
-    behind it becomes old, too.  Cost: O(S^2 + S C) at most.
+    The segments are added one after the other.  A switch is *reached* if it is ``start`` or on an earlier segment.  Each
+    segment is a shortest path from a reached switch, over switches that are not reached yet, to the same or another
+    reached switch.  The first new switch of a segment is a neighbour of a reached switch.  With ``clustered``, it is the
+    neighbour with the most links to reached switches.  Otherwise, it is a neighbour of the switch that was reached
+    first, among the reached switches with new neighbours.
+
+    A link between two reached switches is a segment of its own.  A link on no cycle belongs to no segment, but the
+    switch behind it counts as reached.  Cost: O(S^2 + S C) at most.
     """
     switches = graph.fabric.switches
     state = _Partition(

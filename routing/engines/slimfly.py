@@ -30,10 +30,11 @@ class SlimFly:
     routing needs two VLs.  SL2VL distinguishes the hops: a packet that comes from a CA is at its first hop, and a
     packet that comes from another switch is at its second hop.  Differences:
 
-    - Any fabric of diameter two is possible, such as a HyperX of two dimensions. - The load is balanced over all
-    shortest paths, parallel links and all LIDs. - Where links are missing, some paths are longer.  A longer path keeps
-    one VL on all hops, on which its dependencies close no cycle.  If too many links are missing, all paths keep one VL,
-    as in LASH. - More VLs than needed serve as further pairs of VLs.
+    - Any fabric of diameter two is possible, such as a HyperX of two dimensions.
+    - The load is balanced over all shortest paths, parallel links and all LIDs.
+    - Where links are missing, some paths are longer.  A longer path keeps one VL on all hops, on which its dependencies
+      close no cycle.  If too many links are missing, all paths keep one VL, as in LASH.
+    - If there are more VLs than needed, several pairs of VLs are used.
     """
 
     name = "slimfly"

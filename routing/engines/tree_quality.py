@@ -22,7 +22,9 @@ Levels = npt.NDArray[np.int32]
 TOLERANCE = 0.02
 """The closed form is kept if no utilisation exceeds its ceiling by more than this fraction."""
 LOWER_PEAK = 1.02
-"""Of closed form and descent, one replaces the other if its highest utilisation is lower by this factor."""
+"""Tables in closed form replace tables by descent, or the reverse, if their highest utilisation is lower by this
+factor.
+"""
 DOUBTFUL = 0.2
 """If the cost of a tree's switch order is higher, the fabric may not be a tree.  An example is a torus with CAs at
 every second switch.  On such a fabric, all-to-all shares above 1 count (up to :data:`INFINITE`), and ``nue`` also

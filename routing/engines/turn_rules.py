@@ -33,7 +33,7 @@ from routing.fabric import Fabric
 from routing.tables import Routing
 
 TURN_FACTOR = 3
-"""Time for a channel in a trial of allowed turns, divided by the time of a channel visit in the search for an order of
+"""Number of times that a channel in a trial of allowed turns takes as long as a channel in the search for an order of
 the switches.
 """
 
@@ -77,7 +77,7 @@ class TurnGraph:
 
     @cached_property
     def edges(self) -> Edges:
-        """Numbers of the turns: the possible edges between bundles."""
+        """Numbering of the turns: from each bundle to each bundle that begins where the first one ends."""
         return Edges.of(self.first, self.dst)
 
     @cached_property
