@@ -112,8 +112,8 @@ def bisection_bound(fabric: Fabric) -> float | None:
     if not pairs:
         return None
     capacity = float(channels.capacity[half[channels.src] & ~half[channels.dst]].sum()) / pairs
-    # If a switch has at most half of all end ports, some half of the fabric has all end ports of this switch.  Traffic
-    # between these halves crosses the links of the switch.
+    # If a switch has at most half of all end ports, the end ports can be halved such that one half has all end ports of
+    # this switch.  Their traffic with the other half crosses the links of the switch.
     alone = (endports > 0) & (2 * endports <= len(rows))
     out = np.bincount(channels.src, weights=channels.capacity, minlength=fabric.switches)
     capacity = float(min(capacity, np.min(out[alone] / endports[alone], initial=np.inf)))
@@ -179,9 +179,10 @@ def _bounds(fabric: Fabric, level: npt.NDArray[np.int32] | None) -> Iterator[Bou
 def _tree_cuts(fabric: Fabric, level: npt.NDArray[np.int32] | None) -> Iterator[tuple[npt.NDArray[np.bool_], str]]:
     """Yield sets of switches (bool[S]), each with a text that describes the set.
 
-    The sets are groups that stay connected without the levels above, and trees, such as director switches, that are
-    joined only by links between switches of one level.  ``level`` is int32[S], the levels of a tree; None if the fabric
-    is not a tree.  For joined trees, levels are also the distances from the nearest switch with end ports.
+    There are two kinds of sets.  Sets of the first kind are pods, and groups of switches below a pod: they stay
+    connected without the levels above.  A set of the second kind is a tree that only links between switches of equal
+    height join to other trees, such as a director switch.  Two heights are tried: the level, and the distance from the
+    nearest switch with end ports.  ``level`` is int32[S], the levels of a tree; None if the fabric is not a tree.
     """
     height = distances(fabric, fabric.senders_at > 0)
     for each in (height,) if level is None else (level, height):

@@ -100,8 +100,9 @@ def check_certificate(
     Notes
     -----
     Cost: O(S L hops) for SLs by switch, O(L L hops) for SLs by the sender's LID; 0.1 to 0.3 s for 1000 switches.  If
-    each packet keeps its VL, and the next hops of all switches follow the order of every VL, the cost is O(S L) for
-    each different order of the VLs; 1 s for 3584 switches and 40,960 CAs.
+    each packet keeps its VL, the check first tests whether the next hops of all switches follow the order of every VL.
+    If they do, the check ends.  The cost is then O(S L) for each group of VLs with one order; 1 s for 3584 switches and
+    40,960 CAs.
     """
     routing.check_shapes(fabric)
     order = certificate.order

@@ -118,7 +118,7 @@ class _Rows:
 
         ``found`` (uint8[D, N]) has the next hops.  ``goal`` (int64[D]) is the coordinate of each destination along the
         dimension, and ``rank`` (int64[D]) is a number for each destination: destinations with successive numbers use
-        different such switches.
+        different switches that have such a link.
         """
         linked = self._has_link()
         missing = (self.there[self.row] >= 0) & (self.link == NONE)

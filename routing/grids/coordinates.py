@@ -252,7 +252,7 @@ def _canonical(grown: Growth) -> Grid:
 
 
 def _first(column: Columns) -> int:
-    """Return the number of the first row whose coordinate differs from the coordinate of row 0."""
+    """Return the index of the first coordinate in ``column`` that differs from the coordinate at index 0."""
     return int((column != column[0]).argmax())
 
 

@@ -177,15 +177,15 @@ def _clique_rows(members: npt.NDArray[np.int64], index: Hops) -> tuple[Hops, Hop
 def _whole_paths(
     grid: Grid, order: Sequence[int], tables: Sequence[tuple[Hops, Hops]], *, same_side: bool
 ) -> tuple[Hops, Hops]:
-    """Return two arrays, uint8[2, N, N] by set of paths, destination and switch: the first hops, and the datelines that
-    the paths cross, as bits.
+    """Return two arrays for N switches, uint8[2, N, N] by set of paths (see :class:`GridPaths`), destination and
+    switch: the first hops, and the datelines that the paths cross, as bits.
 
     ``same_side`` is the argument of :func:`grid_paths`.
     """
     count, position = len(grid.switches), grid.position
     hop, crossing = np.full((2, count, count), NONE, np.uint8), np.zeros((2, count, count), np.uint8)
-    # `later` (bool, by pair of switches): whether the sum of both switches' coordinates is odd.  The sum is over the
-    # dimensions that the path uses after the present dimension.
+    # `later` is bool by pair of switches: whether the coordinates of both switches have an odd sum.  The sum is over
+    # the dimensions that the path uses after the present dimension.
     later = np.zeros((count, count), bool)
     bit = sum(grid.kind[axis] is Kind.RING for axis in order)
     for axis, (nearest, farther) in reversed(list(zip(order, tables, strict=True))):

@@ -60,8 +60,9 @@ def undone_swaps(fabric: Fabric, grid: Grid) -> npt.NDArray[np.int64]:
 def _degrees_of_grids(switches: int, shortest: int = 2) -> Iterator[Degrees]:
     """Yield the number of switches of each degree, for each complete grid with a given number of switches.
 
-    Grids with a row of less than ``shortest`` switches are left out.  The function calls itself for the other
-    dimensions with the length of the first row, so that 3 x 4 and 4 x 3 do not both come.
+    Grids with a row of less than ``shortest`` switches are left out.  Sizes of dimensions ascend, so that 3 x 4 occurs
+    but not 4 x 3. For this purpose, the function calls itself for all dimensions but the first, with the size of the
+    first dimension as ``shortest``.
     """
     if switches == 1:
         yield Counter({0: 1})
@@ -84,6 +85,8 @@ def _neighbours(switches: int, pairs: Iterable[Pair]) -> list[frozenset[int]]:
 
 
 def _is_in_square(near: list[frozenset[int]], pair: Pair) -> bool:
-    """Return whether two switches are neighbours in a square, if they have a cable."""
+    """Return whether a cable between the two switches of ``pair`` would be a side of a square (a cycle of four
+    switches).
+    """
     a, b = pair
     return any((near[c] & near[b]) - {a} for c in near[a] - {b})

@@ -84,7 +84,8 @@ class Flows:
         loads : float64[C]
             Number of flows over each channel.  A flow to one of 2^LMC LIDs counts as 2^-LMC.
         hop_count : float64[S]
-            Number of ordered pairs of end ports whose path has 0, 1, 2, ... channels.
+            Element h is the number of ordered pairs of end ports whose path has h channels.  A path has less than S
+            channels.
         """
         fabric = self.fabric
         weight = np.zeros(len(fabric.lids), np.int64)

@@ -16,8 +16,8 @@ def xgft(children: Sequence[int], parents: Sequence[int], options: TopologyOptio
 
     CAs are level 0, switches are levels 1 to h.  A node at level i has m_i children, and a node at level i - 1 has w_i
     parents.  Level i has w_1 * ... * w_i * m_(i+1) * ... * m_h switches, named ``sw<level>.<number>``.  If w1 is over
-    1, CAs have several ports, which connect w1 planes of switches.  For example, the three-level tree of 40-port
-    switches is ``xgft([20, 20, 40], [1, 20, 20])``.
+    1, CAs have several ports, and the switches form w1 separate networks, one for each port.  For example, the
+    three-level tree of 40-port switches is ``xgft([20, 20, 40], [1, 20, 20])``.
 
     Parameters
     ----------

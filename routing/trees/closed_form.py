@@ -125,7 +125,7 @@ def route_tree(
         problem = problem or _unrelated(fabric, level)
     if best is not None and best[0] <= MOST_LONGER:
         return best[1], best[2]
-    # Each candidate for the levels that failed has set `problem`, and there is at least one candidate.
+    # At this point, every candidate for the levels has failed and has set `problem`.  There is at least one candidate.
     assert problem is not None
     raise problem
 
@@ -152,9 +152,10 @@ def lids_of(fabric: Fabric, leaves: Leaves) -> TreeLids:
     At each switch, the LIDs of compute nodes come first, followed by the LIDs of other end ports, the LIDs of
     aggregation nodes, and the LID of the switch.  LIDs of the last two kinds have no flow.
 
-    Each LID has a digit, which determines its top switch.  The end ports of each kind are numbered by switch and port.
-    The digit of a port's first LID is the port's number.  Each further LID of the port has the next higher digit, so
-    that packets to the LIDs of a port take different channels.
+    Each LID gets a number, its digit.  Of n channels up, the paths to the LID take the channel with the number (digit
+    modulo n), as in D-mod-K. The end ports of each kind are numbered by switch and port.  The digit of a port's first
+    LID is the port's number.  Each further LID of the port has the next higher digit, so that packets to the LIDs of a
+    port take different channels.
     """
     table = fabric.lids
     lid = np.flatnonzero(table.switch >= 0)

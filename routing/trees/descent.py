@@ -15,13 +15,14 @@ from routing.trees.closed_form import channel_indices
 from routing.trees.levels import TreeOrder
 
 FIRST_PRICE, LAST_PRICE = 0.03, 1.0
-"""Cost of utilisation above a ceiling, divided by the total weight of the destinations: in the second and in the last
-pass.
+"""Cost of utilisation above a ceiling in the second pass, and in the last pass.  Both values are relative to the total
+weight of the destinations.
 """
 DISCOUNT = 0.5
-"""Two flows that share two channels in a row are counted at both channels.  In every second pass, this part of the
-weight of their pair does not count at the second channel.  In all other passes this part is 1, so that such a pair
-counts once.  If it were 1 in all passes, more pairs of flows would share channels in the final tables.
+"""Discount in every second pass.  The descent counts each pair of flows at every channel that they share.  If they
+share two channels in a row, the discount is the part of the pair's weight that does not count at the second channel.
+In all other passes the discount is 1, so that such a pair counts once.  If the discount were 1 in all passes, more
+pairs of flows would share channels in the final tables.
 """
 THIN, MOST_THIN = 0.01, 0.06
 """Limits for the small groups of switches whose cuts force the highest utilisation.  These groups have separate
@@ -51,8 +52,8 @@ LEAST_SWEEPS, MOST_SWEEPS = 3, 24
 pass.
 """
 FEW_SWEEPS = 8
-"""A descent of fewer passes begins with slots or with tables in closed form on any tree.  Few passes could not make up
-for a worse start.
+"""A descent of fewer passes begins with good tables on any tree: with tables in closed form, or with tables from slots
+(:func:`tree_slots`).  Few passes could not make up for a worse start.
 """
 MOST_TURNS = 1 << 28
 """Largest number of turns (pairs of a channel and the next channel) for which the descent is used."""
@@ -178,9 +179,9 @@ def ceilings(
 ) -> tuple[npt.NDArray[np.float64], float]:
     """Return ceilings: the utilisation up to which all-to-all traffic should fill each channel.
 
-    Take the channels up to some level: each group of switches that these channels connect is a cut, whose flow has to
-    leave by the links to the next level.  The channels of thin cuts, with few senders behind them, have separate
-    ceilings.
+    The ceilings follow from cuts.  Without the links above some level, the switches fall apart into groups.  All flow
+    from a group to other switches has to cross the links from the group to the next level.  The channels of thin cuts,
+    with few senders behind them, have separate ceilings.
 
     Parameters
     ----------

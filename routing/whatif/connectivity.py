@@ -82,8 +82,8 @@ def endport_part(fabric: Fabric) -> npt.NDArray[np.int32]:
 def _remainders(old_part: npt.NDArray[np.int32], new_part: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
     """Find the largest piece of each old component after a fault.
 
-    The result is the number of the new component that has most end ports of the old component; -2 if no end port of the
-    old component is left.
+    The result has a value for each old component: the number of the new component with most of its end ports.  The
+    value is -2 if no end port of the old component is left.
 
     ``old_part`` and ``new_part`` have the component of each end port before and after the fault, or -1.
     """

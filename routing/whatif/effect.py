@@ -89,8 +89,8 @@ class Baseline:
 
     @cached_property
     def separation(self) -> ConnectivityLoss:
-        """Connectivity of the current fabric, before any fault.  The connectivity after each scenario is compared with
-        this connectivity.
+        """Connectivity of the current fabric, before any fault.  It is compared with the connectivity after each
+        scenario.
         """
         return connectivity_loss(self.published.fabric, self.published.fabric)
 
