@@ -272,11 +272,11 @@ class _Partition:
 def partition(graph: TurnGraph, start: int, rng: np.random.Generator, *, clustered: bool) -> Segments:
     """Return a partition of the links into segments.  The first segment begins at switch ``start``.
 
-    The segments are added one after the other.  A switch is *reached* if it is ``start`` or on an earlier segment.  Each
+    The segments are added one after the other.  A switch is reached if it is ``start`` or on an earlier segment.  Each
     segment is a shortest path from a reached switch, over switches that are not reached yet, to the same or another
-    reached switch.  The first new switch of a segment is a neighbour of a reached switch.  With ``clustered``, it is the
-    neighbour with the most links to reached switches.  Otherwise, it is a neighbour of the switch that was reached
-    first, among the reached switches with new neighbours.
+    reached switch.  With ``clustered``, the path begins with the neighbour that has the most links to reached switches.
+    Otherwise, the path begins at the switch that was reached first, among the reached switches with neighbours that
+    are not reached yet.
 
     A link between two reached switches is a segment of its own.  A link on no cycle belongs to no segment, but the
     switch behind it counts as reached.  Cost: O(S^2 + S C) at most.
