@@ -77,7 +77,7 @@ def all_to_all(
     load : int64[C]
         Flow on each channel, in the units of ``lid_weight``.  Flows that do not arrive are not counted.
     hop_count : int64[S]
-        Flow that uses 0, 1, 2, ... channels, in the units of ``lid_weight``; zeros if hops are not counted.
+        Element n is the flow that uses n channels, in the units of ``lid_weight``; zeros if hops are not counted.
 
     Raises
     ------

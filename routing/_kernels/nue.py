@@ -86,7 +86,7 @@ def nue_trees(
     """
     switches, count = len(sources), len(targets.root)
     network, aims = network_of(channels, inverse_capacity, sources), targets_of(targets)
-    # The kernel overwrites the layers.  So the layers are not passed with the targets, but as a copy in the results.
+    # The kernel overwrites the layers of the destinations.  So it gets a copy of the layers as an argument of its own.
     aims.layer = ffi.NULL
     work = {"passes": passes, "full_passes": full_passes, "threads": threads, "seed": seed, "hop_cost": hop_cost}
     options = struct_of(

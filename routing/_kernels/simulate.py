@@ -40,10 +40,10 @@ PACKET_FIELDS = ("flow", "lid", "vc", "out_vc", "blocks", "since", "headed")
 
 
 def fill_struct(struct: Any, arrays: object) -> list[npt.NDArray[Any]]:
-    """Copy the attributes of a dataclass to the fields of a C struct that have the attributes' names.
+    """Copy each attribute of a dataclass to the field of a C struct that has the attribute's name.
 
-    The struct has pointers to arrays, which are returned.  The caller has to keep these arrays as long as the struct is
-    used.
+    The struct gets pointers to arrays.  These arrays are returned, and the caller has to keep them as long as the
+    struct is used.
     """
     kept = []
     for field in fields(arrays):  # type: ignore[arg-type]

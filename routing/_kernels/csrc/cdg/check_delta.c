@@ -21,7 +21,8 @@ typedef struct {
 
 /* A checked route from a switch to the current LID. */
 typedef struct {
-    int32_t stamp, channel, hops; /* stamp: number of the LFT column of the route; channel: its first channel */
+    int32_t stamp, channel, hops; /* stamp: number of the LFT column to which the route belongs; channel: first channel
+                                   * of the route; hops: its length */
     uint32_t vl_mask;             /* VLs, as bits, for which the channels of the route were checked */
 } checked_route;
 

@@ -142,8 +142,8 @@ static inline int32_t visit(worker_t *w, int32_t s, int32_t target, const uint8_
         const size_t channel = kind[i] * channels + (size_t)(x + number), to = there & 255;
         uint64_t *bits = w->bits + channel * words + (to >> 6);
         const uint64_t bit = UINT64_C(1) << (to & 63);
-        /* The test comes first, because nearly all dependencies have been found before, and a load alone is cheaper
-         * than a load and a store. */
+        /* A dependency is stored only if it is new.  Nearly all dependencies have been found before, and a load alone
+         * is cheaper than a load and a store. */
         if (v == target)
             w->last[channel] = 1;
         else if (!(*bits & bit))
@@ -165,7 +165,7 @@ static const uint8_t *ports(const cdg_tables *t, int32_t s, const int32_t *lid, 
 }
 
 /* Visit the rows of the switches in `again` repeatedly, until the hops from these switches to all LIDs of the block are
- * known.  Returns false if a repetition does not lower the number of hops that are still unknown. */
+ * known.  Returns false if a repetition finds none of the unknown hops. */
 static bool settle(worker_t *w, int32_t target, const int32_t *lid, const uint8_t *kind, int32_t n, int32_t rows)
 {
     uint8_t copy[BLOCK];
@@ -185,10 +185,10 @@ static bool settle(worker_t *w, int32_t target, const int32_t *lid, const uint8_
     return true;
 }
 
-/* Choose LIDs of a block such that their entries lie in all cache lines of an LFT row that the block needs.  So
- * prefetching the entries of the chosen LIDs is enough.  The chosen LIDs are written to `line`.  Their entries are at
- * least one cache line apart, except the entry of the block's last LID, which is always chosen.  Returns the number of
- * chosen LIDs. */
+/* Choose the LIDs whose LFT entries are prefetched, so that all entries of a block in an LFT row get into the cache.
+ * Each cache line with entries of the block holds the entry of a chosen LID.  The entries of the chosen LIDs are at
+ * least one cache line apart, except the entry of the block's last LID, which is always chosen.  The chosen LIDs are
+ * written to `line`.  Returns the number of chosen LIDs. */
 static int32_t choose_lines(const int32_t *lid, int32_t n, int32_t *line)
 {
     int32_t lines = 0;
@@ -380,7 +380,7 @@ static bool make_blocks(job_t *j)
     return true;
 }
 
-/* Combine the dependencies that all threads have found in `dep`, in the format of ibn_cdg_trace. */
+/* Write to `dep` every dependency that some thread has found, in the format of ibn_cdg_trace. */
 static void finish(job_t *j, worker_t *workers, int32_t threads, uint32_t *dep)
 {
     const cdg_tables *t = j->t;

@@ -179,9 +179,9 @@ static int add(acyclic *graph, int32_t vl, acyclic_step step)
     return 1;
 }
 
-/* Return whether new edges close a cycle in the CDG of a VL together, although no new edge closes a cycle alone.  Such
- * a cycle consists of new edges and of existing edges.  The existing edges lead from the channel where one new edge
- * ends to the channel where the next new edge begins.
+/* Return whether several new edges together close a cycle in the CDG of a VL.  Such a cycle has at least two new edges.
+ * Existing edges lead from the end of each new edge to the beginning of the next new edge.  Cycles with only one new
+ * edge are not found.
  *
  * This test visits far fewer channels than an attempt to add all edges.  With more than MASK (64) new edges the result
  * is always 0.  In this case, the caller has to try to add the edges. */

@@ -10,8 +10,8 @@
 /* Number of times that an idle thread checks for a new round of work before it sleeps.  These checks take a few
  * microseconds, which is about the time of a wake-up. */
 #define SPINS 2000
-/* Least number of array accesses per thread: another thread is started only for as many further accesses.  Starting
- * and joining a thread takes about as long as 3,000 accesses. */
+/* Number of array accesses for which one more thread is used: n threads are used for at least (n - 1) * VISITS
+ * accesses.  Starting and joining a thread takes about as long as 3,000 accesses. */
 #define VISITS 8192
 
 struct ibn_team {

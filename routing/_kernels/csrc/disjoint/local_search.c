@@ -35,8 +35,8 @@ typedef struct {
     uint8_t *changed;
     /* [candidates]: cost of each candidate next hop of the moved switch; negative: the next hop is not possible */
     double *cost;
-    /* [2] divisor of loads before costs are computed; index 0: divisor of the load that the first tree of each
-     * destination causes, index 1: divisor of the load that all trees cause */
+    /* [2] values by which loads are divided before costs are computed from them.  Index 0 is for the load by the first
+     * trees, index 1 for the load by all trees */
     double typical[2];
     double scale; /* factor by which the cost of load is multiplied before the other costs of a next hop are added */
     /* highest load of a channel while the first tree of each destination is balanced; 0 in the local search over all

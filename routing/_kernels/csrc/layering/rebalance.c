@@ -4,8 +4,8 @@
 
 #include "layering/internal/layering_job.h"
 
-/* Return the least loaded of the first `used` layers whose original layer is in the set `has` (bits).  The original of
- * a layer is base[layer].  `carried` is the load of each layer. */
+/* Return the least loaded layer among the first `used` layers.  A layer is left out if its original, base[layer], is
+ * not in the set `has` (bits).  `carried` is the load of each layer. */
 static int32_t least(const double *carried, uint32_t has, int32_t used, const int32_t *base)
 {
     int32_t best = -1;

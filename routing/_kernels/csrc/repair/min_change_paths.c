@@ -8,8 +8,8 @@
 enum { OK, NO_MEMORY };
 enum { NONE = -1 };
 
-/* The beginning of a path from a switch with a missing entry, which the search extends.  The array `reached` leads back
- * from channel `last` to the earlier channels of the path. */
+/* The first channels of a path that begins at a switch with a missing entry.  The search extends them to a complete
+ * path.  The array `reached` leads back from channel `last` to the earlier channels of the path. */
 typedef struct {
     /* changes: number of entries that the path changes; hops: number of its channels; last: its last channel so far */
     int32_t changes, hops, last;

@@ -5,8 +5,8 @@
 
 #include <string.h>
 
-/* A path to be listed: from a switch to a LID by the LFTs `table`.  At switch `at`, the path takes channel `instead` in
- * place of the entry. */
+/* Rule for the paths to be listed.  A path follows the LFTs in `table`, except at switch `at`, where it takes channel
+ * `instead`. */
 typedef struct {
     const uint8_t *table;
     int32_t at, instead;

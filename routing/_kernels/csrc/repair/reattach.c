@@ -150,7 +150,7 @@ bool ibn_repair_attach_root(repair_state *job, int32_t u, int32_t level, int32_t
 int32_t ibn_repair_attach_roots(repair_state *job, int32_t count)
 {
     int32_t level = 1, ignored = INT32_MAX;
-    /* If only one switch is disconnected, no other switch can get a shorter path through it.  So paths of any length
+    /* If only one switch is disconnected, no other switch can offer it a shorter path later.  So paths of any length
      * are tried at once. */
     if (count == 1)
         return !ibn_repair_attach_root(job, job->roots[0], 0, &ignored);

@@ -120,8 +120,8 @@ static void copy_paths(repair_state *job, int32_t donor)
 }
 
 /* Fill the entry of switch s that is missing after the entries of a donor were copied.  Switch s delivers the donor.
- * The entry becomes channel `last`, or with `repairing` the first channel of any path that closes no CDG cycle.  If
- * `last` is -1, no entry is missing.  Returns whether all entries are filled. */
+ * Without `repairing`, the switch sends over channel `last`.  With `repairing`, it takes any path that closes no CDG
+ * cycle.  If `last` is -1, no entry is missing.  Returns whether all entries are filled. */
 static bool lead_on(repair_state *job, int32_t s, int32_t last, bool repairing)
 {
     if (last < 0)
@@ -177,8 +177,8 @@ static int by_changes(const void *one, const void *other)
                                     : (a->lid > b->lid) - (a->lid < b->lid);
 }
 
-/* Copy the entries of the first of `count` donors that closes no CDG cycle.  With `repairing`, entries that the copy
- * leaves missing may take any path.  Returns whether such a donor was found. */
+/* Copy the entries of the first donor, among `count` donors, whose paths close no CDG cycle.  With `repairing`, entries
+ * that the copy leaves missing may take any path.  Returns whether such a donor was found. */
 static bool take_first(repair_state *job, const donor_column *donors, int32_t count, bool repairing)
 {
     const uint8_t sl = job->f->sl_by_switch ? 0 : job->sl[job->lid];

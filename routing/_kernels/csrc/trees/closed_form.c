@@ -229,8 +229,8 @@ void ibn_trees_closed_form_copy_entries(const cf_state *x, int32_t g, int32_t n,
     }
 }
 
-/* Number the channels up of switch v that the closed form may use.  The closed form does not weigh capacities, so only
- * the search uses slow channels. */
+/* Number the channels up of switch v that the closed form may use.  Slow channels are left out, because the closed form
+ * does not weigh capacities.  Only the search uses slow channels. */
 static void find_fast(const cf_state *x, int32_t v)
 {
     const ibn_tree *tree = x->tree;

@@ -18,7 +18,8 @@
 typedef struct {
     cf_state *x;
     int32_t most;  /* largest number of LIDs with flow that one switch delivers */
-    /* [P, S, most] flow that passes each switch towards each LID of the group that one of P threads treats */
+    /* [P, S, most] by thread (of P threads), switch and LID of the group that the thread handles now: flow that passes
+     * the switch towards the LID */
     float *flow;
     double *load;  /* [P, C] flow on each channel */
     uint8_t *port; /* [P, S, most] out-port of each switch towards each LID of a group */

@@ -7,8 +7,9 @@
 #include "core/internal/random.h"
 #include "trees/internal/descent_state.h"
 
-/* Cost of a missed slot in the first pass: of a channel up to a switch that does not have the slot which the
- * destination selects (see the function misses_slot).  This cost is higher than all other costs of a path together.
+/* Cost of a missed slot.  In the first pass, a channel up has this cost if it leads to a switch that does not have the
+ * slot which the destination selects (see the function misses_slot).  This cost is higher than all other costs of a
+ * path together.
  * A slot is the number of a switch in its group.  Successive destinations select the slots in turn. */
 #define MISSED 1e12
 /* Cost of not taking the channel of the start tables, as a multiple of the cost of a missed slot.  The cost is

@@ -13,8 +13,8 @@
  * errors. */
 #define NOT_LOWER (1 - 1e-9)
 
-/* Limits of the trees over a bundle that a step examines, tried in this order.  A step examines the trees with the
- * largest flows.  If no move of these trees is useful, the next limit applies. */
+/* Largest number of trees over a bundle that a step examines.  A step begins with the first number, and examines the
+ * trees with the largest flows.  If no move of these trees is useful, it goes on to the next number. */
 static const int32_t WIDTHS[] = {4, 32, INT32_MAX};
 
 typedef struct {
@@ -42,7 +42,8 @@ typedef struct {
 
 enum { UNKNOWN, YES, NO };
 
-/* Round to nine decimals.  Sums of flows differ in their last bits, depending on the order of the additions. */
+/* Round a sum of flows to nine decimals, so that equal sums compare as equal.  The last bits of such a sum depend on
+ * the order of the additions. */
 static double rounded(double value)
 {
     return rint(value * 1e9) / 1e9;

@@ -65,7 +65,7 @@ struct all_to_all {
  * LID. */
 struct tree_memory {
     /* load: [channels], flow on each channel, summed over the LIDs of the slice.
-     * hop_count: [switches], flow that uses 0, 1, 2, ... channels, summed over the LIDs of the slice.
+     * hop_count: [switches], element n is the flow that uses n channels, summed over the LIDs of the slice.
      * flow: [switches], flow through each switch to one LID. */
     int64_t *load, *hop_count, *flow;
     int32_t *out; /* [BLOCK][switches] channel by which each switch sends towards each LID of the block, -1: none */

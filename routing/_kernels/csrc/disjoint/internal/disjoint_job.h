@@ -20,8 +20,8 @@ typedef struct {
     /* [S, S]: switch order chosen for each pair of switches; 255: no switch order allows the paths between them in the
      * first trees.  NULL if the request does not set `shared`. */
     uint8_t *order;
-    /* whether a path must be allowed by the switch order in `order`; false until the switch orders of all pairs are
-     * chosen, then the value of `shared` in the request */
+    /* whether the switch order of two switches in `order` must allow their paths in all trees.  False until all switch
+     * orders are chosen; afterwards the value of `shared` in the request */
     bool shared;
     /* [C] each: utilisation (flow times inverse capacity) of each channel; load[0]: by the first trees only, load[1]:
      * by all trees together */
@@ -49,7 +49,8 @@ typedef struct {
     int32_t *turn;     /* [S]: all switches in the random order in which they get new next hops in one tree */
     /* [S]: the current destination, followed by the switches that reach the destination, nearest first */
     int32_t *queue;
-    /* [S + 1]: number of switches within each number of hops of the current destination; also scratch of the sort */
+    /* [S + 1]: element h is the number of switches that are at most h hops from the current destination; also scratch
+     * of the sort */
     int32_t *count;
     array_list arrays; /* allocation of all arrays above that the caller has not provided */
 } disjoint_job;

@@ -309,8 +309,8 @@ bool ibn_repair_prune_columns(repair_state *job, const bool *chosen);
 bool ibn_repair_prepare(repair_state *job);
 void ibn_repair_dispose(repair_state *job);
 
-/* Make the acyclic graph of the allowed CDG edges, whose VLs are in the array `dependencies`.  The graph changes this
- * array in place.  `order` has the topological orders.  Returns false if memory ran out. */
+/* Make the acyclic graph of the allowed CDG edges.  The array `dependencies` has the VLs on which each edge is allowed.
+ * The graph changes this array in place.  `order` has the topological orders.  Returns false if memory ran out. */
 bool ibn_repair_open_graph(repair_state *job, uint16_t *dependencies, const int32_t *order);
 
 /* Copy the LFT entries of another LID to the current LID.  The CDG has the edges of the copied paths already, so only

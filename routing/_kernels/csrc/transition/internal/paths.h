@@ -11,7 +11,7 @@
 typedef struct {
     const transition_tables *t;
     int32_t *x[2];    /* [S]: extended channel to which the entry leads (see cdg/trace.h), -1: none */
-    int32_t *next[2]; /* [S]: switch where the extended channel to which the entry leads ends, -1: none */
+    int32_t *next[2]; /* [S]: switch at the end of the extended channel in `x`, -1: none */
     int32_t
         /* [S]: scratch; after ibn_transition_read_column, nonzero for switches that are on a forwarding loop or
          * downstream of a forwarding loop */

@@ -78,7 +78,7 @@ typedef struct {
     uint8_t *before; /* [S] scratch: copy of a destination's tree that has been removed */
     double discount, price; /* values of the present pass, as in ibn_descent_options */
     uint64_t random;        /* state of the random generator */
-    /* allocation of all arrays above except the arrays of the caller and of the survey */
+    /* allocation of all arrays above, except arrays that the caller or a tree_survey owns */
     array_list arrays;
 } descent_t;
 
