@@ -65,7 +65,7 @@ def assign_vls(
         Work limit: number of channels that cycle searches may visit.  Once the limit is reached, no further group gets
         a VL.
     most_failed
-        Number of groups without a VL after which no further group gets a VL.
+        Once more than this number of groups have got no VL, no further group gets a VL.
 
     Returns
     -------

@@ -47,8 +47,8 @@ static void follow(tracer *w, int32_t c, uint16_t vls, int32_t goal, int32_t lid
             w->masks[g->edge_first[c] + n - g->first[s]] |= vls;
 }
 
-/* Visit a switch for which the VLs of all arriving packets are known.  Count the port group of the switch, and follow
- * the packets over each channel of the group. */
+/* Visit a switch for which the VLs of all arriving packets are known.  Follow the packets over each channel of the
+ * switch's port group, and add the port group to the statistics in `counts`. */
 static void pass(tracer *w, int32_t t, int32_t s, int32_t *tail)
 {
     const ibn_port_groups *g = w->g;

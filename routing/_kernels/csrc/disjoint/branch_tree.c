@@ -118,8 +118,8 @@ static void choose_kept(const disjoint_job *job, int32_t d, int32_t tree, const 
     const disjoint_request *net = job->net;
     const int32_t degree = net->first[d + 1] - net->first[d], others = net->trees - 1;
     /* `times` is the mean number of trees that choose a link, in percent.  If every pair of switches shall have as
-     * many link-disjoint paths as there are trees, two trees must not choose the same link.  So the value is 99
-     * percent: with 100 percent, rounding could raise the number of chosen links above the number of links. */
+     * many link-disjoint paths as there are trees, two trees must not choose the same link.  In this case, the value is
+     * 99 percent.  With 100 percent, rounding could raise the number of chosen links above the number of links. */
     const int64_t times = net->wanted < net->trees ? 100 * (int64_t)(net->trees - net->wanted) : 99;
     int64_t from = (tree - 1) * degree * times / (100 * (int64_t)others);
     int64_t to = tree * degree * times / (100 * (int64_t)others);

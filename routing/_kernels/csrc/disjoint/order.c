@@ -19,7 +19,7 @@ typedef struct {
     const int32_t *first, *dst;
     int32_t *position; /* [S]: position of each switch in the order */
     int32_t *at;       /* [S]: switch at each position */
-    int32_t *up; /* [S]: number of channels of each switch that lead up, which is to switches at lower positions */
+    int32_t *up; /* [S]: number of channels of each switch that lead up (to switches at lower positions) */
 } order_search;
 
 /* Return by how much the number of channels up of neighbour w changes if a switch moves from position a to position b.

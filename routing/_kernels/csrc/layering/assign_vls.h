@@ -25,7 +25,7 @@ typedef struct {
     const int32_t *path_from;  /* [paths]: switch where each path begins */
     const int32_t *path_to;    /* [paths]: destination LID of each path */
     const uint8_t *start;      /* [G]: VL that is tried first for each group */
-    int32_t most_failed;       /* number of groups without a VL after which no further group is assigned */
+    int32_t most_failed;       /* no further group is assigned once more than this number of groups have got no VL */
 } vl_requests;
 
 /* Assign a VL to each group of paths, one group after the other.  For each group, the VLs are tried in cyclic order

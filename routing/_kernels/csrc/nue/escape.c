@@ -1,6 +1,6 @@
-/* Complete a tree to which some switch cannot be added by any allowed dependency: this switch uses the escape tree.
- * Further switches are moved to the escape tree until all dependencies of the tree are allowed.  As few switches as
- * necessary are moved. */
+/* Complete a tree that some switch cannot join by an allowed dependency.  This switch uses the escape tree.  Further
+ * switches are moved to the escape tree until all dependencies of the tree are allowed.  As few switches as necessary
+ * are moved. */
 #include <string.h>
 
 #include "nue/internal/nue_job.h"

@@ -3,10 +3,11 @@
  *
  * The tree grows in waves: the neighbours of the switches of one wave may join in the next wave.  Each such neighbour
  * sorts its channels to switches of the tree by the cost of the whole path.  The neighbour takes the first channel
- * whose dependency is allowed.  The flow of the neighbour is added to the path at once.
+ * whose dependency on the next channel of the path is allowed.  The flow of the neighbour is added to the path at once.
  *
- * If no dependency of a switch is allowed, local backtracking is tried: a switch of the tree changes its next hop, such
- * that a dependency becomes allowed.  A switch that cannot join in this way uses the escape tree (escape.c). */
+ * If a switch finds no such channel, local backtracking is tried: a switch of the tree changes its next hop, such that
+ * a dependency of the first switch becomes allowed.  A switch that cannot join in this way uses the escape tree
+ * (escape.c). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -121,7 +122,8 @@ static int32_t gather(const tree_t *tree, int32_t u)
     return count;
 }
 
-/* Return the cheapest channel of switch u whose dependency is allowed, or -1 if no dependency is allowed. */
+/* Return the cheapest channel of switch u whose dependency on the next channel of the path is allowed.  Return -1 if
+ * there is no such channel. */
 static int32_t choose(const tree_t *tree, int32_t u)
 {
     grower_t *grower = tree->grower;

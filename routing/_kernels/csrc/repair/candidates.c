@@ -14,9 +14,9 @@ static bool may_turn(const repair_state *job, uint32_t vls, int32_t c, int32_t n
     return !out;
 }
 
-/* Count the switches that send directly to the disconnected switch, but whose packets cannot continue on channel c: the
- * CDG edge from the switch's channel to channel c is known to close a cycle.  The count ends at two.  *who receives the
- * last counted switch. */
+/* Count the switches that send directly to the disconnected switch, and whose packets cannot continue on channel c.
+ * This is so if the CDG edge from the channel of such a switch to channel c is known to close a cycle.  The count ends
+ * at two.  *who receives the last counted switch. */
 static int32_t hindrances(const repair_state *job, int32_t c, int32_t *who)
 {
     int32_t count = 0;

@@ -12,7 +12,8 @@ static void *zeros(ibn_sim *sim, int64_t count, size_t width)
     return array;
 }
 
-/* Copy the next `count` settings to an array of 32-bit numbers, and advance *numbers behind them. */
+/* Copy the `count` settings at *numbers to a new array of 32-bit numbers.  Afterwards, *numbers points to the next
+ * setting. */
 static int32_t *array_of(ibn_sim *sim, const int64_t **numbers, int64_t count)
 {
     int32_t *array = zeros(sim, count, sizeof *array);

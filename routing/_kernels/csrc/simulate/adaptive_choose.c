@@ -76,15 +76,17 @@ int32_t ibn_simulate_adaptive_escape(const ibn_sim *sim, int32_t p, int32_t from
     return c == IBN_NONE ? IBN_NONE : c * sim->vls + (int32_t)sim->adaptive->adaptive_vls + sim->sl2vl[row * 16 + *sl];
 }
 
-/* Return whether packet p, on its last channel, goes to a CA that has to send the packet again. */
+/* Return whether packet p leaves its switch for a CA that is not its destination, and that has to send it again (scheme
+ * RELAY). */
 int ibn_simulate_adaptive_is_relayed(const ibn_sim *sim, int32_t p)
 {
     const ibn_packet *packet = &sim->packet[p];
     return sim->adaptive->scheme == SCHEME_RELAY && sim->adaptive->lid_channel[packet->lid] != packet->channel;
 }
 
-/* Return a VC to a CA of switch s that can relay the head packet of VC `from` now, or IBN_NONE.  The packet must be a
- * suspect (see the function mark_suspects in adaptive_recover.c).  The first CA with a free channel is chosen. */
+/* Find a CA of switch s that can receive packet p now, in order to send it again later (scheme RELAY).  Packet p is the
+ * head packet of VC `from`.  Return the VC to the CA.  Return IBN_NONE if no CA can receive the packet, or if the
+ * packet has not waited longer than the detection time. */
 static int32_t to_relay(const ibn_sim *sim, int32_t p, int32_t from, int32_t s)
 {
     if (!ibn_simulate_adaptive_is_suspect(sim, p, from))

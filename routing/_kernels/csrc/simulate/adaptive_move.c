@@ -5,7 +5,8 @@
 
 #include <stdlib.h>
 
-/* Number that is subtracted from the sort key of a suspect; it exceeds every tick and every number of an input VC. */
+/* Number that is subtracted from the sort key of a suspect, so that suspects are served first.  It exceeds every tick
+ * and every number of an input VC. */
 #define IBN_SUSPECTS_FIRST (INT64_C(1) << 60)
 
 /* Put packet p, whose head can be forwarded now, into the queue of its VC at the switch.  A packet without a VC is
@@ -234,7 +235,7 @@ static void serve_switch(ibn_sim *sim, int32_t s)
         ;
 }
 
-/* Send the first packet that CA d relays, if a VL has room for it. */
+/* Send again the first packet that CA d has received for another CA (scheme RELAY), if a VL has room for it. */
 static void send_relayed(ibn_sim *sim, int32_t d)
 {
     int32_t p = sim->adaptive->device[d].relay.head, c = sim->channel[sim->packet[p].channel].reverse;
@@ -246,8 +247,9 @@ static void send_relayed(ibn_sim *sim, int32_t d)
     ibn_simulate_adaptive_send(sim, p, IBN_NONE, c, l);
 }
 
-/* Send packets of CA d.  Packets that the CA relays come before all others.  The flows of the CA are served in round
- * robin.  A packet takes the VL with the most credits among the VLs on which CAs send. */
+/* Send packets of CA d.  Packets for other CAs, which the CA sends again (scheme RELAY), come before all others.  The
+ * flows of the CA are served in round robin.  A packet takes the VL with the most credits among the VLs on which CAs
+ * send. */
 static void serve_ca(ibn_sim *sim, int32_t d)
 {
     ibn_device *device = &sim->adaptive->device[d];
@@ -306,7 +308,8 @@ void ibn_simulate_adaptive_serve(ibn_sim *sim)
     model->turns_taken = 0;
 }
 
-/* Deliver packet p, whose tail has reached its CA, or let a CA that relays it store it in order to send it again. */
+/* Deliver packet p, whose tail has reached a CA.  If the CA is not the destination of the packet (scheme RELAY), the CA
+ * stores the packet in order to send it again. */
 static void deliver(ibn_sim *sim, int32_t p)
 {
     const ibn_packet *packet = &sim->packet[p];

@@ -8,8 +8,8 @@
  * one more packet.
  *
  * VC l serves only this input for longer than the added room exists.  The next switch of the loop sets its rule later,
- * and its added room must not be used by packets of other inputs.  They would fill the room that packets of the loop
- * need after the next deadlock. */
+ * and its added room must not be used by packets of other inputs.  Such packets would fill the room that packets of the
+ * loop need after the next deadlock. */
 static void rule(ibn_sim *sim, int32_t vc_in, int32_t l)
 {
     int32_t c = l / sim->vls, from = vc_in / sim->vls;

@@ -19,14 +19,15 @@
 
 /* Port groups, and the loads that have been looked up in the present tick. */
 typedef struct {
-    int32_t columns,  /* number of columns: LIDs with the same groups share a column */
+    int32_t columns,  /* number of columns; LIDs with equal port groups at all switches share a column */
         *lid_column,  /* [lids] column of a LID, or IBN_NONE if it has none */
-        *first,       /* [switches * columns + 1] index in `choice` of the first channel of a group */
+        *first,       /* [switches * columns + 1] by switch and column: index in `choice` of the first channel of the
+                       * port group */
         *choice,      /* channels of the groups, sorted by switch and column */
         *load;        /* [channels] load of a channel at the beginning of tick seen[channel] */
     int64_t *seen;    /* [channels] tick in which the load was looked up last, or -1 */
-    int64_t choices,  /* number of packets that had several ports whose links were up */
-        others;       /* number of these packets that did not take the port of the table */
+    int64_t choices,  /* number of times that a packet could choose among several ports whose links were up */
+        others;       /* number of these times that the packet did not take the port of the table */
 } port_choice;
 
 /* Return `count` numbers as a new array of int32, or NULL if memory runs out. */
@@ -112,8 +113,8 @@ static int32_t choose(const ibn_sim *sim, port_choice *state, const int32_t *gro
     return keeps ? usual : best;
 }
 
-/* Hook: return the channel that a packet takes out of its port group, or channel `usual` of the table if the group has
- * no channel. */
+/* Hook: choose one channel of the port group that the switch has for the packet, and return this channel.  Return
+ * channel `usual` of the table if the group is empty, or if the links of all its channels are down. */
 static int32_t output(ibn_sim *sim, ibn_attached *self, int32_t p, int32_t usual)
 {
     port_choice *state = self->state;
@@ -132,8 +133,8 @@ static int32_t output(ibn_sim *sim, ibn_attached *self, int32_t p, int32_t usual
     return chosen;
 }
 
-/* Write two results: the number of packets that had several ports to choose from, and the number of these packets that
- * took another port than the port of the table. */
+/* Write two results: how often a packet could choose among several ports, and how often it then took another port than
+ * the port of the table. */
 static int64_t read(const ibn_sim *sim, const ibn_attached *self, int64_t most, int64_t *numbers)
 {
     (void)sim;

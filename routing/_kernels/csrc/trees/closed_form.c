@@ -151,13 +151,15 @@ static void find_others(const cf_state *x, int32_t v, int32_t *other, int32_t *o
 
 typedef struct {
     cf_state *x;
-    /* [threads, T + 1] by top switch: out-port by which the present switch sends up to the top switch; CF_NONE: the
-     * function port_up has to decide */
+    /* [threads, T + 1] by thread and top switch: out-port by which the switch of the thread's present row sends up to
+     * the top switch; CF_NONE: the function port_up has to decide */
     uint8_t *via;
-    int32_t *other; /* [threads, 2, T] row 0: substitute of each top switch, see find_others; row 1: scratch */
-    /* [threads] number of entries, towards LIDs with flow, that are left open for the search */
+    int32_t *other; /* [threads, 2, T] for each thread: row 0: substitute of each top switch, see find_others; row 1:
+                     * scratch */
+    /* [threads] for each thread: number of entries, towards LIDs with flow, that are left open for the search */
     int64_t *open;
-    uint8_t *may_miss; /* [threads, G] by LID group: whether some entry towards a LID without flow is left open */
+    uint8_t *may_miss; /* [threads, G] by thread and LID group: whether some entry towards a LID without flow is left
+                        * open */
 } rows_t;
 
 /* Fill the LFT row of switch v.  Returns the number of entries, towards LIDs with flow, that are left open for the

@@ -22,14 +22,17 @@ typedef struct {
     /* [G] for each LID group (all LIDs that one switch delivers): whether some entry towards its LIDs may be missing */
     const uint8_t *may_miss;
     int32_t most; /* largest number of LIDs that one switch delivers */
-    /* [threads, 2, S, most] entries of all switches towards the LIDs of one LID group; second index 0: the entries as
-     * they are filled, 1: a copy from before missing entries were filled */
+    /* [threads, 2, S, most] for each thread: entries of all switches towards the LIDs of the thread's LID group, in two
+     * copies.  Copy 0 gets the filled entries; copy 1 is from before entries were filled */
     uint8_t *block;
-    uint8_t *missing; /* [threads, most] by LID of the group: whether some switch has no entry towards the LID */
-    int32_t *rows;  /* [threads, S] switches with a missing entry towards the LIDs of one LID group, by position */
-    int32_t *queue; /* [threads, S] scratch: switches from which some path to the present destination leads down only */
-    /* [threads, S] next channel of each switch on a path that leads down only, as an index among the switch's channels;
-     * CF_NONE: there is no such path */
+    uint8_t *missing; /* [threads, most] by thread and LID of the thread's group: whether some switch has no entry
+                       * towards the LID */
+    int32_t *rows;  /* [threads, S] for each thread: switches with a missing entry towards the LIDs of the thread's
+                     * group, by position */
+    int32_t *queue; /* [threads, S] for each thread: scratch for the switches from which some path to the present
+                     * destination leads down only */
+    /* [threads, S] for each thread: next channel of each switch on a path that leads down only, as an index among the
+     * switch's channels; CF_NONE: there is no such path */
     uint8_t *towards;
 } fill_t;
 

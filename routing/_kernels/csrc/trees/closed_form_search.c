@@ -21,15 +21,16 @@ typedef struct {
     /* [P, S, most] by thread (of P threads), switch and LID of the group that the thread handles now: flow that passes
      * the switch towards the LID */
     float *flow;
-    double *load;  /* [P, C] flow on each channel */
-    uint8_t *port; /* [P, S, most] out-port of each switch towards each LID of a group */
+    double *load;  /* [P, C] by thread: flow on each channel towards the LIDs of the thread's groups */
+    uint8_t *port; /* [P, S, most] by thread, switch and LID of the thread's group: out-port of the switch towards the
+                    * LID */
 } sums_t;
 
 /* The fields of a channel that a search reads, side by side in memory. */
 typedef struct {
     double load, inverse_capacity; /* flow on the channel, and inverse capacity */
     int32_t dst;                   /* switch where the channel ends */
-    uint8_t kind;                  /* CF_UP, CF_DOWN or CF_UNUSED */
+    uint8_t kind;                  /* direction of the channel: CF_UP or CF_DOWN; CF_UNUSED: no path uses the channel */
 } channel_t;
 
 typedef struct {

@@ -53,7 +53,8 @@ static void choose(const job_t *job, load_account *account, uint8_t *next, const
 }
 
 /* Lower the estimates of the switches that can send through switch `from`, which belongs to the tree now.  For
- * bisection traffic, channels of the tree cost nothing, so an estimate counts only the channels before `from`. */
+ * bisection traffic, channels of the tree cost nothing.  So an estimate counts only the channels up to switch
+ * `from`. */
 static void update_upstream(const job_t *job, load_account *account, const uint8_t *next, const uint16_t *distance,
                             int32_t from)
 {

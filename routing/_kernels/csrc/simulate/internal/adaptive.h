@@ -68,7 +68,7 @@ typedef struct {
         flows;           /* for CAs: number of flows */
     int32_t spare[IBN_SPARES],   /* for switches: the packet in each spare buffer, or IBN_NONE */
         spare_state[IBN_SPARES]; /* for switches: state of each spare buffer, one of SPARE_... */
-    ibn_fifo relay;      /* for CAs: packets that the CA has to send again */
+    ibn_fifo relay;      /* for CAs: packets for other CAs that this CA has to send again (scheme RELAY) */
 } ibn_device;
 
 /* A ping: a message that follows packets which wait for each other, from channel to channel.  It ends, or it returns to
@@ -127,9 +127,10 @@ struct ibn_adaptive {
     int64_t *saved;       /* [channels] number of packets that were sent without credits */
     ibn_device *device;   /* [devices] state of each device */
     int32_t *by_device;   /* [flows] all flows, sorted by the CA that sends them */
-    ibn_turn *turns;      /* [devices] devices that have to be served in this tick */
-    int32_t turns_taken;  /* number of devices in `turns` */
-    uint8_t *touched;     /* [devices] 1: the device is in `turns`, else 0 */
+    ibn_turn *turns;      /* [devices] list of the devices that have to be served in this tick; the first `turns_taken`
+                           * elements are in use */
+    int32_t turns_taken;  /* number of devices in the list `turns` */
+    uint8_t *touched;     /* [devices] 1: the device is in the list `turns`, else 0 */
     int32_t *order;       /* [256 x vls] input VCs of the switch that is being served, in the order of service */
     int64_t *rank;        /* [256 x vls] sort key of each VC in `order`, smallest first */
     ibn_ping *ping;       /* [pings_made] pings on the way, and unused pings */
@@ -143,7 +144,7 @@ struct ibn_adaptive {
         loops,            /* number of cycles that pings have found */
         /* number of packets that were moved to a spare buffer, so that the other packets of a cycle could advance */
         bubbles,
-        relayed,  /* number of packets that a CA has received in order to send them again */
+        relayed,  /* number of packets that CAs have received in order to send them again (scheme RELAY) */
         diverted, /* number of packets that have entered the recovery path (scheme CONCURRENT) */
         /* number of times that a packet was sent away from its destination (scheme DEFLECT) */
         deflected;

@@ -1,7 +1,7 @@
 /* Limit of a switch's crossbar: an input may send only a given number of packets at one time, each to another channel.
  *
  * The limit is options.speedup; 0: there is no limit.  A busy input causes no event, unless a channel waits for the
- * input.  An input has the number of the channel that leaves the switch by the port of the input. */
+ * input.  The input at a port has the same number as the channel that leaves the switch by this port. */
 #ifndef IBNUE_INTERNAL_SIM_CROSSBAR_H
 #define IBNUE_INTERNAL_SIM_CROSSBAR_H
 

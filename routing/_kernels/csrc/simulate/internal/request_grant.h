@@ -48,10 +48,12 @@ typedef struct {
         granted,        /* number of grants that the sender has received and not used yet */
         unacknowledged, /* number of unsolicited segments that have not been acknowledged */
         requests,       /* number of segments that are requested and not granted, in the view of the receiver */
-        grants_to_send, /* number of grants for the opposite flow that wait to be carried by a segment of this flow */
-        ack_to_send;    /* 1: an acknowledgement for the opposite flow waits for a segment of this flow, else 0 */
+        grants_to_send, /* number of grants for the opposite flow that the next segment of this flow will carry */
+        ack_to_send;    /* 1: the next segment of this flow will acknowledge an unsolicited segment of the opposite
+                         * flow, else 0 */
     uint32_t path,      /* path of the next segment, modulo the number of paths */
-        path_step;      /* number of paths from one segment to the next; odd, so all paths take turns */
+        path_step;      /* number that is added to `path` after each segment; it is odd and the number of paths is a
+                         * power of two, so that all paths are used */
     int64_t turn;       /* virtual time at which the receiver serves the flow next */
 } grant_flow;
 
@@ -87,7 +89,7 @@ typedef struct {
         control_delay, /* ticks from one adapter to another for control data out of band */
         segment,       /* size of the largest segment in bytes */
         control_bytes, /* size of a segment without data in bytes */
-        most,          /* largest number of segments that a flow may have requested */
+        most,          /* largest number of segments of a flow that may be requested and not granted yet */
         reassembly,    /* size of a reassembly buffer in segments */
         fabric_buffer, /* size of a fabric-output buffer in segments */
         grant_cost,    /* ticks that an output waits per segment that it has granted, x 2^IBN_COST_BITS */
@@ -100,10 +102,12 @@ typedef struct {
         blocked;       /* number of channels from which no packet departs for some time, see `blocks` */
     int64_t *lid,      /* [adapters] first LID of each adapter */
         *blocks,       /* [blocked] channels from which no packet departs from tick block_from to tick block_until */
-        *load;         /* [adapters][adapters] entry [i][o]: sum of the loads from input i to adapters 0 to o */
+        *load;         /* [adapters][adapters] cumulative loads: element [i][o] is the load that adapter i offers to
+                        * adapters 0 to o together */
     grant_adapter *adapter;    /* [adapters] state of each adapter */
     grant_flow *flow;          /* [adapters x adapters] state of the flow from each adapter to each adapter */
-    uint64_t *asks;            /* [adapters][mask_words] by output: bit i is set if input i has requests to it */
+    uint64_t *asks;            /* [adapters][mask_words] mask for each adapter: bit i is set if adapter i has requested
+                                * grants from it */
     int64_t mask_words;        /* number of 64-bit words in a mask with one bit for each adapter */
     grant_packet *packets;     /* [packets_made] packets, in use or free */
     grant_segment *segments;   /* [segments_made] segments, in use or free */
