@@ -54,9 +54,9 @@ static uint32_t vls_of(const delta_tables *t, int32_t s, int32_t lid)
     return vl_mask;
 }
 
-/* Record the dependency of channel `before` on channel c on each VL in `vl_mask` (bits).  `before` is -1 if channel c
- * is the first channel of the path; then nothing is recorded.  Returns whether c comes later than `before` in the
- * topological orders of all these VLs. */
+/* Record the dependency of channel `before` on channel c on each VL in `vl_mask` (bits).  Returns whether c comes later
+ * than `before` in the topological orders of all these VLs.  If channel c is the first channel of the path, `before` is
+ * -1 and nothing is recorded. */
 static bool follows_order(job_t *job, uint32_t vl_mask, int32_t before, int32_t c)
 {
     const delta_tables *t = job->t;

@@ -171,11 +171,13 @@ static void add_loops(worker *w, const uint8_t *number, bool spread, uint32_t al
     }
 }
 
-/* Collect the dependencies of packets to one LID.  Each switch is visited after all switches upstream of it.  On the
- * VLs of the packets that pass the visited switch, its channel depends on the channel of its next switch.  These
- * packets pass the next switch, too, so their VLs are added to the VLs of that switch. number[s]: number of the
- * channel by which switch s sends.  With `spread`, packets to the LID use the VLs in w->flow; otherwise all these
- * packets use the VLs in `all` (bits). */
+/* Collect the dependencies of packets to one LID.  Each switch is visited after all switches upstream of it.  The
+ * channel of the visited switch depends on the channel of the next switch, on the VLs of the packets that pass the
+ * visited switch.  These packets pass the next switch, too, so their VLs are added to the VLs of the next switch.
+ *
+ * number[s]: number of the channel by which switch s sends.
+ * spread: if true, packets to the LID use the VLs in w->flow; otherwise all these packets use the VLs in `all`
+ * (bits). */
 static inline void collect(worker *w, const uint8_t *restrict number, bool spread, uint32_t all)
 {
     const cdg_tables *t = w->j->t;

@@ -329,7 +329,7 @@ static void run(void *workers, int32_t me)
     }
 }
 
-/* Write the dependencies that one thread has found to `dep`, in the format of ibn_cdg_trace.  `kind` 0: routes to CAs
+/* Write to `dep` the dependencies that one thread has found, in the format of ibn_cdg_trace.  `kind` 0: routes to CAs
  * and routers, 1: routes to switches.  `vls`: the VLs of requests and replies, as bits. */
 static void expand(const job_t *j, const worker_t *w, int32_t kind, uint32_t vls, uint32_t *dep)
 {

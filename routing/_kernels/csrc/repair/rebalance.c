@@ -219,7 +219,7 @@ static double gain_of(rebalance_search *look, int32_t at, int32_t c, int64_t flo
     return gain;
 }
 
-/* List the moves of switch `at` towards the current LID that take its flow off channel `off`. */
+/* List the moves of switch `at` towards the current LID that take the flow of the switch off channel `off`. */
 static void list_moves(rebalance_search *look, int32_t at, int32_t off, int64_t flow)
 {
     repair_state *state = look->state;

@@ -26,7 +26,7 @@ typedef struct {
 } worker;
 
 /* Add the dependencies of the channels into which switch s may send.  These are the channels of the switch's old and
- * new entry.  Each of them depends on the channels of the old and the new entry at the switch where it ends. */
+ * new entry.  Each of these channels depends on the channels of the old and the new entry of the next switch. */
 static void collect(worker *w, int32_t s)
 {
     const transition_tables *t = w->j->t;

@@ -171,7 +171,7 @@ static void fill_lid(const fill_t *fill, int32_t part, int32_t t, int32_t k, col
     }
 }
 
-/* List the switches with a missing entry in a block of n columns in `rows`, sorted by position.  Set missing[i] to 1
+/* List in `rows` the switches with a missing entry in a block of n columns, sorted by position.  Set missing[i] to 1
  * for each column i with such an entry.  Returns the number of switches. */
 static int32_t list_missing(const fill_t *fill, const uint8_t *block, int32_t n, int32_t *rows, uint8_t *missing)
 {

@@ -166,9 +166,9 @@ static int misses_start(const descent_t *descent, int32_t target, const descent_
 
 /* Choose the next channel of the switch at index `place` of paths->order.
  *
- * The cost of a channel is the weight of the flows on it.  Flows that also use the channel after it are left out,
- * because they are counted at that channel.  A channel is left out if more than `fewest` other LIDs of the end port
- * have the switch at the channel's end as next hop.  If `fewest` is -1, no channel is left out. */
+ * The cost of a channel is the weight of the flows on it.  Flows that also use the next channel of the path are left
+ * out, because they are counted at the next channel.  A channel is left out if more than `fewest` other LIDs of the end
+ * port have the switch at the channel's end as next hop.  If `fewest` is -1, no channel is left out. */
 static void choose(descent_t *descent, int32_t target, const descent_paths *paths, int32_t place, int32_t fewest)
 {
     int32_t u = paths->order[place], first = descent->net->first[u], taken = -1;

@@ -94,7 +94,7 @@ static void mark(job_t *job, int32_t tree, int32_t goal)
     job->visits -= t->switches;
 }
 
-/* Return the highest utilisation on the new path of a switch, if a flow of the switch moves to a bundle. */
+/* Return the highest utilisation on the path that begins with a given bundle, if `flow` is added to the path. */
 static double utilisation_after(const job_t *job, int32_t bundle, double flow)
 {
     const ibn_grid_trees *t = job->trees;

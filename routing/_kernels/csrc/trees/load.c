@@ -95,8 +95,8 @@ static struct tree_memory tree_layout(const struct ibn_routes *routes, char *mem
     return own;
 }
 
-/* Add the flow of every switch to one LID to the channels of its route.  `weight` is the flow from each source to the
- * LID.  Switches are visited after all switches upstream of them (Kahn's algorithm).  Fill `order` with the visited
+/* Add the flows from all switches to one LID to the channels of their routes.  `weight` is the flow from each source to
+ * the LID.  Switches are visited after all switches upstream of them (Kahn's algorithm).  Fill `order` with the visited
  * switches, and return how many there are.  Switches on a forwarding loop are not visited. */
 static int32_t flow_down(const struct all_to_all *job, int64_t weight, const int32_t *out,
                          const struct tree_memory *own)
@@ -148,8 +148,8 @@ static void count_hops(const struct all_to_all *job, int32_t lid, const int32_t 
     }
 }
 
-/* Subtract the flows that flow_down has added to `own->load`.  Add the flows from the switches whose path reaches the
- * target instead.  The caller must have computed `own->hops` for this target.  `filled` is the result of
+/* Subtract from `own->load` the flows that flow_down has added.  Instead, add only the flows from switches whose path
+ * reaches the target.  The caller must have computed `own->hops` for this target.  `filled` is the result of
  * flow_down. */
 static void write_arrivals(const struct all_to_all *job, int64_t weight, const int32_t *out, int32_t filled,
                            const struct tree_memory *own)

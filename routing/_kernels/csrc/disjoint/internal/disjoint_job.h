@@ -37,8 +37,8 @@ typedef struct {
     uint32_t *stamp; /* [C]: by link, the value of `now` when the element of `mark` was last written; with any other
                       * value, the element of `mark` is outdated */
     uint8_t *mark;   /* [C], for each link: the trees, as bits, whose path from the last marked switch uses the link */
-    /* [C], used only for channels into the current destination: whether the tree that is being computed keeps the
-     * subtree that enters the destination by this channel in the first tree */
+    /* [C], used only for channels into the current destination: whether the tree that is being computed copies the
+     * branch of the first tree that enters the destination by this channel */
     uint8_t *kept;
     uint32_t now;    /* number of the set of paths whose links are being marked, for comparison with the elements of
                       * `stamp` */
@@ -106,8 +106,8 @@ void ibn_disjoint_add_load(disjoint_job *job, int32_t d, int32_t tree, double si
 void ibn_disjoint_by_distance(disjoint_job *job, int32_t d);
 void ibn_disjoint_copy_first(const disjoint_request *net, uint8_t *next, int32_t d, int32_t tree, int32_t s);
 
-/* Return the switch orders, as bits, that allow the reply path from d to s.  The reply to a request in a tree uses
- * the tree of destination s with the number of the request's tree. */
+/* Return the switch orders, as bits, that allow the reply path from d to s.  A reply uses the tree towards s that has
+ * the same number as the tree of its request. */
 static inline uint8_t disjoint_mask_back(const disjoint_job *job, int32_t d, int32_t tree, int32_t s)
 {
     return job->mask[disjoint_row(job, s, job->net->weight[s] > 0 ? tree : 0) + d];

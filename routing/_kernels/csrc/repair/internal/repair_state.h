@@ -191,8 +191,9 @@ typedef struct {
     int32_t *can_help, displacement;
     int32_t displacements; /* number of trial moves of switches for the current LID while only_monotone is set */
     bool only_monotone;    /* whether the channels of each new path must follow the present topological order */
-    /* candidates: [256] next channels, by port, for a switch that has lost its path.
-     * others: [256] next channels, by port, for a switch whose path moves to make room for such a switch. */
+    /* candidates: [256] paths that a switch may take, at most one for each port.
+     * others: [256] copy of `candidates` for a displaced switch, because `candidates` is also needed for the
+     * disconnected switch. */
     candidate *candidates, *others;
 } repair_state;
 

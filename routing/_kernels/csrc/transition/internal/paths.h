@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 /* The old and the new next hops of all switches towards one LID.  In arrays [2], index 0 stands for the old LFT entry
- * and index 1 for the new LFT entry.  If both entries of a switch are equal, its element at index 1 is unused. */
+ * and index 1 for the new LFT entry.  If both entries of a switch are equal, only index 0 is used for this switch. */
 typedef struct {
     const transition_tables *t;
     int32_t *x[2];    /* [S]: extended channel to which the entry leads (see cdg/trace.h), -1: none */

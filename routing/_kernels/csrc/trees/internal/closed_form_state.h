@@ -20,8 +20,9 @@ typedef struct {
     int32_t tops;        /* T, number of top switches */
     int32_t *top_number; /* [S] by switch: its number among the top switches, -1: not a top switch */
     int32_t *top_switch; /* [T] row of each top switch */
-    /* [T] rank of each top switch: its position among the top switches that one lower switch can reach upwards.  It is
-     * the same for every such lower switch if no links are missing (see the function rank in closed_form.c). */
+    /* [T] rank of each top switch: its position among the top switches that one lower switch can reach upwards.  The
+     * position is equal for all such lower switches if no links are missing (see the function rank in
+     * closed_form.c). */
     int32_t *top_rank;
     /* [S, T] by switch and top switch: first channel of the bundle by which the switch sends up to the top switch, as
      * an index among the switch's channels; CF_SEVERAL: several bundles lead up to it; CF_NONE: no bundle does */
@@ -31,7 +32,7 @@ typedef struct {
      * does */
     uint8_t *down;
     /* [C] 0: the channel does not lead up, or its bundle is notably slower than the fastest bundle of its switch; else
-     * its number among all such channels of the switch, from 1 on */
+     * its number among the other channels up of the switch, from 1 on */
     uint8_t *fast;
     int32_t ports; /* P, highest out-port of a channel, plus 1 */
     /* [S, P] by switch and out-port: index of the port's channel among the switch's channels */
@@ -66,8 +67,8 @@ int ibn_trees_closed_form_assign(cf_state *x);
 /* Choose the least loaded path for every entry that the closed form leaves open, and fill x->load.
  *
  * passes: number of passes after the first pass, in which the entries choose again.
- * may_miss: uint8 [G], output, by LID group (all LIDs that one switch delivers): set to 1 if some entry towards a LID
- * of the group with flow has no path that leads up and then down.  Returns CF_OK or CF_NO_MEMORY. */
+ * may_miss: uint8 [G], output, by LID group (all LIDs that one switch delivers): set to 1 if no path leads up and then
+ * down for some entry towards a LID of the group that has flow.  Returns CF_OK or CF_NO_MEMORY. */
 int ibn_trees_closed_form_search(cf_state *x, int32_t passes, uint8_t *may_miss);
 /* Copy the entries of all switches towards the first n LIDs of group g to `port`, uint8 [S, n]. */
 void ibn_trees_closed_form_copy_entries(const cf_state *x, int32_t g, int32_t n, uint8_t *port);
