@@ -61,7 +61,7 @@ int ibn_simulate_adaptive_only_escape(const ibn_sim *sim, int32_t from)
 }
 
 /* Return the VC on an escape VL by which the tables route a packet from switch s.  *sl receives the packet's SL from
- * this switch on.  Return IBN_NONE if the link of this channel is down.
+ * this switch on.  Return IBN_NONE if the link of the VC is down.
  *
  * A packet that is on an escape VL already keeps its SL, and its in-port is used for SL2VL.  Any other packet is
  * treated as if it came from a CA of the switch. */
@@ -103,8 +103,8 @@ static int32_t to_relay(const ibn_sim *sim, int32_t p, int32_t from, int32_t s)
 /* Return the VC on which a packet can leave its switch now, or IBN_NONE.
  *
  * `from` is the VC whose queue holds the packet, or IBN_NONE if the packet is in the spare buffer.  The VC with the
- * most credits is chosen.  If VCs have equal credits, the VC that is found first is chosen.  The search begins one
- * channel further on after every packet that the switch sends. */
+ * most credits is chosen.  If VCs have equal credits, the VC that is found first is chosen.  After every packet that
+ * the switch sends, the search begins one channel later than before. */
 int32_t ibn_simulate_adaptive_choose(const ibn_sim *sim, int32_t p, int32_t from)
 {
     const ibn_packet *packet = &sim->packet[p];

@@ -384,7 +384,7 @@ IBN_SPECIALIZED void arbitrate_touched(ibn_sim *sim, int plain)
     sim->touches = 0;
 }
 
-/* Arbitrate the channels of a switch whose bits in sim->outputs are set, in cyclic order, and clear the bits.
+/* Arbitrate those channels of a switch whose bits are set in sim->outputs, in cyclic order, and clear the bits.
  *
  * If several channels could serve an input, the first channel in this order serves the input.  So the result does not
  * depend on the order of events within a tick.  If several bits are set, the order begins with a random channel. */

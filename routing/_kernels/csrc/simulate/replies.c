@@ -236,8 +236,8 @@ static void sent(ibn_sim *sim, ibn_attached *self, int32_t p)
     serve(sim, self, device);
 }
 
-/* Hook: a reply to flow `subject` has arrived, so that the flow may send a further request.  Or the remedy of CA
- * `subject` is due, or the token reaches this CA. */
+/* Hook: handle an event of one of three kinds.  A reply to flow `subject` has arrived, so that the flow may send a
+ * further request.  The remedy of CA `subject` is due.  The token reaches CA `subject`. */
 static void timer(ibn_sim *sim, ibn_attached *self, int32_t subject, int32_t value)
 {
     ibn_replies *state = self->state;

@@ -172,7 +172,8 @@ static void handle_laters(ibn_sim *sim, int kind, uint32_t place)
         handle_later(sim, kind, sim->later[i].subject, sim->later[i].value);
 }
 
-/* Handle the events of one tick of the kinds before EV_LATER, except EV_FREED in simulations with pauses.
+/* Handle one tick's events of all kinds before EV_LATER.  In simulations with pauses, events of kind EV_FREED are left
+ * out.
  *
  * places[]: for each kind, the index after its last event (see sim->event).  `adaptive` is whether switches are
  * adaptive. */

@@ -103,13 +103,14 @@ void ibn_simulate_free(ibn_sim *sim);
 int ibn_simulate_run(ibn_sim *sim, int64_t until, int64_t events, int32_t stop_at_standstill, int64_t *stop_info);
 /* Write buckets[2][2048]: the number of packets (row 0) and of messages (row 1) with a latency in each bucket. */
 void ibn_simulate_latencies(const ibn_sim *sim, int64_t *buckets);
-/* Write the totals, or one row for each channel, VC or flow.  The Python wrapper simulate.py names the columns. */
+/* Write the totals of the simulation (first function), or one row for each channel, VC or flow (next functions).  The
+ * Python wrapper simulate.py names the columns. */
 void ibn_simulate_totals(const ibn_sim *sim, int64_t *totals);
 void ibn_simulate_channels(const ibn_sim *sim, int64_t *counters);
 void ibn_simulate_vcs(const ibn_sim *sim, int64_t *rows);
 void ibn_simulate_flows(const ibn_sim *sim, int64_t *flows);
-/* Write up to `most` rows of the event log, or one row for each of up to `most` queued packets.  Return the number of
- * rows that exist. */
+/* Write up to `most` rows of the event log, beginning with row `from` (ibn_simulate_log), or a row for each queued
+ * packet (ibn_simulate_packets).  Return the number of rows that exist. */
 int64_t ibn_simulate_log(const ibn_sim *sim, int64_t from, int64_t most, int64_t *rows);
 int64_t ibn_simulate_packets(const ibn_sim *sim, int64_t most, int64_t *rows);
 /* Write up to `most` edges of the wait-for graph of the VCs.  Edge e means that VC waiter[e] waits for VC awaited[e].

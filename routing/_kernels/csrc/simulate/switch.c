@@ -83,8 +83,8 @@ IBN_SPECIALIZED int forward(ibn_sim *sim, int32_t p, int plain)
     return 1;
 }
 
-/* Store a packet whose head can be forwarded in the input buffer of a switch, and put it into its output queue.  With a
- * single FIFO, only the first packet of the input is put into an output queue. */
+/* Store packet p, whose head can be forwarded now, in the input buffer of its switch, and put the packet into its
+ * output queue.  With a single FIFO, only the first packet of the input is put into an output queue. */
 IBN_SPECIALIZED void arrive(ibn_sim *sim, int32_t p, int plain)
 {
     ibn_packet *packet = &sim->packet[p];

@@ -123,7 +123,7 @@ static void timer(ibn_sim *sim, ibn_attached *self, int32_t t, int32_t value)
     ibn_simulate_prepare(sim, one->flow);
 }
 
-/* Store the task of a new packet in the packet.  The task is the message that the flow is sending. */
+/* Record the task to which a new packet belongs.  This is the task whose message the flow is sending. */
 static void made(ibn_sim *sim, ibn_attached *self, int32_t p)
 {
     const ibn_flow *flow = &sim->flow[sim->packet[p].flow];

@@ -23,7 +23,8 @@ enum { AT_REPLY, AT_CHECK, AT_TOKEN };
 typedef struct {
     ibn_message_queue in[IN_QUEUES], /* messages that have been taken from the network */
         out[OUT_QUEUES],         /* messages that have not left the CA */
-        again;                   /* requests that the CA has to send to the third CA itself */
+        again;                   /* requests that were answered by a back-off, so that the CA has to send them to the
+                                  * third CA itself */
     int32_t first, last,         /* first outlet of the CA, and the outlet after its last outlet */
         order,                   /* position of the CA, from 0 on, in the order in which the token visits the CAs */
         serving,                 /* 1: the queues are being served, else 0 */
@@ -43,7 +44,7 @@ typedef struct {
         bytes,          /* size of a message other than a request in bytes */
         in_room,        /* size of an input queue in messages */
         out_room,       /* size of an output queue in messages */
-        most,           /* largest number of requests of a flow without a reply; 0: no limit */
+        most,           /* largest number of requests of a flow that have no reply yet; 0: no limit */
         chain,          /* 1: requests are forwarded to a third CA, 0: requests are answered directly */
         backoff,        /* time in ticks after which a request is answered by a back-off; 0: never */
         detect,         /* time in ticks after which a message may be rescued; 0: never */

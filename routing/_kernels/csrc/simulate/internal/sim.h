@@ -25,8 +25,8 @@ enum {
     EV_INPUT,
     /* Kind of event: a pause message reaches the sender of a VC.  Subject: the VC.  Value: number of the message. */
     EV_PAUSE,
-    /* Events of this kind and of all later kinds are sorted within a tick.  The events of these kinds are handled after
-     * the events of all earlier kinds. */
+    /* First kind of event that is handled in sorted order.  In each tick, the events of all kinds above are handled
+     * first.  Then the events of this kind, and of the kinds below, are sorted and handled. */
     EV_LATER,
     EV_HEAD = EV_LATER, /* Kind of event: a head packet may have exceeded a lifetime limit.  Subject: the VC. */
     EV_UNSTALL,         /* Kind of event: the stall of a VL ends.  Subject: the VC. */
@@ -40,8 +40,8 @@ enum {
     EV_CLCM,
     /* Kind of event: a periodic step of the simulation.  Subject: the step, one of PERIODIC_... */
     EV_PERIODIC,
-    /* Kind of event: a timer of a mechanism.  Subject: the mechanism, with a number of its choice.  Value: a further
-     * number of its choice. */
+    /* Kind of event: a timer of a mechanism.  Subject: number of the mechanism, together with a number that the
+     * mechanism has chosen.  Value: a second number that the mechanism has chosen. */
     EV_TIMER,
     EV_KINDS
 };
@@ -154,7 +154,8 @@ typedef struct {
     /* present size of the buffer in blocks; it is the sum of the credits, `held`, `flying` and `returning` */
     int32_t buffer;
     int32_t waiting;    /* number of packets that are queued at the sender for this VC */
-    int32_t next_input; /* input with which round robin begins the next time; the number of inputs means input 0 */
+    int32_t next_input; /* input with which round robin begins the next time; if the value is the number of inputs, it
+                         * begins with input 0 */
     /* bit n is set if input n has packets queued for this VC; used only if one 64-bit word has enough bits for all
      * inputs */
     uint64_t mask;
@@ -207,7 +208,8 @@ typedef struct {
         packets,         /* number of packets sent since the start */
         wait;            /* number of ticks during which packets were queued for the channel, but none was sent */
     int32_t carry,       /* fraction of a tick that remained after the last packet, x 2^IBN_COST_BITS */
-        queues,          /* index in sim->queue of the channel's queues, [vls][inputs] */
+        queues,          /* index in sim->queue of the channel's first queue; the channel has [vls][inputs] queues, one
+                          * for each VL and input */
         inputs;          /* number of inputs of the sending device: channels into a switch, or flows of a CA */
     int32_t wire,        /* delay of the cable in ticks, from one end to the other */
         /* ticks from the beginning of sending a packet until the next switch can forward it; 0: the channel leads to a
@@ -215,7 +217,8 @@ typedef struct {
         hop;
     uint16_t vls;        /* VLs, as bits, that have packets queued at this channel */
     uint8_t called,      /* 1: an EV_FREE event is pending, else 0 */
-        next_vl;         /* VL with which round robin begins the next time; the number of VLs means VL 0 */
+        next_vl;         /* VL with which round robin begins the next time; if the value is the number of VLs, it begins
+                          * with VL 0 */
     int32_t src,         /* device that sends */
         dst,             /* device that receives */
         reverse,         /* channel of the same link in the opposite direction */
