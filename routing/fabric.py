@@ -349,7 +349,7 @@ class Fabric:
 
     @cached_property
     def counted(self) -> npt.NDArray[np.bool_]:
-        """bool[E], whether each end port counts in traffic patterns: end ports with a positive weight count.
+        """bool[E], whether each end port counts in traffic patterns, which means that its weight is positive.
 
         A switch is not a leaf if none of its end ports count, for example if it has only an aggregation node.
         """
@@ -357,7 +357,7 @@ class Fabric:
 
     @cached_property
     def senders_at(self) -> npt.NDArray[np.int64]:
-        """int64[S], number of end ports cabled to each switch that count in traffic."""
+        """int64[S], for each switch the number of its end ports that count in traffic."""
         here = self.endport_switch[(self.endport_switch >= 0) & self.counted]
         return np.bincount(here, minlength=self.switches).astype(np.int64)
 

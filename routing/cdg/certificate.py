@@ -59,10 +59,8 @@ class _Entry:
     lids: npt.NDArray[np.int64]
 
     def endports(self, fabric: Fabric) -> _Entry | None:
-        """Return this port without the LIDs of the switch itself; None if the port has no other LIDs.
-
-        The result is for packets to LIDs of switches, if switch-to-switch traffic does not count: then only the
-        remaining LIDs are senders.
+        """Return this port with the LIDs of CAs and routers alone; None if the port is port 0 of a switch.  These are
+        the senders of packets to LIDs of switches if switch-to-switch traffic does not count.
         """
         if self.port == 0:
             return None

@@ -37,7 +37,7 @@ def _spread(masks: npt.NDArray[np.uint16], between: npt.NDArray[np.int64]) -> np
 
 
 def edges_without(channels: Channels, left: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
-    """Return the numbers of all CDG edges that start or end at a channel that is not in ``left``."""
+    """Return the numbers of all CDG edges over a lost channel.  ``left`` lists the channels that are not lost."""
     gone = np.ones(len(channels), bool)
     gone[left] = False
     edges, into = channels.edges, channels.into_first

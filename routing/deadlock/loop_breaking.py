@@ -202,8 +202,8 @@ def _other_ports(fabric: Fabric, lft: Lfts, switch: int, lid: int) -> list[Entry
 
 
 def _hops(fabric: Fabric, lft: Lfts, switch: int, lid: int, *, without: int) -> int | None:
-    """Return the number of hops between switches on the path to a LID; None if the path leads through ``without`` or
-    does not deliver.
+    """Return the number of hops between switches on the path to a LID; None if the path leads through the switch
+    ``without``, or does not deliver.
     """
     channels, target = fabric.channels, int(fabric.lids.switch[lid])
     for hops in range(fabric.switches):

@@ -33,10 +33,11 @@ class MixedTurn:
     turn
         The channel, and the traffic.
     entry
-        Tables with the entry that sends the traffic over the channel, at the switch where the channel begins.
+        Tables (old, new or both) with the LFT entry by which the traffic enters the channel.  The entry is at the
+        switch where the channel begins.
     following
-        Tables with the entry that sends the traffic to the loop's next channel, at the switch where ``turn``'s channel
-        ends.
+        Tables (old, new or both) with the LFT entry that sends the traffic on to the loop's next channel.  The entry is
+        at the switch where the channel ends.
     """
 
     turn: Turn
@@ -44,7 +45,9 @@ class MixedTurn:
     following: Table
 
     def as_object(self) -> dict[str, Any]:
-        """Return the channel and its traffic for JSON, and for each of the two LFT entries whether it is old or new."""
+        """Return for JSON: the channel, its traffic, and whether the LFT entries in :attr:`entry` and :attr:`following`
+        are old or new.
+        """
         return {**self.turn.as_object(), "entry": self.entry, "following": self.following}
 
     def __str__(self) -> str:

@@ -21,10 +21,10 @@ from routing.tables import Routing
 def lids_to_drain(fabric: Fabric, old: Routing, new: Routing, *, threads: int = 2) -> npt.NDArray[np.bool_]:
     """Return bool[L], the LIDs to which no packet may be in the fabric while the new tables are written.
 
-    Packets to all other LIDs may meet old and new entries in any mixture.  Together with packets to any LID on new
-    routes, they close no credit loop.  So senders may continue to send to the other LIDs, and the switches may be
-    written in any order.  The result is minimal: no LID of the result can be left out.  But a different set of fewer
-    LIDs may exist.
+    Packets to all other LIDs may meet old and new entries in any mixture.  These packets close no credit loop, not even
+    together with packets to any LID on new routes.  So senders may continue to send to the other LIDs, and the switches
+    may be written in any order.  The result is minimal: no LID of the result can be left out.  But a different set of
+    fewer LIDs may exist.
 
     All LIDs are in the result if packets change their VLs along their paths, if the SL2VL tables change, or if the new
     routes with the old SLs have a credit loop.

@@ -272,10 +272,9 @@ class _TransitionSearch:
         return _Outcome("unsafe", None, drain, f"{why}, and {lacking}")
 
     def _incompatible_sl_vl(self) -> str:
-        """Return why no order of writing can be safe: with the SLs and SL2VL tables of both sets of tables, the routes
-        of one set alone form a credit loop.
-
-        Returns "" if there is no such obstacle.
+        """Return the reason why no order of writing can be safe; "" if there is no such reason.  The possible reason is
+        that packets may have the SLs and VLs of both tables, and then form a credit loop on the old routes alone or on
+        the new routes alone.
         """
         mixture = self.mixture
         if len(mixture.sl) == len(mixture.sl2vl) == 1:

@@ -219,8 +219,8 @@ def lids_of_dependency(fabric: Fabric, routing: Routing, here: Vc, following: Vc
 
 
 def _lids_by_ports(fabric: Fabric, routing: Routing, here: Vc, following: Vc, *, endports: int) -> list[int]:
-    """Return the LIDs towards which one channel follows another: the LFT entries at both channels' first switches lead
-    to these channels.
+    """Return the LIDs towards which the channel of ``following`` comes directly after the channel of ``here``: at the
+    switches where these two channels begin, the LFT entries lead to them.
 
     ``here`` and ``following`` are the two virtual channels, each as a channel and a VL.  If ``endports`` is 2, only
     LIDs of CAs and routers are returned, otherwise LIDs of switches too.

@@ -158,7 +158,8 @@ class _TreeSearch:
         """Search for trees whose paths lead up and then down in one of ``count`` switch orders, and for the VLs of the
         paths.  Returns None if the paths do not fit into ``vls`` VLs.
 
-        ``initial`` is uint8[S, S], first trees to begin with, or None.
+        ``initial`` is uint8[S, S], the first tree (LID offset 0) towards each switch; None: the search computes these
+        trees.
         """
         fabric, distance, options, wanted = self.fabric, self.distance, self.options, WANTED[self.trees]
         most_hops = DETOUR + int(distance[distance != UNREACHED].max(initial=0))
@@ -194,9 +195,9 @@ def _attempts(have: int, *, minimal: bool) -> Iterator[tuple[int, int]]:
 
 
 def _dimension_ordered(fabric: Fabric, options: EngineOptions) -> npt.NDArray[np.uint8] | None:
-    """Return uint8[S, S], first trees for grids, tori and hypercubes.  These first trees are dimension-ordered, because
-    this balances best on such fabrics.  None for other fabrics, for the objective bisection, and if a switch has no LID
-    or there are no end ports.
+    """Return uint8[S, S], the first tree (LID offset 0) towards each switch of grids, tori and hypercubes.  These trees
+    are dimension-ordered, because this balances best on such fabrics.  None for other fabrics, for the objective
+    bisection, and if a switch has no LID or there are no end ports.
     """
     destinations = Destinations.of(fabric)
     roots, first = np.unique(destinations.root, return_index=True)

@@ -123,8 +123,8 @@ class DimensionOrder:
     def _service_levels(routes: GridRoutes, vls: int, *, orders: tuple[bool, ...], visits: int) -> SlSearchResult:
         """Search for SLs of paths that close no cycle.
 
-        Each order states whether paths with a detour are placed first.  The orders are tried one after the other.
-        ``visits`` limits the work of each search (see :func:`place`).
+        Each element of ``orders`` states whether paths with a detour are placed first.  The elements are tried one
+        after the other.  ``visits`` limits the work of each search (see :func:`place`).
         """
         paths, lids = routes.paths, len(routes.fabric.lids)
         if not paths.rings and paths.regular.all():

@@ -182,7 +182,9 @@ class CliquePaths:
 
     @cached_property
     def irregular(self) -> npt.NDArray[np.bool_]:
-        """Pairs of switches with a path, in either direction, that is not regular, bool[S, S]."""
+        """Pairs of switches with an irregular path in either direction, bool[S, S].  A regular path uses the dimensions
+        in order, with at most two hops in each dimension.
+        """
         found = np.zeros((self.fabric.switches, self.fabric.switches), bool)
         np.logical_or.at(found, self.destinations.root, self._shape[0])
         return found | found.T

@@ -40,8 +40,8 @@ class Registry(Mapping[str, Engine]):
     Parameters
     ----------
     own
-        Names of the engines of this package.  ``ENGINE`` of the module of that name is the engine; a hyphen is an
-        underscore in the name of the module.
+        Names of the engines of this package.  The module of an engine has the name of the engine, with underscores in
+        place of hyphens.  The variable ``ENGINE`` of this module is the engine.
     group
         Entry point group of the engines of other packages.
     """

@@ -201,7 +201,7 @@ class _Partition:
     used
         Whether each bundle is in a segment, or on no cycle.
     order, segments
-        Switches and segments so far.
+        Switches in segments, in the order in which they were added; and the segments so far.
     """
 
     graph: TurnGraph
@@ -235,7 +235,9 @@ class _Partition:
             self.segments.append(tuple(part))
 
     def take_single_links(self, since: int) -> None:
-        """Add each link between a switch of ``order[since:]`` and a switch in a segment as a segment of one link."""
+        """Add segments of a single link: each unused link from a switch in ``order[since:]``, the last added switches,
+        to a switch in a segment.
+        """
         for switch in self.order[since:]:
             for bundle in range(int(self.graph.first[switch]), int(self.graph.first[switch + 1])):
                 if not self.used[bundle] and self.seen[int(self.graph.dst[bundle])]:

@@ -120,8 +120,8 @@ class TorusTwoQos:
         # Moved paths need VLs besides the VLs of the datelines.  Without moves, all paths of a broken ring take its
         # other side, and the rate of all-to-all traffic may halve.
         move = routes.options.vls != "min" if failed == 0 else failed <= MOST_FAILED
-        # If replies are safe before paths are moved, moved paths are searched for with which replies stay safe.  If
-        # these do not fit into the VLs, other moved paths are taken.
+        # If replies are safe with the given paths, moves are tried first that keep replies safe.  If the resulting
+        # paths do not fit into the VLs, other moves are taken.
         reversible = failed == 0 and routes.is_mutual(code)
         if move and cls._vls_for_detours(routes, datelines, base, vls) > 0:
             # Balanced routes mostly need more VLs than the first routes.  If the first routes do not fit into the VLs,

@@ -41,7 +41,8 @@ def resembles_grid(fabric: Fabric) -> bool:
     size = np.bincount(opposite)
     large = size[size >= FEWEST_OPPOSITE]
     in_large = large.sum() + 2 * _most_pairs_joined(bundles, squares, opposite, fabric.switches)
-    # In a random network with many links, a few squares are enough to join nearly all links to one set.
+    # A set with nearly all links does not show a grid: in a random network with many links, a few squares are enough to
+    # join nearly all links to one set.
     return bool(in_large >= SQUARED * links and large.max(initial=0) <= MOST_OPPOSITE * links)
 
 

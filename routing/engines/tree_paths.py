@@ -292,9 +292,9 @@ def _flows(
     """Return the all-to-all load of each channel as the closed form has summed it, float64[C].  None if the sum is
     incomplete.
 
-    Flows over longer paths than up and then down are left out, and all end ports have equal weights.  The sum is
-    complete if every two leaves have a path up and then down, and each switch delivers as much as is sent to it.
-    ``level`` is the level of each switch, int32[S].
+    The closed form leaves out flows whose paths do not lead up and then down, and gives all end ports equal weights.
+    So the sum is complete if every two leaves have a path up and then down, all weights are equal, and as much flow
+    leaves each switch as enters it.  ``level`` is the level of each switch, int32[S].
     """
     load, sources = tables.load, fabric.source_weight_at.astype(np.float64)
     mass = np.bincount(destinations.root, destinations.share, fabric.switches).astype(np.float64)
@@ -324,7 +324,7 @@ def _is_unweighted(fabric: Fabric, destinations: Destinations, options: EngineOp
 def _is_perfect(fabric: Fabric, destinations: Destinations, closed: _ClosedForm) -> bool:
     """Return whether all channels between two levels have the same load, and none limits the rate of end ports.
 
-    No other tables of a regular tree carry more all-to-all traffic then, and the descent ends at equal figures.
+    If so, no other tables of a regular tree carry more all-to-all traffic, and tables by descent would not be better.
     """
     channels, level = fabric.channels, closed.level.astype(np.int64)
     group = level[channels.src] * (level.max() + 1) + level[channels.dst]

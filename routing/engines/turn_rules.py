@@ -49,7 +49,8 @@ class TurnGraph:
     Attributes
     ----------
     first, src, dst, reverse
-        int32[S+1], and int32[N] each: the bundles out of switch ``s`` are ``first[s]:first[s+1]``.
+        ``first`` is int32[S+1]: the bundles out of switch ``s`` have the numbers ``first[s]:first[s+1]``.  The others
+        are int32[N]: the switches at which each bundle begins and ends, and the bundle in the other direction.
     into, into_first
         int32[N], int32[S+1]: the bundles into switch ``s`` are ``into[into_first[s]:into_first[s+1]]``.
     of

@@ -131,13 +131,11 @@ class _Rows:
                 found[rows, switch] = self.link[switch, over[turn]]
 
     def _middles(self, goal: Ints, rank: Ints, wanted: npt.NDArray[np.bool_]) -> Ints:
-        """Return int64[D, rows], the coordinate of the middle of each row for each destination, -1 if there is no
-        middle.
-
-        A middle has a link to the destination's coordinate.  Each switch of the row has a link to the middle or to the
-        destination's coordinate, so no path has more than two hops.  Destinations take the middles in turn, by rank.
-        Destinations that are not ``wanted`` have no middles.  ``goal`` (int64[D]) is the coordinate of each destination
-        along the dimension.
+        """Return int64[D, rows], the coordinate of the middle of each row for each destination; -1: no middle.  A
+        middle is linked to the goal: the switch of the row that has the destination's coordinate (``goal``, int64[D]).
+        Every other switch of the row is linked to the middle or to the goal, so no path in the row has more than two
+        hops.  Destinations take the possible middles in turn, by their numbers ``rank``.  Destinations that ``wanted``
+        does not mark have no middles.
         """
         linked, present = self._has_link(), self.there >= 0
         lacks = present[:, :, None] & ~linked

@@ -268,9 +268,7 @@ class Growth:
         return second - costs[0][0], costs[0][1]
 
     def _is_outside(self, candidate: Position) -> int:
-        """Return 1 if the position uses a new label in a dimension of cliques, so that it would enlarge the grid; else
-        0.
-        """
+        """Return 1 if the position would enlarge the grid by a new coordinate in a dimension of cliques, else 0."""
         return int(any(self.is_clique[axis] and here >= self.labels[axis] for axis, here in enumerate(candidate)))
 
     def _square_costs(self, switch: int) -> list[tuple[Position, list[int]]]:
@@ -278,9 +276,9 @@ class Growth:
         and the switch.
 
         The list has one cost for each dimension in which the link may lead: the weighted number of squares that
-        contradict this dimension.  Take another neighbour of the placed neighbour.  If it lies in another dimension
-        than the switch, both are opposite corners of a square.  If it lies in the dimension of the switch, beyond the
-        placed neighbour, there is no such square.
+        contradict this dimension.  Let P be the placed neighbour, and Q another neighbour of P. If the links from P to
+        Q and from P to the switch lie in two dimensions, Q and the switch are opposite corners of a square.  If these
+        links lie in one dimension, on both sides of P, there is no such square.
         """
         near, position, dimensions = self.near, self.position, range(len(self.length))
         found = []

@@ -74,7 +74,7 @@ def _arranged(grid: Grid, conf: TorusConf, seed: TorusSeed, row_of: dict[int, in
 def _axes_of(grid: Grid, conf: TorusConf, seed: TorusSeed, axis: int, row_of: dict[int, int]) -> list[tuple[int, int]]:
     """Return the dimensions of the grid that correspond to dimension ``axis`` of the file.
 
-    Each dimension has the step, +1 or -1, that is the file's positive direction.
+    Each dimension comes with the step, +1 or -1, that leads in the positive direction of the file.
 
     A ring of four switches in the file corresponds to two dimensions of the grid, each of size two.
     """

@@ -70,7 +70,7 @@ class Cut:
     edges
         int64[N], numbers of the CDG edges of the cut.
     flow
-        Flow that the moves with this cut take off the most loaded channels.
+        Flow that moves can take off the most loaded channels once the edges of the cut are vacated.
     """
 
     vls: int

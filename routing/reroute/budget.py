@@ -24,7 +24,8 @@ class Budget:
     ----------
     changes
         Limit of changed entries for each missing entry.  If a strategy changes more, further strategies are tried.  If
-        a repair has changed fewer entries, moves for better balance may change the rest.
+        a repair has changed fewer entries than this, moves for better balance may change further entries up to the
+        limit.
     rebuilt_lids
         Largest number of LIDs whose columns are rebuilt.  For more LIDs, routing from scratch is faster.
     missing_entries

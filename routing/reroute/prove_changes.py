@@ -72,8 +72,8 @@ def prove_changes(
         order=order,
         replies=replies,
         endports_only=certificate.scope == "endports",
-        # The kernel overwrites the array of masks.  So it gets a copy, because `onto` returns the array itself if the
-        # fabric is the same.
+        # The kernel overwrites its array of masks, so it must not get the array of `cdg` itself.  If the fabric is the
+        # same, `onto` would return this array.
         dependencies=cdg.masks.copy() if cdg.fabric is fabric else cdg.onto(fabric).masks,
         hops=_hops(fabric, before, translated) if hops is None or not translated.in_place else hops,
         increasing=increasing,

@@ -123,9 +123,10 @@ class _VlSearch:
     ) -> tuple[tuple[Routing, npt.NDArray[np.int32]] | None, npt.NDArray[np.bool_], int]:
         """Find a VL for every changed path and every evicted path (an unchanged path that gave up its VL).
 
-        The paths in ``first`` are assigned first, and start their search at the emptiest VL.  The other evicted paths
-        follow; each returns to its previous VL only if no other VL admits it.  The changed paths that are not in
-        ``first`` come last, and start at their present VL.  ``visits`` limits the channels that searches may visit.
+        The paths that ``first`` marks are assigned first, and start their search at the emptiest VL (``emptiest``).
+        The other evicted paths follow; each returns to its previous VL only if no other VL admits it.  The changed
+        paths that are not in ``first`` come last, and start at their present VL.  ``visits`` limits the channels that
+        searches may visit.
 
         Returns
         -------

@@ -55,8 +55,8 @@ def cluster(lower: Sequence[int], upper: Sequence[int], options: TopologyOptions
 
 
 def _build(sizes: Sequence[int], nodes: int, spines: int, tops: int, cabling: Cabling) -> Fabric:
-    """Build a cluster: ``sizes`` has the number of leaves of each pod.  A leaf has ``nodes`` CAs, a pod has ``spines``
-    spine switches, and a plane has ``tops`` top switches.
+    """Build a cluster: ``sizes`` has the number of leaves of each pod.  A leaf has ``nodes`` CAs, and a pod has
+    ``spines`` spine switches.  For each position of a spine in a pod there are ``tops`` top switches, a plane.
     """
     options, planes = cabling.options, range(spines)
     links, managers = options.redundancy, min(nodes, MANAGEMENT_CAS)

@@ -74,7 +74,7 @@ def director(  # noqa: PLR0917  # the arguments of the command line, in its orde
 
 
 def _chassis_links(chassis: int, leaves: int, spines: int, cables: int, children: int) -> Iterator[tuple[int, int]]:
-    """Yield the links between chassis as pairs of leaf rows.
+    """Yield the links between chassis as pairs of leaves (row numbers).
 
     Each chassis has ``children`` chassis below it, and ``cables`` links to the chassis above it.  On each chassis,
     successive links use successive leaves.

@@ -255,7 +255,7 @@ def tree_slots(fabric: Fabric, order: TreeOrder) -> TreeSlots:
 
 
 def _start(fabric: Fabric, order: TreeOrder, sweeps: int) -> TreeSlots:
-    """Return the slots with which the first pass begins.
+    """Return the slots of the switches for the first pass (see :func:`tree_slots`).
 
     If links of the tree are missing, and ``sweeps`` is at least :data:`FEW_SWEEPS`, the result has level 0 for every
     switch.  Then no channel leads to a higher level, so the first pass uses no slots.

@@ -79,8 +79,8 @@ def tree_order(fabric: Fabric, senders: npt.NDArray[np.float64] | None = None) -
     -----
     The order follows the levels from the top down, except for one leaf (the hub).  The hub comes first, and the
     switches above the hub follow from the bottom up.  A path that leads up and then down in the tree also leads up and
-    then down in this order.  Paths over two switches above the hub, neither of which is above the other switch, are an
-    exception.  In return, all top switches reach each other through the hub.
+    then down in this order, with one exception: a path over two switches above the hub, if neither of these switches is
+    above the other.  The advantage of a hub is that all top switches reach each other through it.
 
     The order of the closed form (:class:`routing._kernels.closed_form.TreeGraph`) is also compared.  If many links are
     missing, all of these orders can have many paths that are more than two hops longer than the shortest.  In this
@@ -136,8 +136,8 @@ class _Comparison:
         return cls(fabric, level, senders, ends, np.where(linked, shortest, 0.0), weight)
 
     def longer(self, position: npt.NDArray[np.int32]) -> npt.NDArray[np.float64]:
-        """Return float64[E, E]: for each pair of switches with senders, how many hops the shortest path that a switch
-        order (int32[S]) allows is longer than the shortest path of the fabric.
+        """Return float64[E, E], two numbers of hops subtracted for each pair of switches with senders: the shortest
+        path that a switch order (``position``, int32[S]) allows, minus the shortest path of the fabric.
 
         Pairs to which the order allows no path have the number of switches.
         """

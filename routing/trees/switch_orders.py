@@ -89,9 +89,10 @@ def hub_orders(
 def chained_order(fabric: Fabric, level: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
     """Return an order that suits director switches below other director switches, int32[S].
 
-    Leaves and spines of a director switch take turns in this order: each spine comes after another leaf with links to
-    the director switch above.  A leaf without such a link (because a cable is missing) then reaches these links over
-    every spine.  In the orders of :func:`hub_orders`, such a leaf reaches them over one leaf only.
+    In this order, leaves and spines of a director switch alternate: each spine follows a leaf that has links to the
+    director switch above.  A leaf that has lost its links to the director switch above then reaches it over every spine
+    and the leaf before the spine.  In the orders of :func:`hub_orders`, a leaf without such links reaches the director
+    switch above over a single other leaf.
     """
     below, channels = _below(fabric, level), fabric.channels
     hubs = []
@@ -140,8 +141,8 @@ def _order(
     """Return int32[S], positions of the switches.  First come the hubs with the switches above them, from the bottom
     up; then all other switches, from the top down.
 
-    Every switch needs a path that only leads up to one of these first switches.  As long as some switches lack such a
-    path, further switches are placed after the first switches:
+    Every switch needs a path of links up that ends at one of these first switches.  As long as some switches lack such
+    a path, further switches are placed after the first switches:
 
     1. Switches that lack a path, and are linked to a placed switch.
     2. If there are none: the highest switch that has a path and is linked to a switch that lacks one.  The switches

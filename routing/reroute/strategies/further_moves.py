@@ -275,7 +275,7 @@ def _reserved(request: Request, repaired: Rerouted) -> AcyclicCdg:
 
 
 def _beside_scratch(context: RerouteContext, repaired: Candidate, numbering: BaseNumbering) -> tuple[Candidate, int]:
-    """Compute tables from scratch, unless the repaired tables come with them.
+    """Compute tables from scratch, unless ``repaired`` already holds such tables.
 
     Returns
     -------

@@ -51,8 +51,8 @@ def spread(context: RerouteContext, most: int) -> Candidate | Refusal:
     2. Moves that respect only the dependencies that the tables in force use.
     3. Moves that also shorten paths, and may raise the load of other channels at first (:func:`_shortened`).
     4. Changes of SLs, after which the next step can move entries (:mod:`.prepared_sls`).
-    5. Moves that vacate dependencies which few entries use, and which keep entries on the most loaded channels.  The
-       next step can then move these entries.
+    5. Moves that vacate dependencies.  Such dependencies are used by few entries, and block moves of entries off the
+       most loaded channels.  The next step can then make these moves.
     """
     found: Candidate | Refusal = NOTHING
     if not context.request.before.left_baseline:

@@ -54,7 +54,9 @@ def repair_in_previous_order(context: RerouteContext, budget: Budget) -> Candida
 
 
 def repair_whole_subtrees(context: RerouteContext, budget: Budget) -> Candidate | Refusal:
-    """Repair as :func:`repair_tables` does, but never split the paths of a subtree that use one VL over several VLs."""
+    """Repair as :func:`repair_tables` does, but without splits: paths of a subtree that share a VL stay together on one
+    VL.
+    """
     return repair_tables(replace(context, by_parts=False), budget)
 
 

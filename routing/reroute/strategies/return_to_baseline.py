@@ -84,8 +84,9 @@ def _without_contradictions(context: RerouteContext, baseline: Published, most: 
 
 
 def _sets(edges: npt.NDArray[np.intp], usage: npt.NDArray[np.int64], most: int) -> Iterator[npt.NDArray[np.intp]]:
-    """Yield sets of the CDG edges in ``edges`` to vacate, given the number of entries that use each edge (``usage``):
-    first the least used edges, which at most ``most // 2`` entries use together, then single edges.
+    """Yield sets of CDG edges to vacate, out of the edges in ``edges``.  The first set has the least used edges, which
+    at most ``most // 2`` entries use together.  Each further set has a single edge.  ``usage`` is the number of entries
+    that use each edge.
     """
     total = np.cumsum(usage[edges])
     for part in (2, 4, 8):

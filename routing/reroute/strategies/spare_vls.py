@@ -60,7 +60,7 @@ def repair_on_spare_vls(context: RerouteContext) -> Candidate | Refusal:
 
 
 def _spare_vl_of_sl(routing: Routing, options: EngineOptions) -> npt.NDArray[np.uint8]:
-    """Return uint8[16], the spare VL that packets with each SL keep, or 15.
+    """Return uint8[16], the spare VL that packets with each SL keep; 15 if the SL has no spare VL.
 
     An SL in use keeps its VL if this VL is spare.  Each spare VL without such an SL gets an SL that is not in use.
     """
