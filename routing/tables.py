@@ -130,7 +130,9 @@ class ServiceLevels:
         return np.broadcast_to(self.table, (count, self.table.shape[-1])) if self.by_lid else self.table
 
     def of_any_sender(self, differs: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-        """Reduce a mask of the shape of the table to bool[L]: whether the mask is set for any sender."""
+        """Return bool[L], whether ``differs``, a mask of the elements of :attr:`table`, is set for any sender towards
+        each LID.
+        """
         return np.asarray(np.atleast_2d(differs).any(axis=0))
 
 

@@ -71,8 +71,8 @@ class ChannelBudget:
     def mean(self) -> Fraction:
         """Return the mean, over the message types, of the number of channels that a message may choose from.
 
-        If all types have the same number of escape channels, this equals the formula 1 + (C/L - E_r) or
-        1 + (C - E_m) of the paper that the module's docstring cites.
+        If all types have the same number of escape channels, the mean equals the formula 1 + (C/L - E_r) or 1 + (C -
+        E_m) of the paper that the module's docstring cites.
         """
         return Fraction(sum(self.usable), len(self.usable))
 

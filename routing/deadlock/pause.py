@@ -64,7 +64,7 @@ class Flows:
     names
         Names of the links.
     flows
-        The flows over them.
+        The flows over these links.
     capacity
         Capacity of each link.
     cable

@@ -216,7 +216,9 @@ def _visits_per_sweep(fabric: Fabric) -> int:
 
 
 def _balance_sweeps(fabric: Fabric, options: EngineOptions) -> int:
-    """Return the number of passes that balance the first trees.  The number is 0 if the objective is bisection."""
+    """Return the number of passes that balance the first trees (of LID offset 0).  The number is 0 if the objective is
+    bisection.
+    """
     if options.objective is Objective.BISECTION:
         return 0
     visits = _visits_per_sweep(fabric)

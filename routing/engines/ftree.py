@@ -38,9 +38,9 @@ class FatTree:
     as in J. Gliksberg et al., "High-Quality Fault Resiliency in Fat Trees", 2019 (Dmodc).  Entries without a path to
     that top switch take the least loaded path.
 
-    On trees that are not regular, balancing by counts loads some channels more than necessary.  Such trees have leaves
-    with different numbers of end ports, or links of different speeds.  For these, tables are also computed by descent
-    (:mod:`routing.trees.descent`), and the better balanced tables are taken.
+    On trees that are not regular, the closed form loads some channels more than necessary, because it balances numbers
+    of LIDs.  Such trees have leaves with different numbers of end ports, or links of different speeds.  For these
+    trees, tables are also computed by descent (:mod:`routing.trees.descent`), and the better balanced tables are taken.
 
     Pairs of upper switches without a path up and then down have a longer path in one order of the switches.  So the
     tables are complete, and free of credit loops on one VL.  Replies are safe, too.

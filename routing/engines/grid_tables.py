@@ -243,7 +243,7 @@ def _alternate(destinations: Destinations) -> npt.NDArray[np.int64]:
     """Return int64[D], the set of paths of each destination: alternately 0 and 1 for the LIDs of the end ports of each
     switch, 0 for LIDs of switches.
 
-    The first LID of every switch has 0. This does not favour one side of a ring, because the sides in each set of paths
+    The first LID of every switch has 0.  This does not favour one side of a ring, because the sides in each set of paths
     alternate with the coordinates of the switches.
     """
     side = np.zeros(len(destinations.root), np.int64)

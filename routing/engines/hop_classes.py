@@ -119,9 +119,9 @@ def _columns(
 def hop_routing(engine: Engine, paths: HopClasses, options: EngineOptions, start: float, **facts: object) -> Routing:
     """Return the tables of an engine for paths in hop classes.
 
-    Pairs of switches with regular paths share SLs that change from a VL of the first class to a VL of the second class.
-    If there are more VLs than two, there are several such SLs.  The packets of all other pairs keep the VL of their SL.
-    On this VL, the dependencies of both directions together close no cycle.  So replies are safe.
+    Pairs of switches with regular paths share SLs on which packets change from a VL of the first class to a VL of the
+    second class.  If there are more VLs than two, there are several such SLs.  The packets of all other pairs keep the
+    VL of their SL.  On this VL, the dependencies of both directions together close no cycle.  So replies are safe.
 
     Parameters
     ----------

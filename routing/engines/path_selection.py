@@ -122,7 +122,7 @@ class PathSelector:
         return self._balanced(DIRECTED, self.rank, refinement_passes(self.fabric, self.options))
 
     def by_rank(self, name: str, rank: npt.NDArray[np.int32], *, rank_from: int) -> PathSet:
-        """Return shortest paths whose channels have ranks (int32[C]).
+        """Return shortest paths that use channels of low rank first; ``rank`` is int32[C].
 
         A switch that is at least ``rank_from`` hops before the end of a path uses only channels of the lowest rank, out
         of the channels that lead nearer to the destination.

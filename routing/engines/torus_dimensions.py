@@ -108,7 +108,9 @@ def _bundles(fabric: Fabric) -> Rows | None:
 
 
 def _link_numbers(bundles: Rows, switches: int) -> Callable[[Rows, Rows], Rows]:
-    """Return a function that returns the numbers of the links between switches ``a`` and ``b``, int64[N] each."""
+    """Return a function that takes two arrays of linked switches (int64[N] each), and returns the number of the link of
+    each pair (int64[N]).
+    """
     links = bundles[bundles // switches < bundles % switches]
     return lambda a, b: np.searchsorted(links, np.minimum(a, b) * switches + np.maximum(a, b))
 

@@ -229,8 +229,8 @@ class Growth:
                 self.has_failed |= self._wrong > FEW + MOST_WRONG * self._joined
 
     def _count_closed(self, switch: int, position: Position) -> None:
-        """Count a switch as closed if all of its neighbours have positions.  It is counted in each slice of the grid
-        that contains its position.
+        """Count a switch as closed if all of its neighbours have positions.  A slice of the grid is all positions with
+        one value of one coordinate.  The switch is counted in each slice that contains its position.
         """
         if self._placed_near[switch] == len(self.near[switch]):
             self._closed.update(enumerate(position))

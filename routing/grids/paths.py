@@ -117,7 +117,7 @@ def _row_tables(grid: Grid, axis: int, bundles: LinkBundles) -> tuple[Hops, Hops
         Bundle on the other side of the ring if both sides are equally long; elsewhere as ``hop``.
     """
     switches, kind = len(bundles.first) - 1, grid.kind[axis]
-    # The last row and the last column belong to positions without a switch.
+    # The last row and the last column of `index` belong to positions without a switch.
     index = np.full((switches + 1, switches + 1), NONE, np.uint8)
     src = np.repeat(np.arange(switches), np.diff(bundles.first))
     index[src, bundles.dst] = np.arange(len(src)) - bundles.first[src]
@@ -158,8 +158,8 @@ def _line_rows(members: npt.NDArray[np.int64], index: Hops, is_ring: bool) -> tu
 
 
 def _clique_rows(members: npt.NDArray[np.int64], index: Hops) -> tuple[Hops, Hops]:
-    """Return the first hops along rows of a HyperX, twice, in the format of :func:`_line_rows`.  A missing link is
-    replaced by two hops over a higher coordinate.
+    """Return the first hops along rows of a HyperX, as two equal arrays in the format of :func:`_line_rows`.  A missing
+    link is replaced by two hops over a higher coordinate.
 
     Hops to a higher coordinate come before hops to a lower coordinate, so such paths close no cycle of dependencies.
     """

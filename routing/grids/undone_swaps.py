@@ -26,8 +26,8 @@ def undone_swaps(fabric: Fabric, grid: Grid) -> npt.NDArray[np.int64]:
     A complete grid has a switch at each position, and one cable between every two neighbours.  The search runs if the
     present grid is incomplete, and has at most :data:`MOST_CABLES` cables.
 
-    A swap does not change the degree of any switch.  So the search ends at once if no complete grid has switches of the
-    present degrees, as in most grids that lack a cable.
+    A swap does not change the degree (number of cables) of any switch.  So the search ends at once if no complete grid
+    has switches of the present degrees.  This is the case for most grids that lack a cable.
 
     Notes
     -----
@@ -61,7 +61,7 @@ def _degrees_of_grids(switches: int, shortest: int = 2) -> Iterator[Degrees]:
     """Yield the number of switches of each degree, for each complete grid with a given number of switches.
 
     Grids with a row of less than ``shortest`` switches are left out.  Sizes of dimensions ascend, so that 3 x 4 occurs
-    but not 4 x 3. For this purpose, the function calls itself for all dimensions but the first, with the size of the
+    but not 4 x 3.  For this purpose, the function calls itself for all dimensions but the first, with the size of the
     first dimension as ``shortest``.
     """
     if switches == 1:

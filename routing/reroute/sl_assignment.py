@@ -195,10 +195,9 @@ class _VlSearch:
 
 
 def changed_paths(fabric: Fabric, routing: Routing, earlier: Routing, *, replies: bool) -> npt.NDArray[np.bool_]:
-    """Return bool[S, L], whether a path from a switch to a LID has changed: an entry or its SL, or its reply path if
-    ``replies``.
-
-    ``earlier`` has the earlier tables, with 255 where an entry became invalid.
+    """Return bool[S, L], whether the path from each switch to each LID has changed.  A path has changed if one of its
+    entries or its SL has changed.  With ``replies``, it has also changed if its reply path has.  ``earlier`` has the
+    earlier tables, with 255 where an entry became invalid.
     """
     channels, lids = fabric.channels, fabric.lids
     changed: npt.NDArray[np.bool_] = (routing.lft != earlier.lft) | (routing.sl != earlier.sl)

@@ -149,9 +149,9 @@ def _move_after(
     """Return a new Up*/Down* order of the switches, in which switch ``gate`` is above all switches without an upward
     path.
 
-    Switch ``gate`` comes right after ``above[gate]``, the old position of the last switch above ``gate`` that is not
-    cut off.  The switches without an upward path (``members``) come right after ``gate``.  ``position`` is the old
-    order.
+    ``position`` is the old order.  ``above`` has for each switch the old position of the last switch above it that is
+    not cut off.  Switch ``gate`` comes right after the position ``above[gate]``, and the switches without an upward
+    path (``members``) come right after ``gate``.
     """
     key = position.astype(np.float64)
     key[gate] = above[gate] + 0.25

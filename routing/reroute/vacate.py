@@ -154,7 +154,7 @@ def _steps(
     lid : intp[N]
         The LIDs.
     edges : int64[N]
-        Number of the CDG edge of the next two hops.
+        Number of the CDG edge between the first two channels of the path to each LID.
     """
     channels, target = frame.base.channels, frame.repair_fabric.lid_switch
     for s in range(len(lft)):

@@ -71,8 +71,8 @@ def verify_new_sls(
     """Prove tables with new SLs.  The tables are refused if their certificate is weaker, or covers less traffic, than
     the certificate of the previous tables.
 
-    ``order`` is a topological order of their dependencies (int32[V, C]) if it is known, ``missing`` the number of
-    entries that were missing, and ``how`` the method by which the tables were found.
+    ``order`` (int32[V, C]) is a topological order of the dependencies of ``tables``, or None if it is unknown.
+    ``missing`` is the number of entries that were missing, and ``how`` the method by which the tables were found.
     """
     certificate, weaker_tables = context.certificate, "the tables with new SLs are not as safe as before"
     if certificate is None:

@@ -153,7 +153,7 @@ def lids_of(fabric: Fabric, leaves: Leaves) -> TreeLids:
     aggregation nodes, and the LID of the switch.  LIDs of the last two kinds have no flow.
 
     Each LID gets a number, its digit.  Of n channels up, the paths to the LID take the channel with the number (digit
-    modulo n), as in D-mod-K. The end ports of each kind are numbered by switch and port.  The digit of a port's first
+    modulo n), as in D-mod-K.  The end ports of each kind are numbered by switch and port.  The digit of a port's first
     LID is the port's number.  Each further LID of the port has the next higher digit, so that packets to the LIDs of a
     port take different channels.
     """

@@ -399,8 +399,8 @@ def _share_tops(fabric: Fabric, level: npt.NDArray[np.int32], kept: npt.NDArray[
     src, dst = fabric.channels.src, fabric.channels.dst
     leaves = np.flatnonzero(kept & ~_has_below(fabric, level))
     upwards = kept[src] & kept[dst] & (level[dst] > level[src])
-    # If two leaves have a common switch above them, they also have a common switch above them that has no kept switch
-    # above itself.
+    # Only switches without a kept switch above them have to be considered: if two leaves have any common switch above
+    # them, they have such a switch in common.
     tops = np.flatnonzero(kept & (np.bincount(src[upwards], minlength=fabric.switches) == 0))
     reached = np.zeros((fabric.switches, len(tops)), bool)
     reached[tops, np.arange(len(tops))] = True

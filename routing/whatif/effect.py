@@ -120,8 +120,8 @@ class Effect:
     a2a
         All-to-all rate of an end port as a share of its link; None if no channel carries traffic, or without tables.
     loss
-        Share of the all-to-all traffic at its old rate that is lost.  Disconnected pairs lose everything; the other
-        pairs lose the decrease of a flow's rate.  None without tables.
+        Lost share of the all-to-all traffic, relative to the traffic before the fault.  Disconnected pairs lose all of
+        their traffic.  All other pairs lose as much as the rate of their flows has decreased.  None without tables.
     bisection
         Mean throughput of random bisections, as a share of the link rate; None with fewer than two end ports, or
         without tables.
