@@ -512,7 +512,7 @@ class Fabric:
             switch, port, link = self._endport_attachment
             less.__dict__["_endport_attachment"] = switch, port, link - np.cumsum(~keep, dtype=np.int32)[link]
             less.__dict__.update({name: self.__dict__[name] for name in OF_ENDPORTS if name in self.__dict__})
-            # The method with_lids may have added rows, which the new fabric must not have.
+            # The method with_lids may have added rows to the LID table.  The new fabric must not have these rows.
             if self.lids.switch[-1] >= 0:
                 less.__dict__["lids"] = self.lids
         if "channels" in self.__dict__:

@@ -228,7 +228,7 @@ class Offers:
 class Engine(Protocol):
     """A routing engine: computes the routing of a fabric, and has a name and a promise.
 
-    It may have an attribute ``offers`` of type :class:`Offers`.
+    An engine may also have an attribute ``offers`` of type :class:`Offers`.
     """
 
     name: str

@@ -100,8 +100,8 @@ def inverse_capacity(fabric: Fabric, link_weights: Sequence[tuple[int, int, floa
 def forwarding_tables(fabric: Fabric, destinations: Destinations, trees: Balanced | NueTrees) -> npt.NDArray[np.uint8]:
     """Return the LFTs of the trees, uint8[S, L].
 
-    An entry is an out-port.  At the switch that delivers the LID it is the port of the CA or router, or 0 for the
-    switch's own LID.  The entry is 255 if there is no path.
+    An entry is an out-port.  At the switch that delivers the LID, the entry is the port of the CA or router, or 0 for
+    the switch's own LID.  The entry is 255 if there is no path.
     """
     channels, lids = fabric.channels, fabric.lids
     lft = np.full((fabric.switches, len(lids)), NO_PORT, np.uint8)

@@ -208,7 +208,8 @@ def _dimension_ordered(fabric: Fabric, options: EngineOptions) -> npt.NDArray[np
 
 
 def _visits_per_sweep(fabric: Fabric) -> int:
-    """Return the approximate number of channels that a pass over the first trees of all switches visits.
+    """Return the approximate number of channels that a pass over the first trees (of LID offset 0) of all switches
+    visits.
 
     A move of a next hop follows the present path and the path after the move.  So this part of the work counts twice.
     """

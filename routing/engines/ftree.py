@@ -143,7 +143,8 @@ def better_by_descent(
     -----
     Tables of a notably lower highest utilisation are better.  Other tables are compared by their utilisation above the
     ceilings of :func:`routing.trees.descent.ceilings`, relative to the ceiling and summed over the channels.  The
-    highest utilisation alone would not do, because a leaf with few links may exceed its ceiling in any tables.
+    highest utilisation alone is not enough for the comparison, because a leaf with few links may exceed its ceiling in
+    any tables.
 
     The closed form is kept for whole regular trees, for tables under the ceilings, and where the descent exceeds the
     effort.  The closed form is also kept for trees that are regular except for missing links, if its highest

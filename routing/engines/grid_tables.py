@@ -176,7 +176,7 @@ def channels_of_bundles(
     which the flows are distributed.
     """
     channels = fabric.channels
-    # The channels of a bundle are consecutive, in the order of their ports.
+    # In the order `by_bundle`, the channels of a bundle are consecutive, and sorted by their ports.
     by_bundle = np.argsort(bundles.of, kind="stable")
     size = np.bincount(bundles.of, minlength=len(bundles.dst))
     first = np.cumsum(size) - size
@@ -243,7 +243,7 @@ def _alternate(destinations: Destinations) -> npt.NDArray[np.int64]:
     """Return int64[D], the set of paths of each destination: alternately 0 and 1 for the LIDs of the end ports of each
     switch, 0 for LIDs of switches.
 
-    The first LID of every switch has 0.  This does not favour one side of a ring, because the sides in each set of paths
+    The first LID of every switch has 0. This does not favour one side of a ring, because in each set of paths the sides
     alternate with the coordinates of the switches.
     """
     side = np.zeros(len(destinations.root), np.int64)

@@ -340,8 +340,8 @@ class _Assignment:
         place = np.empty(len(channels), np.int32)
         place[np.argsort(paths.advancing, kind="stable")] = np.arange(len(channels), dtype=np.int32)
         order = np.tile(place, (vls, 1))
-        # Only the first `copies` VLs, which are the VLs of the first hop class, have dependencies.  So irregular paths
-        # begin their search on the other VLs.
+        # Regular paths have dependencies only on the first `copies` VLs, which are the VLs of the first hop class.  So
+        # irregular paths begin their search on the other VLs.
         free = np.arange(copies, vls) if vls > copies else np.arange(vls)
         start = free[np.arange(count) % len(free)].astype(np.uint8)
         usable = np.arange(vls) < SLS - first_vl - copies

@@ -57,8 +57,8 @@ BETWEENNESS_UP_TO = 1_000_000
 def breadth_first(fabric: Fabric, roots: list[int]) -> npt.NDArray[np.int32]:
     """Return int32[S], positions of the switches in a breadth-first order.
 
-    The roots come first, together with the switches of shortest paths between them.  All other switches follow by
-    distance from these.
+    The roots come first, together with the switches of shortest paths between them.  All other switches follow by their
+    distance from these switches.
     """
     joined = _join(fabric, roots)
     distance = np.asarray(fabric.graph.distances(source=roots, mode="out"), float).min(axis=0)

@@ -169,7 +169,7 @@ class TorusTwoQos:
         spare : int
             Number of VLs for detours.
         failed : int
-            Number of detours without a VL.  If it is positive, the other results have no meaning.
+            Number of detours without a VL.  If this number is positive, the other results have no meaning.
 
         Raises
         ------

@@ -253,9 +253,9 @@ def _least_visits(fabric: Fabric, destinations: Destinations) -> float:
 def _sweeps(fabric: Fabric, destinations: Destinations, level: npt.NDArray[np.int32], options: EngineOptions) -> int:
     """Return the number of passes of the descent; 0 if the descent needs too much memory.
 
-    The number is an option, or else follows from the effort.  If an effort of at most 1 allows fewer than
-    ``MOST_SWEEPS`` passes, trees that need no more than :data:`ENOUGH_SWEEPS` passes get only these.  ``level`` is the
-    level of each switch, int32[S].
+    The option ``passes`` sets the number.  Without this option, the number follows from the effort.  If an effort of at
+    most 1 allows fewer than ``MOST_SWEEPS`` passes, trees that need no more than :data:`ENOUGH_SWEEPS` passes get only
+    these.  ``level`` is the level of each switch, int32[S].
     """
     sweeps = affordable_sweeps(fabric, len(destinations.lid), options.effort)
     if sweeps and options.passes is not None:

@@ -53,7 +53,7 @@ def carried(
 def is_doubtful(fabric: Fabric) -> bool:
     """Return whether the fabric may be another fabric than a tree, although it has the levels of a tree.
 
-    Large fabrics are not doubtful, because tables without the levels would take too long.
+    The result is False for large fabrics, because the computation of tables without the levels would take too long.
     """
     order = tree_order(fabric) if is_moderate(fabric) else None
     return order is not None and order.cost > DOUBTFUL

@@ -120,9 +120,10 @@ def _complete(
             senders[after[switch][hop[switch]]].append(switch)
     hops = {root: 0}
     _reach(senders, hops, root)
-    # A choice is a next hop for a switch without a path, as a tuple: whether the switch has another next hop already,
-    # hops to the destination, the switch, and the index of its bundle to a neighbour with a path.  Switches that have
-    # no next hop are served first.  Switches with another next hop change it only if no such choice is left.
+    # A choice is a possible next hop of a switch whose path does not reach the destination.  The tuple has: whether the
+    # switch has another next hop already, hops to the destination, the switch, and the index of the bundle to a
+    # neighbour with a path.  The smallest tuple is taken first.  So a switch changes a next hop only if no switch
+    # without a next hop is left.
     missing = (switch for switch in members if switch not in hops)
     links = ((switch, index, to) for switch in missing for index, to in enumerate(after[switch]) if to in hops)
     choices = [(hop[switch] != NONE, hops[to] + 1, switch, index) for switch, index, to in links]

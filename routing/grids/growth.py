@@ -276,7 +276,7 @@ class Growth:
         and the switch.
 
         The list has one cost for each dimension in which the link may lead: the weighted number of squares that
-        contradict this dimension.  Let P be the placed neighbour, and Q another neighbour of P. If the links from P to
+        contradict this dimension.  Let P be the placed neighbour, and Q another neighbour of P.  If the links from P to
         Q and from P to the switch lie in two dimensions, Q and the switch are opposite corners of a square.  If these
         links lie in one dimension, on both sides of P, there is no such square.
         """
@@ -460,7 +460,8 @@ class _Around(dict[Position, tuple[Position, ...]]):
     grown
         The :class:`Growth` whose method ``around`` computes positions that are not in the cache.
     shape
-        Labels, ring lengths and range (box) of its coordinates.  The cache is valid while the shape does not change.
+        Labels, ring lengths and range (box) of the coordinates in the grid.  The cache is valid while the shape does
+        not change.
     """
 
     def __init__(self, grown: Growth, shape: list[object]) -> None:

@@ -190,8 +190,8 @@ def _whole_paths(
     bit = sum(grid.kind[axis] is Kind.RING for axis in order)
     for axis, (nearest, farther) in reversed(list(zip(order, tables, strict=True))):
         size, own = grid.size[axis], position[:, axis]
-        # Coordinates of the start (a row) and of the goal (a column) of paths.  Operations on both give a matrix with a
-        # row for each goal.
+        # `here` is a row with the coordinates of the starts of paths, and `goal` a column with the coordinates of their
+        # ends.  Operations on both give a matrix with a row for each goal.
         here, goal = np.arange(size)[None, :], np.arange(size)[:, None]
         moves, towards = (here != goal)[own][:, own], nearest.T[own]
         np.copyto(hop, towards, where=moves)

@@ -186,8 +186,8 @@ class BlockedMoves:
     def _wanted(self) -> dict[Wanted, float]:
         """Return the blocked moves that would relieve the most loaded channels.
 
-        A move is identified by its VLs and by the CDG edges that it would add.  The value is the flow that all moves
-        with these VLs and edges would take off the most loaded channels.
+        The keys of the result identify a move by its VLs and by the CDG edges that it would add.  The value is the flow
+        that all moves with these VLs and edges would take off the most loaded channels.
         """
         fabric, found = self.in_use.frame.repair_fabric, defaultdict[Wanted, float](float)
         utilisation = self.in_use.now.load * fabric.inverse_capacity

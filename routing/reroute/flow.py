@@ -52,8 +52,8 @@ def lid_weights(fabric: Fabric) -> npt.NDArray[np.int64]:
 
 
 def inverse_capacity_of_base(channels: Channels) -> npt.NDArray[np.int64]:
-    """Return int64[C], the inverse capacity of each channel.  It is 100 for the fastest links, and proportionally more
-    for slower links.
+    """Return int64[C], the inverse capacity of each channel: 100 for the fastest links, and proportionally more for
+    slower links.
     """
     capacity = channels.capacity
     weight: npt.NDArray[np.int64] = np.rint(100 * capacity.max(initial=0.0) / capacity).astype(np.int64)

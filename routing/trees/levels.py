@@ -136,8 +136,9 @@ class _Comparison:
         return cls(fabric, level, senders, ends, np.where(linked, shortest, 0.0), weight)
 
     def longer(self, position: npt.NDArray[np.int32]) -> npt.NDArray[np.float64]:
-        """Return float64[E, E], two numbers of hops subtracted for each pair of switches with senders: the shortest
-        path that a switch order (``position``, int32[S]) allows, minus the shortest path of the fabric.
+        """Return float64[E, E], the additional hops between each two switches with senders.  These are the hops of the
+        shortest path that a switch order (``position``, int32[S]) allows, minus the hops of the shortest path in the
+        fabric.
 
         Pairs to which the order allows no path have the number of switches.
         """

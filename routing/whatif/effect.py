@@ -89,9 +89,7 @@ class Baseline:
 
     @cached_property
     def separation(self) -> ConnectivityLoss:
-        """Connectivity of the current fabric, before any fault.  It is compared with the connectivity after each
-        scenario.
-        """
+        """Connectivity of the current fabric, before any fault, for a comparison with each scenario."""
         return connectivity_loss(self.published.fabric, self.published.fabric)
 
 

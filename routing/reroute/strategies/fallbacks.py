@@ -138,7 +138,7 @@ def _traced(context: RerouteContext, progress: Progress, scope: Scope | None = N
 
 
 def move_others_away(context: RerouteContext, progress: Progress) -> Progress:
-    """Repair the columns that failed, and move the paths to other LIDs that block them (:mod:`.make_room`)."""
+    """Repair the columns that failed.  Paths to other LIDs that block the repair are moved away (:mod:`.make_room`)."""
     for _ in range(8):  # At most eight columns get room.
         made = make_room(context, progress) if len(progress.failed) else None
         if made is None:

@@ -233,7 +233,7 @@ def may_move_further(context: RerouteContext, found: Rerouted) -> bool:
 def _is_worth_a_search(context: RerouteContext, repaired: Candidate) -> bool:
     """Return whether the repaired tables may lose or change so much that entries should move.
 
-    This needs no trace of the tables if the repair has measured their rate.
+    This check needs no trace of the tables if the repair has measured their rate.
     """
     found, numbering = repaired.found, context.numbering
     if found.kept is None or _changes_too_many(repaired):
@@ -453,7 +453,7 @@ def _explained(
         moved = int(np.count_nonzero(lft != before.routing.lft))
         points = 100 * (was / start.goal - was / start.peak)
         text, earlier = f"{count_noun(moved, 'entry')} moved further", statistics.moved_further or 0
-        # A repair in a fabric that has grown may lose nothing.
+        # The text names the loss of the repair.  If the fabric has grown, the repair may lose nothing.
         if f"{points:.1f}" != "0.0" and points > 0 and not earlier:
             text += f", because the repair alone loses {points:.1f} points more of the all-to-all rate than necessary"
         return replace(statistics, moved_further=earlier + moved), text
