@@ -25,8 +25,8 @@ typedef struct {
     /* size: number of switches in `subtree`; deepest: hops from the farthest switch of `subtree` to the moved switch */
     int32_t size, deepest;
     double flow;             /* flow that all switches in `subtree` together send to the destination */
-    /* Both arrays are [candidates, S], by candidate next hop of the moved switch and by index in `subtree`.  They
-     * describe the path that the switch in `subtree` would have after the move.
+    /* Properties of the paths that the switches of the subtree would have after the move.  Both arrays are [candidates,
+     * S]: by candidate next hop of the moved switch, and by index of the switch in `subtree`.
      *
      * mask: the switch orders that allow the path, as bits.
      * hit: the other trees with which the path would share a link, as bits. */

@@ -56,8 +56,8 @@ static bool list_entry(rebalance_search *look, entry_list *list, int64_t at)
     return append(list, (moved_entry){lid, s, look->state->flow[0]});
 }
 
-/* List the entries that differ from the previous tables although the channel of the previous entry is alive.  Each is
- * listed with the flow that uses the entry.  Returns false if memory ran out. */
+/* List the entries that differ from the previous tables although the channel of the previous entry is alive.  Each
+ * entry is listed with the flow that uses it.  Returns false if memory ran out. */
 static bool list_moved(rebalance_search *look, entry_list *list)
 {
     const repair_state *state = look->state;

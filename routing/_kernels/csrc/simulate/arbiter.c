@@ -218,8 +218,8 @@ static int vl_by_tables(ibn_sim *sim, int32_t c, unsigned can, const int32_t *in
     return vl;
 }
 
-/* Choose the VL and the input that channel c serves by the VL arbitration tables.  Return IBN_NONE if no packet can be
- * sent. */
+/* Choose the VL and the input that channel c serves, according to its VL arbitration tables.  Return IBN_NONE if no
+ * packet can be sent. */
 static int choose_by_tables(ibn_sim *sim, int32_t c, int32_t *input)
 {
     int32_t inputs[16];

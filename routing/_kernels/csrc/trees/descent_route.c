@@ -12,7 +12,8 @@
  * path together.
  * A slot is the number of a switch in its group.  Successive destinations select the slots in turn. */
 #define MISSED 1e12
-/* Cost of not taking the channel of the start tables, as a multiple of the cost of a missed slot.  The cost is
+/* Cost of a channel in the first pass if the start tables, which the caller has passed, use another channel.  The cost
+ * is a multiple of the cost of a missed slot.  The cost is
  * higher than the cost of all missed slots on a path. */
 #define START 64.0
 

@@ -14,7 +14,7 @@
 #define NOT_LOWER (1 - 1e-9)
 
 /* Largest number of trees over a bundle that a step examines.  A step begins with the first number, and examines the
- * trees with the largest flows.  If no move of these trees is useful, it goes on to the next number. */
+ * trees with the largest flows.  If no move of these trees is useful, the step goes on to the next number. */
 static const int32_t WIDTHS[] = {4, 32, INT32_MAX};
 
 typedef struct {
@@ -62,7 +62,7 @@ static int32_t next_bundle(const ibn_grid_trees *t, int32_t tree, int32_t at)
     return t->first[at] + t->hop[(int64_t)tree * t->switches + at];
 }
 
-/* Set `inside` for all switches with a path: whether their path in a tree leads through switch `goal`.  Set `peak` to
+/* Set `inside` for each switch that has a path in a tree: whether the path leads through switch `goal`.  Set `peak` to
  * the highest loads on these paths, up to `goal`. */
 static void mark(job_t *job, int32_t tree, int32_t goal)
 {

@@ -88,7 +88,7 @@ typedef struct {
         in_band,       /* 1: control data uses segments of the fabric, 0: it takes control_delay and no bandwidth */
         control_delay, /* ticks from one adapter to another for control data out of band */
         segment,       /* size of the largest segment in bytes */
-        control_bytes, /* size of a segment without data in bytes */
+        control_bytes, /* size in bytes of a segment without data */
         most,          /* largest number of segments of a flow that may be requested and not granted yet */
         reassembly,    /* size of a reassembly buffer in segments */
         fabric_buffer, /* size of a fabric-output buffer in segments */

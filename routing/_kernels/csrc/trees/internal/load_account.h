@@ -155,8 +155,8 @@ static inline int32_t ibn_trees_lmc_siblings(const job_t *job, int32_t target, i
     return taken;
 }
 
-/* Cost that is added to a next hop for each other LID of the destination's end port with this next hop.  The cost is
- * not added if only shortest paths are allowed. */
+/* Cost that is added to a next hop for each other LID of the destination's end port whose path already uses this next
+ * hop.  The cost is not added if only shortest paths are allowed. */
 #define SIBLING_COST 0.1
 
 /* A possible next hop of a switch, with the cost of its path.  Of two next hops, the next hop with the smaller `rank`
