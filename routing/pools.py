@@ -63,7 +63,7 @@ def submit(
     Raises
     ------
     BrokenExecutor
-        A worker died.  If this happens during the call, the pool itself raises OSError, because it closes its pipes
+        A worker died.  If a worker dies during the call, the pool itself raises OSError, because it closes its pipes
         while it starts another worker.
     """
     try:

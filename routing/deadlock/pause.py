@@ -271,7 +271,7 @@ def _fair_rates(flows: Flows, capacity: tuple[Fraction, ...]) -> list[list[Fract
     """Return max-min fair rates: the rate of each flow on each link of its path (stage 1 of an iteration).
 
     At each overloaded link, the rates of its flows are reduced to fair shares, on this link and downstream of it.  This
-    is repeated until no link is overloaded.  ``capacity`` is the capacity of each link.
+    reduction is repeated until no link is overloaded.  ``capacity`` is the capacity of each link.
     """
     rates = [[flow.rate] * len(flow.links) for flow in flows.flows]
     waiting = [(users, _capacity(flows, capacity, link, users)) for link, users in flows.limits]

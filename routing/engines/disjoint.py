@@ -196,8 +196,8 @@ def _attempts(have: int, *, minimal: bool) -> Iterator[tuple[int, int]]:
 
 def _dimension_ordered(fabric: Fabric, options: EngineOptions) -> npt.NDArray[np.uint8] | None:
     """Return uint8[S, S], the first tree (LID offset 0) towards each switch of grids, tori and hypercubes.  These trees
-    are dimension-ordered, because this balances best on such fabrics.  None for other fabrics, for the objective
-    bisection, and if a switch has no LID or there are no end ports.
+    are dimension-ordered, because such trees have the best balance on these fabrics.  None for other fabrics, for the
+    objective bisection, and if a switch has no LID or there are no end ports.
     """
     destinations = Destinations.of(fabric)
     roots, first = np.unique(destinations.root, return_index=True)

@@ -57,8 +57,8 @@ def is_moderate(fabric: Fabric) -> bool:
 def refinement_passes(fabric: Fabric, options: EngineOptions) -> int:
     """Return the number of refinement passes after the first pass.
 
-    If the options request a number, this number is returned.  Otherwise the effort determines the number (0 to 8).  It
-    is 0 if all paths are unique, because no pass could then change a path.
+    If the options request a number, this number is returned.  Otherwise the effort determines the number (0 to 8).  The
+    number is 0 if all paths are unique, because no pass could then change a path.
     """
     if options.passes is not None:
         return options.passes

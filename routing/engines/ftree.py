@@ -185,10 +185,8 @@ def better_by_descent(
 
 
 def compute_nodes(fabric: Fabric, options: EngineOptions) -> npt.NDArray[np.bool_]:
-    """Return bool[E], the end ports that are compute nodes.
-
-    These are the end ports in the option ``cn_guid_file``.  Without this option, they are all end ports that are not in
-    ``io_guid_file``.
+    """Return bool[E], the end ports that are compute nodes: the end ports in the file of the option ``cn_guid_file``.
+    Without this option, all end ports that are not in ``io_guid_file`` are compute nodes.
 
     The files list port GUIDs or node GUIDs.  GUIDs that no end port has are ignored.
 

@@ -311,9 +311,10 @@ class LayerSearch:
 
     def _seeds(self, paths: PathSet, layers: int) -> Iterator[LayerSeed]:
         """Yield initial states (seeds) of the layers for these paths: several sets of random orders of the switches,
-        and a seed without orders.
+        and a seed that avoids no dependencies.
 
-        For dimension-ordered paths and on trees, the unrestricted seed comes first because it is better there.
+        For dimension-ordered paths and on trees, the seed that avoids no dependencies comes first, because it gives
+        better results for these paths.
         """
         if paths.name == RING_SYMMETRIC and self.maker.rings is not None:
             if self.maker.rings.layers <= layers:

@@ -27,8 +27,8 @@ class MinHop:
 
     Notes
     -----
-    One VL is used unless a number of VLs is requested.  Spreading destinations over several VLs happens to break some
-    credit loops.  Users should rely on this only if they have asked for it.
+    One VL is used unless a number of VLs is requested.  If destinations are spread over several VLs, some credit loops
+    are broken by chance.  So several VLs are used only if the user has requested them.
     """
 
     name = "minhop"

@@ -52,9 +52,10 @@ class PathSet:
     max_utilisation
         Highest utilisation of a channel (load over capacity).
     bound
-        Lower bound of ``max_utilisation`` for any shortest paths: the mean utilisation of all channels, since all
-        shortest paths have equally many hops in total.  In grids and tori, they have equally many hops in each
-        direction.  So the bound is the highest mean utilisation of a direction (an estimate if links are missing).
+        Lower bound of ``max_utilisation`` for any shortest paths: the mean utilisation of all channels.  The mean does
+        not depend on the choice of the shortest paths, because their total number of hops is fixed.  In grids and tori,
+        the number of hops in each direction is fixed, too.  There the bound is the highest mean utilisation of a
+        direction (an estimate if links are missing).
     """
 
     name: str

@@ -27,7 +27,7 @@ def undone_swaps(fabric: Fabric, grid: Grid) -> npt.NDArray[np.int64]:
     present grid is incomplete, and has at most :data:`MOST_CABLES` cables.
 
     A swap does not change the degree (number of cables) of any switch.  So the search ends at once if no complete grid
-    has switches of the present degrees.  This is the case for most grids that lack a cable.
+    has switches of the present degrees.  For most grids that lack a cable, no complete grid has such degrees.
 
     Notes
     -----

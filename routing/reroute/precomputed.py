@@ -28,8 +28,8 @@ class Precomputed:
     before, baseline
         The tables in force, and the tables of the fault-free fabric (None if there are no such tables).
     base
-        The fabric whose channel numbers ``dependencies`` uses.  It is the fabric of the baseline tables if there are
-        any, otherwise the fabric of ``before``.
+        The fabric whose channel numbers ``dependencies`` uses: the fabric of the baseline tables if there are any,
+        otherwise the fabric of ``before``.
     dependencies
         The CDG edges that any mixture of ``before`` and ``baseline`` may use; None if packets change their VL along a
         path.  Copies of a large array of edges share its memory, see :mod:`routing._kernels.shared_copy`.

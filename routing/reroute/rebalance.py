@@ -61,8 +61,8 @@ class Utilisation:
     load
         int64[C], flow on each channel, in the channel numbers of the repair (see ``BaseNumbering``).
     goal
-        Utilisation of the most loaded channel at which the search ends.  It is the utilisation with the baseline
-        tables, or a lower bound from the links of one switch.  Unit: load times the kernel's inverse capacity.
+        Utilisation of the most loaded channel at which the search ends: the highest utilisation of the baseline tables,
+        or a lower bound from the links of one switch.  Unit: load times the kernel's inverse capacity.
     """
 
     load: npt.NDArray[np.int64]

@@ -55,7 +55,7 @@ def reroute(
         How much may change beyond what the fault broke.
     baseline
         The tables of the fault-free fabric.  LFT columns return to the baseline as soon as they are valid again.  The
-        dependencies of the baseline stay reserved for this.
+        dependencies of the baseline stay reserved for this return.
     precomputed
         The result of :func:`routing.reroute.precomputed.precompute` for these tables.  The data are computed here if
         the argument is None or belongs to other tables.
@@ -132,7 +132,7 @@ def _towards_baseline(context: RerouteContext, baseline: Published, most: int) -
     to the baseline tables.
 
     If no closer tables are found, return the baseline tables although the change is not known to be safe.  Every
-    re-route of the fault-free fabric does so.
+    re-route of the fault-free fabric returns the baseline tables in the same case.
     """
     request = context.request
     step = None if _is_safe(request, baseline) else step_back(context, baseline, most)

@@ -143,10 +143,8 @@ def _reason(context: RerouteContext, how: RerouteMethod, proof: Proof, statistic
 
 
 def _provenance(context: RerouteContext) -> Provenance:
-    """Return the provenance of the new tables.
-
-    It is the provenance of the previous tables with the digest of the present fabric, the present stability, and the
-    digest of the fabric before the first re-route.
+    """Return the provenance of the new tables: the provenance of the previous tables with the digest of the present
+    fabric, the present stability, and the digest of the fabric before the first re-route.
     """
     made = context.request.before.routing.provenance
     options: Mapping[str, object] = {

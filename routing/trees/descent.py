@@ -126,8 +126,8 @@ def _schedule(sweeps: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.floa
 
     The descent lowers a sum over all channels: the weights of the pairs of flows that share the channel.  If two flows
     share two channels in a row, their pair is in the sum twice.  The discount is the part (0 to 1) of the weight that
-    is subtracted for this.  The relative price is the cost of utilisation above a ceiling, divided by the total weight
-    of the destinations.
+    is subtracted because of this double count.  The relative price is the cost of utilisation above a ceiling, divided
+    by the total weight of the destinations.
     """
     price = np.zeros(sweeps)
     price[1:] = np.round(np.geomspace(FIRST_PRICE, LAST_PRICE, sweeps - 1), 6)
@@ -221,8 +221,8 @@ def ceilings(
     least, lower = (float(every[falling[behind > share]].max(initial=0.0)) for share in (THIN, MOST_THIN))
     margin = MARGIN
     if 0.0 < lower * WORTH_IT < least:
-        # The channels of the cut that limits all-to-all traffic have ceilings above the common ceiling here.  These
-        # ceilings get no margin (MARGIN), so that the cut has an even load.
+        # In this case, the channels of the cut that limits all-to-all traffic have ceilings above the common ceiling.
+        # The margin (MARGIN) is not added to these ceilings, so that the load of the cut is even.
         least, margin = lower, 1.0
     common = max(least * MARGIN, total / MOST_RATE, 1e-9)
     return np.where(forced * MARGIN > common * (1.0 + 1e-6), forced * margin, common), least

@@ -78,8 +78,8 @@ def balanced(context: RerouteContext, progress: Progress, budget: Budget) -> Bal
 def _exact_load(context: RerouteContext, progress: Progress) -> npt.NDArray[np.int64]:
     """Return int64[C], the exact flow on each channel by the repaired tables.
 
-    The load of the repair kernel is used if it is exact.  It is not exact after steps that remove or copy whole columns
-    or split subtrees, nor in a fabric that is or was split.
+    The load that the repair kernel has counted is used if it is exact.  This load is not exact after steps that remove
+    or copy whole columns or split subtrees, nor in a fabric that is or was split.
     """
     request = context.request
     connected = not any(fabric.component.max(initial=0) for fabric in (request.fabric, request.before.fabric))

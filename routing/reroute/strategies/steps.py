@@ -146,10 +146,8 @@ def next_tables(
 
 
 def _unevenness(context: RerouteContext, progress: Progress, load: npt.NDArray[np.int64]) -> tuple[int, float]:
-    """Return two measures of uneven load, in order of importance.
-
-    These are the highest utilisation, and the sum of squares of the utilisation above the goal.  Lower values are
-    better.
+    """Return two measures of uneven load, in order of importance: the highest utilisation, and the sum of squares of
+    the utilisation above the goal.  Lower values are better.
     """
     utilisation = load * progress.numbering.repair_fabric.inverse_capacity
     over = np.maximum(utilisation - goal_in_force(context, progress), 0).astype(np.float64)
