@@ -46,7 +46,7 @@ class LidColumns:
         return LidColumns(self.lids[which], (before[which], after[which]), self.enter[which])
 
     def between(self, before: Bytes, after: Bytes) -> LidColumns:
-        """Return LFT columns of these LIDs with other old and new entries."""
+        """Return the LFT columns of these LIDs with other entries: ``before`` as the old, ``after`` as the new ones."""
         return LidColumns(self.lids, (before, after), self.enter)
 
 

@@ -110,8 +110,9 @@ SHORTEST = Dragonfly(detours=False)
 
 
 def _candidates(selector: PathSelector, group: npt.NDArray[np.int64], between: npt.NDArray[np.bool_]) -> list[PathSet]:
-    """Return candidate sets of paths, the most balanced set first.  With the option ``vls`` = "min", the set of any
-    shortest paths is left out, because many of its paths are irregular and need further VLs.
+    """Return candidate sets of paths, the most balanced set first.  The set without restrictions
+    (:meth:`PathSelector.any_shortest`) is left out with the option ``vls`` = "min", because many of its paths are
+    irregular and need further VLs.
 
     ``group`` (int64[S]) is the group of each switch; ``between`` (bool[C]) marks the channels between groups.
     """
