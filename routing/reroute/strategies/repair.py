@@ -85,4 +85,6 @@ def method_of(context: RerouteContext, progress: Progress, moves: int) -> Rerout
         return "repaired"
     if context.restored:
         return "baseline"
+    if not context.request.translated.nothing_new:
+        return "repaired"
     return "rebalanced" if moves else "unchanged"

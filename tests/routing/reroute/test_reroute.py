@@ -91,6 +91,26 @@ def test_the_baseline_proof_does_not_cover_a_new_sender_without_a_lid():
     check(found, baseline, now, "dfsssp")
 
 
+def test_a_new_ca_at_the_only_switch_gets_its_entry():
+    """The fabric has no channel between switches."""
+    whole = generate("mesh", ["1"], cas=3)
+    baseline = published(apply_faults(whole, every_ca(whole)[:1]), "updn")
+    found = reroute(ENGINES["updn"], OPTIONS, baseline, whole)
+    check(found, baseline, whole, "updn")
+    assert (found.how, found.broken, found.changed) == ("repaired", 0, 1)
+
+
+def test_a_ca_at_another_port_of_its_switch_is_not_reported_as_cut_off():
+    fabric = generate("torus", ["3x3"], cas=1)
+    baseline, ports = published(fabric, "updn"), fabric.link_port.copy()
+    ports[fabric.endport_link[0]] = np.where(fabric.link_device[fabric.endport_link[0]] < fabric.switches, 9, 1)
+    moved = replace(fabric, link_port=ports, switch_ports=np.full_like(fabric.switch_ports, 9))
+    found = reroute(ENGINES["updn"], OPTIONS, baseline, moved)
+    check(found, baseline, moved, "updn")
+    assert (found.how, found.broken, found.changed) == ("repaired", 1, 1)
+    assert found.reason == "single entries were replaced"
+
+
 def test_up_down_is_repaired_on_trees_with_few_searches():
     fabric = generate("kary-ntree", ["8", "3"])
     baseline = published(fabric, "updn")
