@@ -164,9 +164,10 @@ class AdaptiveArrays:
         ``choice_first`` holds where the channels of each switch and destination begin.  The pair (switch, destination)
         has the index switch x columns + destination.
     recovery_next, recovery_rank
-        int32[2, S, S] and int32[S], empty without concurrent recovery: channel by which a packet in a spare buffer of a
-        switch continues to each last switch, or -1; and position of each switch in an order.  Channels to later
-        switches lead to spare buffers 1, and channels to earlier switches lead to spare buffers 0.
+        int32[2, S, S] and int32[S], empty unless the scheme is CONCURRENT.  ``recovery_next`` has the channel by which
+        a packet leaves a spare buffer, or -1.  Its indexes are the spare buffer (0 or 1), the switch of this buffer,
+        and the last switch of the packet's path.  ``recovery_rank`` is the position of each switch in an order.
+        Channels to later switches lead to spare buffers 1, and channels to earlier switches lead to spare buffers 0.
     """
 
     scheme: int
@@ -243,7 +244,8 @@ def adaptive_arrays(network: Network, adaptive: Adaptive) -> AdaptiveArrays:
         check_escape(network, count, stay=adaptive.stay)
     enter_sl, enter_port = injection_points(network)
     recovers = adaptive.scheme is Scheme.CONCURRENT
-    # Under the rule ESCAPE, a waiting packet may take any port of its port group.
+    # The port groups are checked by the rule ESCAPE, because a packet that waits in an adaptive switch may leave by any
+    # port of its group.
     grouped = adaptive.scheme is Scheme.GROUPS
     allowed = grouped_channels(network, Rule.ESCAPE) if grouped else shortest_channels(network)
     return AdaptiveArrays(
@@ -336,10 +338,13 @@ class AdaptiveSimulation(Simulation):
         return WaitFor.of(waiter, awaited, len(moves), can_move=moves)
 
     def permanent_waits(self) -> WaitFor:
-        """Return the present wait-for graph.  If a scheme or a remedy ends every knot, all queues can move in it.
+        """Return the present wait-for graph.  If no knot can be permanent, every queue in it is marked as able to move.
+
+        No knot is permanent if the scheme or a remedy ends every knot.
 
         The schemes TOKEN, BUBBLE and RELAY end every knot.  HOQLife ends every knot only if all ports have a limit: the
-        longest limit of the ports that a head packet may take applies, so one port without a limit can keep the knot.
+        limit of a head packet is the longest limit of the ports that the packet may take.  So one port without a limit
+        can keep a knot.
         """
         graph = self.wait_graph()
         ends = self.adaptive.scheme in (Scheme.TOKEN, Scheme.BUBBLE, Scheme.RELAY) or self.remedies.end_every_knot

@@ -46,7 +46,8 @@ class _Operation:
     bytes
         Size of the message.
     requires
-        Operations that come before, and whether these must be complete, or only have started.
+        For each operation that comes before this one: its number, and whether it must be complete.  If not, it must
+        only have started.
     message
         Number of the message that the operation sends or receives.
     """

@@ -203,12 +203,13 @@ class Simulation:
         return WaitFor.of(waiter, awaited, len(can_move), can_move=can_move)
 
     def permanent_waits(self) -> WaitFor:
-        """Return the present wait-for graph.  Queues of a knot that a remedy ends can move in the graph.
+        """Return the present wait-for graph, in which the queues of a knot are marked as able to move if a remedy will
+        end this knot.
 
-        HOQLife ends a knot if it drops a packet of the knot.  The HOQLife of a packet is that of the port by which the
-        packet wants to leave.  In a knot, this port sends to another queue of the knot.  The method assumes that
-        Deadlock Breaker ends a knot if all ports of the knot have Deadlock Breaker, and the added room lets at least
-        one head packet of the knot advance.
+        HOQLife ends a knot if it drops a packet of the knot.  The HOQLife of a packet is set at the port by which the
+        packet will leave.  In a knot, this port sends to another queue of the knot.  The method assumes that Deadlock
+        Breaker ends a knot if all ports of the knot have Deadlock Breaker, and the added room lets at least one head
+        packet of the knot advance.
         """
         graph = self.wait_graph()
         can_move = graph.can_move.copy()

@@ -150,7 +150,10 @@ def _check_traffic(file: Toml, traffic: Table) -> None:
 
 
 def _persistent(sender: Table) -> bool:
-    """Return whether a table ``[[flow]]`` or ``[traffic]`` sends at full rate.  Then the key ``load`` has no effect."""
+    """Return whether the messages of a table ``[[flow]]`` or ``[traffic]`` are sent at full rate, one after the other.
+
+    If so, the key ``load`` of the table has no effect.
+    """
     return bool(sender.get("process", "persistent") == "persistent")
 
 
@@ -187,7 +190,9 @@ def _check_flow(file: Toml, flow: Table, number: int) -> None:
 
 
 def _check_then(file: Toml, flow: Table, number: int) -> None:
-    """Raise ParseError unless the new path of a flow (``then``) has the ends of its old path (``path``)."""
+    """Raise ParseError if a flow's path after the change of tables (key ``then``) does not have the same two ends as
+    its path before the change (key ``path``).
+    """
     path, then = flow.get("path"), flow.get("then")
     if not path or then is None:
         return
@@ -262,8 +267,10 @@ def _check_request_grant(file: Toml, case: Table, *where: str | int) -> None:
 
 
 def _check_new_paths(file: Toml, case: Table, *where: str | int) -> None:
-    """Raise ParseError if a simulation case refers to the flows' new paths although its tables do not depend on any new
-    path.
+    """Raise ParseError if a simulation case refers to new paths of flows (key ``then``), but no new path has an effect.
+
+    New paths have no effect if the tables of the case come from an engine, a rule or files, or if no flow has the key
+    ``then``.
     """
     made = made_by(file.table.get("routing", {}), case)
     if made is not None:

@@ -52,11 +52,16 @@ class Event(enum.IntEnum):
     CLEARED = 4
     """A deadlock breaker no longer suspects a port.  Number: VC."""
     CLCM = 5
-    """A deadlock breaker sends a control message.  Numbers: VC by which it is sent, SPUID, phase, index."""
-    REPLACED = 6
-    """A port has received the SPUID of another port, which is smaller than its own, and passes it on.
+    """A deadlock breaker sends a control message.
 
-    Numbers: VC, the smaller SPUID, VC by which it arrived.
+    Numbers: VC by which the message is sent, SPUID, phase, index.  Loop Breaker has no phase, and its index is the
+    number of the election round.  Deadlock Breaker searches for a loop in phase 0, and sets rules in phase 1.  Its
+    index is the number of VCs on the message's path in phase 0, and the position on this path in phase 1.
+    """
+    REPLACED = 6
+    """A suspected port has received a smaller SPUID than its own from another port, and passes this SPUID on.
+
+    Numbers: VC, the smaller SPUID, VC by which this SPUID arrived.
     """
     MASTER = 7
     """Loop Breaker elects a master, the port that resolves a loop.  Numbers: output VC, input VC, SPUID, switch."""

@@ -41,9 +41,9 @@ def both_directions(flows: FlowTables) -> dict[str, list[FlowTables]]:
 
 
 def plan_table_change(scenario: Scenario, case: Case, flows: FlowTables) -> Plan:
-    """Return the run of a simulation case that changes its tables.
+    """Plan the run of a simulation case in which the tables are replaced by new tables while traffic runs.
 
-    Links that are down at the start of the change are missing in the fabric of the new tables.
+    The new tables are made for the fabric without the links that are down when the change begins.
 
     Raises
     ------
@@ -87,12 +87,15 @@ def _times(scenario: Scenario, case: Case) -> tuple[int, int]:
 
 
 def _along_paths(case: Case) -> bool:
-    """Return whether the new tables of a change contain, for each flow, the path under the key ``then`` of the flow."""
+    """Return whether the new tables of a change are made from the new paths of the flows (key ``then`` of each flow).
+
+    Otherwise the new tables come from an engine, from files or from a re-route.
+    """
     return not any(key in case.table["change"] for key in NEW_TABLES)
 
 
 def _check_paths(scenario: Scenario, case: Case, flows: FlowTables) -> None:
-    """Raise ParseError if a flow has no path, or if the old tables are not made of the paths of the flows."""
+    """Raise ParseError if a flow has no path, or if the old tables are not made from the paths of the flows."""
     if scenario.tables["traffic"] or not all("path" in flow for flow in flows):
         problem = f"case {case.name!r} changes tables, so every flow needs a path"
         raise scenario.error(problem, *case.where, "change")

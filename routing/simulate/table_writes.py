@@ -171,7 +171,7 @@ def _all(routing: Routing) -> tuple[Bytes, Bytes, Bytes]:
 
 
 def _with_row(table: Bytes, source: Bytes, row: int) -> Bytes:
-    """Return a copy of a table in which one row comes from ``source``."""
+    """Return a copy of ``table`` in which the row ``row`` is replaced by this row of ``source``."""
     changed = table.copy()
     changed[row] = source[row]
     return changed

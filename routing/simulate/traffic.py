@@ -231,7 +231,9 @@ def _check_sizes(network: Network, traffic: Traffic) -> None:
 
 def _reals(flow: Flow) -> tuple[float, ...]:
     """Return the floating-point parameters of a flow, in the order of ``FLOW_REALS``."""
-    # log1p(-1) is undefined.  With the factor 0 every slot has a message, as probability 1 requires.
+    # For Bernoulli traffic with the probability p of a message in a slot, the kernel draws the number of empty slots
+    # before a message: the logarithm of a random number, times 1 / log(1 - p).  For p = 1, log(1 - p) is undefined.
+    # The factor 0 then gives no empty slots, which is correct.
     factor = 0.0 if flow.probability >= 1 else 1.0 / math.log1p(-flow.probability)
     return flow.interval, factor, flow.burst, flow.gap, flow.hot_share, 0.0
 

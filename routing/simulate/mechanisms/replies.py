@@ -92,10 +92,11 @@ class Replies(CaseMechanism):
         return cls(**{**table, **{key: max(1, round(float(time) * packet)) for key, time in times.items()}})
 
     def _outlets(self) -> list[tuple[int, int]]:
-        """Return queue and SL of each flow of a CA that sends forwarded requests or replies.
+        """Return the output queue and the SL of each flow that a CA needs for messages other than its own requests.
 
-        If a queue has several flows, its last flow comes last in the list.  In the wait-for graph, the kernel lets the
-        queue wait for the VL of this flow.
+        Queue 0 has forwarded requests, queue 1 replies, and queue 2 rescued messages.  A queue with a shared SL has two
+        flows.  The flow with the SL of the queue's message type comes last, because the kernel lets the queue wait for
+        the VL of this flow in the wait-for graph.
         """
         shared = [] if self.shared_sl is None else [self.shared_sl]
         forwards = [] if self.forward_sl is None else [(0, sl) for sl in (*shared, self.forward_sl)]
@@ -103,7 +104,10 @@ class Replies(CaseMechanism):
         return [*forwards, *((1, sl) for sl in (*shared, self.sl)), *rescued]
 
     def extended_traffic(self, network: Network, traffic: Traffic) -> Traffic:
-        """Return the flows with further flows for the messages of each CA, which begin no messages of their own."""
+        """Return the traffic with further flows, by which CAs send replies and forward requests.
+
+        These flows create no messages by themselves.  The mechanism gives them the messages to send.
+        """
         fabric = network.fabric
         rows = senders(fabric)
         lids = tuple(int(fabric.endport_lid[row]) for row in rows)
@@ -122,13 +126,15 @@ class Replies(CaseMechanism):
         return replace(traffic, flows=flows + more)
 
     def numbers(self, network: Network, traffic: Traffic) -> Sequence[int]:
-        """Return the settings in the order that the kernel expects, the LID of the sender of each flow of requests, and
-        for each flow of other messages its output queue, its SL, and the LID of its CA.
+        """Return one list: the settings in the order that the kernel expects, and then the numbers of all flows.
+
+        For each flow of requests, the list has the LID of its sender.  For each further flow (of replies, forwarded
+        requests or rescued messages), the list has its output queue, its SL, and the LID of its CA.
 
         Raises
         ------
         OptionError
-            A setting is out of range, a message has several packets, or the flows of other messages are missing.
+            A setting is out of range, a message has several packets, or the further flows are missing.
         """
         self._check(network, traffic)
         fabric = network.fabric
