@@ -31,7 +31,8 @@ static int inside(const struct ibnue_answer *answer, uint64_t least, uint64_t si
     return at % 8 == 0 && at >= least + sizeof(*answer) && at <= size && bytes <= size - at;
 }
 
-/* Return the offset at which a part of the answer ends, or `extent` if `extent` is larger.  The part begins at `at`. */
+/* Return the larger of two offsets: the end of a part of the answer, and `extent`, the largest end of the parts before.
+ * The part has `bytes` bytes, and begins at `at`. */
 static size_t further(size_t extent, uint64_t at, uint64_t bytes)
 {
     return at + bytes > extent ? at + bytes : extent;
@@ -86,7 +87,7 @@ int ibnue_tables_fit(const struct ibnue_plugin *plugin, const struct ibnue_answe
     return 0;
 }
 
-/* Return whether the writes of later update rounds name existing entries and ports.  The wait before a round must be at
+/* Return whether the writes of later update rounds name existing entries and ports, and the wait before a round is at
  * most a minute. */
 static int rounds_fit(const struct view *view, const struct ibnue_answer *answer, const uint8_t *bytes)
 {

@@ -121,9 +121,9 @@ def base_of(
         tables have the same SLs, some switches may already have entries of the new tables.  Such a switch exists if
         another OpenSM ended while it was writing the new tables.
     left
-        For the GUID of each switch and end port that has left the fabric: the tables that this process had published
-        before.  A switch that returns may still have entries of these tables, and open connections may use their SLs.
-        None: these tables are not stored any more.
+        For the GUID of each switch and end port that has left the fabric: the tables that were in force when it left.
+        A switch that returns may still have entries of these tables, and open connections may use their SLs.  None:
+        these tables are not stored any more.
     earlier
         Tables that this process had published before.  If a fault has interrupted the writing of newer tables, some
         switches still have entries of these tables.
@@ -180,7 +180,10 @@ def _without_rows(lft: Bytes, groups: Sequence[ReturnedGroup]) -> Bytes:
 
 
 def _has_only(lft: Bytes, group: ReturnedGroup, fabric: Fabric) -> bool:
-    """Return whether the returned switches of a group have no entries of other tables than the tables of the group."""
+    """Return whether every entry of a group's returned switches is an entry of the group's tables.
+
+    These tables were in force when the switches of the group left the fabric.  Missing entries are accepted.
+    """
     present = np.full_like(lft, NO_PORT)
     present[group.rows] = lft[group.rows]
     return are_entries_of(present, replace(group.tables, deferred=None), fabric)

@@ -260,14 +260,16 @@ def read_config(path: Path | None) -> PluginConfig:
 
 def _text(path: Path) -> str:
     try:
-        if path.is_fifo():  # OpenSM would wait for another program to write into the pipe.
+        if path.is_fifo():  # To read a pipe, OpenSM would have to wait for another program that writes into the pipe.
             raise InputError("is a pipe", path=path, remedy="name a file")
         data = path.read_bytes()
     except OSError as problem:
         raise InputError(
             f"cannot be read: {problem.strerror or problem}", path=path, remedy="check event_plugin_options"
         ) from None
-    data = data.removeprefix(codecs.BOM_UTF8)  # The decoder "utf-8-sig" would not count the mark in `problem.start`.
+    # The byte order mark is removed here.  The decoder "utf-8-sig" would remove it, too, but its errors would state
+    # positions (`problem.start`) that do not count the mark, so the line number below could be wrong.
+    data = data.removeprefix(codecs.BOM_UTF8)
     try:
         return data.decode()
     except UnicodeDecodeError as problem:

@@ -107,7 +107,8 @@ def store(folder: Path, kept: SavedTables, most: int) -> Path | None:
     try:
         write_state(path, replace(kept, deferred=None))
     except EnvironmentProblem as problem:
-        # The name of the file has the time.  An error with the name of the folder is the same at the next attempt.
+        # The file's name contains the time, so it differs at each attempt.  The error names the folder instead, so that
+        # the same error at the next attempt is recognised and not logged again.
         raise EnvironmentProblem(problem.problem, path=folder, remedy=problem.remedy) from None
     pinned = pinned_name(folder)
     for entry in entries(folder)[:-most]:

@@ -54,8 +54,8 @@ class Host:
         self._asked_for: int | None = None
         self._answer: dict[str, Any] | None = None
         self._engine = ""  # engine of the last request
-        # engines that have failed since the last answer with tables, each with the number of workers that have ended
-        # for the engine; "" stands for the start of a worker
+        # engines that have failed since the last answer with tables; for each engine, the number of workers that ended
+        # while they computed its tables; "" stands for workers that ended while they started
         self._failed: dict[str, int] = {}
         # time at which to request a sweep that rebalances more entries, as time.monotonic(); None: never
         self._again: float | None = None
@@ -389,7 +389,7 @@ class Host:
         self._generation += 1
 
     def _replaced(self, reason: str) -> WorkerReplaced:
-        """Start another worker, and return the error that names the reason."""
+        """Start another worker, and return the exception to raise.  Its message states why the worker was replaced."""
         self._replace(died=True)
         return WorkerReplaced(f"{reason}; another one is started")
 

@@ -163,8 +163,8 @@ static uint8_t look_up_sl(const struct ibnue_service *service, uint8_t hint, uin
     default:
         own = service->sl[(size_t)from * service->lids + to];
     }
-    /* Return the SL of the hint's QoS class for the same layer.  A hint that is safe on this path is returned
-     * unchanged. */
+    /* The SL in the tables stands for a layer.  Return the SL that the hint's QoS class has for this layer.  The hint
+     * itself is returned if it is safe on this path. */
     return service->classes.sl_for[16 * (hint & 15) + (own & 15)];
 }
 

@@ -88,7 +88,8 @@ class RequestHandler:
         self._unsettled: Unsettled | None = None
         self._lines: list[str] = []
         self._asked = ""  # engine of the last request
-        # the lines that were true at the last request to each engine, by its name; and all these lines together
+        # log lines about options that applied at the last request to each engine, by the name of the engine; and the
+        # log lines of all engines together
         self._reported: dict[str, set[str]] = {}
         self._known: set[str] = set()
         self._balanced: Routing | None = None  # tables for which a search found no better balance
@@ -249,7 +250,8 @@ class RequestHandler:
         outcome = Outcome(made, kept, base, change)
         self._remember(job, outcome)
         figures = made.figures if base is None else {**made.figures, "entries_changed": base.changed}
-        # The note is about this attempt only.  An attempt with a configuration that is not used leaves none.
+        # The log line also has the reason why earlier tables were not used in this attempt (`start_note`).  This method
+        # may be called again with another configuration, and then only the last attempt is logged.
         line = describe(job, outcome, [*self.state.take_remarks(), *filter(None, [self.state.start_note])])
         self._report = Answer(snapshot.sequence, kept, change, made.how, figures, clock.seconds())
         return f"{line}; {multicast.describe()}; {clock}"
@@ -372,7 +374,7 @@ class RequestHandler:
         return classes
 
     def _log_new(self, lines: list[str]) -> None:
-        """Log the lines that were not true at the last request to the engine."""
+        """Log those of the given lines that did not apply at the last request to any engine."""
         self._lines += [line for line in lines if line not in self._known]
         self._known.update(lines)
         self._reported[self._asked].update(lines)

@@ -65,7 +65,8 @@ def returned_groups(
         For the GUID of each switch and end port that has left: the tables that were in force.  None: these tables are
         not stored any more.
     earlier
-        Earlier tables, of which a switch that left while it was written still has entries.
+        Earlier tables.  A switch that left the fabric while it was being written may still have entries of these
+        tables.
 
     Returns
     -------

@@ -202,8 +202,8 @@ static int publish_late(struct ibnue_engine *engine, const char *note)
     struct ibnue_tables *taken = &plugin->taken;
     char why[IBNUE_WHY];
     uint8_t *now;
-    /* fits: whether the answer is for the present subnet and this engine. replaces: whether it replaces tables of
-     * another engine. */
+    /* fits: whether the answer is for the present subnet and this engine. replaces: whether the switches have tables of
+     * another engine, which the answer would replace. */
     int fits, replaces;
 
     if (ibnue_answer_take(plugin, why))

@@ -197,7 +197,8 @@ struct ibnue_engine_status {
 struct ibnue_engine {
     struct ibnue_plugin *plugin;             /* the plugin to which this engine belongs */
     struct ibnue_engine_status status;       /* result of the engine's last call */
-    int lost;                                /* failures because of the worker since an engine had new tables */
+    /* number of times that this engine failed because of its worker, since some engine has had new tables */
+    int lost;
     char *name;                              /* name of the engine in opensm.conf, with the prefix "ibnue-" */
     _Atomic(struct ibnue_service *) service; /* tables that answer OpenSM's queries, NULL: none */
     atomic_uint readers;                     /* number of threads that may be using a copy of the tables */

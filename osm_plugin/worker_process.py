@@ -73,9 +73,10 @@ def _identity(about: os.stat_result) -> tuple[int, int]:
 
 
 def _stat_fields(folder: Path) -> list[str]:
-    """Return the fields of the file ``stat`` of a process or thread, from its state on; a zombie if it has ended.
+    """Return the fields of the file ``stat`` of a process or thread, beginning with its state.
 
-    ``folder`` is the folder of the process or thread in ``/proc``.
+    ``folder`` is the folder of the process or thread in ``/proc``.  If the process or thread has ended, the only field
+    is the state of a zombie ("Z").
     """
     try:
         text = (folder / "stat").read_text(encoding="utf-8", errors="replace")
