@@ -48,7 +48,8 @@ def variants(fabric: Fabric, routing: Routing) -> dict[str, Routing]:
     """
     switches, lids, ports = fabric.switches, len(fabric.lids), 1 + int(fabric.switch_ports.max())
     by_port = np.tile(routing.sl2vl, (switches, ports, ports, 1))
-    # An unused entry makes the tables of the ports differ.  Otherwise the proof would treat them as one table.
+    # One entry that no packet uses gets another VL, so that the SL2VL tables of the ports differ.  Otherwise the proof
+    # would treat the tables of all ports as one table.
     by_port[0, 0, 0, 15] = 7
     by_switch = np.tile(routing.sl, (switches, 1))
     return {

@@ -158,11 +158,11 @@ def pages_that_may_differ(one: npt.NDArray[np.uint8], other: npt.NDArray[np.uint
 def _origin(
     lft: npt.NDArray[np.uint8], other: npt.NDArray[np.uint8]
 ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8] | None]:
-    """Find the array of which the LFT ``lft`` is a copy that shares memory.
+    """Find the original array from which the LFT ``lft`` was copied, if both still share unchanged pages of memory.
 
-    Return the array, and the pages in which ``lft`` may differ from it (uint8[N], None if no page differs).  Return
-    ``lft`` itself and None in these cases: ``lft`` is not such a copy, the LFT ``other`` is a copy of ``lft``, or the
-    system does not report the pages that were written.
+    Return the original, and uint8[N]: whether each of the N pages of ``lft`` was written since it was copied.  Return
+    ``lft`` itself and None in three cases: ``lft`` is not a copy that shares memory, the LFT ``other`` is a copy of
+    ``lft``, or the system does not report which pages were written.
     """
     shares = isinstance(lft, SharedCopy) and lft.snapshot is not None
     if not shares or (isinstance(other, SharedCopy) and other.snapshot is not None and other.snapshot.original is lft):

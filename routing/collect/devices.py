@@ -136,8 +136,8 @@ class Reader:
         found: list[tuple[list[tuple[int, int]], list[tuple[int, int]]] | None] = [None] * len(ports)
         for number, k in enumerate(asked):
             parts = [[entry for entry in part or () if entry[1]] for part in answers[4 * number : 4 * number + 4]]
-            # A port with at most 32 entries in a table has no second block, and answers a query for the second block
-            # with an error.
+            # Each of a port's two arbitration tables is read in two blocks of 32 entries.  A port whose tables have at
+            # most 32 entries answers the query for the second block with an error.
             if answers[4 * number] is not None or answers[4 * number + 2] is not None:
                 found[k] = (parts[0] + parts[1], parts[2] + parts[3])
         return found

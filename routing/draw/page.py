@@ -36,8 +36,8 @@ class _EmbeddedPaths:
     lids
         LIDs whose columns the page contains, in the order of the columns.
     what
-        Kind of these LIDs.  "all": all LIDs of CAs and routers.  "switches": one LID of each switch with CAs.  "none":
-        the columns are too large.  "no tables": there are no tables.
+        Kind of these LIDs.  "all": all LIDs of CAs and routers.  "switches": for each switch with CAs or routers, only
+        the lowest LID of these CAs and routers.  "none": the columns are too large.  "no tables": there are no tables.
     data
         Compressed entries, in base64: out-port by switch and column.
     """
@@ -69,8 +69,8 @@ def page_text(
         The picture, or None.
     most_bytes
         Maximum size of a page with embedded forwarding tables, with which the page can show paths.  If the columns of
-        all LIDs of CAs and routers are too large, the columns of one LID of each switch with CAs are tried.  If these
-        columns are too large too, no columns are embedded.
+        all LIDs of CAs and routers are too large, only one column for each switch with CAs or routers is tried.  If
+        these columns are too large too, no columns are embedded.
     """
     drawn = "" if picture is None else svg_text(picture, title, alone=False)
     every = [*tables, *([] if picture is None else picture_tables(picture))]
@@ -196,7 +196,8 @@ def _fabric_data(picture: Picture) -> dict[str, object]:
 def _paths(picture: Picture, budget: int) -> _EmbeddedPaths:
     """Return the LFT columns of as many LIDs as fit into ``budget`` bytes.
 
-    All LIDs of CAs and routers are tried first, and then one LID of each switch with CAs.
+    All LIDs of CAs and routers are tried first.  Then only the lowest LID of the CAs and routers at each switch is
+    tried.
     """
     fabric, lft = picture.fabric, picture.lft
     if lft is None:

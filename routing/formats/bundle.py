@@ -335,8 +335,8 @@ def _refuse_other_endports(bundle: Bundle, fabric: Fabric) -> None:
 
 
 def _refuse_other_ports(bundle: Bundle, fabric: Fabric, routing: Routing) -> None:
-    """Raise TableError if tables deliver a LID out of another switch port than the port that is cabled to the LID's end
-    port, or if an out-port does not exist.
+    """Raise TableError if a switch does not deliver a LID by the port to which the LID's end port is cabled, or if an
+    out-port does not exist.
     """
     lids = fabric.lids
     known = np.flatnonzero(lids.switch >= 0)

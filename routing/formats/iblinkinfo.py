@@ -78,9 +78,9 @@ def parse_iblinkinfo(text: str, path: str | Path, *, lmc: int = 0) -> Fabric:
 
 @dataclass
 class _Reader:
-    """Reads all lines.
+    """Reads the lines of iblinkinfo's output in order.
 
-    Without its option ``-l``, iblinkinfo prints a heading for each device above the ports of this device.  The
+    Without the option ``-l``, iblinkinfo prints a heading for each device above the ports of this device.  The
     attributes then describe the device of the last heading.
     """
 
