@@ -175,8 +175,8 @@ class Child:
                     start_new_session=True,
                 )
         except BaseException:
-            # A signal handler has raised an exception.  The caller never gets this object, so the process must be ended
-            # here.
+            # A signal handler raised an exception while the process was being started.  The caller never gets this
+            # object and cannot end the process, so the process is ended here.
             if hasattr(self, "process"):
                 self.end(polite_seconds=0.0)
             raise

@@ -99,7 +99,8 @@ class _Conf:
     def read(cls, path: Path) -> _Conf:
         text = read_text(path)
         if path.is_file() and path.read_bytes().startswith(codecs.BOM_UTF8):
-            text = BYTE_ORDER_MARK + text  # Unlike read_text, OpenSM reads the mark as a part of the first name.
+            # read_text drops the byte order mark, but OpenSM reads it as a part of the first option's name.
+            text = BYTE_ORDER_MARK + text
         return cls(path, text, {key: value for key, value in settings_in(text).items() if value != UNSET})
 
     def at(self, name: str) -> str:
@@ -194,7 +195,7 @@ def _class_values(config: PluginConfig, file: Toml) -> Iterator[Finding]:
     except OptionError as problem:
         yield _wrong(file, f"[classes]: {problem}", "classes")
     except IbnueError:
-        return  # The error is that a file of GUIDs cannot be read, which another check reports.
+        return  # A file of GUIDs cannot be read.  Another check reports such files.
 
 
 def _shadow(config: PluginConfig, file: Toml) -> Iterator[Finding]:

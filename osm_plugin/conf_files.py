@@ -42,7 +42,7 @@ class ConfFiles:
         self._silent = SilentFiles()
         # options that only opensm.conf has, as they were read last; None: opensm.conf was never read
         self._foreign: dict[str, str] | None = None
-        self._reader: threading.Thread | None = None  # the thread that reads the folder, once
+        self._reader: threading.Thread | None = None  # thread that reads the folder; it is started only once
         self._stored: dict[str, bytes] = {}  # content of each file in the folder, by the name of the file
         self._unsaved: dict[str, bytes] = {}  # content that the folder does not have yet, by the name of the file
 

@@ -216,7 +216,7 @@ class Host:
             while waiting:
                 if not (line := waiting.pop(0)).endswith((READ_AGAIN, VALID_AGAIN)):
                     return line
-                self._remarks.append(line)  # The end of a problem is not an error.
+                self._remarks.append(line)  # A line about the end of a problem is logged without an error code.
         return ""
 
     def check_worker(self) -> str:

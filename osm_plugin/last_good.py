@@ -46,7 +46,7 @@ def read_saved(path: Path) -> PluginConfig | None:
     try:
         table = json.loads(position.read_text(encoding="utf-8"))
         return config_from_table(table, position) if isinstance(table, dict) else None
-    except (OSError, ValueError, TypeError):  # The clause also catches InputError, which is a ValueError.
+    except (OSError, ValueError, TypeError):  # ValueError includes InputError, a class derived from ValueError.
         return None
 
 
@@ -220,7 +220,8 @@ class LastGood:
         self._pending = config, ports, bundle
         if self._good is None:
             self._good = config  # save() later replaces self._good by a configuration that names copies of the files
-        # If both requests had the same problem, only the first request without the problem reports its end.
+        # Requests for routing and for port rules can have the same problem.  Then the first of them that works again
+        # reports the end of the problem, and the other one does not report it again.
         solved = self._wrong[ports]
         self._wrong = {request: "" if text == solved else text for request, text in self._wrong.items()}
         return result, VALID_AGAIN if solved else ""

@@ -65,7 +65,7 @@ def _check_head(path: Path, line: int, head: str) -> int:
     """Check the part of a partition's definition before the colon, and return its PKey; 0: no PKey."""
     first, *flags = ([word.strip(_WHITE) for word in part.partition("=")] for part in head.split(","))
     for flag, _, value in flags:
-        if flag == "sl" and c_number(value) not in range(16):  # OpenSM would ignore the flag, and use SL 0.
+        if flag == "sl" and c_number(value) not in range(16):  # OpenSM would ignore the wrong SL, and use SL 0.
             remedy = "write a number from 0 to 15"
             raise ParseError(f"{value!r} is not an SL", path=path, line=line, remedy=remedy)
     name, equals, key = first

@@ -123,7 +123,8 @@ def _words(text: str) -> Iterator[_Word]:
 
     As in OpenSM, a name decides how the rest of its line is read.  The rest of a line after ``use`` is text.
     """
-    # forms: kinds of values so far in this line, which are keys of `_NAMES`; contains "use" after the name "use"
+    # `forms` has the kinds of the values that the names in this line allow (values of `_NAMES`), and the word "use" if
+    # the line has the name "use".
     line, forms = 1, set[str]()
     for match in _WORD.finditer(text):
         kind, word = str(match.lastgroup), match[0]

@@ -115,7 +115,7 @@ class RequestHandler:
             return
         try:
             self._precomputed = precompute(last, self.state.baseline_of(last))
-        except Exception:  # Without these data, the next re-route computes the data itself.
+        except Exception:  # The next re-route computes the data itself if they were not computed here.
             traceback.print_exc()
 
     def finish_publication(self) -> Change | None:

@@ -163,7 +163,7 @@ struct ibnue_asked {
 /* The entries of the last proven tables that are still valid after the subnet has changed. */
 struct ibnue_remains {
     uint8_t *bytes;             /* arrays of `answer`, NULL: there is no answer */
-    struct ibnue_answer answer; /* head of the answer with these entries; its offsets refer to `bytes` */
+    struct ibnue_answer answer; /* head of the answer with the valid entries; its offsets refer to `bytes` */
     uint32_t dropped;           /* number of entries that became invalid */
     uint32_t moved;             /* number of end ports that are new or at another switch port than before */
     /* number of subtrees that are cut off from the multicast tree, including new switches */

@@ -27,7 +27,10 @@ class SilentFiles:
         self._opening: dict[Path, threading.Thread] = {}
 
     def among(self, files: Iterable[Path]) -> list[Path]:
-        """Return those of the files whose file system does not answer.  Only the first request waits for a file."""
+        """Return the files whose file system does not answer.
+
+        This method waits only once for a file that does not answer.  Later calls with this file return at once.
+        """
         files, until = list(files), time.monotonic() + ANSWER_SECONDS
         new = {path: threading.Thread(target=_open, args=(path,), daemon=True) for path in files}
         new = {path: thread for path, thread in new.items() if path not in self._opening}

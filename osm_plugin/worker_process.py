@@ -315,7 +315,7 @@ class WorkerProcess:
         return f"{how} ({last})" if last else how
 
     def _log_tail(self) -> str:
-        # A device, for example /dev/full, may have no end.
+        # The log may be a device, for example /dev/full, whose end would never be reached.
         if self._log_path is None or not self._log_path.is_file():
             return ""
         try:

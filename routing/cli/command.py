@@ -262,7 +262,7 @@ def report_error(error: BaseException, *, as_json: bool) -> int:
     too, so that standard output always has one JSON object.
     """
     explained = explain(error)
-    if explained is None:  # Left to Python, an unknown exception would give exit status 1, which means a finding.
+    if explained is None:  # If Python itself handled the exception, the exit status would be 1, which means a finding.
         traceback.print_exception(error)
         explained = Complaint(f"this is a bug: {one_line(repr(error))}"), BUG
     else:

@@ -86,7 +86,8 @@ def status(*, libdir: Path | None, prefix: Path | None, config: Path | None, as_
     try:
         settings = read_config(config or named_configuration(None))
     except InputError as problem:
-        # The state of a plugin is of interest above all if its configuration has an error.
+        # If the configuration has an error, the user needs the state of the plugin most.  So only a configuration that
+        # the user has named on the command line must be valid.
         if config is not None:
             raise
         warnings.warn(f"{problem}; the files at the default paths are shown", InputWarning, stacklevel=2)

@@ -1,4 +1,4 @@
-"""Collect a snapshot from files: a folder into which OpenSM or ibdiagnet has dumped."""
+"""Collect a snapshot from files: from a folder into which OpenSM or ibdiagnet has written dumps."""
 
 from __future__ import annotations
 

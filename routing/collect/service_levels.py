@@ -94,7 +94,7 @@ def wanted_paths(fabric: Fabric, lft: npt.NDArray[np.uint8]) -> npt.NDArray[np.b
 
 
 def _table(mad: bytes) -> tuple[list[mads.PathRecord] | None]:
-    """Extract the path records from an answer.  The tuple contains None if the answer was cut off."""
+    """Return a tuple with one element: the list of the path records in an answer, or None if the answer was cut off."""
     return (mads.path_records(mad),)
 
 

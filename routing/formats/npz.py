@@ -164,7 +164,7 @@ class NpzReader:
                 raise EOFError("it ends too early")
             whole[done : done + len(chunk)] = np.frombuffer(chunk, np.uint8)
             done += len(chunk)
-        if read(1):  # By this read, zipfile reaches the end of the data and verifies the checksum.
+        if read(1):  # This read reaches the end of the data, so that zipfile verifies the checksum.
             raise ValueError("it is longer than stated")
         return whole.view(dtype).reshape(shape)
 

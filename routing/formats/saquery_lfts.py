@@ -1,5 +1,6 @@
-"""Read forwarding tables from the output of ``saquery LFTR``.  The output has blocks of 64 entries, each for a switch
-that is identified by its LID.
+"""Read forwarding tables from the output of ``saquery LFTR``.
+
+Each record of the output has 64 LFT entries of one switch.  The record names the switch by its LID.
 """
 
 from __future__ import annotations

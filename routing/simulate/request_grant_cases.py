@@ -227,8 +227,10 @@ def run_request_grant(scenario: Scenario, case: Case) -> CaseOutput:
 
 
 def _slowdown(curves: Mapping[str, _Curve], calm: Mapping[str, _Curve]) -> float | None:
-    """Return how many times longer the delay is with hotspots than without hotspots (``calm``): the largest ratio.  If
-    there is no delay without hotspots, return None.
+    """Return the largest ratio, over all loads, of the delay with hotspots to the delay without hotspots.
+
+    ``curves`` has the figures with hotspots, and ``calm`` the figures without hotspots, both by load.  The result is
+    None if no delay was measured.
     """
     delays = [(curves[name].delay, curve.delay) for name, curve in calm.items()]
     return max((round(delay / least, 3) for delay, least in delays if delay is not None and least), default=None)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 Ints = npt.NDArray[np.int64]
 MOST_TASKS = 1 << 26
-"""Largest number of messages of a workload, which the kernel's timers can number."""
+"""Largest number of messages of a workload.  The kernel's timers cannot number more messages."""
 
 
 class Tasks(Mechanism):
