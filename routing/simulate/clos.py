@@ -247,5 +247,5 @@ def _with_timing(network: Network, radix: int, timing: ClosTiming) -> Network:
 
 
 def blocks_of(bytes: int, packet: int) -> int:  # noqa: A002
-    """Return the size in blocks of a buffer for ``bytes`` bytes, all packets in which have ``packet`` bytes."""
+    """Return the size in blocks of a buffer for ``bytes`` bytes.  All packets in the buffer have ``packet`` bytes."""
     return max(1, bytes // packet) * -(-packet // BLOCK)

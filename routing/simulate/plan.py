@@ -47,7 +47,8 @@ class Plan:
     network, traffic
         Network with its initial tables, and the traffic.
     owner
-        For each flow of the traffic, the index in ``names`` of the flow of the scenario file to which it belongs.
+        For each flow of the traffic, an index in ``names``.  The name at this index is the name of the flow in the
+        scenario file from which the flow of the traffic was made.
     names
         Names of the scenario file's flows, by which results are reported.
     actions

@@ -41,8 +41,8 @@ class Case:
     origin
         Origin of the expected figures, one of ``ORIGINS``; None if the file does not state it.
     chosen
-        Settings that were chosen so that the simulation gives the expected figures, and the range of values with which
-        it does.  The text may be empty.
+        Settings that were chosen so that the simulation gives the expected figures.  The text also has the range of
+        values of the settings that give these figures.  The text may be empty.
     where
         Location of the case in the file, for error messages.
     """

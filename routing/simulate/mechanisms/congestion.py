@@ -32,7 +32,8 @@ class CongestionControl(CaseMechanism):
     Attributes
     ----------
     threshold
-        Number of packets queued for a virtual channel, including the new one, from which on a switch marks packets.
+        A switch marks a packet if at least this number of packets is queued for the packet's virtual channel, including
+        the packet itself.
     marking_rate
         Packets of a virtual channel that are not marked between two marks.
     victims

@@ -36,7 +36,7 @@ class Qcn(CaseMechanism):
     equilibrium
         Number of packets queued for a virtual channel in equilibrium; with more packets the feedback rises.
     weight
-        Weight in the feedback that the change of the queue length since the last sample has.
+        Weight of one of the two parts of the feedback: the change of the queue length since the last sample.
     sample
         Packets between two samples of a queue.  A congested queue is sampled up to ten times as often.
     notice

@@ -38,9 +38,10 @@ class Recn(CaseMechanism):
     set_aside
         Number of set-aside VLs of each port: the last VLs of the network, which no SL uses.
     threshold
-        Number of packets queued for a channel that has credits, from which on the channel is congested.
+        A channel is congested if it has credits, and at least this number of packets is queued for the channel.
     spread
-        Number of packets queued for a set-aside VL, from which on the devices that send these packets are notified.
+        If at least this number of packets is queued for a set-aside VL, the devices that send these packets are
+        notified.
     notice
         Ticks that a notification takes.
     release

@@ -39,7 +39,8 @@ class AdapterCounts(NamedTuple):
     Attributes
     ----------
     offered, offered_bytes
-        Packets, and their bytes, that have arrived at other adapters for this adapter.
+        Packets, and their bytes, whose destination is this adapter, and which have arrived at any adapter by its
+        external line.
     departed, departed_bytes
         Packets, and their bytes, that have departed from this adapter.
     delay, worst
@@ -178,8 +179,8 @@ class RequestGrant(Mechanism):
 
 
 def hotspot_loads(adapters: int, hot: Sequence[int], over: float, load: float) -> npt.NDArray[np.float64]:
-    """Return float64[N, N], loads by which each hotspot gets ``over`` times the rate of a line, and each other output
-    ``load`` times this rate.
+    """Return loads with which each hotspot gets ``over`` times the rate of a line, and each other output ``load`` times
+    this rate: float64[N, N].
 
     ``adapters`` is the number of adapters, and ``hot`` lists the hotspots.  An output gets equal loads from all inputs.
     """
