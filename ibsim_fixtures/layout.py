@@ -124,10 +124,10 @@ def _peers(fabric: Fabric) -> dict[int, int]:
 
 
 def _centre(fabric: Fabric, layout: str, switches: Sequence[Point], row: int) -> Point:
-    """Return the point away from which the CAs of a switch are drawn: the centre of its group or of the
-    whole picture.
+    """Return the centre of a switch's group, or of the whole picture if the switches have no groups.
 
-    ``switches`` has the coordinates of all switches, and ``row`` is the row of the switch.
+    CAs are drawn on the side of their switch that faces away from this centre.  ``switches`` has the coordinates of all
+    switches, and ``row`` is the row of the switch.
     """
     if layout != "groups":
         return _mean(switches)
@@ -140,7 +140,7 @@ def _direction(layout: str, anchor: Point, centre: Point) -> float:
 
     The direction is down for levels, diagonal for grids, and away from the centre otherwise.
 
-    ``anchor`` is the point of the switch, and ``centre`` the point away from which its CAs are drawn.
+    ``anchor`` is the point of the switch, and ``centre`` the result of :func:`_centre`.
     """
     if layout in ("levels", "tiers"):
         return DOWN

@@ -66,7 +66,7 @@ class BuildInfo:
 
 
 def read_build_info(library: Path) -> BuildInfo:
-    """Read from a plugin library from which sources and headers it was built.
+    """Read the build information in a plugin library: the sources and headers from which the library was built.
 
     Raises
     ------

@@ -426,7 +426,7 @@ class Host:
         return Path(self._opensm_log).parent / "ibnue-worker.log" if self._opensm_log.startswith("/") else None
 
     def _open_log(self) -> IO[bytes] | None:
-        """Open the workers' log.  Each problem is reported once, and its end, too."""
+        """Open the workers' log.  If the file cannot be opened, report the reason once, and later report its end."""
         path, log, why = self._log_path(), None, ""
         try:
             log = None if path is None else path.open("ab")

@@ -96,8 +96,7 @@ void ibnue_qos_sls(const struct ibnue_plugin *plugin, uint32_t *policy, uint32_t
 
 /* Sum of the weights of each VL in one arbitration table of a port. */
 struct weights {
-    unsigned of[16]; /* [VL], sum of the weights of each VL, over those entries of the list for which the table has room
-                      * */
+    unsigned of[16]; /* [VL], sum of the weights of each VL; entries beyond the size of the table do not count */
 };
 
 /* Parse a list "VL:weight,..." of opensm.conf as OpenSM does.  A port uses the first `entries` entries, with each VL

@@ -185,9 +185,9 @@ static void fill_tables(struct cut *cut, struct ibnue_remains *remains)
 
 enum { UNKNOWN, LOST, REACHED };
 
-/* Follow a path to a LID from a switch, up to a switch for which it is known whether the LID is reached.  Store the
- * result in `state` for all switches on the path.  If the LID is not reached, clear the hop counts of these
- * switches. */
+/* Follow the path from a switch to a LID, until the path ends or meets a switch whose result is already in `state`.
+ * The result is REACHED or LOST: whether the path reaches the LID.  Store it in `state` for all switches on the path.
+ * If the result is LOST, clear the hop counts of these switches. */
 static void walk_from(struct cut *cut, const struct ibnue_remains *remains, uint32_t row, uint32_t lid, uint8_t *state)
 {
     const struct ibnue_answer *b = &remains->answer;

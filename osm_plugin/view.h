@@ -21,7 +21,7 @@ struct view {
     const struct ibnue_device *device;   /* [devices], the devices of the request */
     const struct ibnue_endport *endport; /* [endports], the end ports of the request */
     const struct ibnue_cable *cable;     /* [cables], the cables of the request */
-    struct peer *peer;  /* [switches][PORTS], the peer of each switch port, by healthy cables only */
+    struct peer *peer;  /* [switches][PORTS], the peer of each switch port; unhealthy cables are left out */
     uint32_t *owner;    /* [LIDS], owner of each LID: row of the switch, or `devices` + index of the end port; GONE: no
                          * owner */
     int32_t *switch_of; /* [LIDS], row of the switch to which the port with the LID is cabled, or -1 */

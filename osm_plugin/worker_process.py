@@ -182,7 +182,10 @@ class WorkerProcess:
 
     @property
     def crashed(self) -> bool:
-        """Return whether the worker has ended at a time when it may have read tables, which may be the cause."""
+        """Return whether the worker has ended by itself after it may have read tables.
+
+        Such tables may be the reason why the worker has ended.
+        """
         return not self._refused and self.process.poll() not in {None, NOT_LOADED}
 
     def listen(self) -> None:

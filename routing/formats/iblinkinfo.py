@@ -173,7 +173,7 @@ def _with_far_guids(found: list[_Port], path: str | Path) -> list[ListedPort]:
     Raises
     ------
     FabricError
-        No port or several ports have the LID and number of another end.
+        For some line, no port or several ports have the LID and port number that the line states for the other end.
     """
     at: dict[tuple[int, int], list[int]] = {}
     for each in found:
