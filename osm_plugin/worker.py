@@ -1,8 +1,8 @@
 """Run the worker process, which computes and proves the tables that OpenSM requests.
 
 The host inside OpenSM starts the worker, and passes the descriptors of a socket and of shared memory to it.  The worker
-loads all modules and kernels, and reports that it is ready.  Then it answers one request after the other, until OpenSM
-ends.
+loads the kernels and the modules for the first sweep, and reports that it is ready.  Then it answers one request after
+the other, until OpenSM ends.  While it waits for requests, it loads the code of the other engines.
 """
 
 from __future__ import annotations
@@ -12,13 +12,12 @@ import json
 import resource
 import socket
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from multiprocessing.connection import wait
 from pathlib import Path
 
 import numpy as np
-import pymetis  # noqa: F401 - engines load METIS only for fabrics larger than the one in `warm`
 
 import routing
 from osm_plugin.answer import SharedMemory
@@ -42,29 +41,38 @@ FAILED = 2
 """Exit status of a worker with a bug.  It differs from the status of a worker whose package cannot be loaded."""
 
 
-def warm(engines: Mapping[str, Engine]) -> None:
-    """Route and prove a small fabric with every engine, so that all modules are loaded before the first sweep."""
+IDLE = 1.0
+"""Seconds without a request after which the worker loads the code of one more engine."""
+
+
+def load_later_code(engines: Mapping[str, Engine]) -> Iterator[str]:
+    """Load the code that requests after the first sweep may need.
+
+    Each step routes and proves a small fabric with one engine, and yields the name of the engine.
+    """
+    # Engines partition large fabrics with METIS.  Some engines examine fabrics with igraph.
+    import igraph  # noqa: PLC0415, F401
+    import pymetis  # noqa: PLC0415, F401
+
     fabric = generate("ring", ["4"], cas=1)
-    loaded = list(engines.values())
-    # Engines that choose among other engines are left out, because they would only run those engines a second time.
-    for engine in (engine for engine in loaded if not offers_of(engine).chooses):
+    for engine in engines.values():
         try:
-            verify(fabric, engine.route(fabric, EngineOptions(effort=0.0)), engine)
-        except (OptionError, RoutingError):  # noqa: PERF203
-            # Each engine routes a small ring, only to load its code.  Engines for trees cannot route this ring.  These
-            # engines have loaded their code before they fail, so the error is ignored.
-            continue
+            # Engines that choose among other engines are left out, because they would run those engines a second time.
+            if not offers_of(engine).chooses:
+                verify(fabric, engine.route(fabric, EngineOptions(effort=0.0)), engine)
+        except (OptionError, RoutingError):
+            pass  # Engines for trees cannot route a ring.  These engines have loaded their code before they fail.
         except Exception:
-            print(f"{engine.name} does not route the small ring that is routed at the start", file=sys.stderr)  # noqa: T201
-    # Modules and engines stay until the process ends, so no garbage collection has to visit them.
-    gc.freeze()
+            print(f"{engine.name} does not route the small ring that is routed to load its code", file=sys.stderr)  # noqa: T201
+        yield engine.name
 
 
-def serve(link: socket.socket, handler: RequestHandler, log: WorkerLog) -> None:
+def serve(link: socket.socket, handler: RequestHandler, log: WorkerLog, later_code: Iterator[str]) -> None:
     """Answer requests until OpenSM closes the socket.
 
     Work that OpenSM does not wait for is done after each answer: checks of transitions, and garbage collection.
-    ``link`` is the socket to OpenSM, and ``handler`` computes the answers.
+    ``link`` is the socket to OpenSM, and ``handler`` computes the answers.  ``later_code`` is the result of
+    :func:`load_later_code`.
     """
 
     def send(line: str) -> None:
@@ -77,6 +85,8 @@ def serve(link: socket.socket, handler: RequestHandler, log: WorkerLog) -> None:
         while (files := handler.state.writing) is not None and link not in wait([link, files]):
             for line in handler.state.written():
                 send(line)
+        while not wait([link], IDLE) and next(later_code, None) is not None:
+            pass
         return next_message(link)
 
     def check(change: Change) -> None:
@@ -118,15 +128,15 @@ def main(setup_text: str) -> int:
     reset_signals()
     limit_resources()
     exit_with_parent(int(setup["parent"]))
-    engines: dict[str, Engine] = dict(ENGINES)
-    warm(engines)
     # The garbage collector is off: it can take longer than a sweep, so serve() collects after each answer instead.
+    # The modules that are loaded now stay until the process ends, so no garbage collection has to visit them.
+    gc.freeze()
     reporter = Reporter(socket.socket(fileno=int(setup["reports"])))
     path = Path(setup["path"]) if setup.get("path") else None
     log, config = WorkerLog(), from_message(setup.get("config"))
     log.level = config.log_level
     memory = SharedMemory(int(setup["memory"]))
-    handler = RequestHandler(memory, engines, reporter, path, log, copies=setup["copies"])
+    handler = RequestHandler(memory, ENGINES, reporter, path, log, copies=setup["copies"])
     if setup["doubtful"]:
         handler.state.distrust()
     link = socket.socket(fileno=int(setup["socket"]))
@@ -135,7 +145,7 @@ def main(setup_text: str) -> int:
     try:
         handler.prepare(config)
         link.send(json.dumps({"engines": names, "about": about, "protocol": protocol()}).encode())
-        serve(link, handler, log)
+        serve(link, handler, log, load_later_code(ENGINES))
     except Exception:
         log.bug()
         return FAILED

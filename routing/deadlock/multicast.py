@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-import igraph
 import numpy as np
 import numpy.typing as npt
 
@@ -181,6 +180,8 @@ def check_groups(
 
 def _has_cycle(fabric: Fabric, used: npt.NDArray[np.bool_]) -> bool:
     """Return whether the links of the channels ``used`` (bool[C]) form a cycle in the undirected graph of switches."""
+    import igraph  # noqa: PLC0415 - the start of the worker in OpenSM would take a tenth more time
+
     channels = fabric.channels
     links = {(min(c, back), max(c, back)) for c, back in zip(
         np.flatnonzero(used).tolist(), channels.reverse[used].tolist(), strict=True)}  # fmt: skip

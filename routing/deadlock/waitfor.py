@@ -16,14 +16,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-import igraph
 import numpy as np
 import numpy.typing as npt
 
 from routing.cdg.graph import DependencyGraph
 from routing.errors import OptionError
+
+if TYPE_CHECKING:
+    import igraph
 
 Verdict = Literal["acyclic", "cyclic", "deadlocked"]
 
@@ -111,6 +113,8 @@ class WaitFor:
     @cached_property
     def graph(self) -> igraph.Graph:
         """Return the waits as a directed igraph graph."""
+        import igraph  # noqa: PLC0415 - the start of the worker in OpenSM would take a tenth more time
+
         pairs = np.column_stack([self.waiter, self.awaited])
         return igraph.Graph(n=len(self), edges=pairs, directed=True)
 
@@ -165,6 +169,8 @@ class WaitFor:
 
         Cost: O(n + N) for n vertices and N edges.
         """
+        import igraph  # noqa: PLC0415 - the start of the worker in OpenSM would take a tenth more time
+
         n = len(self)
         waits = np.bincount(self.waiter, minlength=n) > 0
         movers = np.flatnonzero(self.can_move | ~waits)

@@ -11,7 +11,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-import igraph
 import numpy as np
 import numpy.typing as npt
 
@@ -144,6 +143,8 @@ class BlockedMoves:
 
         The cuts are sorted by the flow of their moves, divided by the number of entries that use the cut.
         """
+        import igraph  # noqa: PLC0415 - the start of the worker in OpenSM would take a tenth more time
+
         wanted = sorted(self._wanted().items(), key=lambda item: (-item[1], item[0]))
         edges, graphs, found = (
             self.in_use.frame.base.channels.edges,

@@ -139,6 +139,6 @@ def test_the_worker_waits_for_descriptors_that_do_not_fit_into_a_set_of_select()
     for end in ends:
         end.close()  # The end of OpenSM is closed too, so the worker returns.
     handler = SimpleNamespace(state=SimpleNamespace(writing=high[1], written=lambda: []))
-    serve(high[0], handler, WorkerLog("info"))
+    serve(high[0], handler, WorkerLog("info"), iter(()))
     for end in high:
         end.close()

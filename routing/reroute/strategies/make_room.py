@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import igraph
 import numpy as np
 import numpy.typing as npt
 
@@ -69,6 +68,8 @@ def _vacate(channels: Channels, vl: int, usage: npt.NDArray[np.int64], new: Mask
     found
         uint16[2, edges], changed in place: the VLs on which each edge is in use, and on which it is to be vacated.
     """
+    import igraph  # noqa: PLC0415 - the start of the worker in OpenSM would take a tenth more time
+
     numbers, (masks, vacated), bit = channels.edges.numbers(), found, np.uint16(1 << vl)
     ends, used = np.column_stack(channels.edges.channels()), np.flatnonzero(masks[numbers] & bit)
     graph = igraph.Graph(len(channels), ends[used], directed=True, edge_attrs={"edge": numbers[used].tolist()})
