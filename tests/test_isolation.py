@@ -47,9 +47,12 @@ def test_the_command_and_its_forks(run):
 @pytest.mark.skipif(bool(missing_packages()), reason=f"apt install {' '.join(missing_packages())}")
 @pytest.mark.parametrize(
     "words",
-    [["sweep", "ring:4", "-e", "updn", "--lab", "-j", "1"], ["lab", "ring:4", "--do", "show"],
-     ["lab", "ring:4", "--soak", "1"]],
-)  # fmt: skip
+    [
+        ["sweep", "ring:4", "-e", "updn", "--lab", "-j", "1"],
+        pytest.param(["lab", "ring:4", "--do", "show"], marks=pytest.mark.slow),
+        pytest.param(["lab", "ring:4", "--soak", "1"], marks=pytest.mark.slow),
+    ],
+)
 def test_processes_of_the_lab(run, words):
     status, _, err = run(*words)
     assert (status, err) == (0, "")

@@ -1,4 +1,5 @@
 import pytest
+from campaigns import some_of
 from lab_nets import ring
 from waiting import until
 
@@ -61,7 +62,7 @@ def test_switches_and_cas_are_lost_and_found(ring4):
         assert {owner.guid: owner.lid for owner in lab.owners()} == lids
 
 
-@pytest.mark.parametrize("switches", [32, 33])
+@pytest.mark.parametrize("switches", some_of([32, 33], [32]))
 def test_the_last_lid_of_a_full_block_is_read(net, switches):
     # With 64 LIDs, the highest LID is the first LID of a block, which dump_fts omits.
     with Lab(net(switches, [(i, i + 1) for i in range(switches - 1)])) as lab:

@@ -26,10 +26,14 @@ FAULTS = {
     "tree": "the worker's multicast tree is not one of this subnet; another worker is started",
     **dict.fromkeys(["sequence", "switches", "lids", "outside", "overflow", "unaligned", "vls", "magic"], FOREIGN),
 }
-SLOW = ("switches", "lids", "outside", "unaligned", "vls", "magic", "other words", "overflow", "tree")
+SLOW = (
+    "switches", "lids", "outside", "unaligned", "vls", "magic", "other words", "overflow", "tree", "stranger",
+    "hang up",
+)  # fmt: skip
 """Faults for the campaign only.  OpenSM handles them as "sequence", "nonsense" and "port", with other lines in its log.
 
-In every run, test_lies.py checks that the shim refuses a wrong value of each field.
+In every run, test_lies.py checks that the shim refuses a wrong value of each field, and test_host.py checks the
+messages of the host about workers of another protocol and about workers that end.
 """
 
 

@@ -191,8 +191,9 @@ def wander_often(history, histories, first=0):
     return counts
 
 
+@pytest.mark.slow
 def test_a_few_histories(history):
-    # This history has the engine nue.  The tests above have histories of updn and dfsssp.
+    # This history has the engine nue.  In every run, the tests above have histories of updn, dfsssp and nue.
     counts = wander_often(history, 1, first=2)
     assert counts["counts compared"] > STEPS
 

@@ -4,6 +4,7 @@ import signal
 
 import numpy as np
 import pytest
+from campaigns import some_of
 from plugin_lab import logged, sweep_with_stopped_worker
 
 from routing.deadlock.proof import prove
@@ -41,7 +42,10 @@ def walked(lab):
 
 
 # OpenSM's lash fills the hops of all ports before it finds that it has too few VLs, and does not clear these hops.
-@pytest.mark.parametrize("engines", ["ibnue-updn,no_fallback", "lash,ibnue-updn,no_fallback"])
+@pytest.mark.parametrize(
+    "engines",
+    some_of(["ibnue-updn,no_fallback", "lash,ibnue-updn,no_fallback"], ["lash,ibnue-updn,no_fallback"]),
+)
 def test_opensm_has_the_hops_of_the_walked_paths_and_no_others(live, nets, engines):
     with live(nets("torus", "4x4", cas=1), engines, config={"lash_start_vl": 7}) as lab:
         assert lab.sweep.engine == "ibnue-updn" and ("lash" in lab.sweep.tried) == ("lash" in engines)

@@ -34,6 +34,8 @@ def in_the_switches(lab, *, ibdmchk=False):
     return fabric, all_to_all_share(fabric, channel_loads(fabric, routing))
 
 
+# The next test checks the same steps in every run, and does not count them.
+@pytest.mark.slow
 def test_five_sweeps_restore_the_balance(live, nets):
     net = nets("torus", "4x4", cas=4)
     with live(net, "ibnue-nue,no_fallback", toml=STABILITY.format("full", 0, 3600), config=QOS) as lab:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from campaigns import without_slow
+from campaigns import some_of
 from plugin_lab import children, comes_up, logged, sweep_options
 from waiting import until
 
@@ -35,7 +35,7 @@ def inspections(tmp_path):
     return json.loads(path.read_text()).get("shadow") if path.exists() else None
 
 
-@pytest.mark.parametrize("case", without_slow(FABRICS, ["a tree, without"]))
+@pytest.mark.parametrize("case", some_of(list(FABRICS), ["a torus, with a loop"]))
 def test_the_verdict_is_that_on_the_dumps_and_nothing_is_written(live, nets, toml, tmp_path, case):
     name, args, options, engine, loop = FABRICS[case]
     net = nets(name, *args, **options)

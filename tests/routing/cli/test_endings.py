@@ -86,9 +86,7 @@ def running(folder):
     ("what", "number"),
     [
         ("lab", signal.SIGINT),
-        ("soak", signal.SIGHUP),
-        ("sweep", signal.SIGTERM),
-        *some_of(OTHERS, ()),
+        *some_of([("soak", signal.SIGHUP), ("sweep", signal.SIGTERM), *OTHERS], [("soak", signal.SIGHUP)]),
     ],
 )
 def test_nothing_is_left_of_a_lab(python, tmp_path, what, number):
