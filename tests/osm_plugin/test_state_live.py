@@ -178,7 +178,8 @@ def test_a_new_worker_takes_over_the_tables_without_a_state_file(live, nets, sta
         assert gone(worker)
         lab.opensm.resweep()
         assert lab.switch_lfts() == before
-        assert logged(lab, "; tables unchanged; .*state read from the memory of the worker that has ended")
+        # OpenSM may begin the sweep before it notices the end of the worker.  Then it keeps the tables in this sweep.
+        assert comes_up(lab, "; tables unchanged; .*state read from the memory of the worker that has ended")
         lab.relink("sw1.1", 2)
         assert lab.switch_lfts() == home and len(logged(lab, "routed from scratch")) == 1
 
