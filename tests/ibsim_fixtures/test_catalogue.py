@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from in_one_test import cases_in_one_test
 
 from ibsim_fixtures.catalogue import FIXTURES, FOLDER, Recipe
 from ibsim_fixtures.ibsim import Ibsim
@@ -23,7 +24,7 @@ def test_index_and_folder_agree():
     assert len(FIXTURES) >= 24
 
 
-@pytest.mark.parametrize("fixture", ALL, ids=named)
+@cases_in_one_test("fixture", ALL, ids=named)
 def test_each_entry_describes_its_fabric(fixture):
     assert fixture.purpose
     assert "\n" not in fixture.purpose
@@ -34,14 +35,14 @@ def test_each_entry_describes_its_fabric(fixture):
     assert fabric.switches + fabric.terminals <= 100
 
 
-@pytest.mark.parametrize("fixture", MADE, ids=named)
+@cases_in_one_test("fixture", MADE, ids=named)
 def test_made_again_byte_by_byte(fixture, tmp_path):
     write_net(regenerate(fixture.recipe), tmp_path / "again.net")
     assert (tmp_path / "again.net").read_bytes() == fixture.path.read_bytes()
     assert read_fabric(fixture.path).digest == regenerate(fixture.recipe).digest
 
 
-@pytest.mark.parametrize("fixture", ALL, ids=named)
+@cases_in_one_test("fixture", ALL, ids=named)
 def test_written_and_read_again(fixture, tmp_path):
     fabric = read_fabric(fixture.path)
     write_net(fabric, tmp_path / "again.net")

@@ -5,9 +5,9 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
-import pytest
 from examples import examples
 from hypothesis import given
+from in_one_test import cases_in_one_test
 from strategies import fabrics
 
 from ibsim_fixtures.catalogue import FIXTURES, FOLDER
@@ -34,13 +34,13 @@ def shapes(text):
     return root, count
 
 
-@pytest.mark.parametrize("fixture", ALL, ids=named)
+@cases_in_one_test("fixture", ALL, ids=named)
 def test_picture_is_up_to_date(fixture):
     message = "run python -m ibsim_fixtures.draw"
     assert fixture.picture.read_text(encoding="utf-8") == draw(fixture), message
 
 
-@pytest.mark.parametrize("fixture", ALL, ids=named)
+@cases_in_one_test("fixture", ALL, ids=named)
 def test_picture_shows_everything(fixture):
     fabric = read_fabric(fixture.path)
     root, count = shapes(draw(fixture))
@@ -53,7 +53,7 @@ def test_picture_shows_everything(fixture):
     assert fixture.purpose in root.find(f"{SVG}title").text
 
 
-@pytest.mark.parametrize("fixture", ALL, ids=named)
+@cases_in_one_test("fixture", ALL, ids=named)
 def test_nothing_lies_on_a_switch_or_outside(fixture):
     fabric = read_fabric(fixture.path)
     switches = switch_places(fabric, fixture.layout)

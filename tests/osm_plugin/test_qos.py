@@ -6,6 +6,7 @@ from dataclasses import replace
 import networkx as nx
 import numpy as np
 import pytest
+from in_one_test import cases_in_one_test
 
 from osm_plugin.opensm_conf import OpensmConf
 from osm_plugin.qos import CLASSES, UNUSED_VL, QosPolicy, check_classes, classes_of
@@ -57,9 +58,9 @@ def dependencies(fabric, classes):
     return graph
 
 
-@pytest.mark.parametrize("sls", POLICIES)
-@pytest.mark.parametrize("engine", ENGINE)
-@pytest.mark.parametrize("fabric", FABRICS)
+@cases_in_one_test("sls", POLICIES)
+@cases_in_one_test("engine", ENGINE)
+@cases_in_one_test("fabric", FABRICS)
 def test_classes_are_safe_together_and_are_those_of_the_policy(fabric, engine, sls):
     routing, fabric = routed(fabric, engine), FABRICS[fabric]
     policy = QosPolicy(sls)

@@ -3,6 +3,7 @@ too.
 """
 
 import pytest
+from in_one_test import cases_in_one_test
 from plugin_lab import opensm_agrees
 
 from osm_plugin.qos_policy_file import check_qos_policy
@@ -134,7 +135,7 @@ def test_a_policy_without_an_error_passes(tmp_path, name):
     check_qos_policy(path)
 
 
-@pytest.mark.parametrize("name", [*BAD, *MISREAD])
+@cases_in_one_test("name", [*BAD, *MISREAD])
 def test_an_error_is_reported_with_its_line(tmp_path, name):
     text, line, problem = {**BAD, **MISREAD}[name]
     path = tmp_path / "policy"

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from in_one_test import cases_in_one_test
 
 from routing.cabling import compare_cabling
 from routing.errors import InputError
@@ -48,7 +49,7 @@ def test_the_plan_itself_has_no_difference():
     assert (found.matched, found.edits) == (PLAN.switches + PLAN.terminals, 0)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@cases_in_one_test("seed", range(40))
 def test_all_cables_that_differ_are_named_and_no_others(seed):
     rng = random.Random(seed)
     kinds = [rng.choice(["pulled", "swapped"]) for _ in range(rng.randint(1, 3))]

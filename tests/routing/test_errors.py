@@ -7,7 +7,7 @@ import pickle
 import re
 from pathlib import Path
 
-import pytest
+from in_one_test import cases_in_one_test
 
 import routing
 from routing import errors
@@ -28,8 +28,8 @@ ERRORS = [
 ]
 
 
-@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
-@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+@cases_in_one_test("error", ERRORS, ids=lambda error: type(error).__name__)
+@cases_in_one_test("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
 def test_errors_can_be_pickled(error, protocol):
     error.add_note("in a worker")
     for other in (pickle.loads(pickle.dumps(error, protocol)), copy.copy(error)):

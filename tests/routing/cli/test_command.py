@@ -4,6 +4,7 @@ from pathlib import Path
 import click
 import pytest
 from click.testing import CliRunner
+from in_one_test import cases_in_one_test
 
 import routing
 from routing import __version__
@@ -20,7 +21,7 @@ def test_help_lists_every_command():
         assert line in result.output
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@cases_in_one_test("name", COMMANDS)
 def test_every_command_has_help(name):
     result = CliRunner().invoke(main, [name, "--help"])
     assert result.exit_code == 0

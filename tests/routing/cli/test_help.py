@@ -2,6 +2,7 @@
 
 import pytest
 from command_runs import run
+from in_one_test import cases_in_one_test
 
 from routing.cli.command import COMMANDS
 
@@ -14,7 +15,7 @@ def test_a_group_alone_prints_its_help(group):
     assert "Commands:" in result.output
 
 
-@pytest.mark.parametrize("command", sorted(set(COMMANDS) - {"plugin", "policy"}))
+@cases_in_one_test("command", sorted(set(COMMANDS) - {"plugin", "policy"}))
 def test_the_help_of_a_command_begins_with_an_example(command):
     text = run(command, "--help").output
     assert f"\n  ibnue {command} " in text.partition("Options:")[0]

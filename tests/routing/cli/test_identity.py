@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from command_runs import assert_refused, run
+from in_one_test import cases_in_one_test
 from switch_tables import change_of
 
 from osm_plugin.state import SavedTables
@@ -98,8 +99,8 @@ def texts(value, beside=False):
             yield from texts(inner)
 
 
-@pytest.mark.parametrize("words", REPORTS, ids=" ".join)
-@pytest.mark.parametrize("form", ["text", "json"])
+@cases_in_one_test("words", REPORTS, ids=" ".join)
+@cases_in_one_test("form", ["text", "json"])
 def test_no_two_devices_look_alike(site, words, form):
     words = [str(word).format(site) for word in words]
     result = run(*words, *(["--json"] if form == "json" and words[1] != "suggest" else []))

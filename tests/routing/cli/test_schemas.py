@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from command_runs import run
+from in_one_test import cases_in_one_test
 
 import routing
 from routing.cli import json_schemas
@@ -42,7 +43,7 @@ def test_every_document_has_a_schema_and_every_schema_a_document():
         assert load_schema(schema_name(name))["properties"]["schema"]["const"] == name
 
 
-@pytest.mark.parametrize("name", [*schema_names(), json_schemas.COMMON])
+@cases_in_one_test("name", [*schema_names(), json_schemas.COMMON])
 def test_schemas_are_strict_and_described(name):
     schema = json.loads((FOLDER / f"{name}.json").read_text())
     jsonschema.Draft202012Validator.check_schema(schema)

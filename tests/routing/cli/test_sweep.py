@@ -14,6 +14,7 @@ import pytest
 from click.testing import CliRunner
 from command_runs import assert_refused
 from command_runs import run as ibnue
+from in_one_test import cases_in_one_test
 from waiting import AMPLE, until
 
 import routing
@@ -164,7 +165,7 @@ def test_a_spec(tmp_path):
     assert reported(result)["cases"] == 2 * 2 * 2 * ((1 + 4 + 5) + (1 + 18 + 5)) + 2
 
 
-@pytest.mark.parametrize(
+@cases_in_one_test(
     ("text", "word"),
     [
         ("", "s.toml: a spec has tables [[block]]"),
@@ -203,7 +204,7 @@ def test_specs_that_are_none(text, word, tmp_path, monkeypatch):
     assert not (tmp_path / "l.db").exists()
 
 
-@pytest.mark.parametrize(
+@cases_in_one_test(
     ("args", "word"),
     [
         ([], "there is nothing to do"),

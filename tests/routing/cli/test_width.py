@@ -4,6 +4,7 @@ import shlex
 
 import pytest
 from command_runs import run
+from in_one_test import cases_in_one_test
 
 from routing.cli.text_layout import fit, table_lines
 
@@ -21,7 +22,7 @@ def site(tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize(
+@cases_in_one_test(
     "words",
     [
         "route torus:4x4,cas=2 --fail sw0.0/3",

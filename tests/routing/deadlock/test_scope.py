@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from in_one_test import cases_in_one_test
 from slow_proof import prove_slowly, shortest_cycle
 
 from ibsim_fixtures.catalogue import FIXTURES
@@ -86,7 +87,7 @@ def test_strength_goes_before_scope():
     assert proof.switch_loop.replies
 
 
-@pytest.mark.parametrize("name", [name for name in FIXTURES if name != "back-to-back"])
+@cases_in_one_test("name", [name for name in FIXTURES if name != "back-to-back"])
 def test_updn_is_free_of_loops_for_all_traffic(name):
     fabric = read_fabric(FIXTURES[name].path)
     proof = prove(fabric, ENGINES["updn"].route(fabric, EngineOptions(vls=1, passes=0, effort=0.05)))

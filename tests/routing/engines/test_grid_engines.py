@@ -6,6 +6,7 @@ import random
 import networkx as nx
 import numpy as np
 import pytest
+from in_one_test import cases_in_one_test
 from slow_proof import prove_slowly
 
 from routing.engines import ENGINES, dor, torus_2qos
@@ -98,10 +99,10 @@ def test_a_lost_switch_changes_no_side_of_a_ring():
 EVEN_RINGS = [("torus", "6x5"), ("torus", "8x3"), ("torus", "8x6"), ("torus", "6x6x3")]
 
 
-@pytest.mark.parametrize(("name", "size"), [*EVEN_RINGS, ("torus", "5x5"), ("mesh", "5x4")])
-@pytest.mark.parametrize("cas", [1, 2])
-@pytest.mark.parametrize("reversible", [False, True])
-@pytest.mark.parametrize("missing", [0, 1])
+@cases_in_one_test(("name", "size"), [*EVEN_RINGS, ("torus", "5x5"), ("mesh", "5x4")])
+@cases_in_one_test("cas", [1, 2])
+@cases_in_one_test("reversible", [False, True])
+@cases_in_one_test("missing", [0, 1])
 def test_replies_are_safe_unless_the_provenance_has_the_reason(name, size, cas, reversible, missing):
     whole = generate(name, [size], cas=cas)
     fabric = whole.without_links(between_switches(whole).tolist()[5 : 5 + missing])

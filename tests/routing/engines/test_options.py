@@ -3,6 +3,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from in_one_test import cases_in_one_test
 from routing_cases import ANY_FABRIC
 from strategies import Sketch, random_fabric
 
@@ -89,7 +90,7 @@ UNSUPPORTED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ENGINES)
+@cases_in_one_test("name", ENGINES)
 def test_an_engine_refuses_what_it_does_not_declare(name):
     offers = offers_of(ENGINES[name])
     assert set(UNSUPPORTED) == {option for option, declared in OPTIONS.items() if declared.refusal is not None}
@@ -162,7 +163,7 @@ NO_CAS = random_fabric(1, switches=6, cas=0)
 ALL_APART = random_fabric(1, switches=5, parts=5, cas=2)
 
 
-@pytest.mark.parametrize(
+@cases_in_one_test(
     ("engine", "options"),
     [(engine, options) for engine in ANY_FABRIC for options in [{}, {"vls": 1}, {"vls": 3}]]
     + [
@@ -172,7 +173,7 @@ ALL_APART = random_fabric(1, switches=5, parts=5, cas=2)
     ],
     ids=str,
 )
-@pytest.mark.parametrize(
+@cases_in_one_test(
     "fabric", [NOTHING, BACK_TO_BACK, LONELY, LONELY_WITH_CAS, NO_CAS, ALL_APART], ids=lambda fabric: fabric.name
 )
 def test_fabrics_with_next_to_nothing_in_them(engine, options, fabric, route):

@@ -10,6 +10,7 @@ from campaigns import some_of, without_slow
 from examples import examples
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
+from in_one_test import cases_in_one_test
 from routing_cases import ANY_FABRIC
 from slow_proof import prove_slowly
 from strategies import Sketch, fabrics, pair_of_switches, random_fabric
@@ -102,7 +103,7 @@ def test_every_fixture(engine, name):
     assert ENGINES[engine].promise is Promise.NONE or proof.certified
 
 
-@pytest.mark.parametrize("name", FIXTURES)
+@cases_in_one_test("name", FIXTURES)
 def test_ftree_routes_every_fixture_that_is_a_tree(name):
     fabric, engine = read_fabric(FIXTURES[name].path), ENGINES["ftree"]
     try:
@@ -195,10 +196,8 @@ def test_parallel_links_carry_the_same(engine):
     assert channel_loads(fabric, ENGINES[engine].route(fabric, EngineOptions())).tolist() == [16.0] * 8
 
 
-@pytest.mark.parametrize("engine", [*ANY_FABRIC, "dor", "torus-2qos"])
-@pytest.mark.parametrize(
-    "links", [[(4, 2.5), (4, 10.0)], [(1, 5.0), (4, 5.0)], [(4, 2.5), (4, 2.5), (12, 2.5)]], ids=str
-)
+@cases_in_one_test("engine", [*ANY_FABRIC, "dor", "torus-2qos"])
+@cases_in_one_test("links", [[(4, 2.5), (4, 10.0)], [(1, 5.0), (4, 5.0)], [(4, 2.5), (4, 2.5), (12, 2.5)]], ids=str)
 def test_a_link_carries_in_proportion_to_its_rate(engine, links):
     fabric = pair_of_switches(links, cas=10)
     loads = channel_loads(fabric, ENGINES[engine].route(fabric, EngineOptions()))

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from in_one_test import cases_in_one_test
 
 from routing.deadlock.proof import prove
 from routing.engines import ENGINES
@@ -30,8 +31,8 @@ def columns(fabric, routing):
     return found, sl[leaf].tolist()
 
 
-@pytest.mark.parametrize("engine", ["minhop", "updn", "nue", "sssp", "dfsssp", "lash"])
-@pytest.mark.parametrize(("name", "arguments"), FABRICS)
+@cases_in_one_test("engine", ["minhop", "updn", "nue", "sssp", "dfsssp", "lash"])
+@cases_in_one_test(("name", "arguments"), FABRICS)
 def test_routes_of_others_and_vls_stay(name, arguments, engine):
     plain, more = generate(name, arguments), generate(name, arguments, aggregation=1)
     options = EngineOptions(vls=4 if engine in ("dfsssp", "lash", "nue") else "min", effort=0.1)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from in_one_test import cases_in_one_test
 
 from routing.errors import IbnueError, InputWarning
 from routing.fabric import NodeKind
@@ -199,7 +200,7 @@ def test_port_labels(text, label):
     assert read_label(text) == label
 
 
-@pytest.mark.parametrize(
+@cases_in_one_test(
     ("name", "old", "new", "message"),
     [
         ("mixed.ibnetdiscover_p", "4x HDR - SW", "4x XDR - SW", r"file:9: the link runs at .* in line 2 "),

@@ -11,6 +11,7 @@ import pytest
 from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
+from in_one_test import cases_in_one_test
 from routing_cases import tables
 from strategies import fabrics, random_fabric, ring_fabric
 
@@ -228,7 +229,7 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize(("name", "old", "new", "why"), BAD)
+@cases_in_one_test(("name", "old", "new", "why"), BAD)
 def test_bad_lines_are_refused_with_their_location(tmp_path, written, name, old, new, why):
     folder, fabric = written
     text = (folder / name).read_text()

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from in_one_test import cases_in_one_test
 
 from routing.errors import IbnueError, InputWarning
 from routing.formats.fabric_files import read_fabric
@@ -94,13 +95,13 @@ def test_external_ports_and_chassis_lines_are_passed_over():
     assert read(text).digest == read(SMALL).digest
 
 
-@pytest.mark.parametrize("cut", range(TEXT.count("\n") - 1))
+@cases_in_one_test("cut", range(TEXT.count("\n") - 1))
 def test_a_file_that_was_cut_is_never_half_a_fabric(cut):
     with pytest.raises(IbnueError):
         read("\n".join(TEXT.split("\n")[:cut]))
 
 
-@pytest.mark.parametrize("cut", range(1, len(SMALL) - 2, 3))
+@cases_in_one_test("cut", range(1, len(SMALL) - 2, 3))
 def test_a_line_that_was_cut(cut):
     with pytest.raises(IbnueError):
         read(SMALL[:cut])

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from examples import examples
 from hypothesis import given
+from in_one_test import cases_in_one_test
 from strategies import fabrics
 
 from ibsim_fixtures.ibsim import Ibsim
@@ -209,7 +210,7 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("text", WRONG)
+@cases_in_one_test("text", WRONG)
 def test_wrong_files_are_named_with_their_line(text):
     with pytest.raises(IbnueError, match=WRONG[text].replace("(", r"\(")) as caught:
         net(text)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from in_one_test import cases_in_one_test
 
 from routing.errors import IbnueError, InputWarning
 from routing.formats.fabric_files import read_fabric, write_fabric
@@ -49,7 +50,7 @@ def test_without_lmc_the_base_lids_stay():
     assert not fabric.endport_lmc.any()
 
 
-@pytest.mark.parametrize("cut", range(TEXT.count("\n")))
+@cases_in_one_test("cut", range(TEXT.count("\n")))
 def test_a_file_that_was_cut_is_never_half_a_fabric(cut):
     with pytest.raises(IbnueError):
         read("\n".join(TEXT.split("\n")[:cut]))

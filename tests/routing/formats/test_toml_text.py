@@ -1,9 +1,9 @@
 from pathlib import Path
 
-import pytest
 from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
+from in_one_test import cases_in_one_test
 
 import ibsim_fixtures
 import routing
@@ -66,8 +66,8 @@ PLACES = {
 }
 
 
-@pytest.mark.parametrize("end", ["\n", "\r\n"])
-@pytest.mark.parametrize(("where", "line"), PLACES.items(), ids=lambda value: str(value).replace(" ", ""))
+@cases_in_one_test("end", ["\n", "\r\n"])
+@cases_in_one_test(("where", "line"), PLACES.items(), ids=lambda value: str(value).replace(" ", ""))
 def test_every_value_has_its_line(where, line, end):
     assert Toml.of(TEXT.replace("\n", end), "x.toml").line(*where) == line
 
@@ -103,7 +103,7 @@ def places(value, where=()):
         yield from places(item, (*where, key))
 
 
-@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
+@cases_in_one_test("path", SHIPPED, ids=lambda path: path.stem)
 def test_every_value_of_the_files_that_are_shipped_is_found(path):
     file = Toml.read(path)
     lines = path.read_text().split("\n")

@@ -3,6 +3,7 @@
 import math
 
 import pytest
+from in_one_test import cases_in_one_test
 
 from routing.errors import EnvironmentProblem, OptionError, ParseError
 from routing.policy import Breaker, Selector, Speed, hoq_code, hoq_seconds, read_policy
@@ -58,7 +59,7 @@ def test_a_breaker_with_the_usual_times(write, breaker):
     assert dict(rule.values) == {"breaker": Breaker("loop", 100e-6, 10e-6, 10e-6)}
 
 
-@pytest.mark.parametrize(
+@cases_in_one_test(
     ("line", "expected", "remedy"),
     [
         ("hoq_life = 32", "hoq_life is 32", "0 to 31"),

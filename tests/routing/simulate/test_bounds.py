@@ -1,6 +1,7 @@
 """Check that impossible numbers in a scenario are refused in one line, before anything runs."""
 
 import pytest
+from in_one_test import cases_in_one_test
 from sim_files import TWO_SWITCHES, refusal
 
 BIG = "1" + 20 * "0"
@@ -46,8 +47,8 @@ REAL = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("value", [BIG, f"-{BIG}", "-1", "1" + 400 * "0"])
-@pytest.mark.parametrize(("position", "key"), WHOLE + REAL)
+@cases_in_one_test("value", [BIG, f"-{BIG}", "-1", "1" + 400 * "0"])
+@cases_in_one_test(("position", "key"), WHOLE + REAL)
 def test_integers_out_of_bounds(tmp_path, position, key, value):
     error = refusal(tmp_path, written(position, f"{key} = {value}"))
     assert f"{key.split('.')[-1]} cannot be {value[:24]}" in str(error)
@@ -56,8 +57,8 @@ def test_integers_out_of_bounds(tmp_path, position, key, value):
     assert error.line == written(position, f"{key} = {value}").split("\n").index(f"{key} = {value}") + 1
 
 
-@pytest.mark.parametrize("value", ["1e300", "-0.5", "nan", "inf", "-inf"])
-@pytest.mark.parametrize(("position", "key"), REAL)
+@cases_in_one_test("value", ["1e300", "-0.5", "nan", "inf", "-inf"])
+@cases_in_one_test(("position", "key"), REAL)
 def test_fractions_out_of_bounds(tmp_path, position, key, value):
     refusal(tmp_path, written(position, f"{key} = {value}"), "cannot be|has to be a number")
 

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from in_one_test import cases_in_one_test
 from sim_files import TWO_SWITCHES, refusal
 
 from routing.engines import ENGINES
@@ -212,7 +213,7 @@ def test_a_case_takes_the_dumps_of_opensm(tmp_path, folder, lmc):
     assert "assumed" not in result.stated
 
 
-@pytest.mark.parametrize(
+@cases_in_one_test(
     ("fabric", "routing", "expected", "line"),
     [
         ('file = "none.net"', "", r"none.net: there is no such file", 4),

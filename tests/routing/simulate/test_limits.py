@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from in_one_test import cases_in_one_test
 from sim_cases import PACKET, fig4_simulation
 
 from routing.errors import InputError
@@ -14,8 +15,8 @@ LOOP, DEADLOCK = Remedy(breaker=Breaker.LOOP, detect=100), Remedy(breaker=Breake
 HUGE = 10**30
 
 
-@pytest.mark.parametrize("name", ["hoq", "repeat", "release", "detect"])
-@pytest.mark.parametrize("value", [-1, LONGEST + 1, (1 << 63) - 1, HUGE, 1.5, "7"])
+@cases_in_one_test("name", ["hoq", "repeat", "release", "detect"])
+@cases_in_one_test("value", [-1, LONGEST + 1, (1 << 63) - 1, HUGE, 1.5, "7"])
 def test_times_of_a_port_are_ticks_that_can_be_counted(name, value):
     with pytest.raises(InputError, match=f"{name} of a remedy is "):
         fig4_simulation(True, 4, remedies=Remedies(replace(LOOP, **{name: value})))

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from in_one_test import cases_in_one_test
 from sim_cases import cycles, flows_along, star
 
 from routing.errors import OptionError, TableError
@@ -65,7 +66,7 @@ def fields(name, values):
 NOT_NONE = tuple(value for value in NO_WHOLE if value is not None)
 
 
-@pytest.mark.parametrize(
+@cases_in_one_test(
     ("field", "value"),
     [
         *fields("source", (*NO_WHOLE, 3, -3)), *fields("bytes", (*NO_WHOLE, 0, 2**30 + 1)),
@@ -131,9 +132,7 @@ def test_a_flow_to_its_own_lid_is_refused():
             simulate(network, replace(traffic, flows=(flow,)))
 
 
-@pytest.mark.parametrize(
-    ("position", "value"), [(place, value) for place in range(3) for value in (*NO_WHOLE, FOREVER + 1)]
-)
+@cases_in_one_test(("position", "value"), [(place, value) for place in range(3) for value in (*NO_WHOLE, FOREVER + 1)])
 def test_traces(position, value):
     network, traffic = small()
     entry = [5, traffic.flows[0].destinations[0], 100]
@@ -174,7 +173,7 @@ def test_patterns_of_traffic():
         shift(fabric, 0.5)
 
 
-@pytest.mark.parametrize(
+@cases_in_one_test(
     ("field", "value"),
     [
         *fields("tick", (NAN, math.inf, 0, -1, 2, 1e-300, "1", True, None)), *fields("wire", (*NO_WHOLE, 0, 2**30)),
@@ -203,7 +202,7 @@ def test_vls(vls):
         build_network(fabric, routing, cycles(64), vls=vls)
 
 
-@pytest.mark.parametrize(
+@cases_in_one_test(
     "switching",
     [
         *(Switching(seed=value) for value in (*NO_WHOLE, 1 << 63)),
@@ -223,8 +222,8 @@ def test_switching(switching):
         simulate(network, traffic, switching=switching)
 
 
-@pytest.mark.parametrize("where", ["port", "leaf", "ports"])
-@pytest.mark.parametrize(
+@cases_in_one_test("where", ["port", "leaf", "ports"])
+@cases_in_one_test(
     ("field", "value"),
     [
         *((field, value) for field in ("hoq", "detect", "repeat", "release") for value in (*NO_WHOLE, LONG)),
@@ -241,7 +240,7 @@ def test_remedies_of_ports(where, field, value):
         simulate(network, traffic, remedies=remedies[where])
 
 
-@pytest.mark.parametrize(
+@cases_in_one_test(
     ("field", "value"),
     [
         *((field, value) for field in ("lifetime", "sample", "control_delay") for value in (*NO_WHOLE, LONG)),
@@ -270,7 +269,7 @@ def test_the_largest_numbers_that_there_can_be(breaker):
     assert simulation.totals()["delivered"] > 0
 
 
-@pytest.mark.parametrize(
+@cases_in_one_test(
     ("field", "value"),
     [
         *((field, value) for field in ("detect", "repeat", "lasts", "hold", "sample", "step")

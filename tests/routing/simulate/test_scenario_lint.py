@@ -1,6 +1,7 @@
 """Check that a key of a scenario is an error if it would do nothing in a case, also because of other keys."""
 
 import pytest
+from in_one_test import cases_in_one_test
 from sim_files import refusal
 
 from routing.simulate.case_runners import CASE_RUNNERS, run_case
@@ -48,9 +49,7 @@ def test_every_kind_of_case_and_every_key_is_reported():
     )
 
 
-@pytest.mark.parametrize(
-    ("what", "key"), [(what, key) for what in READ_BY for key in VALUES if key not in READ_BY[what]]
-)
+@cases_in_one_test(("what", "key"), [(what, key) for what in READ_BY for key in VALUES if key not in READ_BY[what]])
 def test_keys_of_other_kinds_of_cases(tmp_path, what, key):
     text = FILE.replace('name = "c"', f'name = "c"\nwhat = "{what}"\n{key} = {VALUES[key]}')
     error = refusal(tmp_path, text, f"{key} does nothing for {what}")
@@ -77,7 +76,7 @@ def test_keys_of_earlier_versions_are_named_with_their_new_names(tmp_path, old, 
     refusal(tmp_path, FILE.replace(old, text), new)
 
 
-@pytest.mark.parametrize(
+@cases_in_one_test(
     ("old", "new", "expected"),
     [
         ("switches =", 'generator = "torus:3x3,cas=1"\nswitches =', "switches does nothing beside a generator"),

@@ -1,6 +1,7 @@
 """Check that the scenarios of the package give their expected results, and that invalid files are refused."""
 
 import pytest
+from in_one_test import cases_in_one_test
 from sim_files import TWO_SWITCHES, refusal
 
 from routing.errors import NotEnoughVLs, ParseError
@@ -39,7 +40,7 @@ def test_comes_out_as_it_says(name, case):
     assert result.wrong == ()
 
 
-@pytest.mark.parametrize("name", scenarios())
+@cases_in_one_test("name", scenarios())
 def test_every_case_states_where_its_figures_come_from(name):
     cases = find_scenario(name).cases
     assert cases
@@ -70,7 +71,7 @@ expect = { outcome = "progress" }
 )
 
 
-@pytest.mark.parametrize(
+@cases_in_one_test(
     ("old", "new", "expected"),
     [
         ("title", "titel", "there is no 'titel'"),

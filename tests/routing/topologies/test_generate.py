@@ -7,6 +7,7 @@ import pytest
 from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
+from in_one_test import cases_in_one_test
 
 from routing.errors import FabricError, OptionError
 from routing.rates import SPEED_OF
@@ -88,7 +89,7 @@ def test_multi_port_cas_of_an_xgft():
     assert fabric.endports == 16
 
 
-@pytest.mark.parametrize(
+@cases_in_one_test(
     ("name", "args", "options", "word"),
     [
         ("tours", ["4x4"], {}, "torus"),

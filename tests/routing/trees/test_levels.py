@@ -6,6 +6,7 @@ import pytest
 from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
+from in_one_test import cases_in_one_test
 from strategies import Sketch, fabrics, pull_links, random_fabric
 
 from routing._kernels.descent import updown_hops
@@ -80,8 +81,8 @@ def test_other_fabrics_are_not_trees(name, arguments):
     assert tree_order(generate(name, arguments, cas=2)) is None
 
 
-@pytest.mark.parametrize("seed", range(12))
-@pytest.mark.parametrize(("name", "arguments"), [("kary-ntree", ["4", "3"]), ("cluster", ["4x4x4", "4x2"])], ids=str)
+@cases_in_one_test("seed", range(12))
+@cases_in_one_test(("name", "arguments"), [("kary-ntree", ["4", "3"]), ("cluster", ["4x4x4", "4x2"])], ids=str)
 def test_degraded_trees_stay_trees_with_paths_of_two_more_hops_at_most(name, arguments, seed):
     fabric = pull_links(generate(name, arguments, aggregation=1), seed, 0.06)
     order = tree_order(fabric)
