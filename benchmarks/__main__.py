@@ -105,18 +105,26 @@ def main(words: Sequence[str] | None = None) -> int:
     parser = parser_of("__main__", __doc__)
     parser.prog = "python -m benchmarks"
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(BENCHMARKS)} (default: all)")
-    parser.add_argument("--list", action="store_true", help="print the benchmarks with the pages of their figures")
-    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write the records as JSON")
-    parser.add_argument("--against", type=Path, default=STORED, metavar="FILE", help="stored records (JSON)")
-    parser.add_argument("--tolerance", type=float, default=0.05, help="share by which a figure may differ")
-    parser.add_argument("--quick", action="store_true", help="of all, those that take about a minute at most")
     parser.add_argument(
-        "--repeat", type=int, default=1, metavar="N", help="run each N times, to know the noise of times"
+        "--list", action="store_true", help="print each benchmark with the page of docs/ that shows its figures"
     )
-    parser.add_argument("--plots", type=Path, metavar="DIR", help="write a plot (SVG) of the tables of each benchmark")
-    parser.add_argument("--store", action="store_true", help="store the records as those to compare with")
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="file for the records (JSON)")
     parser.add_argument(
-        "--page", action="store_true", help="write docs/measured.md from the stored records; run nothing"
+        "--against", type=Path, default=STORED, metavar="FILE", help="file of the stored records (JSON) to compare with"
+    )
+    parser.add_argument(
+        "--tolerance", type=float, default=0.05, help="share by which a figure may differ from the stored figure"
+    )
+    parser.add_argument("--quick", action="store_true", help="run only the benchmarks that take about a minute at most")
+    parser.add_argument(
+        "--repeat", type=int, default=1, metavar="N", help="run each benchmark N times, to measure how much times vary"
+    )
+    parser.add_argument(
+        "--plots", type=Path, metavar="DIR", help="folder for a plot (SVG) of the tables of each benchmark"
+    )
+    parser.add_argument("--store", action="store_true", help="replace the stored records by the new records")
+    parser.add_argument(
+        "--page", action="store_true", help="run no benchmark, and write docs/measured.md from the stored records"
     )
     given = parser.parse_args(words)
     unknown = sorted(set(given.names) - set(BENCHMARKS))

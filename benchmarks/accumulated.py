@@ -172,13 +172,17 @@ def switches(fabric: Fabric, engine: str, options: EngineOptions, asked: Namespa
 def main(words: Sequence[str] | None = None) -> None:
     """Measure all engines on all fabrics, and print two or three lines for each pair of fabric and engine."""
     parser = parser_of("accumulated", __doc__)
-    parser.add_argument("fabrics", nargs="*", default=FABRICS, help="fabrics, as commands take them")
+    parser.add_argument("fabrics", nargs="*", default=FABRICS, help="fabrics: files, or generators such as torus:4x4x4")
     parser.add_argument("--engines", default="updn,nue,dfsssp", help="routing engines")
-    parser.add_argument("--switches", action="store_true", help="lose each switch in turn instead")
-    parser.add_argument("--changes", type=int, default=100, help="links that fail or return, one after the other")
-    parser.add_argument("--steps", type=int, default=20, help="largest number of steps after each change")
-    parser.add_argument("--entries", type=int, default=256, help="entries that a step may change")
-    parser.add_argument("--every", type=int, default=5, help="compare with fresh after every so many changes")
+    parser.add_argument("--switches", action="store_true", help="lose each switch alone, instead of changing links")
+    parser.add_argument("--changes", type=int, default=100, help="number of changes: a link fails or returns")
+    parser.add_argument("--steps", type=int, default=20, help="largest number of rebalance steps after each change")
+    parser.add_argument(
+        "--entries", type=int, default=256, help="largest number of entries that a rebalance step changes"
+    )
+    parser.add_argument(
+        "--every", type=int, default=5, help="number of changes between two comparisons with tables from scratch"
+    )
     parser.add_argument("--seed", type=int, default=1, help="seed of the random changes")
     parser.add_argument("--effort", type=float, default=1.0, help="effort of the engines")
     parser.add_argument("--verbose", action="store_true", help="print a line for each comparison")

@@ -191,9 +191,13 @@ def exchange() -> None:
 def main(words: Sequence[str] | None = None) -> None:
     """Simulate all schemes, and print the tables.  With ``--plot``, also draw the throughput over the load."""
     parser = parser_of("adaptive", __doc__)
-    parser.add_argument("--plot", type=Path, help="SVG file")
-    parser.add_argument("--all", action="store_true", help="also load 1 under every condition")
-    parser.add_argument("--arrival", action="store_true", help="who has waited longest goes first, not inputs in turn")
+    parser.add_argument("--plot", type=Path, help="SVG file for the throughput over the load")
+    parser.add_argument("--all", action="store_true", help="also simulate full load under every condition")
+    parser.add_argument(
+        "--arrival",
+        action="store_true",
+        help="switches serve the packet that has waited longest, instead of inputs in turn",
+    )
     chosen = parser.parse_args(words)
     arbitration = Arbitration.ARRIVAL if chosen.arrival else Arbitration.ROUND_ROBIN
     panels = [

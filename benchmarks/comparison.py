@@ -327,9 +327,9 @@ def parsed(words: Sequence[str] | None) -> argparse.Namespace:
         "--ours",
         type=listed,
         default=[name for name in ENGINES if name != "chain"],
-        help="engines of ibnue, with commas",
+        help="engines of ibnue, separated by commas",
     )
-    parser.add_argument("--opensm", type=listed, default=list(OPENSM), help="engines of OpenSM, with commas")
+    parser.add_argument("--opensm", type=listed, default=list(OPENSM), help="engines of OpenSM, separated by commas")
     parser.add_argument("--only", default="", help="text that the names of the fabrics contain")
     parser.add_argument("--timeout", type=float, default=120.0, help="seconds for one OpenSM engine")
     return parser.parse_args(words)

@@ -151,9 +151,13 @@ def row(words: str, missing: float, engine: str, outcomes: Sequence[Outcome]) ->
 def parsed(words: Sequence[str] | None) -> argparse.Namespace:
     parser = parser_of("degraded_trees", __doc__)
     parser.add_argument("fabrics", nargs="*", default=FABRICS, metavar="FABRIC")
-    parser.add_argument("--gone", type=listed, default=["0.01", "0.03", "0.05"], help="shares of links, with commas")
-    parser.add_argument("--seeds", type=int, default=3, help="number of draws for each share")
-    parser.add_argument("--engines", type=listed, default=["ftree", "updn", "nue", "dfsssp"], help="with commas")
+    parser.add_argument(
+        "--gone", type=listed, default=["0.01", "0.03", "0.05"], help="shares of missing links, separated by commas"
+    )
+    parser.add_argument("--seeds", type=int, default=3, help="number of random seeds for each share of missing links")
+    parser.add_argument(
+        "--engines", type=listed, default=["ftree", "updn", "nue", "dfsssp"], help="engines, separated by commas"
+    )
     return parser.parse_args(words)
 
 

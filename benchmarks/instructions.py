@@ -177,7 +177,7 @@ def main(words: Sequence[str] | None = None) -> int:
     Return the exit status: 1 if a count is too large or cannot be determined, otherwise 0.
     """
     parser = parser_of("instructions", __doc__)
-    parser.add_argument("--update", action="store_true", help="store the counts")
+    parser.add_argument("--update", action="store_true", help="store the new counts")
     parser.add_argument("--inside", metavar="LIBRARY", help="used by the program itself: run the steps")
     given = parser.parse_args(words)
     if given.inside:

@@ -171,8 +171,12 @@ def main(words: Sequence[str] | None = None) -> int:
     """Compute the bounds for all engines on all fabrics, and print the table."""
     parser = parser_of("least_full", __doc__)
     parser.add_argument("fabrics", nargs="*", default=FABRICS)
-    parser.add_argument("-e", "--engines", type=listed, default=["updn", "nue", "dfsssp"], help="engines, with commas")
-    parser.add_argument("--links", type=int, default=24, help="of each fabric, at even distances; 0: all")
+    parser.add_argument(
+        "-e", "--engines", type=listed, default=["updn", "nue", "dfsssp"], help="engines, separated by commas"
+    )
+    parser.add_argument(
+        "--links", type=int, default=24, help="number of links of each fabric, at even distances; 0: all links"
+    )
     arguments: argparse.Namespace = parser.parse_args(words)
     head = ["fabric", "engine", "links", "full", "bound", "with dependencies", "no path"]
     print(f"| {' | '.join(head)} |", "|---" * len(head) + "|", sep="\n", flush=True)

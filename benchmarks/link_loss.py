@@ -180,10 +180,16 @@ def main(words: Sequence[str] | None = None) -> int:
     """Measure all engines on all fabrics, and print the table."""
     parser = parser_of("link_loss", __doc__)
     parser.add_argument("fabrics", nargs="*", default=FABRICS)
-    parser.add_argument("-e", "--engines", type=listed, default=["updn", "nue", "dfsssp"], help="engines, with commas")
-    parser.add_argument("--links", type=int, default=0, help="of each fabric, at even distances; 0: all")
-    parser.add_argument("--fresh", type=int, default=24, help="links that are measured with tables from scratch, too")
-    parser.add_argument("-j", "--jobs", type=int, default=1, help="processes")
+    parser.add_argument(
+        "-e", "--engines", type=listed, default=["updn", "nue", "dfsssp"], help="engines, separated by commas"
+    )
+    parser.add_argument(
+        "--links", type=int, default=0, help="number of links of each fabric, at even distances; 0: all links"
+    )
+    parser.add_argument(
+        "--fresh", type=int, default=24, help="number of links for which tables are also computed from scratch"
+    )
+    parser.add_argument("-j", "--jobs", type=int, default=1, help="number of processes")
     parser.add_argument("--csv", type=argparse.FileType("w"), help="file for the figures of each link")
     arguments = parser.parse_args(words)
     head = ["fabric", "engine", "links", "cut", "fresh", "balanced", "over fresh", "over cut", "changed / broken"]

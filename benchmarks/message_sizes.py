@@ -106,9 +106,16 @@ def all_to_all(fabric: Fabric, routing: Routing, offset: int) -> float:
 def parsed(words: Sequence[str] | None) -> argparse.Namespace:
     parser = parser_of("message_sizes", __doc__)
     parser.add_argument("fabric", nargs="?", default="hyperx:12x8,cas=7,lmc=1")
-    parser.add_argument("--engines", type=listed, default=["hyperx", "dfsssp"], help="with commas")
-    parser.add_argument("--sizes", type=listed, default=["64", "2048", "65536", "1048576"], help="bytes, with commas")
-    parser.add_argument("--patterns", type=listed, default=["neighbours", "switches", "CAs"], help="with commas")
+    parser.add_argument("--engines", type=listed, default=["hyperx", "dfsssp"], help="engines, separated by commas")
+    parser.add_argument(
+        "--sizes",
+        type=listed,
+        default=["64", "2048", "65536", "1048576"],
+        help="sizes of messages in bytes, separated by commas",
+    )
+    parser.add_argument(
+        "--patterns", type=listed, default=["neighbours", "switches", "CAs"], help="patterns, separated by commas"
+    )
     parser.add_argument("--seed", type=int, default=1)
     return parser.parse_args(words)
 

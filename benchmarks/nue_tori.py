@@ -117,11 +117,11 @@ def plot(rows: Sequence[dict[str, str]], path: Path) -> None:
 def main(words: Sequence[str] | None = None) -> int:
     """Route all tori and print the table.  With ``--table``, only draw a picture of a given table."""
     parser = parser_of("nue_tori", __doc__)
-    parser.add_argument("--count", type=int, default=len(SIZES), help="tori, the smallest first")
+    parser.add_argument("--count", type=int, default=len(SIZES), help="number of tori, the smallest first")
     parser.add_argument("--vls", type=int, default=8)
-    parser.add_argument("--opensm", type=listed, default=["nue", "dfsssp", "lash"], help="engines, with commas")
+    parser.add_argument("--opensm", type=listed, default=["nue", "dfsssp", "lash"], help="engines, separated by commas")
     parser.add_argument("--timeout", type=float, default=60.0, help="seconds for one OpenSM engine")
-    parser.add_argument("--table", type=Path, help="measure nothing, draw what this file says")
+    parser.add_argument("--table", type=Path, help="measure nothing, and draw the table in this file")
     parser.add_argument("--plot", type=Path, help="an SVG or PNG file to draw (needs matplotlib)")
     arguments = parser.parse_args(words)
     if arguments.table is not None:

@@ -73,7 +73,7 @@ def report(label: str, fabric: Fabric, routing: Routing) -> None:
 def main(words: Sequence[str] | None = None) -> None:
     """Route and prove each fabric, and print the times."""
     parser = parser_of("proof", __doc__)
-    parser.add_argument("fabrics", nargs="*", default=FABRICS, metavar="FABRIC", help="such as torus:10x10x10")
+    parser.add_argument("fabrics", nargs="*", default=FABRICS, metavar="FABRIC", help="fabrics, such as torus:10x10x10")
     for name in parser.parse_args(words).fabrics:
         kind, _, arguments = name.partition(":")
         fabric = generate(kind, arguments.split(","), **({"cas": 4} if kind == "torus" else {}))

@@ -157,8 +157,12 @@ def listed(text: str) -> list[str]:
 def parsed(words: Sequence[str] | None) -> argparse.Namespace:
     parser = parser_of("quality_table", __doc__)
     parser.add_argument("fabrics", nargs="+", type=Path, metavar="FABRIC")
-    parser.add_argument("--opensm", type=listed, default=list(OPENSM_ENGINES), help="engines of OpenSM, with commas")
-    parser.add_argument("--ours", type=listed, default=list(ENGINES), help="name[/objective[/VLs]], with commas")
+    parser.add_argument(
+        "--opensm", type=listed, default=list(OPENSM_ENGINES), help="engines of OpenSM, separated by commas"
+    )
+    parser.add_argument(
+        "--ours", type=listed, default=list(ENGINES), help="name[/objective[/VLs]], separated by commas"
+    )
     parser.add_argument("--timeout", type=float, default=60.0, help="seconds for one OpenSM engine")
     parser.add_argument("--seed", type=int, default=1)
     return parser.parse_args(words)

@@ -211,8 +211,10 @@ def rows(fabric: Fabric, arguments: argparse.Namespace) -> Iterator[list[str]]:
 
 def parsed(words: Sequence[str] | None) -> argparse.Namespace:
     parser = parser_of("real_fabrics", __doc__)
-    parser.add_argument("--opensm", type=listed, default=list(OPENSM_ENGINES), help="engines of OpenSM, with commas")
-    parser.add_argument("--ours", type=listed, default=list(OURS), help="engines of ibnue, with commas")
+    parser.add_argument(
+        "--opensm", type=listed, default=list(OPENSM_ENGINES), help="engines of OpenSM, separated by commas"
+    )
+    parser.add_argument("--ours", type=listed, default=list(OURS), help="engines of ibnue, separated by commas")
     parser.add_argument("--only", default="", help="text that the names of the fabrics contain")
     parser.add_argument("--timeout", type=float, default=60.0, help="seconds for one OpenSM engine")
     return parser.parse_args(words)

@@ -106,10 +106,16 @@ def report(label: str, fabric: Fabric, engine: str, what: str, count: int) -> No
 def main(words: Sequence[str] | None = None) -> None:
     """Measure all engines on all fabrics, and print three lines for each pair of fabric and engine."""
     parser = parser_of("reroute", __doc__)
-    parser.add_argument("--switches", action="store_true", help="that go with all that hangs on them, instead of links")
-    parser.add_argument("number", nargs="?", type=int, default=24, help="of each fabric, 24 if not given; 0: all")
+    parser.add_argument("--switches", action="store_true", help="lose switches instead of links")
+    parser.add_argument(
+        "number",
+        nargs="?",
+        type=int,
+        default=24,
+        help="number of links or switches to lose on each fabric (default: 24; 0: all)",
+    )
     parser.add_argument("--fabric", help="generator with its arguments, instead of the fabrics of the table")
-    parser.add_argument("--engine", default="updn", help="for --fabric")
+    parser.add_argument("--engine", default="updn", help="engine for the fabric of --fabric")
     asked = parser.parse_args(words)
     what = "switch" if asked.switches else "link"
     if asked.fabric:

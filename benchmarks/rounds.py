@@ -125,7 +125,9 @@ def report(label: str, fabric: Fabric, name: str, links: int, stability: Stabili
 def main(words: Sequence[str] | None = None) -> None:
     """Measure all engines on all fabrics, and print two lines for each pair of fabric and engine."""
     parser = parser_of("rounds", __doc__)
-    parser.add_argument("links", nargs="?", type=int, default=24, help="pulled of each fabric, 24 if not given; 0: all")
+    parser.add_argument(
+        "links", nargs="?", type=int, default=24, help="number of links to lose on each fabric (default: 24; 0: all)"
+    )
     parser.add_argument("--stability", choices=["full", "balanced"], default="balanced")
     given = parser.parse_args(words)
     for label, kind, size, cas, engines in CASES:

@@ -232,7 +232,7 @@ def anneal(tree: Tree, rng: random.Random, most: int, seconds: float) -> tuple[i
 def main(words: Sequence[str] | None = None) -> None:
     """Run both searches on each tree, and print the results as a table."""
     parser = parser_of("swapped_cables", __doc__)
-    parser.add_argument("--seconds", type=float, default=20.0, help="processor time of each search")
+    parser.add_argument("--seconds", type=float, default=20.0, help="CPU seconds of each search")
     parser.add_argument("--seed", type=int, default=3)
     given = parser.parse_args(words)
     print(f"{'tree':12} {'tried':>6} {'with loops':>10} {'swaps':>6} {'tried':>6} {'excess':>6}")

@@ -71,7 +71,7 @@ def worker_seconds(crew: Processes) -> float:
 def main(words: Sequence[str] | None = None) -> int:
     """Run all tasks once with each number of worker processes, and print the table."""
     parser = parser_of("sweep_scale", __doc__)
-    parser.add_argument("--processes", default="1,2", help="numbers of processes, with commas")
+    parser.add_argument("--processes", default="1,2", help="numbers of processes, separated by commas")
     parser.add_argument("--fabric", default="torus:4x4x4")
     parser.add_argument("--engine", default="nue:effort=0.1")
     parser.add_argument("--cases", type=int, default=600)

@@ -239,11 +239,14 @@ def chart(text: str) -> Path:
 def main(words: Sequence[str] | None = None) -> int:
     parser = parser_of("throughput", __doc__)
     parser.add_argument("fabrics", nargs="*", metavar="FABRIC", help=f"of {', '.join(PUBLISHED)}; default: all")
-    parser.add_argument("--ours", type=our_engines, default=list(OURS), help="name[/VLs], with commas")
-    parser.add_argument("--opensm", type=listed, default=list(OPENSM), help="engines of OpenSM, with commas")
+    parser.add_argument("--ours", type=our_engines, default=list(OURS), help="name[/VLs], separated by commas")
+    parser.add_argument("--opensm", type=listed, default=list(OPENSM), help="engines of OpenSM, separated by commas")
     parser.add_argument("--plot", type=chart, help="an SVG or PNG file to draw (needs matplotlib)")
     parser.add_argument(
-        "--speedup", type=speedup_list, default=[1], help="of the crossbars, with commas; 0: unlimited (default: 1)"
+        "--speedup",
+        type=speedup_list,
+        default=[1],
+        help="speedups of the crossbars, separated by commas; 0: unlimited (default: 1)",
     )
     parser.add_argument("-j", "--jobs", type=processes, default=2)
     arguments = parser.parse_args(words)

@@ -57,9 +57,11 @@ def main(words: Sequence[str] | None = None) -> int:
     """Measure all engines on all fabrics, and print the table."""
     parser = parser_of("whatif", __doc__)
     parser.add_argument("fabrics", nargs="*", default=FABRICS)
-    parser.add_argument("-e", "--engines", type=listed, default=["nue", "updn"], help="engines, with commas")
-    parser.add_argument("-j", "--jobs", type=int, default=1, help="processes")
-    parser.add_argument("--most", type=int, default=1 << 30, help="links at random, if there are more")
+    parser.add_argument("-e", "--engines", type=listed, default=["nue", "updn"], help="engines, separated by commas")
+    parser.add_argument("-j", "--jobs", type=int, default=1, help="number of processes")
+    parser.add_argument(
+        "--most", type=int, default=1 << 30, help="largest number of links; if there are more, random links are lost"
+    )
     parser.add_argument("--effort", type=float, default=EFFORT)
     parser.add_argument("--stability", choices=[stability.value for stability in Stability], default="full")
     arguments = parser.parse_args(words)

@@ -124,7 +124,7 @@ def tail(path: Path, lines: int = 20, size: int = 16384) -> str:
 
 
 def kill_with_parent(command: Sequence[str | Path]) -> list[str]:
-    """Return a command line whose process the kernel kills when the thread that started it ends.
+    """Return a command line that runs ``command``.  The kernel kills the process when its starting thread ends.
 
     A test runner that is killed cannot end its programs.  Without the kernel's kill, an ibsim that has lost its console
     would use a whole core, and a program that has sent a query to an ended ibsim would wait forever.

@@ -126,7 +126,7 @@ def status(*, libdir: Path | None, prefix: Path | None, config: Path | None, as_
 @click.command(short_help="Remove libibnue.so, and print the lines to take out of opensm.conf.")
 @_LIBDIR
 @_PREFIX
-@click.option("--force", is_flag=True, help="Remove it even if a running OpenSM has loaded it.")
+@click.option("--force", is_flag=True, help="Remove the library even if a running OpenSM has loaded it.")
 @json_option
 def remove(*, libdir: Path | None, prefix: Path | None, force: bool, as_json: bool) -> int:
     """Remove libibnue.so, and print the lines to remove from opensm.conf.

@@ -43,7 +43,7 @@ def options(command: Command) -> Command:
                      help="With --previous: change up to N more entries to improve the balance."),
         click.option("--stability", type=click.Choice(STABILITY_LEVELS), metavar="|".join(STABILITY_LEVELS),
                      help="With --previous: entries that may change. full: broken entries, and entries that their "
-                     "repair requires. balanced (default): some more, for balance. fresh: all entries."),
+                     "repair requires. balanced (default): also a few others, for balance. fresh: all entries."),
         click.option("--was", metavar="FABRIC",
                      help="With --previous: fabric of these tables (default: FABRIC without "
                      "the given faults)."),

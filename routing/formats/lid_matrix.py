@@ -54,9 +54,9 @@ def of_routing(fabric: Fabric, lft: npt.NDArray[np.uint8], hops: npt.NDArray[np.
     """Return a matrix with the hops of the paths in the tables.
 
     OpenSM stores only hops to switches.  For the LID of an end port, OpenSM uses the hops to the switch that delivers
-    the LID.  So the matrix has the hops from a switch to a destination switch by a port if the tables use this port
-    towards any LID that the destination switch delivers.  If several of these LIDs use the port, the matrix has the
-    smallest number of hops.
+    the LID.  So the matrix has one value for each switch, out-port and destination switch: the smallest number of hops
+    of the paths by this out-port to a LID that the destination switch delivers.  The value is 255 if the tables have no
+    such path.
 
     Parameters
     ----------
