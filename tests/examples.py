@@ -11,4 +11,4 @@ SHARE = float(os.environ.get("IBNUE_EXAMPLES", "1"))
 
 def examples(count, **more):
     """Return the decorator that limits a Hypothesis test to ``count`` examples, times the share ``IBNUE_EXAMPLES``."""
-    return settings(deadline=None, derandomize=True, max_examples=max(3, round(count * SHARE)), **more)
+    return settings(deadline=None, derandomize=True, max_examples=max(2, round(count * SHARE)), **more)

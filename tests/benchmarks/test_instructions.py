@@ -7,6 +7,8 @@ import pytest
 from benchmarks.instructions import STORED, TOLERANCE, CannotCountError, compiler, counts, differences, kernel_count
 
 
+# A run takes 26 seconds of CPU time, so it is part of the campaign.
+@pytest.mark.slow
 @pytest.mark.timeout(900)  # valgrind executes one instruction in the time of fifty
 def test_no_kernel_takes_more_instructions():
     stored = json.loads(STORED.read_text())

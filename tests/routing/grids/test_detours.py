@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from campaigns import some_of
 
 from routing._kernels.symmetric_paths import LinkBundles
 from routing.engines.destinations import inverse_capacity
@@ -41,7 +42,7 @@ def detours_slowly(fabric, bundles, hop, regular):
 
 
 @pytest.mark.parametrize(("name", "size"), [("torus", "4x3"), ("torus", "5x5"), ("mesh", "4x4"), ("hyperx", "3x4")])
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", some_of([1, 2, 3], [3]))
 def test_detours_are_those_of_the_reference(name, size, seed, monkeypatch):
     fabric = generate(name, [size], cas=1)
     links = np.random.default_rng(seed).permutation(between_switches(fabric))

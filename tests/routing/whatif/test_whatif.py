@@ -10,6 +10,7 @@ from concurrent.futures import ProcessPoolExecutor
 import networkx
 import numpy as np
 import pytest
+from campaigns import some_of
 from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
@@ -196,7 +197,7 @@ def test_changed_and_broken_entries():
     assert effect.broken == sum((old[row] == port).sum() for row, (_, port) in zip(rows, fault.ports, strict=True))
 
 
-@pytest.mark.parametrize("stability", list(Stability))
+@pytest.mark.parametrize("stability", some_of(list(Stability), [Stability.BALANCED]))
 def test_every_single_fault_of_a_torus_is_certified(stability):
     fabric = generate("torus", ["3x3x3"], cas=1)
     base = baseline(fabric, "nue", stability=stability)
