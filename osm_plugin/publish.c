@@ -213,8 +213,9 @@ static void set_sl2vl(const struct ibnue_service *service, const osm_node_t *nod
         ib_slvl_table_set(table, sl, ports && !node->sw ? sl % service->vls : vl[sl] & 15);
 }
 
-/* Return whether OpenSM cuts a table before it writes the table.  OpenSM masks VLs to the operational VLs that the port
- * has at this moment, and raises the operational VLs only later in the sweep. */
+/* Return whether OpenSM will change VLs in an SL-to-VL table when it writes the table, because the port operates fewer
+ * VLs than the table uses.  OpenSM masks VLs to the operational VLs that the port has at this moment, and raises the
+ * operational VLs only later in the sweep. */
 static int is_cut(const osm_physp_t *port, const ib_slvl_table_t *table)
 {
     unsigned code = ib_port_info_get_op_vls(&port->port_info), mask = code ? (1u << (code - 1)) - 1 : 0;

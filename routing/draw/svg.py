@@ -218,7 +218,7 @@ class _Drawing:
         return points
 
     def marked(self) -> Iterator[str]:
-        """Draw the most loaded channel, and the channels of the credit loop above it."""
+        """Draw the most loaded channel, and on top of it the channels of the credit loop."""
         data = "".join(self._curve(cable, direction) for cable, direction in self.picture.loop)
         if data:
             yield f'<path class="loop under" d="{data}"/>'

@@ -200,7 +200,9 @@ class _Lists:
     lids: list[int] = field(default_factory=list)
 
     def position_of(self, lids: tuple[int, ...]) -> int:
-        """Return the index in the array of all lists at which the list ``lids`` begins.  Append a new list first."""
+        """Return the index at which the list ``lids`` begins in the array of all lists.  A list that the array does not
+        have yet is appended.
+        """
         if lids not in self.where:
             self.where[lids] = len(self.lids)
             self.lids.extend(lids)
