@@ -86,7 +86,8 @@ def _by_destination(
     ``known`` marks the entries that the SA has answered (bool[L, L]).
     """
     base = _base_lids(fabric)
-    most = asked.max(axis=0, initial=0)  # by destination; unknown SLs are 0 in `asked`, so they do not affect this
+    # The maximum SL by destination. Unknown SLs are 0 in `asked`, so they do not affect the maximum.
+    most = asked.max(axis=0, initial=0)
     if ((asked == most) | ~known).all():
         return np.asarray(most[base], np.uint8)
     return np.ascontiguousarray(asked[np.ix_(base, base)])

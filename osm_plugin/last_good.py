@@ -165,7 +165,8 @@ class LastGood:
         self._folder = None if path is None else saved_folder(path)
         self._good = None if path is None else read_saved(path)
         self._silent = silent_files.SilentFiles()
-        # the problem of port rules (True) and of routing (False), because either can be wrong alone; "": no problem
+        # The present problem of port rules (key True) and of routing (key False); "": no problem. Each has an entry of
+        # its own, because either can be wrong alone.
         self._wrong = {True: "", False: ""}
         # What to save: the configuration, whether the file of port rules was read, and whether the bundle was read.
         self._pending: tuple[PluginConfig, bool, bool] | None = None

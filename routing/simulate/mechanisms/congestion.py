@@ -81,7 +81,7 @@ class CongestionControl(CaseMechanism):
         return cls(**in_ticks(table, packet, notice=1, timer=20))
 
     def numbers(self, network: Network, traffic: Traffic) -> Sequence[int]:
-        """Return the settings in the order that the kernel expects, then the delay of each index.
+        """Return the settings in the order that the kernel expects, then the delay at each index (CCTI).
 
         Raises
         ------
@@ -101,6 +101,6 @@ class CongestionControl(CaseMechanism):
         ]  # fmt: skip
 
     def figures(self, simulation: Simulation) -> dict[str, Any]:
-        """Return the number of marked packets and of notifications, and the largest index of a flow."""
+        """Return the numbers of marked packets and notifications, and the largest index (CCTI) that a flow has had."""
         marks, *flows = simulation.results_of(self).tolist()
         return {"marks": marks, "becns": sum(flows[::3]), "highest_index": max(flows[2::3], default=0)}
