@@ -88,6 +88,10 @@ class TableError(InputError):
     """
 
 
+class DamagedBundle(TableError):
+    """A file with tables is not a bundle, is damaged, or was cut short, whatever fabric it belongs to."""
+
+
 class NotCollected(InputError):
     """A snapshot lacks data that are necessary to decide the question."""
 

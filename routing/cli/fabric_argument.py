@@ -12,7 +12,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from routing.class_settings import SETTINGS
-from routing.errors import InputError, OptionError, TableError
+from routing.errors import DamagedBundle, InputError, OptionError, TableError
 
 if TYPE_CHECKING:
     from routing.fabric import Fabric
@@ -214,6 +214,8 @@ def tables_of(path: Path, fabric: Fabric, option: str) -> Routing:
 
     try:
         return read_tables(path, fabric)
+    except DamagedBundle:
+        raise
     except TableError as error:
         remedy = f"name with {option} the fabric for which they were made"
         raise TableError(error.problem, path=error.path, line=error.line, remedy=remedy) from None

@@ -16,7 +16,7 @@ from typing import Any, BinaryIO, Literal
 import numpy as np
 import numpy.typing as npt
 
-from routing.errors import TableError
+from routing.errors import DamagedBundle, TableError
 from routing.fabric import NO_PORT, Fabric
 from routing.formats.atomic import atomic_write
 from routing.formats.bundle_check import KINDS, OWNERS, BundleChecker
@@ -189,7 +189,7 @@ def read_bundle(path: str | Path) -> Bundle:
 
     Raises
     ------
-    TableError
+    DamagedBundle
         The file is not a bundle, has another version or is truncated.  A missing array, an array that does not belong
         in a bundle, or an array of an invalid dtype, shape or value is an error, too.
     InputError, EnvironmentProblem
@@ -205,7 +205,7 @@ def bundle_in(archive: NpzReader) -> Bundle:
 
     Raises
     ------
-    TableError
+    DamagedBundle
         The archive is not a bundle, has another version, or has a missing, unknown or invalid array.
     """
     path = archive.path
@@ -213,14 +213,14 @@ def bundle_in(archive: NpzReader) -> Bundle:
     names = archive.names()
     found = str(archive.read("format", checker.expect("format"))[()]) if "format" in names else None
     if found != FORMAT:
-        raise TableError(
+        raise DamagedBundle(
             f"this is {'not a bundle' if found is None else f'a bundle of format {found[:40]!r}'}, wanted {FORMAT!r}",
             path=path, remedy="make it again with this version",
         )  # fmt: skip
     extra = sorted(name for name in set(names) - set(KINDS) if not name.startswith(MORE))
     extra = extra or sorted(name for name in set(names) if names.count(name) > 1)
     if extra:
-        raise TableError(f"array {extra[0]!r} does not belong in a bundle", path=path, remedy="make it again")
+        raise DamagedBundle(f"array {extra[0]!r} does not belong in a bundle", path=path, remedy="make it again")
     arrays = {name: archive.read(name, checker.expect(name)) for name in OWNERS}
     checker.check_owners(arrays)
     arrays |= {name: archive.read(name, checker.expect(name)) for name in KINDS if name not in arrays}

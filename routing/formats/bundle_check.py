@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from routing.errors import TableError
+from routing.errors import DamagedBundle
 from routing.fabric import MAX_UNICAST_LID, NO_PORT
 from routing.formats.npz import Expected
 from routing.tables import DATA_VLS
@@ -107,7 +107,7 @@ class BundleChecker:
 
         Raises
         ------
-        TableError
+        DamagedBundle
             A value is invalid, or two ports have the same LID.
         """
         for name in ("switch_guid", "endport_guid"):
@@ -130,7 +130,7 @@ class BundleChecker:
 
         Raises
         ------
-        TableError
+        DamagedBundle
             A value is invalid.
         """
         for name in ("sl", "sl2vl"):
@@ -151,7 +151,7 @@ class BundleChecker:
 
         Raises
         ------
-        TableError
+        DamagedBundle
             The text is not a JSON object.
         """
         try:
@@ -159,9 +159,9 @@ class BundleChecker:
         except (ValueError, RecursionError):
             meta = None
         if not isinstance(meta, dict):
-            raise TableError("its description (meta) is not a JSON object", path=self._path, remedy="make it again")
+            raise DamagedBundle("its description (meta) is not a JSON object", path=self._path, remedy="make it again")
         return meta
 
     def _demand(self, good: bool, otherwise: str) -> None:
         if not good:
-            raise TableError(otherwise, path=self._path, remedy="the bundle is damaged; make it again")
+            raise DamagedBundle(otherwise, path=self._path, remedy="the bundle is damaged; make it again")

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from routing.deferred_signals import DeferredSignals
-from routing.errors import InputError, TableError, file_problem
+from routing.errors import DamagedBundle, InputError, file_problem
 
 _MAGIC = b"\x93NUMPY\x01\x00"
 _HEADER = re.compile(rb"\{'descr': '([<|][a-zA-Z][0-9]+)', 'fortran_order': False, 'shape': \(([0-9, ]*)\), \} *\n")
@@ -73,7 +73,7 @@ class NpzReader:
 
     Raises
     ------
-    TableError
+    DamagedBundle
         The file is not an ``.npz`` archive, or is damaged.
     InputError, EnvironmentProblem
         The file is missing or cannot be read.
@@ -110,17 +110,17 @@ class NpzReader:
 
         Raises
         ------
-        TableError
+        DamagedBundle
             The array is missing or damaged, or ``expected`` rejects it.
         """
         entry = self._entries.get(f"{name}.npy")
         if entry is None:
-            raise TableError(f"array {name!r} is missing", path=self.path, remedy="make the bundle again")
+            raise DamagedBundle(f"array {name!r} is missing", path=self.path, remedy="make the bundle again")
         try:
             with self._archive.open(entry) as stream:
                 dtype, shape, used = self._header(stream.read, name)
                 if complaint := expected(dtype, shape):
-                    raise TableError(f"array {name!r} {complaint}", path=self.path)
+                    raise DamagedBundle(f"array {name!r} {complaint}", path=self.path)
                 size = int(np.prod(shape, dtype=object)) * dtype.itemsize
                 if entry.file_size != used + size:
                     raise self._broken(
@@ -130,10 +130,10 @@ class NpzReader:
             if dtype.kind == "U" and (array.reshape(-1).view(np.uint32) >= 0x110000).any():
                 raise self._broken(f"array {name!r} has an invalid character")
             return array
-        except TableError:
+        except DamagedBundle:
             raise
         except MemoryError:
-            raise TableError(f"array {name!r} does not fit into memory", path=self.path) from None
+            raise DamagedBundle(f"array {name!r} does not fit into memory", path=self.path) from None
         except (*_BROKEN, OSError) as error:
             raise self._broken(f"array {name!r}: {error}") from None
 
@@ -168,8 +168,8 @@ class NpzReader:
             raise ValueError("it is longer than stated")
         return whole.view(dtype).reshape(shape)
 
-    def _broken(self, why: str) -> TableError:
-        return TableError(
+    def _broken(self, why: str) -> DamagedBundle:
+        return DamagedBundle(
             f"this is not a whole bundle: {why}",
             path=self.path,
             remedy="the file was cut short or damaged; make it again",

@@ -407,7 +407,12 @@ def test_earlier_tables_with_a_credit_loop_are_not_kept_by_an_engine_that_promis
 
 
 def test_earlier_tables_of_another_fabric(torus, routed):
-    assert_refused(run("route", "ring:4", "--previous", routed), "the bundle is for another fabric")
+    assert_refused(run("route", "ring:4", "--previous", routed), "the bundle is for another fabric", "--was")
+
+
+def test_the_remedy_for_a_damaged_bundle_is_not_another_fabric(torus, routed, tmp_path):
+    (tmp_path / "ibnue.npz").write_bytes((routed / "ibnue.npz").read_bytes()[:-99])
+    assert_refused(run("route", torus, "--previous", tmp_path), "cut short or damaged; make it again")
 
 
 def test_tables_without_traffic_have_no_share(tmp_path):
