@@ -138,10 +138,9 @@ def _rewired(lft: Bytes, row: Numbers, old_fabric: Fabric, fabric: Fabric) -> np
     now, was = fabric.channels, old_fabric.channels
     known = np.flatnonzero((row[now.src] >= 0) & (row[now.dst] >= 0))
     before = was.at_port[row[now.src[known]], now.port[known]]
+    known, before = known[before >= 0], before[before >= 0]
     same = np.zeros(len(now), bool)
-    same[known] = (
-        (before >= 0) & (was.dst[before] == row[now.dst[known]]) & (was.dst_port[before] == now.dst_port[known])
-    )
+    same[known] = (was.dst[before] == row[now.dst[known]]) & (was.dst_port[before] == now.dst_port[known])
     found = np.zeros(lft.shape, bool)
     for c in np.flatnonzero(~same).tolist():
         found[now.src[c]] |= lft[now.src[c]] == now.port[c]

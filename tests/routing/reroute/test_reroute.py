@@ -18,6 +18,7 @@ from routing.engines import ENGINES
 from routing.engines.base import EngineOptions, Promise
 from routing.faults import apply_faults, every_ca, every_switch, parse_fault
 from routing.reroute import Published, Stability, reroute, spread
+from routing.reroute.installed import installed
 from routing.reroute.prove_changes import prove_changes
 from routing.reroute.translate import translate_tables
 from routing.topologies import generate
@@ -402,3 +403,5 @@ def test_the_only_link_returns_without_a_baseline():
     back = reroute(ENGINES["updn"], OPTIONS, Published(alone, apart.routing, apart.proof), whole)
     assert prove(whole, back.routing, threads=1).complete
     assert back.proof.certified
+    change = installed(apart.routing, alone, back.routing, whole)
+    assert change.rewired is None and not (change.old.lft == back.routing.lft).all()
