@@ -13,10 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from routing.cdg.acyclic import AcyclicCdg
+from routing.cdg.acyclic import AcyclicCdg, Cdg
 from routing.cdg.analysis import analyse
 from routing.cdg.certificate import Certificate, Scope, Strength
 from routing.cdg.graph import Cycle
+from routing.counterparts import old_rows
 from routing.deadlock.delivery import Pair, Unreachable, unreachable
 from routing.deadlock.witness import CreditLoop, credit_loop
 from routing.fabric import Fabric
@@ -85,6 +86,27 @@ class Proof:
         traffic that is covered.
         """
         return self.complete and self.certificate is not None
+
+    def cdg_on(self, fabric: Fabric) -> Cdg | None:
+        """Return the CDG of the proven tables in the channels of another version of the fabric.
+
+        The result is None if the CDG is unknown, or if it may lack dependencies of the other version.  A proof of the
+        scope "endports" leaves out packets between switches.  Such packets count as soon as CAs or routers send them
+        from a switch that had none, or receive them at a former LID of a switch.
+        """
+        if self.cdg is None or (self.scope == "endports" and _has_new_traffic(self.cdg.fabric, fabric)):
+            return None
+        return self.cdg.onto(fabric)
+
+
+def _has_new_traffic(old: Fabric, fabric: Fabric) -> bool:
+    """Return whether a switch of ``old`` has its first end port in ``fabric``, or an end port has the LID of a switch
+    of ``old``.
+    """
+    row, count = old_rows(old, fabric), min(len(old.lids), len(fabric.lids))
+    first = (row >= 0) & (fabric.terminals_at > 0) & (old.terminals_at[row] == 0)
+    of_switch = (old.lids.switch >= 0) & (old.lids.endport < 0)
+    return bool(first.any() or (of_switch[:count] & (fabric.lids.endport[:count] >= 0)).any())
 
 
 def prove(fabric: Fabric, routing: Routing, *, threads: int = 2, explain: bool = True) -> Proof:

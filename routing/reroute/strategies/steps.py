@@ -117,8 +117,8 @@ def is_safe_change(fabric: Fabric, old: Routing, was: Proof, new: Published | Re
 
     ``was`` is the proof of the old tables, which may have been made for another fabric.
     """
-    one, other, replies = was.cdg, new.proof.cdg, new.proof.strength == "reversible"
-    known = None if one is None or other is None else one.onto(fabric) | other.onto(fabric)
+    one, other, replies = was.cdg_on(fabric), new.proof.cdg_on(fabric), new.proof.strength == "reversible"
+    known = None if one is None or other is None else one | other
     return find_schedule(fabric, old, new.routing, known=known, replies=replies, threads=threads) is not None
 
 
