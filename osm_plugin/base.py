@@ -159,13 +159,13 @@ def base_of(
         # After an aborted update schedule, entries may differ from the remembered tables.  In this case the CDG of the
         # remembered tables lacks dependencies.
         whole = not mixed and (kept.deferred is None or are_entries_of(staying, replace(kept, deferred=None), fabric))
-        cdg = kept.proof.cdg_on(fabric) if whole and sides.rewired is None and not groups else None
         partial = (known and not whole) or not all(_has_only(lft, group, fabric) for group in groups)
         source: Sls = "last" if partial else "published"
         return Base(
             fabric=wide, routing=replace(sides.old, sl=sl), new=new, lost=sides.lost, unknown=unknown, changed=changed,
             sls=source if published and tables.served == "ours" else "state",
-            cdg=cdg, rewired=sides.rewired, strength=kept.proof.strength,
+            cdg=kept.proof.cdg_on(fabric) if whole and sides.rewired is None and not groups else None,
+            rewired=sides.rewired, strength=kept.proof.strength,
         )  # fmt: skip
     plain = Routing(lft, new.sl, new.sl2vl, new.vls, new.vls, Provenance("switches"))
     return Base(wide, plain, new, LostLids.unknown(wide, new.sl), unknown, changed, "unknown", None, None, None)

@@ -105,8 +105,7 @@ def _has_new_traffic(old: Fabric, fabric: Fabric) -> bool:
     """
     row, count = old_rows(old, fabric), min(len(old.lids), len(fabric.lids))
     first = (row >= 0) & (fabric.terminals_at > 0) & (old.terminals_at[row] == 0)
-    of_switch = (old.lids.switch >= 0) & (old.lids.endport < 0)
-    return bool(first.any() or (of_switch[:count] & (fabric.lids.endport[:count] >= 0)).any())
+    return bool(first.any() or ((old.lids.port[:count] == 0) & (fabric.lids.endport[:count] >= 0)).any())
 
 
 def prove(fabric: Fabric, routing: Routing, *, threads: int = 2, explain: bool = True) -> Proof:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from routing.counterparts import old_rows
+from routing.counterparts import channel_numbers, old_rows
 from routing.deadlock.lost import LostLids
 from routing.fabric import NO_PORT, Fabric
 from routing.reroute.previous_sls import PreviousSls
@@ -91,7 +91,7 @@ def installed(
     sls = PreviousSls.of(old, old_fabric, new, wide, row)
     before = replace(old, lft=lft, sl=sls.table(), sl2vl=_sl2vl(old, new, wide, row))
     after = widened(new, fabric, wide)
-    return Installed(wide, before, after, sls.lost(), _rewired(lft, row, old_fabric, fabric))
+    return Installed(wide, before, after, sls.lost(), _rewired(lft, old_fabric, fabric))
 
 
 def widened(routing: Routing, fabric: Fabric, wide: Fabric) -> Routing:
@@ -130,18 +130,12 @@ def _sl2vl(old: Routing, new: Routing, fabric: Fabric, row: Numbers) -> Bytes:
     return table
 
 
-def _rewired(lft: Bytes, row: Numbers, old_fabric: Fabric, fabric: Fabric) -> npt.NDArray[np.bool_] | None:
+def _rewired(lft: Bytes, old_fabric: Fabric, fabric: Fabric) -> npt.NDArray[np.bool_] | None:
     """Return bool[S, L], the entries that use a channel of the present fabric that did not exist in the old fabric.
 
     Returns None if there are no such entries.
     """
-    now, was = fabric.channels, old_fabric.channels
-    known = np.flatnonzero((row[now.src] >= 0) & (row[now.dst] >= 0))
-    before = was.at_port[row[now.src[known]], now.port[known]]
-    known, before = known[before >= 0], before[before >= 0]
-    same = np.zeros(len(now), bool)
-    same[known] = (was.dst[before] == row[now.dst[known]]) & (was.dst_port[before] == now.dst_port[known])
-    found = np.zeros(lft.shape, bool)
-    for c in np.flatnonzero(~same).tolist():
+    now, found = fabric.channels, np.zeros(lft.shape, bool)
+    for c in np.flatnonzero(channel_numbers(fabric, old_fabric) < 0).tolist():
         found[now.src[c]] |= lft[now.src[c]] == now.port[c]
     return found if found.any() else None

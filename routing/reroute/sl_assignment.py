@@ -202,10 +202,9 @@ def changed_paths(fabric: Fabric, routing: Routing, earlier: Routing, *, replies
     channels, lids = fabric.channels, fabric.lids
     changed: npt.NDArray[np.bool_] = (routing.lft != earlier.lft) | (routing.sl != earlier.sl)
     columns = np.flatnonzero((routing.lft != earlier.lft).any(axis=0))
-    switch = np.arange(fabric.switches)[:, None]
-    channel = channels.at_port[switch, routing.lft[:, columns]]
-    behind = np.broadcast_to(switch, channel.shape).copy()
-    behind[channel >= 0] = channels.dst[channel[channel >= 0]]
+    channel = channels.at_port[np.arange(fabric.switches)[:, None], routing.lft[:, columns]]
+    # The appended 0 stands for channel -1, because a fabric may have no channel.
+    behind = np.where(channel >= 0, np.append(channels.dst, 0)[channel], np.arange(fabric.switches)[:, None])
     through, before = changed[:, columns], -1
     while before != (before := int(np.count_nonzero(through))):
         through |= np.take_along_axis(through, behind, axis=0)

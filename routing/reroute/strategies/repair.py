@@ -81,10 +81,8 @@ def keep_sls(context: RerouteContext, best: Candidate) -> Candidate:
 
 def method_of(context: RerouteContext, progress: Progress, moves: int) -> RerouteMethod:
     """Return the method by which repaired tables with ``moves`` moves for balance were found."""
-    if progress.missing:
-        return "repaired"
-    if context.restored:
+    if context.restored and not progress.missing:
         return "baseline"
-    if not context.request.translated.nothing_new:
+    if progress.missing or not context.request.translated.nothing_new:
         return "repaired"
     return "rebalanced" if moves else "unchanged"
