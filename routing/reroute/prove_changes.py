@@ -55,7 +55,7 @@ def prove_changes(
         condition above is not met; then a full proof is needed.
     """
     start = time.perf_counter()
-    certificate, cdg = before.proof.certificate, before.proof.cdg
+    certificate, cdg = before.proof.certificate, before.proof.cdg_on(fabric)
     vls, was = uniform_sl2vl(routing), translated.routing
     if certificate is None or cdg is None or vls is None or not _is_plain(fabric, before, translated):
         return None
@@ -72,9 +72,8 @@ def prove_changes(
         order=order,
         replies=replies,
         endports_only=certificate.scope == "endports",
-        # The kernel overwrites its array of masks, so it must not get the array of `cdg` itself.  If the fabric is the
-        # same, `onto` would return this array.
-        dependencies=cdg.masks.copy() if cdg.fabric is fabric else cdg.onto(fabric).masks,
+        # The kernel overwrites its array of masks, which may be the array of the previous proof.
+        dependencies=cdg.masks.copy(),
         hops=_hops(fabric, before, translated) if hops is None or not translated.in_place else hops,
         increasing=increasing,
         pages=_pages(routing, translated, missing_pages),
@@ -113,7 +112,6 @@ def _is_plain(fabric: Fabric, before: Published, translated: TranslatedTables) -
     lids, vls, were = fabric.lids, uniform_sl2vl(translated.routing), uniform_sl2vl(before.routing)
     return (
         translated.nothing_new
-        and not (fabric.terminals_at[before.fabric.terminals_at[translated.row] == 0]).any()
         and not ((lids.endport >= 0) & (lids.switch < 0)).any()
         and fabric.component.max(initial=0) == 0
         and before.proof.complete
