@@ -84,7 +84,7 @@ def tables(ledger: Ledger, reference: Sequence[str], large: Sequence[str]) -> It
 
 
 def fabric_table(ledger: Ledger, fabric: str, shares: Sequence[float]) -> Iterator[str]:
-    """Yield the lines of the Markdown table of a fabric, and the reasons of engines without tables.
+    """Yield the lines of the Markdown table of a fabric, and the reasons why engines have no tables.
 
     ``shares`` are the shares of missing links.
     """

@@ -144,7 +144,7 @@ class WorkerProcess:
         identity = _as_user(user)  # An unknown user must fail before descriptors are open.
         self.owner, self.started = os.getpid(), time.monotonic()
         self.hello: dict[str, Any] | None = None
-        self._refused = False  # whether the worker was killed because it has another protocol
+        self._refused = False  # whether the worker was killed because its protocol differs from the host's
         self._used: int | None = None  # CPU time in the last sample, in clock ticks; None: there was no sample
         self._moved = self.started  # time of the last sample in which the CPU time had changed (time.monotonic())
         self._reading = threading.Lock()

@@ -77,11 +77,12 @@ def write_switch_files(found: PortPolicies, fabric: Fabric, folder: str | Path) 
 
 
 def opensm_lines(found: PortPolicies, facts: PortFacts) -> list[str]:
-    """Return lines for opensm.conf that set OpenSM's four global values.  With these values, the fewest ports need
-    other values.
+    """Return lines for opensm.conf that set OpenSM's four global values.
 
-    OpenSM writes these values to every port in every heavy sweep.  The plugin then has to rewrite every port for which
-    the policy sets other values.  Ports that no rule sets count with OpenSM's default values.
+    Two of the values are for ports to CAs, and two for ports to switches.  Each value is the most frequent value in the
+    policy for ports of its kind, so that as few ports as possible need another value.  Ports that no rule sets count
+    with OpenSM's default values.  OpenSM writes the values to every port in every heavy sweep.  The plugin then has to
+    rewrite every port for which the policy sets other values.
     """
 
     def usual(values: npt.NDArray[np.int16], ports: npt.NDArray[np.bool_], default: int) -> int:
