@@ -11,7 +11,6 @@ import os
 import re
 import subprocess
 from pathlib import Path
-from types import TracebackType
 
 from ibsim_fixtures.ibsim_console import Console
 from ibsim_fixtures.ibsim_text import Client, Device, PortState, clients_of, devices_of, ports_of, records_of
@@ -72,9 +71,7 @@ class Ibsim(Console):
             raise
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def device(self, which: str | int) -> Device:

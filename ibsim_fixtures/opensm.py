@@ -10,7 +10,6 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
 
 from ibsim_fixtures.ibsim import Ibsim
 from ibsim_fixtures.opensm_log import Event, EventKind, LogReader, Sweep, finished_sweep, fruitless_sweeps, last_sweep
@@ -136,9 +135,7 @@ class OpenSM:
             raise
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:

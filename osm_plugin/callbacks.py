@@ -95,11 +95,6 @@ class Callbacks:
         """Check the worker, and replace it if it has ended (``ibnue_host_check_worker``)."""
         return self._called(note, room, self._host.check_worker)[0]
 
-    def warning(self, note: Any, room: int) -> int:
-        """Store the next warning for the log in ``note``; return PENDING without a warning (``ibnue_host_warning``)."""
-        code, line = self._called(note, room, self._host.warning)
-        return PENDING if code == TOKEN and not line else code
-
     def policies(self, note: Any, room: int) -> int:
         """Return whether the configuration names a file of port rules: TOKEN if so, else PENDING.
 
@@ -174,10 +169,7 @@ class Callbacks:
         return TOKEN, found
 
 
-FUNCTIONS = (
-    "start", "memory", "send", "wait", "awaited", "discard", "check_worker", "warning", "policies", "written", "status",
-    "shadow", "shadow_send", "stop",
-)  # fmt: skip
+FUNCTIONS = tuple(name for name in vars(Callbacks) if not name.startswith("_"))
 
 
 def attach(ffi: Any, python: str, paths: list[str], library_protocol: str = "") -> None:

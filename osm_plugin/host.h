@@ -9,7 +9,7 @@
  *   stopped computing, or if the pause before the next rebalancing is over.  0x1b0f if such a sweep may be needed later.
  *   Any other value if no such sweep is expected, or after a failure.
  * - ibnue_host_policies: 0x1b0f if the configuration names no rules for ports.
- * - ibnue_host_warning: 0x1b0f if there is no further warning.
+ * - ibnue_host_check_worker: `note` has the next line for the log, which begins with "ERR" if it is an error.
  * - ibnue_host_shadow: 0x1b0f if no shadow engine (an engine that only computes tables for comparison) is configured,
  *   or if its own tables are in force.
  *
@@ -25,7 +25,6 @@ int ibnue_host_wait(uint64_t sequence, int milliseconds, char *note, size_t room
 int ibnue_host_awaited(char *note, size_t room);
 int ibnue_host_discard(char *note, size_t room);
 int ibnue_host_check_worker(char *note, size_t room);
-int ibnue_host_warning(char *note, size_t room);
 int ibnue_host_policies(char *note, size_t room);
 int ibnue_host_written(uint64_t plan, unsigned rounds, char *note, size_t room);
 int ibnue_host_status(const char *facts, char *note, size_t room);

@@ -6,12 +6,15 @@ from __future__ import annotations
 
 import contextlib
 import os
+import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any
 
 from osm_plugin.config import POLICIES, PluginConfig, config_path
 from osm_plugin.last_good import READ_AGAIN, VALID_AGAIN, ConfigFile
+from osm_plugin.status import Status
 from osm_plugin.status_writer import OutputFiles, StatusWriter
 from osm_plugin.worker_process import SILENT, WorkerProcess
 from routing import __version__
@@ -19,6 +22,11 @@ from routing.errors import EnvironmentProblem, RoutingError
 
 MOST_START_DEADLINES = 5
 """A worker that computes but is not ready is replaced after this number times ``start_deadline``."""
+
+FIRST_PAUSE, MOST_PAUSE, CALM = 10.0, 320.0, 600.0
+"""Seconds between two starts of a worker for which no engine waits: the first pause, which each further start doubles,
+and the longest pause.  After ``CALM`` seconds without a start, the first pause applies again.
+"""
 
 
 class StillComputing(RoutingError):
@@ -41,11 +49,16 @@ class Host:
         self._log_problem = ""  # why the worker's log cannot be opened; "": it can be opened
         self._worker: WorkerProcess | None = None
         self._generation = 0
-        self._until = 0.0  # deadline of the open request, as time.monotonic()
+        # Two threads of OpenSM use the worker: the one that sweeps, and the one that checks the worker between sweeps.
+        self._lock = threading.Lock()
+        self._pause = FIRST_PAUSE / 2  # pause before the last start
+        self._next_start = 0.0  # earliest time of the next start between sweeps, as time.monotonic()
+        self._last_death = ""  # how the last worker ended that had not become ready
+        # deadline of the request on which the sweep waits, as time.monotonic(); 0: there is no such request
+        self._until = 0.0
         # time of the last sweep that found a worker overdue but left it running, as time.monotonic()
         self._found_overdue = 0.0
         self._remarks: list[str] = []
-        self._warnings: list[str] = []
         # number of rounds of each update schedule that all switches have acknowledged, by the number of the schedule
         self._written: dict[str, int] = {}
         self._shadow: WorkerProcess | None = None
@@ -61,7 +74,9 @@ class Host:
         self._again: float | None = None
         # memory files in which a worker leaves its tables for the worker that replaces it
         self._copies = [os.memfd_create("ibnue-copy", os.MFD_CLOEXEC) for _ in range(2)]
-        self._status = StatusWriter({"version": __version__, "pid": os.getpid()}, self._follow_log)
+        self._status = StatusWriter(
+            {"version": __version__, "pid": os.getpid()}, self._remarks.append, self._follow_log
+        )
 
     @property
     def _config(self) -> PluginConfig:
@@ -97,22 +112,33 @@ class Host:
             the new worker.
         """
         self._file.refresh()
-        self._until = time.monotonic() + self._config.deadline
-        worker = self._running()
-        worker.listen()
+        with self._lock:
+            self._until = time.monotonic() + self._config.deadline
         try:
+            worker = self._running()
+            worker.listen()
             worker.wait_ready(self._until)
         except EnvironmentProblem:
-            # A worker that only takes long to start is not replaced.  If every sweep replaced it, no worker would ever
-            # become ready.  A worker that never becomes ready, for example because of an endless loop, is replaced.
-            age, limit = time.monotonic() - worker.started, self._config.start_deadline
-            hangs = age > MOST_START_DEADLINES * limit or (age > limit and not worker.computes(SILENT))
-            if hangs or not worker.alive:
-                self._replace(died=worker.crashed)
-            elif age > limit:
-                self._found_overdue = time.monotonic()
+            self._until = 0.0
+            self._failed.setdefault("", 0)
+            self._replace_unready()
             raise
         return worker.memory, self._generation
+
+    def _replace_unready(self) -> None:
+        """Replace a worker that has ended, or hangs, before it was ready.
+
+        A worker that only takes long to start is not replaced.  If every sweep replaced it, no worker would ever become
+        ready.  A worker that never becomes ready, for example because of an endless loop, is replaced.
+        """
+        if (worker := self._worker) is None:
+            return
+        age, limit = time.monotonic() - worker.started, self._config.start_deadline
+        hangs = age > MOST_START_DEADLINES * limit or (age > limit and not worker.computes(SILENT))
+        if hangs or not worker.alive:
+            self._replace(died=worker.crashed)
+        elif age > limit:
+            self._found_overdue = time.monotonic()
 
     def send(self, engine: str, sequence: int) -> None:
         """Inform the worker that a request is in the shared memory.
@@ -132,6 +158,7 @@ class Host:
             worker.listen()
             self._engine, self._written, self._asked_for, self._answer = engine, {}, sequence, None
         except OSError:
+            self._until = 0.0
             how = self._replace_dead(worker)
             self._failed.setdefault(engine, 0)
             raise WorkerReplaced(how) from None
@@ -156,6 +183,16 @@ class Host:
         RoutingError
             The worker refused the request.  A worker with a bug is replaced.
         """
+        try:
+            line = self._wait(sequence, seconds)
+        except Exception:
+            self._until = 0.0
+            raise
+        if line is not None:
+            self._until = 0.0
+        return line
+
+    def _wait(self, sequence: int, seconds: float) -> str | None:
         worker = self._require_worker()
         until = min(self._until, time.monotonic() + seconds)
         try:
@@ -181,7 +218,7 @@ class Host:
         again = answer.get("again")
         self._again = None if again is None else time.monotonic() + float(again)
         if answer.get("warning"):
-            self._warnings.append(str(answer["warning"])[:900])
+            self._warn(str(answer["warning"])[:900])
         if answer.get("broken"):
             self._replace(died=True)
         if not answer.get("ok"):
@@ -195,48 +232,67 @@ class Host:
         """Return whether OpenSM should sweep again now.  None means that no expected event would need a sweep.
 
         A sweep is needed in four cases: a late answer has arrived, the worker has stopped computing an answer, the
-        worker has started or is overdue, or the pause before the next rebalancing is over.  If a sweep leaves an
-        overdue worker running, the worker is overdue again ``start_deadline`` seconds after this sweep.  A separate
-        thread calls this method, so the method never replaces the worker.
+        worker has started or is overdue after a failure, or the pause before the next rebalancing is over.  If a sweep
+        leaves an overdue worker running, the worker is overdue again ``start_deadline`` seconds after this sweep.
+        While a sweep waits for the worker, no other sweep is needed.
         """
-        worker = self._worker
-        if worker is None or not worker.alive:
-            return None
-        if worker.hello is None:
-            waited = time.monotonic() - max(worker.started, self._found_overdue)
-            return worker.has_spoken() or waited > self._config.start_deadline
-        if self._asked_for is None:
-            return None if self._again is None else time.monotonic() >= self._again
-        self._listen(worker)
-        return self._answer is not None or not worker.computes(SILENT)
+        with self._lock:
+            worker, now = self._worker, time.monotonic()
+            if worker is None or not worker.alive:
+                return None
+            if now < self._until:
+                return False
+            if worker.hello is None:
+                overdue = now - max(worker.started, self._found_overdue) > self._config.start_deadline
+                return worker.has_greeted() or overdue if self._failed else None
+            if self._asked_for is None:
+                return None if self._again is None else now >= self._again
+            self._listen(worker)
+            return self._answer is not None or not worker.computes(SILENT)
 
-    def warning(self) -> str:
-        """Return the next warning about a problem that did not stop the engine; "" if there is no further warning."""
-        for waiting in (self._warnings, self._file.warnings):
-            while waiting:
-                if not (line := waiting.pop(0)).endswith((READ_AGAIN, VALID_AGAIN)):
-                    return line
-                self._remarks.append(line)  # A line about the end of a problem is logged without an error code.
-        return ""
+    def _warn(self, line: str) -> None:
+        """Store a line for the log about a problem that did not stop the engine, or about the end of this problem."""
+        self._remarks.append(line if line.endswith((READ_AGAIN, VALID_AGAIN)) else f"ERR IBN20: {line}")
 
     def check_worker(self) -> str:
-        """Check the worker when a sweep begins or ends.  If the worker has ended, replace it, so that a worker is ready
-        when needed.
+        """Check the worker when a sweep begins or ends, and each second between sweeps.  If the worker has ended,
+        replace it, so that a worker is ready when needed.
 
         Returns
         -------
-        The next line for the log, about the end of a worker or about its tables; "" if there is no line.
+        The next line for the log, about a worker, its tables or the configuration; "" if there is no line.  An error
+        begins with "ERR".
         """
-        if self._worker is None:
-            return ""
-        if self._worker.alive:
-            self._listen(self._worker)
-        else:
-            self._remarks.append(self._replace_dead(self._worker))
-        if self._shadow is not None and self._shadow.alive:
-            self._listen(self._shadow)
-        self._remarks += self._status.take_remarks()
-        return self._remarks.pop(0) if self._remarks else ""
+        with self._lock:
+            if time.monotonic() >= self._until:
+                self._tend()
+            if self._shadow is not None and self._shadow.alive:
+                self._listen(self._shadow)
+            while self._file.warnings:
+                self._warn(self._file.warnings.pop(0))
+            return self._remarks.pop(0) if self._remarks else ""
+
+    def _tend(self) -> None:
+        """Process the worker's messages.  If the worker has ended, start another worker.
+
+        If workers end again and again, each start follows only after a pause.
+        """
+        worker, now = self._worker, time.monotonic()
+        if worker is not None and worker.alive:
+            self._listen(worker)
+            return
+        if now < self._next_start or (worker is None and not self._failed):
+            return
+        self._pause = min(2 * self._pause, MOST_PAUSE) if now < self._next_start + CALM else FIRST_PAUSE
+        self._next_start = now + self._pause
+        try:
+            how = self._restart() if worker is None else self._replace_dead(worker)
+        except EnvironmentProblem as problem:
+            how = "" if worker is None else f"the worker {worker.exit_description()}; {problem}"
+        if how and (how != self._last_death or (worker is not None and worker.hello is not None)):
+            self._remarks.append(how)
+            self._last_death = how
+        self._put_status()
 
     def _listen(self, worker: WorkerProcess) -> None:
         """Process the messages that a worker has sent.  If the worker has ended, the next :meth:`check_worker` replaces
@@ -277,15 +333,18 @@ class Host:
 
     def discard(self) -> str:
         """Replace a worker whose tables turned out to be wrong, and return a line for the log."""
-        self._replace(died=True)
-        return "another worker is started"
+        with self._lock:
+            return self._replace(died=True)
 
     def status(self, facts: str) -> None:
         """Update the status file with the facts that the C part of the plugin (the shim) reports."""
-        pid = self._worker.process.pid if self._worker is not None and self._worker.alive else None
-        self._status.put(
-            self._output_files(), lambda status: status.take_summary(facts), lambda status: status.take_worker(pid)
-        )
+        self._put_status(lambda status: status.take_summary(facts))
+
+    def _put_status(self, *changes: Callable[[Status], None]) -> None:
+        """Write the status file with some changes and the worker's process number."""
+        worker = self._worker
+        pid = worker.process.pid if worker is not None and worker.alive else None
+        self._status.put(self._output_files(), *changes, lambda status: status.take_worker(pid))
 
     def _output_files(self) -> OutputFiles:
         metrics = self._config.metrics_file
@@ -372,21 +431,23 @@ class Host:
             raise EnvironmentProblem("there is no worker", remedy="the next sweep starts one")
         return self._worker
 
-    def _replace(self, *, died: bool = False) -> None:
-        """End a worker that has failed while it started or routed, and start another worker.
+    def _replace(self, *, died: bool = False) -> str:
+        """End a worker that has failed while it started or routed, and start another worker.  Return a line for the
+        log.
 
         ``died`` is whether the worker has ended by itself, so that the tables in force may be the cause.
         """
         cause = "" if self._worker is None or self._worker.hello is None else self._engine
         self._failed[cause] = max(int(cause != ""), self._failed.get(cause, 0) + died)
-        self._restart()
+        return self._restart()
 
-    def _restart(self) -> None:
-        """End the worker, if a worker runs, and start another worker."""
+    def _restart(self) -> str:
+        """End the worker, if a worker runs, and start another worker.  Return a line for the log."""
         self._end_worker()
         self._asked_for = self._answer = None
         self._worker = self._start("worker")
         self._generation += 1
+        return "another worker is started"
 
     def _replaced(self, reason: str) -> WorkerReplaced:
         """Start another worker, and return the exception to raise.  Its message states why the worker was replaced."""

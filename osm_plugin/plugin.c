@@ -15,9 +15,6 @@
 
 #include "host.h"
 
-/* Maximum number of lines from the Python part (the host) that are logged at one event. */
-#define MOST_LINES 64
-
 /* This flag is set while a plugin exists.  OpenSM calls `create` each time that event_plugin_name names the plugin, but
  * one process can have only one Python interpreter. */
 static atomic_flag taken = ATOMIC_FLAG_INIT;
@@ -145,13 +142,16 @@ static void delete(void *data)
     atomic_flag_clear(&taken);
 }
 
-/* Log problems that did not stop the engine, such as an invalid configuration file. */
-static void log_warnings(struct ibnue_plugin *plugin)
+/* Check the worker, and log the lines of the host. */
+void ibnue_worker_check(struct ibnue_plugin *plugin)
 {
     char note[IBNUE_WHY] = "";
 
-    while (ibnue_host_warning(note, IBNUE_WHY) == IBNUE_TOKEN)
-        SAY(plugin, OSM_LOG_ERROR, "ERR IBN20: %s\n", note);
+    while (ibnue_host_check_worker(note, IBNUE_WHY) == IBNUE_TOKEN && note[0])
+        if (strncmp(note, "ERR", 3))
+            SAY(plugin, OSM_LOG_INFO, "ibnue: %s\n", note);
+        else
+            SAY(plugin, OSM_LOG_ERROR, "%s\n", note);
 }
 
 /* Return whether OpenSM's nodes, switches and ports have the layout of the headers.  Engines check this layout, too.
@@ -171,7 +171,6 @@ static int may_use_nodes(struct ibnue_plugin *plugin)
 static void report(void *data, osm_epi_event_id_t event, void *about)
 {
     struct ibnue_plugin *plugin = data;
-    char note[IBNUE_WHY] = "";
 
     (void)about;
     if (event == OSM_EVENT_ID_UCAST_ROUTING_DONE && plugin->layout_known) {
@@ -190,10 +189,8 @@ static void report(void *data, osm_epi_event_id_t event, void *about)
     ibnue_status_event(plugin, event);
     if (event != OSM_EVENT_ID_HEAVY_SWEEP_START && event != OSM_EVENT_ID_SUBNET_UP)
         return;
-    for (int lines = 0; lines < MOST_LINES && ibnue_host_check_worker(note, IBNUE_WHY) == IBNUE_TOKEN && note[0];
-         lines++)
-        SAY(plugin, OSM_LOG_INFO, "ibnue: %s\n", note);
-    log_warnings(plugin);
+    ibnue_worker_check(plugin);
+    ibnue_watch_start(plugin);
     if (event == OSM_EVENT_ID_SUBNET_UP && may_use_nodes(plugin)) {
         ibnue_arbitration_report(plugin);
         ibnue_sl2vl_report(plugin);

@@ -217,15 +217,16 @@ struct ibnue_unsettled {
     int rounds_open;             /* whether the switches do not have all rounds of these tables yet */
 };
 
-/* The thread that waits for a worker between two sweeps. */
+/* The thread that checks the worker between two sweeps. */
 struct ibnue_watch {
-    pthread_t thread;      /* handle of the thread that waits for the worker */
+    pthread_t thread;      /* handle of the thread */
     pthread_mutex_t lock;  /* protects the members whose comments name `lock` */
     pthread_cond_t change; /* signalled when `wanted` or `ending` is set */
     int runs;              /* whether the thread was started */
-    int wanted;            /* whether the thread has to wait for the worker; protected by `lock` */
+    int wanted;            /* whether a sweep may be needed soon; protected by `lock` */
     int ending;            /* whether the thread has to end; protected by `lock` */
     unsigned orders;       /* number of times that a sweep has set `wanted`; protected by `lock` */
+    int asked;             /* whether no engine was called since the last request for a sweep; protected by `lock` */
     int fruitless;         /* number of consecutive failures of engines; protected by `lock` */
     /* whether the next sweep is needed even if the worker does not start, because the last sweep did not try engines
      * that might have routed; protected by `lock` */
@@ -413,9 +414,13 @@ IBNUE_HIDDEN void ibnue_settle_later(struct ibnue_engine *engine, const struct i
 IBNUE_HIDDEN void ibnue_settle(struct ibnue_plugin *plugin);
 IBNUE_HIDDEN void ibnue_settle_taken(struct ibnue_plugin *plugin);
 
-/* The functions of watch.c, declared next, request a sweep as soon as the worker is ready. */
+/* The function of plugin.c, declared next, checks the worker, and logs the lines of the host. */
+IBNUE_HIDDEN void ibnue_worker_check(struct ibnue_plugin *plugin);
+
+/* The functions of watch.c, declared next, check the worker between sweeps, and request sweeps. */
 IBNUE_HIDDEN void ibnue_watch_begin(struct ibnue_plugin *plugin);
 IBNUE_HIDDEN void ibnue_watch_prepare(struct ibnue_plugin *plugin);
+IBNUE_HIDDEN void ibnue_watch_start(struct ibnue_plugin *plugin);
 IBNUE_HIDDEN void ibnue_watch_spare(struct ibnue_plugin *plugin, int longest_pause);
 IBNUE_HIDDEN void ibnue_watch_spare_no_more(struct ibnue_plugin *plugin);
 IBNUE_HIDDEN void ibnue_watch_calm(struct ibnue_plugin *plugin);

@@ -7,7 +7,6 @@ file system that does not answer blocks nothing else.
 from __future__ import annotations
 
 import json
-import os
 import queue
 import select
 import signal
@@ -42,33 +41,36 @@ class OutputFiles:
 class StatusWriter:
     """Collects changes of the status and reports of workers, and writes the files in a thread.
 
+    Parameters
+    ----------
+    about
+        Version and process number of the plugin.
+    remark
+        Function that the thread calls with a line for OpenSM's log on a file that cannot be written.  Each reason is
+        reported once.
+    chore
+        Function that the thread calls at least once a second.
+
     Attributes
     ----------
     reports
         The socket to which workers send reports.  Each worker gets a copy of its descriptor.
     """
 
-    def __init__(self, about: Mapping[str, Any], chore: Callable[[], None] | None = None) -> None:
+    def __init__(self, about: Mapping[str, Any], remark: Callable[[str], None], chore: Callable[[], None]) -> None:
         self._status = Status(about, time.time())
-        self._chore = chore
+        self._remark, self._chore = remark, chore
         self._changes: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._ours, self.reports = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._output_files = OutputFiles()
         self._failed: dict[Path, str] = {}
-        self._remarks: queue.SimpleQueue[str] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
-        self._owner = 0
 
     def start(self) -> None:
-        """Start the thread that writes the files, unless it already runs in this process.
-
-        After a fork, the child has no threads.
-        """
-        if self._owner == os.getpid():
-            return
-        self._owner = os.getpid()
-        self._thread = threading.Thread(target=self._run, name="ibnue-status", daemon=True)
-        self._thread.start()
+        """Start the thread that writes the files, unless it already runs."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="ibnue-status", daemon=True)
+            self._thread.start()
 
     def put(self, output_files: OutputFiles, *changes: Callable[[Status], None]) -> None:
         """Queue changes of the status.  The thread applies them, and then writes the files.
@@ -90,20 +92,12 @@ class StatusWriter:
         with suppress(OSError):
             self.reports.send(b"", socket.MSG_DONTWAIT)
 
-    def take_remarks(self) -> list[str]:
-        """Return lines for OpenSM's log on files that cannot be written.  Each reason is reported once."""
-        report = []
-        with suppress(queue.Empty):
-            while True:
-                report.append(self._remarks.get_nowait())
-        return report
-
     def end(self) -> None:
         """Write the files a last time, and end the thread that writes them.
 
         If a file system blocks this thread, the method stops waiting for the thread.
         """
-        if self._thread is None or self._owner != os.getpid():
+        if self._thread is None:
             return
         self._changes.put(self._status.end)
         self._changes.put(None)
@@ -120,8 +114,7 @@ class StatusWriter:
             if poll.poll(CHORE_MS):
                 going = self._take_all()
                 self._write_all()
-            if self._chore is not None:
-                self._chore()
+            self._chore()
 
     def _take_all(self) -> bool:
         with suppress(BlockingIOError):
@@ -150,8 +143,8 @@ class StatusWriter:
             write_text_atomically(path, text)
         except (IbnueError, OSError) as problem:
             if self._failed.get(path) != str(problem):
-                self._remarks.put(f"status not written: {problem}")
+                self._remark(f"status not written: {problem}")
             self._failed[path] = str(problem)
         else:
             if self._failed.pop(path, None):
-                self._remarks.put(f"status written again: {path}")
+                self._remark(f"status written again: {path}")

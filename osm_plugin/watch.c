@@ -1,15 +1,16 @@
-/* Request a heavy sweep when a worker becomes ready between sweeps.  The worker may have missed the deadline and
- * finished later, or it may have replaced another worker.  Also request a sweep after a pause, if the worker has more
- * entries to rebalance.
+/* Check the worker between sweeps, also while another SM is the master.  Replace a worker that has ended.  Request a
+ * heavy sweep when a worker becomes ready that has missed the deadline or has replaced another worker.  Also request a
+ * sweep after a pause, if the worker has more entries to rebalance.
  *
- * A thread polls the host for both events, and then signals OpenSM as a trap does.  The thread ends with the plugin. */
+ * A thread polls the host for these events, and signals OpenSM as a trap does.  The thread ends with the plugin. */
 #include "shim.h"
 
 #include <opensm/osm_sm.h>
 
 #include "host.h"
 
-#define SLICE_MS 200 /* milliseconds between two polls of the host */
+#define SLICE_MS 200 /* milliseconds between two polls of the host if a sweep may be needed soon */
+#define IDLE_MS 1000 /* milliseconds between two polls of the host otherwise */
 /* Maximum number of times that the delay before the next sweep is doubled, beginning with SLICE_MS.  From the second
  * consecutive failure on, the delay is doubled once per failure. */
 #define MOST_DOUBLINGS 8
@@ -58,12 +59,13 @@ static void ask_for_sweep(struct ibnue_plugin *plugin)
     if (watch->ending || osm_exit_flag || watch->orders != orders)
         return;
     watch->wanted = watch->spared = 0;
+    watch->asked = 1;
     plugin->osm->subn.force_heavy_sweep = TRUE;
     osm_sm_signal(&plugin->osm->sm, OSM_SIGNAL_SWEEP);
 }
 
-/* Main function of the watch thread: wait until another thread sets `wanted`, then poll the host until the worker is
- * ready, and then ask OpenSM for a sweep.  Repeat this until the plugin ends. */
+/* Main function of the watch thread: poll the host, and ask OpenSM for a sweep when the host needs a sweep.  Repeat this
+ * until the plugin ends.  After a request, the thread requests no other sweep until an engine has been called. */
 static void *run(void *argument)
 {
     struct ibnue_plugin *plugin = argument;
@@ -74,36 +76,46 @@ static void *run(void *argument)
     while (!watch->ending && !osm_exit_flag) {
         const unsigned orders = watch->orders;
         int code;
-        if (!watch->wanted) {
-            pthread_cond_wait(&watch->change, &watch->lock);
-            continue;
-        }
         pthread_mutex_unlock(&watch->lock);
+        ibnue_worker_check(plugin);
         code = ibnue_host_awaited(note, IBNUE_WHY);
         pthread_mutex_lock(&watch->lock);
         if (watch->orders != orders)
             continue; /* A sweep has set new orders meanwhile, so the host's answer may be outdated. */
-        if (code == IBNUE_PENDING && !is_overdue(watch))
+        if (watch->wanted && code == IBNUE_PENDING && !is_overdue(watch))
             sleep_for(watch, SLICE_MS);
-        else if (code == IBNUE_PENDING || code == IBNUE_TOKEN || watch->spared)
+        else if ((code == IBNUE_TOKEN && !watch->asked) || (watch->wanted && (code == IBNUE_PENDING || watch->spared)))
             ask_for_sweep(plugin);
-        else
+        else {
             watch->wanted = 0;
+            sleep_for(watch, IDLE_MS);
+        }
     }
     pthread_mutex_unlock(&watch->lock);
     return NULL;
 }
 
-/* Make the watch thread wait for the worker, and start the thread if it does not run.  The caller holds the lock. */
-static void begin(struct ibnue_plugin *plugin)
+/* Start the watch thread if it does not run. */
+void ibnue_watch_start(struct ibnue_plugin *plugin)
 {
     struct ibnue_watch *watch = &plugin->watch;
 
-    watch->wanted = 1;
-    watch->orders++;
     if (!watch->runs)
         watch->runs = !pthread_create(&watch->thread, NULL, run, plugin);
+}
+
+/* Give the watch thread new orders, because an engine was called.  The arguments are the new values of the members with
+ * the same names. */
+static void order(struct ibnue_watch *watch, int wanted, int spared, int fruitless)
+{
+    pthread_mutex_lock(&watch->lock);
+    watch->wanted = wanted;
+    watch->spared = spared;
+    watch->fruitless = fruitless;
+    watch->asked = 0;
+    watch->orders++;
     pthread_cond_signal(&watch->change);
+    pthread_mutex_unlock(&watch->lock);
 }
 
 /* Initialize the lock and the condition variable of the watch thread.  The waits of the thread use CLOCK_MONOTONIC.  A
@@ -120,24 +132,16 @@ void ibnue_watch_prepare(struct ibnue_plugin *plugin)
 }
 
 /* Make the watch thread wait until the worker can route again, because an engine has failed.  Then the thread requests
- * a sweep.  If the thread does not run and cannot be started, the plugin routes again in the next sweep that OpenSM
- * makes by itself. */
+ * a sweep.  If the thread cannot be started, the plugin routes again in the next sweep that OpenSM makes by itself. */
 void ibnue_watch_begin(struct ibnue_plugin *plugin)
 {
-    pthread_mutex_lock(&plugin->watch.lock);
-    plugin->watch.fruitless++;
-    begin(plugin);
-    pthread_mutex_unlock(&plugin->watch.lock);
+    order(&plugin->watch, 1, 0, plugin->watch.fruitless + 1);
 }
 
 /* Withdraw the request of ibnue_watch_spare, because a sweep asks the engines again now. */
 void ibnue_watch_spare_no_more(struct ibnue_plugin *plugin)
 {
-    pthread_mutex_lock(&plugin->watch.lock);
-    plugin->watch.spared = 0;
-    plugin->watch.orders++;
-    pthread_cond_signal(&plugin->watch.change);
-    pthread_mutex_unlock(&plugin->watch.lock);
+    order(&plugin->watch, 0, 0, plugin->watch.fruitless);
 }
 
 /* Request the next sweep even if no worker gets ready, because OpenSM could have tried another engine in this sweep.  If
@@ -145,10 +149,9 @@ void ibnue_watch_spare_no_more(struct ibnue_plugin *plugin)
 void ibnue_watch_spare(struct ibnue_plugin *plugin, int longest_pause)
 {
     pthread_mutex_lock(&plugin->watch.lock);
-    plugin->watch.spared = 1;
     plugin->watch.until = longest_pause ? in_milliseconds(longest_pause) : (struct timespec){0, 0};
-    begin(plugin); /* The worker may have ended since the thread began to wait for it. */
     pthread_mutex_unlock(&plugin->watch.lock);
+    order(&plugin->watch, 1, 1, plugin->watch.fruitless);
 }
 
 /* Stop waiting for the worker, because an engine has tables.  If the worker has more entries to rebalance, wait instead
@@ -160,13 +163,7 @@ void ibnue_watch_calm(struct ibnue_plugin *plugin)
 
     for (struct ibnue_engine *engine = plugin->engines; engine; engine = engine->next)
         engine->lost = 0;
-    pthread_mutex_lock(&plugin->watch.lock);
-    plugin->watch.wanted = plugin->watch.fruitless = plugin->watch.spared = 0;
-    plugin->watch.orders++;
-    pthread_cond_signal(&plugin->watch.change);
-    if (pause)
-        begin(plugin);
-    pthread_mutex_unlock(&plugin->watch.lock);
+    order(&plugin->watch, pause, 0, 0);
 }
 
 /* End the watch thread, and wait until it has ended. */

@@ -142,7 +142,7 @@ class WorkerProcess:
         user: str | None = None,
     ) -> None:
         identity = _as_user(user)  # An unknown user must fail before descriptors are open.
-        self.owner, self.started = os.getpid(), time.monotonic()
+        self.started = time.monotonic()
         self.hello: dict[str, Any] | None = None
         self._refused = False  # whether the worker was killed because its protocol differs from the host's
         self._used: int | None = None  # CPU time in the last sample, in clock ticks; None: there was no sample
@@ -156,7 +156,7 @@ class WorkerProcess:
         for end in (self.socket, theirs):
             end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4 * LONGEST_MESSAGE)
         setup = {**setup, "socket": theirs.fileno(), "memory": self.memory, "reports": reports, "copies": copies}
-        setup["parent"] = self.owner
+        setup["parent"] = os.getpid()
         command = [python, *_SWITCHES, "-c", _BOOT.format(module), *paths, json.dumps(setup)]
         try:
             self.process = _start(command, (theirs.fileno(), self.memory, reports, *copies), log, identity)
@@ -174,11 +174,8 @@ class WorkerProcess:
 
     @property
     def alive(self) -> bool:
-        """Return whether the worker runs.
-
-        After OpenSM's fork into the background, the result is False, because the worker is a child of the old process.
-        """
-        return self.owner == os.getpid() and self.process.poll() is None and self._reaper.is_alive()
+        """Return whether the worker runs."""
+        return self.process.poll() is None and self._reaper.is_alive()
 
     @property
     def crashed(self) -> bool:
@@ -254,7 +251,9 @@ class WorkerProcess:
             The message is not a JSON object.
         """
         with self._reading:  # Two threads of OpenSM may call this method, and each message must have one reader.
-            if not self.has_spoken(until):
+            poll = select.poll()
+            poll.register(self.socket, select.POLLIN)
+            if not poll.poll(max(0, int((until - time.monotonic()) * 1000) + 1)):
                 return None
             try:
                 message = self.socket.recv(LONGEST_MESSAGE)
@@ -267,14 +266,11 @@ class WorkerProcess:
             raise ValueError("no object")
         return answer
 
-    def has_spoken(self, until: float = 0.0) -> bool:
-        """Return whether a message, or the end of the connection, arrives before the time ``until``
-        (``time.monotonic()``).
-        """
-        poll = select.poll()
-        poll.register(self.socket, select.POLLIN)
-        left = until - time.monotonic()
-        return bool(poll.poll(max(0, int(left * 1000) + 1) if left > 0 else 0))
+    def has_greeted(self) -> bool:
+        """Return whether a message of a worker has arrived.  The method leaves the message to :meth:`receive`."""
+        with contextlib.suppress(OSError):
+            return bool(self.socket.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT))
+        return False
 
     def wait_ready(self, until: float) -> None:
         """Wait for the worker's first message, by which it reports that it is ready.
@@ -301,7 +297,7 @@ class WorkerProcess:
         spoken = self.hello.get("protocol")
         if spoken != protocol():
             self.hello, self._refused = None, True
-            self._kill()
+            self.kill()
             raise EnvironmentProblem(
                 f"the worker has protocol {spoken}, the library {protocol()}: ibnue was replaced while OpenSM ran; "
                 "run 'ibnue plugin install' again, and start OpenSM again"
@@ -337,12 +333,11 @@ class WorkerProcess:
 
     def end(self) -> None:
         """Kill the worker if it still runs, and close its socket and the shared memory."""
-        if self.owner == os.getpid():
-            self._kill()
+        self.kill()
         self.socket.close()
         os.close(self.memory)
 
-    def _kill(self) -> None:
+    def kill(self) -> None:
         """Kill the worker, and wait for at most 5 s until it has ended."""
         self.process.kill()
         self._reaper.join(5.0)

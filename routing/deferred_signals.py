@@ -6,7 +6,7 @@ import contextlib
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Any
 
 
@@ -30,9 +30,7 @@ class DeferredSignals:
                     signal.signal(number, self._come)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
         for number, handler in self._handlers.items():
             # A handler that has just run may have installed another handler.
             if signal.getsignal(number) == self._come:

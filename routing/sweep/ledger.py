@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import astuple, dataclass, fields
 from datetime import datetime, timezone
 from pathlib import Path
-from types import TracebackType
 
 from routing import __version__
 from routing.errors import EnvironmentProblem, InputError
@@ -168,9 +167,7 @@ class Ledger:
     def __enter__(self) -> Ledger:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:

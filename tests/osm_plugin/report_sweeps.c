@@ -34,14 +34,9 @@ int ibnue_host_check_worker(char *note, size_t room)
     return 0;
 }
 
-int ibnue_host_warning(char *note, size_t room)
-{
-    (void)note, (void)room;
-    return 0;
-}
-
 void ibnue_status_event(struct ibnue_plugin *plugin, osm_epi_event_id_t event) { (void)plugin, (void)event; }
 void ibnue_policies_apply(struct ibnue_plugin *plugin) { (void)plugin; }
+void ibnue_watch_start(struct ibnue_plugin *plugin) { (void)plugin; }
 void ibnue_shadow_look(struct ibnue_plugin *plugin) { (void)plugin; }
 void ibnue_rounds_go_on(struct ibnue_plugin *plugin) { (void)plugin; }
 void ibnue_copies_written(struct ibnue_plugin *plugin) { (void)plugin; }

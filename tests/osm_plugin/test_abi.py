@@ -152,7 +152,7 @@ def test_a_library_from_before_there_were_protocols():
 
         @staticmethod
         def def_extern(name):
-            if name == "ibnue_host_warning":
+            if name == "ibnue_host_policies":
                 raise cffi.FFIError("no such function")
             return lambda function: given.setdefault(name, function)
 

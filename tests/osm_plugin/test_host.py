@@ -2,6 +2,7 @@
 
 import contextlib
 import gc
+import itertools
 import json
 import os
 import signal
@@ -13,6 +14,7 @@ import pytest
 from waiting import AMPLE, until
 
 import osm_plugin
+from osm_plugin.build_info import protocol
 from osm_plugin.file_keeper import _inspect
 from osm_plugin.host import Host, WorkerReplaced
 from osm_plugin.last_good import ConfigFile
@@ -163,6 +165,61 @@ def test_a_worker_whose_package_cannot_be_loaded_says_nothing_about_the_tables(h
     assert (host._failed[""] >= 2) == (status == 2)
 
 
+def test_a_sweep_is_requested_when_the_package_can_be_loaded_again(host_of, tmp_path):
+    host = host_of("import no_such_module")
+    with pytest.raises(EnvironmentProblem, match="while it started"):
+        host.memory()
+
+    def checked():
+        host._worker._reaper.join()
+        assert host.awaited() is None
+        host._next_start = 0.0  # The pause between two starts is over.
+        return host.check_worker()
+
+    assert ["another one is started" in checked() for _ in range(3)] == [True, False, False]  # reported once
+    host._worker._reaper.join()
+    greeting = f"socket.socket(fileno=s['socket']).send(json.dumps({{'protocol': '{protocol()}'}}).encode())"
+    program = f"import json, socket, time\ndef main(setup):\n s = json.loads(setup)\n {greeting}\n time.sleep(600)"
+    (tmp_path / "osm_plugin" / "worker.py").write_text(program)
+    checked()
+    until(host.awaited)
+    host.memory()
+    assert host._worker.hello
+
+
+def test_a_worker_is_started_again_when_its_interpreter_is_back(host, tmp_path):
+    host._python, python = str(tmp_path / "python"), host._python
+    with pytest.raises(EnvironmentProblem, match="the worker cannot be started"):
+        host.memory()
+    assert host.check_worker() == ""
+    assert host._worker is None
+    host._python, host._next_start = python, 0.0
+    host.check_worker()
+    until(host.awaited)
+
+
+def test_workers_that_end_again_and_again_are_started_after_longer_and_longer_pauses(host, monkeypatch):
+    now = 1000.0
+    monkeypatch.setattr("osm_plugin.host.time.monotonic", lambda: now)
+    monkeypatch.setattr(host, "_restart", lambda: starts.append(now))
+    host._failed, starts = {"": 0}, []  # An engine needs a worker, but none can be started.
+    while now < 1200:
+        host.check_worker()
+        now += 1
+    assert [b - a for a, b in itertools.pairwise(starts)] == [10, 20, 40, 80]
+
+
+def test_a_worker_is_not_replaced_between_sweeps_while_a_sweep_waits_for_it(host, tmp_path):
+    host.start("", str(tmp_path / "opensm.log"))
+    host.memory()
+    os.kill(host._worker.process.pid, signal.SIGKILL)
+    host._worker._reaper.join()
+    dead = host._worker
+    assert host.check_worker() == "" and host._worker is dead
+    with pytest.raises(WorkerReplaced):
+        host.send("ibnue-updn", 1)
+
+
 def test_a_worker_that_fails_after_it_has_read_tables_is_counted(bad_host):
     with pytest.raises(
         EnvironmentProblem, match=r"ended with status 2 \(ZeroDivisionError: by test\) while it started"
@@ -200,6 +257,7 @@ def test_a_worker_is_counted_if_it_ends_after_its_deadline_but_not_if_it_was_idl
             host._asked_for, host._answer = 1, None  # The worker still computes, and no caller waits.
         os.kill(worker.process.pid, signal.SIGKILL)
         worker._reaper.join()
+        host._until = host._next_start = 0.0  # No sweep waits for the worker, and no other worker was started.
         assert "killed by signal 9" in host.check_worker()
         assert host._failed.get("ibnue-updn") == count
 
@@ -263,11 +321,12 @@ def test_the_configuration_that_names_port_rules_is_the_one_that_is_sent(host, t
     assert not host.has_policies()
 
 
-def test_the_end_of_a_problem_is_a_remark_and_not_a_warning(host):
+def test_the_end_of_a_problem_is_not_an_error(host):
     host._file.warnings += ["c.toml:1: wrong; the last good configuration stays in use", "c.toml: can be read again"]
-    host._warnings.append("the configuration is valid again, and in use")
-    assert [host.warning(), host.warning()] == ["c.toml:1: wrong; the last good configuration stays in use", ""]
-    assert host._remarks == ["the configuration is valid again, and in use", "c.toml: can be read again"]
+    host._warn("the configuration is valid again, and in use")
+    lines = ["the configuration is valid again, and in use"]
+    lines += ["ERR IBN20: c.toml:1: wrong; the last good configuration stays in use", "c.toml: can be read again"]
+    assert [host.check_worker() for _ in range(4)] == [*lines, ""]
 
 
 def test_a_shadow_worker_that_dies_before_its_message_is_reported_once(host, tmp_path):

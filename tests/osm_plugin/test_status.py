@@ -128,7 +128,9 @@ def test_the_help_text_of_each_metric_names_what_it_measures():
 
 @pytest.fixture
 def writer():
-    writer = StatusWriter({"version": "1", "pid": 1})
+    lines = []
+    writer = StatusWriter({"version": "1", "pid": 1}, lines.append, int)
+    writer.lines = lines
     yield writer
     writer.end()
 
@@ -150,12 +152,12 @@ def test_a_folder_that_is_not_there_is_named_once(writer, tmp_path):
     positions = OutputFiles(tmp_path / "none" / "s.json")
     for _ in range(3):
         writer.put(positions)
-    first = until(writer.take_remarks)
-    assert len(first) == 1 and "none/s.json" in first[0]
+    until(lambda: writer.lines)
     (tmp_path / "none").mkdir()
     writer.put(positions)
-    assert until(writer.take_remarks) == [f"status written again: {positions.status}"]
-    assert positions.status.exists()
+    until(positions.status.exists)
+    first, again = until(lambda: writer.lines[1:] and writer.lines)
+    assert "none/s.json" in first and again == f"status written again: {positions.status}"
 
 
 def test_nothing_waits_for_a_file_that_does_not_answer(tmp_path):
@@ -164,7 +166,7 @@ def test_nothing_waits_for_a_file_that_does_not_answer(tmp_path):
     """
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    writer = StatusWriter({"version": "1", "pid": 1}, chore=lambda: pipe.open("wb").close())
+    writer = StatusWriter({"version": "1", "pid": 1}, print, lambda: pipe.open("wb").close())
     for _ in range(1000):  # these are more messages than the socket buffers
         writer.put(OutputFiles(tmp_path / "s.json"))
     writer.end()
