@@ -318,8 +318,9 @@ def _options_line(options: str, path: Path | None, where: str) -> Iterator[Findi
     except InputError as problem:
         yield Finding(True, f"{where}: {problem}")
         return
-    if named is None and (wrong := re.search(r"--?conf\S*", options)):
-        yield Finding(True, f"{where}: event_plugin_options: {wrong[0]} is unknown (write --config FILE)")
+    if named is None and options:
+        text = f"event_plugin_options {options}: names no configuration, so the defaults apply (write --config FILE)"
+        yield Finding("conf" in options, f"{where}: {text}")
     if named is not None and not named.is_absolute():
         text = f"event_plugin_options: {named} depends on the folder in which OpenSM starts (write the whole path)"
         yield Finding(False, f"{where}: {text}")

@@ -94,6 +94,8 @@ class Host:
         """
         self._opensm_log = opensm_log
         self._file = ConfigFile(config_path(options))
+        if options and self._file.path is None:
+            self._remarks.append(f"event_plugin_options {options}: names no configuration, so the defaults apply")
         self._file.refresh()
         worker = self._running()
         worker.wait_ready(time.monotonic() + self._config.start_deadline)

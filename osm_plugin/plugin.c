@@ -148,10 +148,8 @@ void ibnue_worker_check(struct ibnue_plugin *plugin)
     char note[IBNUE_WHY] = "";
 
     while (ibnue_host_check_worker(note, IBNUE_WHY) == IBNUE_TOKEN && note[0])
-        if (strncmp(note, "ERR", 3))
-            SAY(plugin, OSM_LOG_INFO, "ibnue: %s\n", note);
-        else
-            SAY(plugin, OSM_LOG_ERROR, "%s\n", note);
+        SAY(plugin, strncmp(note, "ERR", 3) ? OSM_LOG_INFO : OSM_LOG_ERROR, "%s%s\n",
+            strncmp(note, "ERR", 3) ? "ibnue: " : "", note);
 }
 
 /* Return whether OpenSM's nodes, switches and ports have the layout of the headers.  Engines check this layout, too.

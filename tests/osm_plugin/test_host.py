@@ -45,6 +45,15 @@ def test_a_worker_that_is_found_dead_when_it_is_needed_is_reported(host, tmp_pat
     assert host.check_worker() == ""
 
 
+@pytest.mark.parametrize("options", ["", "/etc/ibnue.toml"])
+def test_options_that_name_no_configuration_are_reported(host, options):
+    host._python = "/no/python"  # The report does not depend on a worker.
+    with pytest.raises(EnvironmentProblem):
+        host.start(options, "stdout")
+    wanted = f"event_plugin_options {options}: names no configuration, so the defaults apply"
+    assert host.check_worker() == (wanted if options else "")
+
+
 def test_a_worker_that_is_stopped_for_a_moment_still_computes(host, tmp_path):
     """The program cpulimit stops a process in this manner again and again."""
     host.start("", str(tmp_path / "opensm.log"))
