@@ -114,10 +114,10 @@ class Host:
             the new worker.
         """
         self._file.refresh()
-        with self._lock:
-            self._until = time.monotonic() + self._config.deadline
         try:
-            worker = self._running()
+            with self._lock:
+                worker = self._running()
+                self._until = time.monotonic() + self._config.deadline
             worker.listen()
             worker.wait_ready(self._until)
         except EnvironmentProblem:
@@ -160,7 +160,6 @@ class Host:
             worker.listen()
             self._engine, self._written, self._asked_for, self._answer = engine, {}, sequence, None
         except OSError:
-            self._until = 0.0
             how = self._replace_dead(worker)
             self._failed.setdefault(engine, 0)
             raise WorkerReplaced(how) from None
@@ -185,16 +184,6 @@ class Host:
         RoutingError
             The worker refused the request.  A worker with a bug is replaced.
         """
-        try:
-            line = self._wait(sequence, seconds)
-        except Exception:
-            self._until = 0.0
-            raise
-        if line is not None:
-            self._until = 0.0
-        return line
-
-    def _wait(self, sequence: int, seconds: float) -> str | None:
         worker = self._require_worker()
         until = min(self._until, time.monotonic() + seconds)
         try:
@@ -216,7 +205,7 @@ class Host:
                 )
             self._replace()
             raise WorkerReplaced(f"no answer within {deadline:g} s; another worker is started")
-        self._asked_for = self._answer = None
+        self._asked_for, self._answer, self._until = None, None, 0.0
         again = answer.get("again")
         self._again = None if again is None else time.monotonic() + float(again)
         if answer.get("warning"):
@@ -290,10 +279,10 @@ class Host:
         try:
             how = self._restart() if worker is None else self._replace_dead(worker)
         except EnvironmentProblem as problem:
-            how = "" if worker is None else f"the worker {worker.exit_description()}; {problem}"
-        if how and (how != self._last_death or (worker is not None and worker.hello is not None)):
+            how = str(problem)
+        if how != self._last_death or (worker is not None and worker.hello is not None):
             self._remarks.append(how)
-            self._last_death = how
+        self._last_death = how
         self._put_status()
 
     def _listen(self, worker: WorkerProcess) -> None:
@@ -446,7 +435,7 @@ class Host:
     def _restart(self) -> str:
         """End the worker, if a worker runs, and start another worker.  Return a line for the log."""
         self._end_worker()
-        self._asked_for = self._answer = None
+        self._asked_for, self._answer, self._until = None, None, 0.0
         self._worker = self._start("worker")
         self._generation += 1
         return "another worker is started"
