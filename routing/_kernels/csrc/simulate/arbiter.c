@@ -264,7 +264,7 @@ IBN_SPECIALIZED int choose_vl(ibn_sim *sim, int32_t c, ibn_channel *channel, int
         int vl = __builtin_ctz(channel->vls);
         if ((*input = input_to_serve(sim, c, channel, c * sim->vls + vl, vl, plain)) == IBN_NONE)
             return IBN_NONE;
-        channel->next_vl = (uint8_t)(vl + 1);
+        channel->next_vl = (unsigned)(vl + 1) & 0xFF;
         return vl;
     }
     /* `turns` is the mask channel->vls, rotated by means of a second, shifted copy.  Its lowest set bit is the VL that
@@ -273,7 +273,7 @@ IBN_SPECIALIZED int choose_vl(ibn_sim *sim, int32_t c, ibn_channel *channel, int
     for (; turns; turns &= turns - 1) {
         int vl = (__builtin_ctzll(turns) + channel->next_vl) & 15;
         if ((*input = input_to_serve(sim, c, channel, c * sim->vls + vl, vl, plain)) != IBN_NONE) {
-            channel->next_vl = (uint8_t)(vl + 1);
+            channel->next_vl = (unsigned)(vl + 1) & 0xFF;
             return vl;
         }
     }
@@ -328,10 +328,9 @@ IBN_SPECIALIZED void send(ibn_sim *sim, int32_t c, int vl, int32_t input, int pl
     packet->vc = l;
     packet->channel = c;
     packet->tail = end + channel->wire;
-    if (channel->hop)
-        ibn_simulate_at(sim, sim->now + channel->hop, EV_ARRIVE, p, 0);
-    else
-        ibn_simulate_at(sim, packet->tail, EV_DELIVER, p, 0);
+    /* Both kinds of events share this code, because a branch here would often be mispredicted. */
+    int64_t time = channel->hop ? sim->now + channel->hop : packet->tail;
+    ibn_simulate_at(sim, time, channel->hop ? EV_ARRIVE : EV_DELIVER, p, 0);
     if (from_source) {
         int32_t flow = packet->flow;
         sim->flow[flow].head = IBN_NONE;
@@ -378,7 +377,7 @@ IBN_SPECIALIZED void arbitrate_touched(ibn_sim *sim, int plain)
         int32_t c = touched[i];
         if (i + 2 < sim->touches)
             fetch(sim, touched[i + 2]);
-        sim->marked[c] = 0;
+        sim->channel[c].touched = 0;
         arbitrate(sim, c, plain);
     }
     sim->touches = 0;
@@ -414,12 +413,12 @@ static __attribute__((noinline)) void arbitrate_by_switch(ibn_sim *sim)
     int32_t switches = 0, rest = 0;
     for (int32_t i = 0; i < sim->touches; i++) {
         int32_t c = sim->touched[i];
-        const ibn_channel *channel = &sim->channel[c];
+        ibn_channel *channel = &sim->channel[c];
         if (!channel->from_switch) {
             sim->touched[rest++] = c;
             continue;
         }
-        sim->marked[c] = 0;
+        channel->touched = 0;
         if (!channel->vls || channel->busy > sim->now)
             continue;
         int32_t output = c - sim->out_first[channel->src];

@@ -78,7 +78,6 @@ static void copy_network(ibn_sim *sim, const ibn_sim_network *network)
     sim->vc = copy(NULL, (int64_t)sizeof(ibn_vc) * sim->vcs, failed);
     sim->watch = copy(NULL, (int64_t)sizeof(ibn_watch) * sim->vcs, failed);
     sim->touched = copy(NULL, 4LL * sim->channels, failed);
-    sim->marked = copy(NULL, 2LL * sim->channels, failed);
     sim->input_ends = copy(NULL, 8LL * sim->channels * sim->options.speedup, failed);
     sim->outputs = copy(NULL, sim->options.speedup ? 8LL * IBN_PORT_WORDS * sim->switches : 0, failed);
     sim->competing = copy(NULL, 4LL * sim->switches, failed);
@@ -234,9 +233,8 @@ void ibn_simulate_free(ibn_sim *sim)
         sim->at_port,   sim->out_first,   sim->out_channel, sim->lft,   sim->sl2vl,    sim->ca_sl2vl,    sim->sl,
         sim->distance,  sim->lid_switch,  sim->lid_device,  sim->hoq,   sim->lifetime, sim->detect,      sim->repeat,
         sim->release,   sim->stall_count, sim->breaker,     sim->extra, sim->vlarb,    sim->flow,        sim->lists,
-        sim->trace,     sim->event,       sim->slot,        sim->heap,  sim->later,    sim->touched,     sim->marked,
+        sim->trace,     sim->event,       sim->slot,        sim->heap,  sim->later,    sim->touched,     sim->competing,
         sim->to_check,  sim->busy_slots,  sim->packet,      sim->clcm,  sim->log,      sim->input_ends,  sim->outputs,
-        sim->competing,
     };
     ibn_simulate_detach(sim);
     for (unsigned i = 0; i < sizeof parts / sizeof *parts; i++)

@@ -67,7 +67,7 @@ IBN_SPECIALIZED void ibn_simulate_enqueue(ibn_sim *sim, int32_t p, int32_t c, in
      * no branch, because the branch would often be mispredicted. */
     int64_t since = channel->vls ? INT64_MIN : now;
     channel->busy = channel->busy > since ? channel->busy : since;
-    channel->vls |= (uint16_t)(1u << vl);
+    channel->vls |= 1u << vl & 0xFFFF;
     int first = !vc->waiting++;
     if (!plain && sim->aging) {
         if (first)
@@ -97,7 +97,7 @@ IBN_SPECIALIZED void ibn_simulate_dequeue(ibn_sim *sim, int32_t l, int32_t vl, i
     else
         sim->packet[next].headed = sim->now;
     if (!--vc->waiting)
-        channel->vls &= (uint16_t)~(1u << vl);
+        channel->vls &= ~(1u << vl) & 0xFFFF;
 }
 
 #endif

@@ -94,7 +94,7 @@ enum { STOP_TIME, STOP_EMPTY, STOP_STANDSTILL, STOP_EVENTS };
 
 #define IBN_COST_BITS 20
 #define IBN_NONE (-1)
-#define IBN_BATCH 16 /* number of entries of a batch of events; one of them is the link to the previous batch */
+#define IBN_BATCH 32 /* number of entries of a batch of events; one of them is the link to the previous batch */
 #define IBN_NEVER INT64_MAX
 #define IBN_LATENCY_BUCKETS \
     2048 /* number of buckets in a histogram of latencies, see ibn_simulate_latency_bucket in flow.h */
@@ -215,10 +215,13 @@ typedef struct {
         /* ticks from the beginning of sending a packet until the next switch can forward it; 0: the channel leads to a
          * CA */
         hop;
-    uint16_t vls;        /* VLs, as bits, that have packets queued at this channel */
-    uint8_t called,      /* 1: an EV_FREE event is pending, else 0 */
-        next_vl;         /* VL with which round robin begins the next time; if the value is the number of VLs, it begins
+    /* The next four fields are parts of one number.  As separate bytes, they would make the code slower: the compiler
+     * assumes that a stored byte may change any pointer, and loads the pointers again. */
+    uint32_t vls : 16,   /* VLs, as bits, that have packets queued at this channel */
+        next_vl : 8,     /* VL with which round robin begins the next time; if the value is the number of VLs, it begins
                           * with VL 0 */
+        called : 1,      /* 1: an EV_FREE event is pending, else 0 */
+        touched : 1;     /* 1: the channel is listed in sim->touched, else 0 */
     int32_t src,         /* device that sends */
         dst,             /* device that receives */
         reverse,         /* channel of the same link in the opposite direction */
@@ -440,7 +443,6 @@ struct ibn_sim {
      * code; else 0 */
     int32_t plain;
     int32_t aging;       /* 1: some channel has a lifetime limit, or some port has a breaker; else 0 */
-    uint16_t *marked;    /* [channels] 1: the channel is listed in `touched`, else 0 */
     int64_t slots;       /* number of slots of the timing wheel, one for each tick */
     int32_t heap_size,   /* number of events in `heap` */
         heap_room,       /* number of events that fit into `heap` */
@@ -485,7 +487,7 @@ struct ibn_sim {
 
 _Static_assert(EV_KINDS <= IBN_SLOT, "every kind of event has a place in a slot");
 _Static_assert(sizeof(ibn_packet) == 64 && sizeof(ibn_vc) == 64, "a cache line each");
-_Static_assert(sizeof(ibn_event) * IBN_BATCH == 128, "two cache lines");
+_Static_assert(sizeof(ibn_event) * IBN_BATCH == 256, "four cache lines");
 _Static_assert(sizeof(ibn_channel) == 128, "two cache lines");
 
 static inline uint64_t ibn_simulate_mix(uint64_t z)
@@ -589,8 +591,8 @@ static inline uint64_t *ibn_simulate_mask(const ibn_sim *sim, int32_t l)
 /* Mark channel c, so that it is arbitrated after all events of this tick. */
 static inline void ibn_simulate_touch(ibn_sim *sim, int32_t c)
 {
-    if (!sim->marked[c]) {
-        sim->marked[c] = 1;
+    if (!sim->channel[c].touched) {
+        sim->channel[c].touched = 1;
         sim->touched[sim->touches++] = c;
     }
 }
