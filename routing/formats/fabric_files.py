@@ -132,6 +132,9 @@ def with_names_of_folder(fabric: Fabric, folder: Path) -> Fabric:
 
 
 def _parse(text: str, path: str | Path, lmc: int) -> Fabric:
+    if "src/query_smp.c:" in text:
+        problem = f"{path}: requests of the discovery have no answer; the file may lack devices and links"
+        warnings.warn(problem, InputWarning, stacklevel=2)
     for is_format, parse in _READERS:
         if is_format(text):
             return parse(text, path, lmc=lmc)

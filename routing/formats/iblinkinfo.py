@@ -15,7 +15,7 @@ from pathlib import Path
 
 from routing.errors import FabricError, ParseError
 from routing.fabric import Fabric, NodeKind
-from routing.formats.port_list import IGNORED, INCOMPLETE, ListedPort, device_keys, fabric_of_ports
+from routing.formats.port_list import IGNORED, INCOMPLETE, ListedPort, device_keys, fabric_of_ports, not_printed
 from routing.formats.text import lines_of
 from routing.rates import SPEED_OF, WIDTHS, speed_name
 
@@ -151,9 +151,7 @@ class _Reader:
         return int(state[1]), SPEED_OF[name] if name else 0.0
 
     def wrong(self, line: str, number: int) -> ParseError:
-        shown = line if len(line) <= 60 else line[:57] + "..."
-        problem = f"{shown!r} is not a line that iblinkinfo prints here"
-        return ParseError(problem, path=self.path, line=number, remedy="is the file whole and unedited?")
+        return not_printed("iblinkinfo", line, self.path, number)
 
 
 def _with_kinds(ports: list[ListedPort]) -> list[ListedPort]:

@@ -13,9 +13,9 @@ from pathlib import Path
 from routing.errors import ParseError
 from routing.fabric import Fabric, NodeKind
 from routing.fabric_builder import FabricBuilder, Location
+from routing.formats.port_list import MESSAGES, not_printed, printed_rate
 from routing.formats.statements import PortStatements
 from routing.formats.text import lines_of
-from routing.rates import SPEED_OF, WIDTHS, parse_rate
 
 _KIND = {"Switch": NodeKind.SWITCH, "Ca": NodeKind.CA, "Rt": NodeKind.ROUTER}
 _EXT = r"(?:\[ext \d+\])?"
@@ -35,7 +35,7 @@ _PORT = re.compile(
 _PASSED_OVER = re.compile(
     r"(?:vendid|(devid)|sysimgguid|switchguid|caguid|rtguid)=0x([0-9a-fA-F]+)(?:\([0-9a-fA-F]+\))?(?:\s*#.*)?\s*$"
     # The next line matches text that a copy from a terminal may contain.
-    r"|Chassis \d+|Non-Chassis Nodes|Hostname: |ibwarn: |=~=~=|\s*$"
+    rf"|Chassis \d+|Non-Chassis Nodes|Hostname: |{'|'.join(map(re.escape, MESSAGES))}|\s*$"
     r"|(?:\r|\[?[\w.-]{1,64}@)[^\r]{0,200}[#$>%] ?(?:ibnetdiscover\b.*)?$"  # The line matches the prompt of a terminal.
 )
 _START = re.compile(r"^# Initiated from node ([0-9a-fA-F]{16})", re.MULTILINE)
@@ -125,26 +125,15 @@ class _Reader:
             )
 
     def rate(self, width: str, speed: str, number: int) -> tuple[int, float]:
-        rate = parse_rate(width + speed)
-        if rate is None and "?" in width + speed:  # For an unknown rate, ibnetdiscover prints "?".
-            lanes = width.removesuffix("x")
-            rate = (int(lanes) if lanes.isdecimal() and int(lanes) in WIDTHS else 0, SPEED_OF.get(speed, 0.0))
-        if rate is None:
-            remedy = "rates are 1x, 2x, 4x, 8x or 12x SDR to XDR"
-            raise ParseError(f"unknown rate {width + speed!r}", path=self.path, line=number, remedy=remedy)
-        self.rates[width, speed] = rate
+        rate = self.rates[width, speed] = printed_rate(width.removesuffix("x"), speed, self.path, number)
         return rate
 
     def wrong(self, line: str, number: int) -> ParseError:
-        shown = line if len(line) <= 60 else line[:57] + "..."
         if self.handle < 0 and line.startswith("["):
             return ParseError(
                 "this port is before the first node", path=self.path, line=number, remedy="is the file whole?"
             )
-        remedy = "is the file whole and unedited?"
-        return ParseError(
-            f"{shown!r} is not a line that ibnetdiscover prints", path=self.path, line=number, remedy=remedy
-        )
+        return not_printed("ibnetdiscover", line, self.path, number)
 
 
 def parse_ibnetdiscover(text: str, path: str | Path, *, lmc: int = 0) -> Fabric:

@@ -7,11 +7,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from routing.errors import ParseError
 from routing.fabric import Fabric, NodeKind
-from routing.formats.port_list import IGNORED, ListedPort, device_keys, fabric_of_ports
+from routing.formats.port_list import IGNORED, ListedPort, device_keys, fabric_of_ports, not_printed, printed_rate
 from routing.formats.text import lines_of
-from routing.rates import SPEED_OF, WIDTHS, parse_rate
 
 _KIND = {"SW": NodeKind.SWITCH, "CA": NodeKind.CA, "RT": NodeKind.ROUTER}
 _END = r"(SW|CA|RT)[ \t]+(\d{1,5})[ \t]+(\d{1,3})[ \t]+0x([0-9a-fA-F]{1,16})"
@@ -63,9 +61,7 @@ def _port(line: str, number: int, path: str | Path) -> ListedPort:
     near = _NEAR.match(line) if len(line) <= _MAX_LINE else None
     rest = (_FAR if near and line.startswith("- ", near.end()) else _ALONE).match(line, near.end()) if near else None
     if near is None or rest is None:
-        shown = line if len(line) <= 60 else line[:57] + "..."
-        problem = f"{shown!r} is not a line that ibnetdiscover -p prints"
-        raise ParseError(problem, path=path, line=number, remedy="is the file whole and unedited?")
+        raise not_printed("ibnetdiscover -p", line, path, number)
     far = (int(rest[4], 16), int(rest[3])) if rest.re is _FAR else None
     return ListedPort(
         device=0,
@@ -75,17 +71,6 @@ def _port(line: str, number: int, path: str | Path) -> ListedPort:
         lid=int(near[2]),
         port=int(near[3]),
         far=far,
-        rate=_rate(near[5], near[6], number, path) if far else (0, 0.0),
+        rate=printed_rate(near[5], near[6], path, number) if far else (0, 0.0),
         line=number,
     )
-
-
-def _rate(width: str, speed: str, number: int, path: str | Path) -> tuple[int, float]:
-    """Return the rate of a link as width and speed.  A number that ibnetdiscover did not know is 0."""
-    rate = parse_rate(f"{width}x{speed}")
-    if rate is None and "?" in width + speed:
-        return int(width) if width.isdecimal() and int(width) in WIDTHS else 0, SPEED_OF.get(speed, 0.0)
-    if rate is None:
-        remedy = "rates are 1x, 2x, 4x, 8x or 12x SDR to XDR"
-        raise ParseError(f"unknown rate {f'{width}x {speed}'!r}", path=path, line=number, remedy=remedy)
-    return rate

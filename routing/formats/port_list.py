@@ -14,9 +14,12 @@ from routing.errors import FabricError, ParseError
 from routing.fabric import Fabric, NodeKind
 from routing.fabric_builder import FabricBuilder, Location
 from routing.formats.statements import PortStatements
+from routing.rates import SPEED_OF, WIDTHS, parse_rate
 
-IGNORED = ("#", "ibwarn: ", "=~=~=")
-"""Pattern of lines to ignore: comments, warnings of infiniband-diags, and the head of a terminal's log."""
+MESSAGES = ("ibwarn: ", "DR path slid ", "src/query_smp.c:", "=~=~=")
+"""Beginnings of messages: warnings, progress and errors of infiniband-diags, and the head of a terminal's log."""
+IGNORED = ("#", *MESSAGES)
+"""Beginnings of lines to ignore: comments and messages."""
 INCOMPLETE = "is the list whole, and of the whole subnet?"
 """Remedy in the error message if a list lacks a port."""
 
@@ -54,6 +57,32 @@ class ListedPort:
     far: tuple[int, int] | None
     rate: tuple[int, float]
     line: int
+
+
+def printed_rate(width: str, speed: str, path: str | Path, line: int) -> tuple[int, float]:
+    """Return the width and the signalling rate in Gb/s that ``ibnetdiscover`` prints for a link, such as 4 and "EDR".
+
+    The program prints "?" instead of a number that it does not know.  The result then has 0 for this number.
+
+    Raises
+    ------
+    ParseError
+        The text is not a rate.
+    """
+    rate = parse_rate(f"{width}x{speed}")
+    if rate is None and "?" in width + speed:
+        return int(width) if width.isdecimal() and int(width) in WIDTHS else 0, SPEED_OF.get(speed, 0.0)
+    if rate is None:
+        remedy = "rates are 1x, 2x, 4x, 8x or 12x SDR to XDR"
+        raise ParseError(f"unknown rate {f'{width}x{speed}'!r}", path=path, line=line, remedy=remedy)
+    return rate
+
+
+def not_printed(program: str, text: str, path: str | Path, line: int) -> ParseError:
+    """Return the error for a line (``text``, with line number ``line``) that a program does not print."""
+    shown = text if len(text) <= 60 else text[:57] + "..."
+    problem = f"{shown!r} is not a line that {program} prints"
+    return ParseError(problem, path=path, line=line, remedy="is the file whole and unedited?")
 
 
 def device_keys(ports: Iterable[tuple[NodeKind, int, int, str]]) -> Iterator[int]:

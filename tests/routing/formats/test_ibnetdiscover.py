@@ -198,3 +198,13 @@ def test_a_terminal_log():
     assert is_ibnetdiscover(log)
     for prompt in ("", "\rhost [ mgmt-ha-active ] (config) # ", "[root@host ~]# ", "root@host:~$ ibnetdiscover > x\n"):
         assert read(log + prompt).digest == read(TEXT).digest
+
+
+def test_messages_of_the_discovery(tmp_path):
+    """The options -s and -d print each step.  A device that does not answer is an error message on a line."""
+    steps = 'DR path slid 0; dlid 0; 0,1,2 -> new Switch {000b8cffff004939} portnum 0 lid 0-0 ""\n'
+    assert read(steps + TEXT).digest == read(TEXT).digest
+    silent = "src/query_smp.c:195; umad (DR path slid 0; dlid 0; 0,1,1,31 Attr 0x11:0) bad status 110; Timed out\n"
+    (tmp_path / "x").write_text(silent + TEXT)
+    with pytest.warns(InputWarning, match="requests of the discovery have no answer"):
+        assert read_fabric(tmp_path / "x").digest == read(TEXT).digest
