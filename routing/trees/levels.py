@@ -17,6 +17,8 @@ MOST_ACROSS = 0.1
 """Largest share of channels that may join two switches of one level in a tree."""
 MOST_ABOVE = 0.25
 """Largest share of all senders of a tree that may be at switches other than leaves."""
+MOST_BELOW = 0.5
+"""Largest share of all senders of a tree that may be at switches below leaves."""
 LEAST_SHORTEST = 0.9
 """Least share of the flow in a tree for which shortest paths lead up and then down.  The flow is between all pairs of
 senders.
@@ -263,9 +265,9 @@ def _below_leaves(
     """Return bool[S], the switches below leaves.  An example is a management switch that is cabled to two leaves.
 
     A spine is a switch that is not in ``given``.  A switch in ``given`` is below a leaf if it has no spine as a
-    neighbour, and if some spine has at least twice as many neighbours.  The switches below a leaf may form a chain.
+    neighbour, and if some spine has at least twice as many links.  The switches below a leaf may form a chain.
 
-    If a share of more than :data:`MOST_ABOVE` of all senders would be below leaves, the result has no switches: the
+    If a share of more than :data:`MOST_BELOW` of all senders would be below leaves, the result has no switches: the
     fabric is another kind of tree, or is not a tree.
 
     Parameters
@@ -279,12 +281,11 @@ def _below_leaves(
     """
     src, dst = fabric.channels.src, fabric.channels.dst
     has_spine = np.bincount(src[~given[dst]], minlength=fabric.switches) > 0
-    pairs = np.unique(src.astype(np.int64) * fabric.switches + dst)
-    neighbours = np.bincount(pairs // fabric.switches, minlength=fabric.switches)
-    few = 2 * neighbours <= neighbours[~given].max(initial=0)
+    links = np.diff(fabric.channels.first)
+    few = 2 * links <= links[~given].max(initial=0)
     below: npt.NDArray[np.bool_] = given & ~has_spine & few
     below &= np.isin(fabric.component, fabric.component[given & has_spine])
-    if senders[below].sum() > MOST_ABOVE * senders.sum():
+    if senders[below].sum() > MOST_BELOW * senders.sum():
         return np.zeros_like(below)
     return below
 

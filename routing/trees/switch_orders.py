@@ -60,9 +60,10 @@ def hub_orders(
     hubs: list[list[int]] = []
     for component in range(int(fabric.component.max(initial=0)) + 1):
         members = np.flatnonzero(fabric.component == component)
-        # Only leaves on the usual level of leaves can be hubs, and not switches below a leaf.
+        # Only leaves on the level with the most senders can be hubs, and not switches below a leaf.
         bottom = members[~has_lower[members]]
-        leaves = bottom[level[bottom] == np.bincount(level[bottom]).argmax()]
+        weight = np.bincount(level[members], senders[members])[level[bottom]]
+        leaves = bottom[weight == weight.max()]
         top = members[level[members] == level[members].max()]
         count = below[np.ix_(top, leaves)].sum(axis=0)
         seen, chosen = set(), list[int]()

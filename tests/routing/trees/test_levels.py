@@ -287,6 +287,24 @@ def test_cables_between_leaves_do_not_change_the_levels(pairs):
     assert tree_order(fabric).longer == 0
 
 
+@pytest.mark.parametrize("engine", ["updn", "ftree", "nue"])
+def test_switches_with_many_cas_below_the_leaves_of_a_small_tree_use_both_cables(engine):
+    """Half of all CAs are at three switches that have few links: one below another, and one at a single cable."""
+    switches, cables, cas = two_level_tree("t", 4, 2, 16)
+    cables = cables * 9 + [("far", "near")] * 2 + [("near", "t-leaf0"), ("near", "t-leaf1"), ("side", "t-leaf3")]
+    cas |= {
+        f"{switch}-ca{n}": switch for switch, count in (("far", 26), ("near", 6), ("side", 27)) for n in range(count)
+    }
+    fabric = literal_fabric("below", [*switches, "far", "near", "side"], cables, cas)
+    level = levels_by_name(fabric)
+    assert {level[f"t-leaf{n}"] for n in range(4)} == {2}
+    assert (level["far"], level["near"], level["side"], level["t-spine0"]) == (0, 1, 1, 3)
+    load = channel_loads(fabric, ENGINES[engine].route(fabric, EngineOptions(threads=1)))
+    into = fabric.channels.dst == fabric.switch_name.index("near")
+    # 91 CAs of the tree and of "side" send to 32 CAs over two cables, and "far" sends to 97 CAs over two cables.
+    assert load[into].max() < 1.05 * 91 * 32 / 2
+
+
 def test_a_spine_with_few_cas_and_links_to_all_leaves_is_no_switch_below_leaves():
     switches, cables, cas = two_level_tree("t", 8, 4, 6)
     cas |= {f"spine-ca{n}": "t-spine1" for n in range(2)}
