@@ -59,6 +59,11 @@ class Candidate:
         """Whether the certificate also covers replies on the SL of their request."""
         return self.proof.strength == "reversible"
 
+    def has_paths_of(self, other: Candidate) -> bool:
+        """Return whether all paths are those of another candidate, and the tables need equally many VLs."""
+        own, given = self.routing, other.routing
+        return own.vls_needed == given.vls_needed and np.array_equal(own.lft, given.lft)
+
 
 @dataclass(frozen=True)
 class Refused:

@@ -59,7 +59,8 @@ def contenders(candidates: Sequence[Candidate]) -> list[Candidate]:
     """Return the candidates for which :func:`recommend` needs the loss after the worst lost link.
 
     These candidates equal the best candidate in throughput, number of VLs and safety of replies.  If replies are unsafe
-    with these candidates, the list goes on with the candidates that equal the best candidate with safe replies.
+    with these candidates, the list goes on with the candidates that equal the best candidate with safe replies.  Of
+    several candidates with the same paths, the list has only the first, because they lose as much traffic.
     """
     throughput = {each.engine: _throughput(each, candidates) for each in candidates}
     found: list[Candidate] = []
@@ -67,7 +68,7 @@ def contenders(candidates: Sequence[Candidate]) -> list[Candidate]:
         if group and not any(each.reversible for each in found):
             chosen, others = _best(group, throughput)
             found += [each for each in (chosen, *others) if _rank(each)[:2] == _rank(chosen)[:2]]
-    return found
+    return [each for n, each in enumerate(found) if not any(each.has_paths_of(other) for other in found[:n])]
 
 
 def _best(candidates: Sequence[Candidate], throughput: Mapping[str, float]) -> tuple[Candidate, list[Candidate]]:

@@ -84,7 +84,7 @@ def advise(
     for each in contenders(candidates):
         with spinner(f"losing links with {each.engine}"):
             loss = worst_loss(ENGINES[each.engine], own[each.engine], subnet, each.routing, links)
-        candidates[candidates.index(each)] = replace(each, worst_loss=loss)
+        candidates = [replace(c, worst_loss=loss) if c.has_paths_of(each) else c for c in candidates]
     best = recommend(candidates)
     write_reports(lambda: report_of(subnet, describe_kind(subnet), candidates, refused, best))
     if as_json:

@@ -34,8 +34,6 @@ from routing.formats.table_files import LFTS, NAMED_ENTRIES, PATH_RECORDS, SL2VL
 from routing.numerals import count_noun
 from routing.tables import DATA_VLS
 
-OPTIONAL = ("SL", "VL arbitration", "counters")
-"""Parts that may be left out of a snapshot."""
 LEFT_OUT = "left out, as was asked for"
 _DISCOVERY_SECONDS = 1800
 
@@ -49,7 +47,7 @@ class Request:
     ca, port
         Name and port of the local CA that sends the queries.  None and 0 mean the first active port.
     without
-        Names of the parts that are left out; :data:`OPTIONAL` lists the possible names.
+        Names of the parts that are left out: any of ``SL``, ``VL arbitration`` and ``counters``.
     most_paths
         Limit of the number of paths whose SLs are queried.  If the fabric has more paths, no SLs are queried.
     timeout_ms

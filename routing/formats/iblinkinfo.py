@@ -102,7 +102,7 @@ class _Reader:
             elif short and (port := _PORT.match(line)) and (port[2] is not None) != bool(self.device):
                 ports.append(self.port(port, number, line))
             else:
-                raise self.wrong(line, number)
+                raise not_printed("iblinkinfo", line, self.path, number)
         return ports
 
     def port(self, words: re.Match[str], number: int, line: str) -> _Port:
@@ -124,7 +124,7 @@ class _Reader:
             or (words[6].strip()[:1] != "[" and far is None)
             or (far and state is None)
         ):
-            raise self.wrong(line, number)
+            raise not_printed("iblinkinfo", line, self.path, number)
         port = ListedPort(
             device=self.device,
             kind=self.kind,
@@ -149,9 +149,6 @@ class _Reader:
         if "FDR10" in state[3]:
             name = "FDR10"
         return int(state[1]), SPEED_OF[name] if name else 0.0
-
-    def wrong(self, line: str, number: int) -> ParseError:
-        return not_printed("iblinkinfo", line, self.path, number)
 
 
 def _with_kinds(ports: list[ListedPort]) -> list[ListedPort]:

@@ -8,6 +8,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -126,8 +127,12 @@ class Coordinates:
     miscabled: npt.NDArray[np.int64]
 
 
+_FOUND: WeakKeyDictionary[Fabric, Coordinates | str] = WeakKeyDictionary()
+"""Coordinates of each fabric in use, or the reason why a fabric has no coordinates."""
+
+
 def find_coordinates(fabric: Fabric) -> Coordinates:
-    """Return the coordinates of the switches of a fabric.
+    """Return the coordinates of the switches of a fabric.  Several engines need them, so the result is stored.
 
     The coordinates follow from the cables alone, not from ports or names.  GUIDs determine only the choice among
     symmetric coordinates.  Links and switches may be missing.
@@ -145,6 +150,19 @@ def find_coordinates(fabric: Fabric) -> Coordinates:
     "Distance-preserving subgraphs of hypercubes", J. Comb. Theory B 14, 1973.
     Cost: O(S d^2 n) for S switches of degree d in n dimensions, for each switch from which coordinates are spread.
     """
+    if fabric not in _FOUND:
+        try:
+            _FOUND[fabric] = _search(fabric)
+        except NotAGrid as problem:
+            _FOUND[fabric] = str(problem)
+    found = _FOUND[fabric]
+    if isinstance(found, str):
+        raise NotAGrid(found)
+    return found
+
+
+def _search(fabric: Fabric) -> Coordinates:
+    """Search for the coordinates of the switches of a fabric (see :func:`find_coordinates`)."""
     channels = fabric.channels
     near = [
         frozenset(channels.dst[channels.first[switch] : channels.first[switch + 1]].tolist())

@@ -40,10 +40,14 @@ def test_an_engine_that_cannot_route_is_refused_with_its_reason():
     assert isinstance(found, Refused) and "VL" in found.reason
 
 
-def figures(candidate, name, a2a, bisection, *, vls=1, strength="reversible", loss=None, changed=None, seconds=0.01):
+def figures(
+    candidate, name, a2a, bisection, *, vls=1, strength="reversible", loss=None, changed=None, seconds=0.01, paths=""
+):
+    """Return a candidate with the given figures.  Candidates with the same ``paths`` (or name) have equal tables."""
     quality = replace(candidate.quality, all_to_all=a2a, bisection_mean=bisection)
     proof = replace(candidate.proof, strength=strength)
-    routing = replace(candidate.routing, vls_needed=vls)
+    lft = candidate.routing.lft ^ np.uint8(sum((paths or name).encode()) % 251)
+    routing = replace(candidate.routing, lft=lft, vls_needed=vls)
     return Candidate(name, routing, proof, quality, seconds, changed, loss)
 
 
@@ -109,3 +113,9 @@ def test_nothing_is_recommended_without_a_candidate():
 )
 def test_the_kind_of_a_fabric(kind, sizes, words):
     assert words in describe_kind(generate(kind, sizes))
+
+
+def test_of_candidates_with_the_same_paths_only_the_first_loses_links(candidate):
+    found = [figures(candidate, name, 0.9, 0.9, paths=paths) for name, paths in (("a", ""), ("b", "a"), ("c", ""))]
+    assert [each.engine for each in contenders(found)] == ["a", "c"]
+    assert found[1].has_paths_of(found[0]) and not found[2].has_paths_of(found[0])
