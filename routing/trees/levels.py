@@ -374,7 +374,8 @@ def _lower_high_leaves(
     channels = fabric.channels
     lowest = np.full(fabric.switches, fabric.switches, np.int32)
     np.minimum.at(lowest, channels.src, level[channels.dst])
-    high = (senders > 0) & (lowest < level) & ~_has_above(fabric, level) & (lowest > 0)
+    has_above = np.bincount(channels.src[level[channels.dst] >= level[channels.src]], minlength=fabric.switches) > 0
+    high = (senders > 0) & (lowest < level) & ~has_above & (lowest > 0)
     # A top switch with CAs of its own has links to several switches of the level below.
     pairs = np.unique(channels.src.astype(np.int64) * fabric.switches + channels.dst)
     several = np.bincount(pairs // fabric.switches, minlength=fabric.switches)
@@ -413,12 +414,6 @@ def _share_tops(fabric: Fabric, level: npt.NDArray[np.int32], kept: npt.NDArray[
             reached[rows] |= np.logical_or.reduceat(reached[dst[step]], first, axis=0)
     above, component = reached[leaves].astype(np.float32), fabric.component[leaves]
     return bool((above @ above.T > 0)[component[:, None] == component].all())
-
-
-def _has_above(fabric: Fabric, level: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
-    """Return bool[S], whether a switch is linked to a switch of its own level or of a higher level."""
-    src, dst = fabric.channels.src, fabric.channels.dst
-    return np.asarray(np.bincount(src[level[dst] >= level[src]], minlength=fabric.switches) > 0)
 
 
 def distances(fabric: Fabric, starts: npt.NDArray[np.bool_]) -> npt.NDArray[np.int32]:

@@ -33,16 +33,10 @@ def torn_leaves(fabric: Fabric, level: npt.NDArray[np.int32], position: npt.NDAr
     up = level[dst] > level[src]
     before = np.bincount(src[up & (position[dst] < position[src])], minlength=fabric.switches) > 0
     after = np.bincount(src[up & (position[dst] > position[src])], minlength=fabric.switches) > 0
-    inner = up & _has_above_of(fabric, level)[dst]
+    inner = up & (before | after)[dst]
     over = np.bincount(src[inner & after[dst]], minlength=fabric.switches) > 0
     usual = np.bincount(src[inner & ~after[dst]], minlength=fabric.switches) > 0
     return np.asarray((before & after) | (over & usual))
-
-
-def _has_above_of(fabric: Fabric, level: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
-    """Return bool[S], whether a switch is linked to a switch of a higher level."""
-    src, dst = fabric.channels.src, fabric.channels.dst
-    return np.asarray(np.bincount(src[level[dst] > level[src]], minlength=fabric.switches) > 0)
 
 
 def hub_orders(
