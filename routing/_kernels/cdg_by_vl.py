@@ -83,7 +83,7 @@ def trace_vls_endports(
 
 def _vls_in_use(routing: Routing) -> int:
     """Return the highest VL in the SL2VL tables + 1."""
-    return int(routing.sl2vl[routing.sl2vl < DATA_VLS].max(initial=0)) + 1
+    return int((routing.sl2vl * (routing.sl2vl < DATA_VLS)).max(initial=0)) + 1
 
 
 def _run_vls(
@@ -142,10 +142,10 @@ def _repliers(fabric: Fabric, routing: Routing) -> npt.NDArray[np.int32]:
     lid = np.flatnonzero(fabric.lids.switch >= 0).astype(np.int32)
     lid = lid[np.argsort(fabric.lids.port[lid] == 0, kind="stable")]
     switch, port = fabric.lids.switch[lid], fabric.lids.port[lid]
-    sls = map(bytes, np.ascontiguousarray(np.atleast_2d(routing.sl)[:, lid].T))
-    alike = zip(switch.tolist(), _like(routing, switch, port).tolist(), sls, strict=True)
-    first = {key: number for number, key in reversed(list(enumerate(alike)))}
-    return lid[sorted(first.values())]
+    sls = np.ascontiguousarray(np.atleast_2d(routing.sl)[:, lid].T, np.uint8)
+    alike = np.column_stack([switch.view(np.uint8).reshape(-1, 4), _like(routing, switch, port), sls])
+    _, first = np.unique(alike.view(f"V{alike.shape[1]}"), return_index=True)
+    return lid[np.sort(first)]
 
 
 def _like(routing: Routing, switch: npt.NDArray[np.int32], port: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from routing._kernels.balance import Balanced, Targets
 from routing._kernels.nue import NueTrees
-from routing.fabric import NO_PORT, Fabric
+from routing.fabric import NO_PORT, Channels, Fabric
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,12 +103,18 @@ def forwarding_tables(fabric: Fabric, destinations: Destinations, trees: Balance
     An entry is an out-port.  At the switch that delivers the LID, the entry is the port of the CA or router, or 0 for
     the switch's own LID.  The entry is 255 if there is no path.
     """
-    channels, lids = fabric.channels, fabric.lids
+    lids, ports = fabric.lids, ports_by_index(fabric.channels)
     lft = np.full((fabric.switches, len(lids)), NO_PORT, np.uint8)
-    for switch in range(fabric.switches):
-        out = np.full(256, NO_PORT, np.uint8)
-        ports = channels.port[channels.first[switch] : channels.first[switch + 1]]
-        out[: len(ports)] = ports
-        lft[switch, destinations.lid] = out[trees.next_channel[:, switch]]
+    for switch, chosen in enumerate(np.ascontiguousarray(trees.next_channel.T)):
+        lft[switch, destinations.lid] = ports[switch].take(chosen)
     lft[destinations.root, destinations.lid] = lids.port[destinations.lid]
     return lft
+
+
+def ports_by_index(channels: Channels) -> npt.NDArray[np.uint8]:
+    """Return uint8[S, 256], the out-port of each switch by the index of the channel among the channels of the switch;
+    255 where the switch has no channel with this index.
+    """
+    ports = np.full((len(channels.first) - 1, 256), NO_PORT, np.uint8)
+    ports[channels.src, np.arange(len(channels)) - channels.first[channels.src]] = channels.port
+    return ports

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from routing._kernels.assign_vls import NO_VL, PathGroups, assign_vls
 from routing._kernels.disjoint import NO_ORDER, UNREACHED, DisjointTrees, TreeRequest, follow_first
 from routing._kernels.up_down import is_increasing
+from routing.engines.destinations import ports_by_index
 from routing.engines.disjoint_orders import VlOrders
 
 MOST_LEFT = 0.05
@@ -194,12 +195,9 @@ def _forwarding_rows(request: TreeRequest, next_channel: npt.NDArray[np.uint8]) 
     no path.
     """
     channels, switches = request.channels, len(request.weight)
-    rows = np.full((switches, switches * request.trees), 255, np.uint8)
+    rows, ports = np.empty((switches, switches * request.trees), np.uint8), ports_by_index(channels)
     for switch in range(switches):
-        out = np.full(256, 255, np.uint8)
-        ports = channels.port[channels.first[switch] : channels.first[switch + 1]]
-        out[: len(ports)] = ports
-        rows[switch] = out[next_channel[:, :, switch]].reshape(-1)
+        rows[switch] = ports[switch].take(next_channel[:, :, switch]).reshape(-1)
     return rows
 
 

@@ -180,12 +180,12 @@ def channels_of_bundles(
     by_bundle = np.argsort(bundles.of, kind="stable")
     size = np.bincount(bundles.of, minlength=len(bundles.dst))
     first = np.cumsum(size) - size
-    found = np.full(hop.shape, NONE, np.uint8)
-    for switch in range(fabric.switches):
-        low, high = int(bundles.first[switch]), int(bundles.first[switch + 1])
-        index = np.full(256, NONE, np.uint8)
-        index[: high - low] = by_bundle[first[low:high]] - channels.first[switch]
-        found[:, switch] = index[hop[:, switch]]
+    channel = np.full((fabric.switches, 256), NONE, np.uint8)
+    row = channels.src[by_bundle[first]]
+    channel[row, np.arange(len(size)) - bundles.first[row]] = by_bundle[first] - channels.first[row]
+    found = np.empty_like(hop)
+    for switch, index in enumerate(np.ascontiguousarray(hop.T)):
+        found[:, switch] = channel[switch].take(index)
     if len(by_bundle) > len(size):
         destination, row = np.nonzero(hop != NONE)
         bundle = (bundles.first[row] + hop[destination, row]).astype(np.int64)

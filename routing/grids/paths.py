@@ -54,26 +54,27 @@ def dimension_order(grid: Grid, fabric: Fabric, bundles: LinkBundles) -> list[in
     """
     if grid.order is not None:
         return list(grid.order)
-    load = []
+    load, inverse = [], _mean_inverse_capacity(grid, fabric, bundles)
     for axis, (size, kind) in enumerate(zip(grid.size, grid.kind, strict=True)):
         crossing = {
             Kind.LINE: (size // 2) * ((size + 1) // 2) / size,
             Kind.RING: (size // 2) * ((size + 1) // 2) / (2 * size),
             Kind.CLIQUE: 1.0 / size,
         }[kind]
-        load.append((-round(crossing * _mean_inverse_capacity(grid, axis, fabric, bundles), 6), axis))
+        load.append((-round(crossing * inverse[axis], 6), axis))
     return [axis for _, axis in sorted(load)]
 
 
-def _mean_inverse_capacity(grid: Grid, axis: int, fabric: Fabric, bundles: LinkBundles) -> float:
-    """Return the mean inverse capacity of the bundles of a dimension; 1 if there are no bundles."""
+def _mean_inverse_capacity(grid: Grid, fabric: Fabric, bundles: LinkBundles) -> list[float]:
+    """Return the mean inverse capacity of the bundles of each dimension; 1 for a dimension without bundles."""
     row = np.full(fabric.switches, -1)
     row[grid.switches] = np.arange(len(grid.switches))
     src = np.repeat(np.arange(fabric.switches), np.diff(bundles.first))
     inside = np.flatnonzero((row[src] >= 0) & (row[bundles.dst] >= 0))
-    a, b = grid.position[row[src[inside]]], grid.position[row[bundles.dst[inside]]]
-    along = inside[(a[:, axis] != b[:, axis]) & ((a != b).sum(axis=1) == 1)]
-    return float(bundles.inverse_capacity[along].mean()) if len(along) else 1.0
+    differs = grid.position[row[src[inside]]] != grid.position[row[bundles.dst[inside]]]
+    differs &= (differs.sum(axis=1) == 1)[:, None]
+    along = (bundles.inverse_capacity[inside[column]] for column in differs.T)
+    return [float(one.mean()) if len(one) else 1.0 for one in along]
 
 
 def grid_paths(fabric: Fabric, coordinates: Coordinates, bundles: LinkBundles, *, same_side: bool = False) -> GridPaths:
