@@ -94,8 +94,8 @@ class DependencyGraph:
         pairs = [(np.flatnonzero(bits >> vl & 1), vl) for vl in range(vls)]
         source = np.concatenate([before[row[k]] + own[k] * count for k, _ in pairs])
         target = np.concatenate([after[row[k]] + vl * count for k, vl in pairs])
-        pairs = np.sort(source * (count * vls) + target)
-        return cls.of(count, vls, *np.divmod(pairs, count * vls))
+        edges = np.sort(source * (count * vls) + target)
+        return cls.of(count, vls, *np.divmod(edges, count * vls))
 
     @classmethod
     def union(cls, graphs: Sequence[DependencyGraph]) -> DependencyGraph:
