@@ -56,7 +56,8 @@ class Chain:
         Raises
         ------
         OptionError
-            There is no parts file, or the engine of a part promises no freedom from credit loops.
+            There is no parts file, or the engine of a part does not exist, promises no freedom from credit loops, or
+            does not support an option.
         RoutingError
             The engine of a part cannot route the part; the message names the part.
         NotEnoughVLs
@@ -132,8 +133,14 @@ class _Part:
     @classmethod
     def route(cls, fabric: Fabric, part: FabricPart, options: EngineOptions) -> _Part:
         """Route a part alone, with its engine."""
-        engine, path, line = ENGINES[part.engine], *part.where
-        if engine.promise is not Promise.DEADLOCK_FREE or engine.name == Chain.name:
+        path, line = part.where
+        try:
+            engine = ENGINES[part.engine]
+        except OptionError as error:
+            raise OptionError(error.problem, path=path, line=line, remedy=error.remedy) from error
+        if engine.name == Chain.name:
+            raise OptionError("a part cannot be divided into parts", path=path, line=line, remedy="use another engine")
+        if engine.promise is not Promise.DEADLOCK_FREE:
             raise OptionError(
                 f"{part.engine} promises no freedom from credit loops in a part", path=path, line=line,
                 remedy="use another engine",
@@ -142,6 +149,9 @@ class _Part:
         alone = apply_faults(fabric, others).with_lids(len(fabric.lids)) if others else fabric
         try:
             routing = engine.route(alone, options)
+        except OptionError as error:
+            problem = f"{part.engine} cannot route this part: {error.problem}"
+            raise OptionError(problem, path=path, line=line, remedy=error.remedy) from error
         except RoutingError as error:
             raise RoutingError(f"{path}:{line}: {part.engine} cannot route this part: {error}") from error
         if routing.service_levels.by_source_lid:

@@ -82,12 +82,14 @@ TORUS = '[[part]]\nengine = "torus-2qos"\nswitches = ["*"]\n'
         (TORUS.replace('"*"', '"sw?"'), ParseError, "parts.toml: switch 'sw10' belongs to no part"),
         (TORUS.replace("torus-2qos", "dor"), OptionError, "parts.toml:1: dor promises no freedom"),
         (TORUS, RoutingError, "parts.toml:1: torus-2qos cannot route this part"),
-        (TORUS.replace("torus-2qos", "nueue"), OptionError, "there is no engine 'nueue'"),
+        (TORUS.replace("torus-2qos", "nueue"), OptionError, "parts.toml:1: there is no engine 'nueue'"),
+        (TORUS.replace("torus-2qos", "chain"), OptionError, "parts.toml:1: a part cannot be divided"),
+        (TORUS.replace("torus-2qos", "mud"), OptionError, "parts.toml:1: mud cannot route this part"),
     ],
 )
 def test_errors_name_the_part(parts, text, error, problem):
     with pytest.raises(error, match=problem):
-        ENGINES["chain"].route(tree_and_torus(), EngineOptions(parts=parts(text)))
+        ENGINES["chain"].route(tree_and_torus(), EngineOptions(parts=parts(text), reversible=True))
 
 
 def test_a_missing_file_or_too_few_vls_are_errors(parts):
