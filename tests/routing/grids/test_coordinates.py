@@ -11,6 +11,7 @@ from routing.faults.choose import between_switches, every_switch
 from routing.faults.model import apply_faults
 from routing.faults.text import parse_fault
 from routing.grids import coordinates
+from routing.grids import undone_swaps as module
 from routing.grids.coordinates import Kind, NotAGrid, find_coordinates
 from routing.grids.miscabled import alternative_links, link_names, surplus_links
 from routing.topologies import generate
@@ -224,6 +225,20 @@ def test_swapped_cables_are_named_if_other_coordinates_fit(name, size, swap):
     swapped = apply_faults(fabric, [parse_fault(swap, fabric)])
     named = link_names(swapped, alternative_links(swapped, find_coordinates(swapped)))
     assert {end for name in named for end in name.split(" - ")} >= set(swap.split()[1:])
+
+
+def test_the_search_for_swapped_cables_has_a_work_limit(monkeypatch):
+    fabric = generate("mesh", ["7x3"], cas=1)
+    swapped = apply_faults(fabric, [parse_fault("swap sw1.2/4 sw2.1/3", fabric)])
+    (grid,) = find_coordinates(swapped).grids
+    tried = []
+    monkeypatch.setattr(module, "has_complete_grid", lambda *_: tried.append(1))
+    module.undone_swaps(swapped, grid)
+    assert len(tried) > 2  # The first call is about the present grid.
+    tried.clear()
+    monkeypatch.setattr(module, "MOST_CHECKS", 1)
+    module.undone_swaps(swapped, grid)
+    assert len(tried) == 2
 
 
 def test_a_swap_that_leaves_a_complete_mesh_is_not_named():
