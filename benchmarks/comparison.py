@@ -41,6 +41,7 @@ from ibsim_fixtures.catalogue import FIXTURES
 from ibsim_fixtures.processes import LabError, missing_packages
 from routing.deadlock.proof import prove
 from routing.engines import ENGINES
+from routing.engines.auto import FEW_ENDPORTS, PATTERNS
 from routing.engines.base import EngineOptions
 from routing.errors import IbnueError
 from routing.fabric import Fabric
@@ -48,7 +49,7 @@ from routing.faults.choose import between_switches
 from routing.formats.atomic import atomic_write
 from routing.formats.fabric_files import read_fabric, write_net
 from routing.processes import describe_exit
-from routing.quality import measure
+from routing.quality import BISECTIONS, measure
 from routing.tables import Routing
 from routing.topologies import from_words
 
@@ -167,7 +168,8 @@ def cases(only: str) -> list[Case]:
 def figures(fabric: Fabric, routing: Routing, vls: int, seconds: float | None) -> Result:
     """Return the figures of tables.
 
-    Tables count as certified only if the certificate also covers traffic from end ports to LIDs of switches.
+    Tables count as certified only if the certificate also covers traffic from end ports to LIDs of switches.  On
+    fabrics with few end ports, the bisection share is the mean over as many patterns as in the engine ``auto``.
 
     Parameters
     ----------
@@ -178,7 +180,8 @@ def figures(fabric: Fabric, routing: Routing, vls: int, seconds: float | None) -
     seconds
         Running time of the engine; None if unknown.
     """
-    quality = measure(fabric, routing, shifts=0, permutations=0, stretches=True)
+    patterns = PATTERNS if fabric.endports <= FEW_ENDPORTS else BISECTIONS
+    quality = measure(fabric, routing, bisections=patterns, shifts=0, permutations=0, stretches=True)
     if quality.pairs_lost:
         return {"refused": LOST}
     found: Result = {"vls": vls, "certified": prove(fabric, routing, explain=False).certified}

@@ -10,7 +10,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
 
-from routing.engines.base import LONGER_PATHS, Engine, EngineOptions, Offers, Promise, refuse_unsupported
+from routing.engines.base import (
+    LONGER_PATHS,
+    Engine,
+    EngineOptions,
+    Objective,
+    Offers,
+    Promise,
+    offers_of,
+    refuse_unsupported,
+)
 from routing.engines.effort import VISITS_PER_SECOND, has_unique_paths, visits_per_pass
 from routing.engines.orders import top_switches
 from routing.engines.provenance import LOOP_FREE, provenance
@@ -21,7 +30,7 @@ from routing.engines.vl_assignment import vls_allowed
 from routing.errors import InputWarning, OptionError, RoutingError
 from routing.fabric import Fabric
 from routing.grids.coordinates import NotAGrid
-from routing.quality import all_to_all_share, bisection_share, channel_loads
+from routing.quality import BISECTIONS, all_to_all_share, bisection_share, channel_loads
 from routing.tables import Routing
 
 ALWAYS, MOST, MODERATE, TINY = math.inf, 20.0, 0.1, 0.0001
@@ -67,6 +76,18 @@ links happen to serve a single CA, and not on the balance of the tables.
 """
 EQUAL = 0.005
 """Fraction within which the throughput of two engines counts as equal."""
+FEW_ENDPORTS = 10
+"""With at most this number of end ports, each engine that supports the objective ``bisection`` is also tried with this
+objective and several seeds.
+
+With so few flows, the choice between equally loaded paths decides the bisection bandwidth, and each run is cheap.
+"""
+SEEDS = 8
+"""Number of seeds for each engine on fabrics with :data:`FEW_ENDPORTS`."""
+PATTERNS = 20_000
+"""Number of random bisections on fabrics with :data:`FEW_ENDPORTS`.  The mean of the usual number of bisections would
+differ by several percent from seed to seed.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,13 +144,13 @@ class Auto:
         refuse_unsupported(self, options)
         started = time.perf_counter()
         tried, refused = [], list[RoutingError]()
-        for engine in _engines(fabric, options):
+        for engine, own_options in _runs(fabric, options):
             # If the first engine for grids finds no coordinates, the fabric has none.  The other engines for grids are
             # then left out, because the search for coordinates takes most of the time of `auto` on a small fabric.
             if engine.name in GRIDS_ONLY and any(isinstance(refusal, NotAGrid) for refusal in refused):
                 continue
             try:
-                tried.append(_measured(engine, fabric, options))
+                tried.append(_measured(engine, fabric, own_options, options.seed))
             except RoutingError as refusal:
                 refused.append(refusal)
             if tried and has_unique_paths(fabric):
@@ -155,8 +176,20 @@ class Auto:
 ENGINE = Auto()
 
 
+def _runs(fabric: Fabric, options: EngineOptions) -> list[tuple[Engine, EngineOptions]]:
+    """Return the candidates that support all options of the run, each with its options."""
+    engines = _engines(fabric, options)
+    runs = [(engine, options) for engine in engines]
+    if fabric.endports <= FEW_ENDPORTS and visits_per_pass(fabric) <= TINY * VISITS_PER_SECOND:
+        for_bisection = replace(options, objective=Objective.BISECTION)
+        able = [engine for engine in engines if "objective" in offers_of(engine).options]
+        seeds = [(options.seed + number) % 2**31 for number in range(SEEDS)]
+        runs += [(engine, replace(for_bisection, seed=seed)) for engine in able for seed in seeds]
+    return runs
+
+
 def _engines(fabric: Fabric, options: EngineOptions) -> list[Engine]:
-    """Return the candidates that support all options of the run."""
+    """Return the engines that support all options of the run, and that suit the fabric."""
     seconds = visits_per_pass(fabric) / VISITS_PER_SECOND
     tree = bool(top_switches(fabric))
     left_out = set[str]()
@@ -180,8 +213,8 @@ def _engines(fabric: Fabric, options: EngineOptions) -> list[Engine]:
     return found
 
 
-def _measured(engine: Engine, fabric: Fabric, options: EngineOptions) -> Tried:
-    """Route the fabric with an engine, and measure the tables."""
+def _measured(engine: Engine, fabric: Fabric, options: EngineOptions, seed: int) -> Tried:
+    """Route the fabric with an engine, and measure the tables.  ``seed`` is the seed of the random bisections."""
     with warnings.catch_warnings():
         # The warning about miscabled links is suppressed, because a fabric that only resembles a grid is not miscabled.
         if engine.name in GRIDS_ONLY:
@@ -193,5 +226,6 @@ def _measured(engine: Engine, fabric: Fabric, options: EngineOptions) -> Tried:
     share = min(all_to_all_share(fabric, loads), INFINITE)
     if share > COUNTED_ON_TREES and top_switches(fabric) and not is_doubtful(fabric):
         share = COUNTED_ON_TREES
-    bisection = bisection_share(fabric, routing, seed=options.seed, threads=options.threads)
+    patterns = PATTERNS if fabric.endports <= FEW_ENDPORTS else BISECTIONS
+    bisection = bisection_share(fabric, routing, seed=seed, bisections=patterns, threads=options.threads)
     return Tried(engine.name, routing, share, 0.0 if math.isnan(bisection) else bisection)

@@ -48,10 +48,8 @@ def test_page_and_pictures_are_those_of_the_results(tmp_path):
     assert all(engines <= set(results) and len(results) == len(engines) + 10 for results in ledger.values())
 
 
-def test_no_engine_of_ibnue_has_better_tables_than_auto():
-    beaten = {key: better_than_auto(results) for key, results in read_ledger(LEDGER).items()}
-    assert not any(engine in ENGINES for found in beaten.values() for engine in found)
-    assert {key.rpartition(" - ")[0] for key, found in beaten.items() if found} == {"bridge"}
+def test_no_engine_has_better_tables_than_auto():
+    assert not any(better_than_auto(results) for results in read_ledger(LEDGER).values())
 
 
 def test_tables_are_better_than_those_of_auto_only_if_neither_figure_is_lower():
@@ -64,7 +62,8 @@ def test_tables_are_better_than_those_of_auto_only_if_neither_figure_is_lower():
     }  # fmt: skip
     found = better_than_auto(results)
     assert found == {"more": (1.1, 1.0), "pattern": (1.0, pytest.approx(1.1))}
-    assert "| ring - 0% more | 1.100 | 1.000 |" in auto_table({"ring - 0%": results})
+    lines = list(auto_table({"ring - 0%": results}))
+    assert {"| ring - 0% more | 1.100 | 1.000 |", "| ring - 0% trade | 2.000 | 0.980 |"} < set(lines)
 
 
 def test_tables_of_auto_without_throughput_are_compared():

@@ -53,6 +53,15 @@ def test_no_candidate_carries_more_than_half_a_percent_more(name, arguments, cas
     assert routing.provenance.options["chosen"] in found
 
 
+def test_auto_tries_more_tables_if_there_are_few_end_ports():
+    """On this fabric with eight CAs, tables of OpenSM's `lash` and `dor` have a mean bisection share of .751."""
+    fabric = read_fabric(FIXTURES["bridge"].path)
+    routing = AUTO.route(fabric, EngineOptions())
+    assert verify(fabric, routing, AUTO).proof.certified
+    assert bisection_share(fabric, routing, seed=2, bisections=20_000) > 0.748
+    assert all_to_all_share(fabric, channel_loads(fabric, routing)) == 0.4375
+
+
 def test_auto_takes_dimension_order_where_it_carries_the_most():
     fabric = without_links(read_fabric(FIXTURES["ring-8-double"].path), 1, 14)
     routing = AUTO.route(fabric, EngineOptions())
