@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import math
 import time
 import warnings
@@ -10,16 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
 
-from routing.engines.base import (
-    LONGER_PATHS,
-    Engine,
-    EngineOptions,
-    Objective,
-    Offers,
-    Promise,
-    offers_of,
-    refuse_unsupported,
-)
+from routing.engines.base import LONGER_PATHS, Engine, EngineOptions, Objective, Offers, Promise, refuse_unsupported
 from routing.engines.effort import VISITS_PER_SECOND, has_unique_paths, visits_per_pass
 from routing.engines.orders import top_switches
 from routing.engines.provenance import LOOP_FREE, provenance
@@ -76,17 +68,9 @@ links happen to serve a single CA, and not on the balance of the tables.
 """
 EQUAL = 0.005
 """Fraction within which the throughput of two engines counts as equal."""
-FEW_ENDPORTS = 10
-"""With at most this number of end ports, each engine that supports the objective ``bisection`` is also tried with this
-objective and several seeds.
-
-With so few flows, the choice between equally loaded paths decides the bisection bandwidth, and each run is cheap.
-"""
-SEEDS = 8
-"""Number of seeds for each engine on fabrics with :data:`FEW_ENDPORTS`."""
-PATTERNS = 20_000
-"""Number of random bisections on fabrics with :data:`FEW_ENDPORTS`.  The mean of the usual number of bisections would
-differ by several percent from seed to seed.
+FEW_ENDPORTS, SEEDS, PATTERNS = 10, 8, 20_000
+"""With at most FEW_ENDPORTS end ports, engines also run with the objective ``bisection`` and SEEDS seeds, because the
+few flows make the bisection depend on chance.  The bisection is then measured over PATTERNS random bisections.
 """
 
 
@@ -181,10 +165,11 @@ def _runs(fabric: Fabric, options: EngineOptions) -> list[tuple[Engine, EngineOp
     engines = _engines(fabric, options)
     runs = [(engine, options) for engine in engines]
     if fabric.endports <= FEW_ENDPORTS and visits_per_pass(fabric) <= TINY * VISITS_PER_SECOND:
-        for_bisection = replace(options, objective=Objective.BISECTION)
-        able = [engine for engine in engines if "objective" in offers_of(engine).options]
-        seeds = [(options.seed + number) % 2**31 for number in range(SEEDS)]
-        runs += [(engine, replace(for_bisection, seed=seed)) for engine in able for seed in seeds]
+        for engine, number in itertools.product(engines, range(SEEDS)):
+            own = replace(options, objective=Objective.BISECTION, seed=(options.seed + number) % 2**31)
+            with contextlib.suppress(OptionError):
+                refuse_unsupported(engine, own)
+                runs.append((engine, own))
     return runs
 
 

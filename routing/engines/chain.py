@@ -56,8 +56,7 @@ class Chain:
         Raises
         ------
         OptionError
-            There is no parts file, or the engine of a part does not exist, promises no freedom from credit loops, or
-            does not support an option.
+            There is no parts file, or the engine of a part is unknown, can have credit loops or lacks an option.
         RoutingError
             The engine of a part cannot route the part; the message names the part.
         NotEnoughVLs
@@ -134,20 +133,12 @@ class _Part:
     def route(cls, fabric: Fabric, part: FabricPart, options: EngineOptions) -> _Part:
         """Route a part alone, with its engine."""
         path, line = part.where
-        try:
-            engine = ENGINES[part.engine]
-        except OptionError as error:
-            raise OptionError(error.problem, path=path, line=line, remedy=error.remedy) from error
-        if engine.name == Chain.name:
-            raise OptionError("a part cannot be divided into parts", path=path, line=line, remedy="use another engine")
-        if engine.promise is not Promise.DEADLOCK_FREE:
-            raise OptionError(
-                f"{part.engine} promises no freedom from credit loops in a part", path=path, line=line,
-                remedy="use another engine",
-            )  # fmt: skip
         others = [fault for fault, own in zip(every_switch(fabric), part.switches.tolist(), strict=True) if not own]
         alone = apply_faults(fabric, others).with_lids(len(fabric.lids)) if others else fabric
         try:
+            engine = ENGINES[part.engine]
+            if engine.promise is not Promise.DEADLOCK_FREE or engine.name == Chain.name:
+                raise OptionError("a part needs one engine without credit loops", remedy="use another engine")
             routing = engine.route(alone, options)
         except OptionError as error:
             problem = f"{part.engine} cannot route this part: {error.problem}"

@@ -12,13 +12,8 @@ import numpy.typing as npt
 from routing.fabric import Fabric
 from routing.grids.coordinates import Grid, has_complete_grid
 
-MOST_CABLES = 100
-"""Maximum number of cables of a grid for which the search runs."""
-
-MOST_CHECKS = 300
-"""Maximum number of swaps for which the search tries to find coordinates.  In 200 grids with swapped cables,
-fewer than 100 swaps were tried.
-"""
+MOST_CABLES, MOST_CHECKS = 100, 300
+"""Maximum number of cables of a grid for which the search runs, and of swaps after which it looks for coordinates."""
 
 Pair = tuple[int, int]
 Degrees = Counter[int]
@@ -46,7 +41,7 @@ def undone_swaps(fabric: Fabric, grid: Grid) -> npt.NDArray[np.int64]:
     ends = dict(zip(channels.link[own].tolist(), pairs, strict=True))
     count, switches = Counter(ends.values()), grid.switches.tolist()
     degrees = Counter(Counter(end for pair in ends.values() for end in pair).values())
-    near = _neighbours(fabric.switches, count)
+    near = _toggled([frozenset()] * fabric.switches, count)
     several = {pair: number for pair, number in count.items() if number > 1}
     if degrees not in _degrees_of_grids(len(switches)) or has_complete_grid(near, switches):
         return np.zeros(0, np.int64)
@@ -55,11 +50,10 @@ def undone_swaps(fabric: Fabric, grid: Grid) -> npt.NDArray[np.int64]:
     checks = 0
     for one, other in combinations(ends, 2):
         (a, b), (c, d) = old = ends[one], ends[other]
-        is_known = one in found and other in found
-        if is_known or len({a, b, c, d}) < 4 or any(number - (pair in old) > 1 for pair, number in several.items()):
+        if {one, other} <= found or len({a, b, c, d}) < 4 or any(n - (pair in old) > 1 for pair, n in several.items()):
             continue
         for new in ((min(a, c), max(a, c)), (min(b, d), max(b, d))), ((min(a, d), max(a, d)), (min(b, c), max(b, c))):
-            after = _exchanged(near, set(old) - several.keys(), new)
+            after = _toggled(near, {*old, *new} - several.keys())
             kept = (pair for pair in by_doubt if pair[1] in after[pair[0]])
             if new[0] in count or new[1] in count or not all(_has_squares(after, pair) for pair in (*new, *kept)):
                 continue
@@ -71,13 +65,11 @@ def undone_swaps(fabric: Fabric, grid: Grid) -> npt.NDArray[np.int64]:
     return np.array(sorted(found), np.int64)
 
 
-def _exchanged(near: Sequence[frozenset[int]], gone: Iterable[Pair], new: Iterable[Pair]) -> list[frozenset[int]]:
-    """Return the neighbours of each switch after cables between the pairs ``gone`` were moved to the pairs ``new``."""
+def _toggled(near: Sequence[frozenset[int]], pairs: Iterable[Pair]) -> list[frozenset[int]]:
+    """Return the neighbours of each switch after each of the pairs lost its cable, or got a cable if it had none."""
     after = list(near)
-    for a, b in gone:
-        after[a], after[b] = after[a] - {b}, after[b] - {a}
-    for a, b in new:
-        after[a], after[b] = after[a] | {b}, after[b] | {a}
+    for a, b in pairs:
+        after[a], after[b] = after[a] ^ {b}, after[b] ^ {a}
     return after
 
 
@@ -100,20 +92,9 @@ def _degrees_of_grids(switches: int, shortest: int = 2) -> Iterator[Degrees]:
                 yield found
 
 
-def _neighbours(switches: int, pairs: Iterable[Pair]) -> list[frozenset[int]]:
-    near: list[set[int]] = [set() for _ in range(switches)]
-    for a, b in pairs:
-        near[a].add(b)
-        near[b].add(a)
-    return [frozenset(one) for one in near]
-
-
 def _has_squares(near: Sequence[frozenset[int]], pair: Pair) -> bool:
     """Return whether a cable between two switches is in as many squares (cycles of four switches) as in a complete
-    grid.
-
-    Each cable of a switch in another dimension gives a square.  At most two cables of the switch are in the dimension
-    of the pair, unless the switches of this dimension are all linked, which gives even more squares.
+    grid: in one for each cable of a switch in another dimension.  Dimensions of more than two cables have own squares.
     """
     a, b = pair
     squares = sum(len(near[c] & near[b]) - (a in near[c]) for c in near[a] - {b})

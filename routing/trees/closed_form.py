@@ -138,11 +138,8 @@ def channel_indices(fabric: Fabric, lft: npt.NDArray[np.uint8], lid: npt.NDArray
     """
     channels = fabric.channels
     found = np.empty((fabric.switches, len(lid)), np.uint8)
-    for switch in range(fabric.switches):
-        index = np.full(256, NO_CHANNEL, np.uint8)
-        ports = channels.port[channels.first[switch] : channels.first[switch + 1]]
-        index[ports] = np.arange(len(ports))
-        found[switch] = index[lft[switch, lid]]
+    for switch, at_port in enumerate(channels.at_port):
+        found[switch] = np.where(at_port < 0, NO_CHANNEL, at_port - channels.first[switch])[lft[switch, lid]]
     return np.ascontiguousarray(found.T)
 
 

@@ -80,10 +80,10 @@ TORUS = '[[part]]\nengine = "torus-2qos"\nswitches = ["*"]\n'
         (TORUS.replace("switches", "nodes"), ParseError, "parts.toml:1: a part needs engine and switches"),
         (TORUS.replace('"*"', '"sw?", "sv*"'), ParseError, r"parts.toml:3: 'sv\*' fits no switch"),
         (TORUS.replace('"*"', '"sw?"'), ParseError, "parts.toml: switch 'sw10' belongs to no part"),
-        (TORUS.replace("torus-2qos", "dor"), OptionError, "parts.toml:1: dor promises no freedom"),
+        (TORUS.replace("torus-2qos", "dor"), OptionError, "parts.toml:1: dor cannot route this part: a part needs"),
         (TORUS, RoutingError, "parts.toml:1: torus-2qos cannot route this part"),
-        (TORUS.replace("torus-2qos", "nueue"), OptionError, "parts.toml:1: there is no engine 'nueue'"),
-        (TORUS.replace("torus-2qos", "chain"), OptionError, "parts.toml:1: a part cannot be divided"),
+        (TORUS.replace("torus-2qos", "nueue"), OptionError, "parts.toml:1: nueue cannot route this part: there is no"),
+        (TORUS.replace("torus-2qos", "chain"), OptionError, "parts.toml:1: chain cannot route this part: a part needs"),
         (TORUS.replace("torus-2qos", "mud"), OptionError, "parts.toml:1: mud cannot route this part"),
     ],
 )
