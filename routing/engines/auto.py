@@ -162,10 +162,9 @@ ENGINE = Auto()
 
 def _runs(fabric: Fabric, options: EngineOptions) -> list[tuple[Engine, EngineOptions]]:
     """Return the candidates that support all options of the run, each with its options."""
-    engines = _engines(fabric, options)
-    runs = [(engine, options) for engine in engines]
+    runs = [(engine, options) for engine in _engines(fabric, options)]
     if fabric.endports <= FEW_ENDPORTS and visits_per_pass(fabric) <= TINY * VISITS_PER_SECOND:
-        for engine, number in itertools.product(engines, range(SEEDS)):
+        for (engine, _), number in itertools.product(runs, range(SEEDS)):
             own = replace(options, objective=Objective.BISECTION, seed=(options.seed + number) % 2**31)
             with contextlib.suppress(OptionError):
                 refuse_unsupported(engine, own)

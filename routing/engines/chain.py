@@ -94,7 +94,8 @@ class Chain:
             here = np.ix_(part.switches, part.lids)
             lft[here] = np.where(routed, part.routing.lft[:, part.lids], lft[here])
             inside[here] = routed
-        groups, vl = _assign(fabric, destinations, lft, inside, vls + options.first_vl - max(p.vls for p in parts))
+        spare = vls + options.first_vl - max(part.routing.vls for part in parts)
+        groups, vl = _assign(fabric, destinations, lft, inside, spare)
         return Routing(
             lft=lft,
             **_tables(fabric, parts, _crossing(fabric, destinations, groups, vl)),
@@ -150,11 +151,6 @@ class _Part:
         lids = np.flatnonzero(np.isin(fabric.lids.switch, np.flatnonzero(part.switches)))
         return cls(part.engine, routing, np.flatnonzero(part.switches), lids)
 
-    @property
-    def vls(self) -> int:
-        """Number of VLs of the tables, counted from VL 0."""
-        return self.routing.vls
-
 
 def _assign(
     fabric: Fabric, destinations: Destinations, lft: npt.NDArray[np.uint8], inside: npt.NDArray[np.bool_], spare: int
@@ -205,7 +201,7 @@ def _tables(fabric: Fabric, parts: Sequence[_Part], crossing: npt.NDArray[np.int
     for part in parts:
         here = np.ix_(part.switches, part.lids)
         sl[here] = part.routing.service_levels.with_rows(len(part.switches))[:, part.lids]
-    first_sl, first_vl = 1 + int(sl.max(initial=0)), max(part.vls for part in parts)
+    first_sl, first_vl = 1 + int(sl.max(initial=0)), max(part.routing.vls for part in parts)
     count = 1 + int(crossing.max(initial=-1))
     if first_sl + count > SLS:
         raise RoutingError(f"the parts use {first_sl} SLs, and traffic between parts needs {count} more")

@@ -112,7 +112,7 @@ def forwarding_tables(fabric: Fabric, destinations: Destinations, trees: Balance
 
 
 def ports_by_index(channels: Channels) -> npt.NDArray[np.uint8]:
-    """Return uint8[S, 256], the out-port by switch and by index among the channels of the switch; 255 for no channel."""
+    """Return uint8[S, 256], the out-port by switch and index among the channels of the switch; 255 for no channel."""
     ports = np.full((len(channels.first) - 1, 256), NO_PORT, np.uint8)
     ports[channels.src, np.arange(len(channels)) - channels.first[channels.src]] = channels.port
     return ports

@@ -172,7 +172,8 @@ def _assign(
     has the order of the switches of each VL.
     """
     channels = request.channels
-    lft = _forwarding_rows(request, next_channel)
+    # uint8[S, S * K]: the out-port of each switch for each destination and each of its K trees.
+    lft = np.stack([row.take(next_channel[:, :, s]).ravel() for s, row in enumerate(ports_by_index(channels))])
     lid_switch = np.repeat(np.arange(len(request.weight), dtype=np.int32), request.trees)
     by_order = [is_increasing(channels, position) for position in orders.position[:vls]]
     order = np.stack([*by_order, *[np.arange(len(channels), dtype=np.int32)] * (vls - len(by_order))])
@@ -188,17 +189,6 @@ def _assign(
             allowed_vls=np.ones(vls, bool), budget=budget,
         )  # fmt: skip
     return found
-
-
-def _forwarding_rows(request: TreeRequest, next_channel: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-    """Return uint8[S, S * K], the out-port of each switch for each destination and each of its K trees; 255: there is
-    no path.
-    """
-    channels, switches = request.channels, len(request.weight)
-    rows, ports = np.empty((switches, switches * request.trees), np.uint8), ports_by_index(channels)
-    for switch in range(switches):
-        rows[switch] = ports[switch].take(next_channel[:, :, switch]).reshape(-1)
-    return rows
 
 
 def _by_pair(request: TreeRequest, groups: _Groups, vl: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:

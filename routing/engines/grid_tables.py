@@ -26,10 +26,8 @@ Rows = npt.NDArray[np.int64]
 BALANCED = 4
 """Number of balanced versions of paths that are tried; each version gets half of the work of the version before."""
 MOST_FAILED = 100
-"""If more groups than this have no VL, no balanced version of the paths is tried.
-
-Balanced versions are tried because by chance they may close fewer cycles.  If many groups fail, balanced versions
-hardly ever close fewer cycles.
+"""If more groups than this have no VL, no balanced version of the paths is tried, because such a version hardly ever
+closes so many fewer cycles.
 """
 
 

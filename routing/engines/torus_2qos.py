@@ -221,6 +221,4 @@ def _sl2vl(routes: GridRoutes, datelines: int, spare: int) -> npt.NDArray[np.uin
     by_port = np.where(
         is_dateline & (bit >= 0)[..., None], (np.maximum(code, 0) >> np.maximum(bit, 0)[..., None]) & 1, row_of_sl
     )
-    table = np.empty((fabric.switches, ports, ports, SLS), np.uint8)
-    table[...] = by_port[:, None] + first
-    return table
+    return (by_port + first).astype(np.uint8)[:, None].repeat(ports, axis=1)

@@ -213,8 +213,7 @@ def _whole_paths(
                 parity += start < end
             for side in (0, 1):
                 forward = (parity + side) % 2 == 0
-                behind = ~forward
-                hop[side, rows[behind], columns[behind]] = farther.T[end[behind], columns[behind]]
+                hop[side, rows[~forward], columns[~forward]] = farther.T[end[~forward], columns[~forward]]
                 crosses_here = np.where(forward, start > end, start < end).astype(np.uint8) << np.uint8(bit)
                 crossing[side, rows, columns] = crossing[side, rows, columns] & ~np.uint8(1 << bit) | crosses_here
         later ^= ((here + goal) % 2 == 1)[own][:, own]

@@ -29,8 +29,6 @@ def undone_swaps(fabric: Fabric, grid: Grid) -> npt.NDArray[np.int64]:
     A swap does not change the degree (number of cables) of any switch.  So the search ends at once if no complete grid
     has switches of the present degrees.  For most grids that lack a cable, no complete grid has such degrees.
 
-    Notes
-    -----
     Cost: O(K) for each pair of the K cables, and a search for coordinates for up to :data:`MOST_CHECKS` pairs.
     """
     channels, found = fabric.channels, set[int]()
@@ -55,13 +53,11 @@ def undone_swaps(fabric: Fabric, grid: Grid) -> npt.NDArray[np.int64]:
         for new in ((min(a, c), max(a, c)), (min(b, d), max(b, d))), ((min(a, d), max(a, d)), (min(b, c), max(b, c))):
             after = _toggled(near, {*old, *new} - several.keys())
             kept = (pair for pair in by_doubt if pair[1] in after[pair[0]])
-            if new[0] in count or new[1] in count or not all(_has_squares(after, pair) for pair in (*new, *kept)):
+            fits = not {*new} & count.keys() and all(_has_squares(after, pair) for pair in (*new, *kept))
+            if checks == MOST_CHECKS or not fits:
                 continue
             checks += 1
-            if has_complete_grid(after, switches):
-                found |= {one, other}
-            if checks == MOST_CHECKS:
-                return np.array(sorted(found), np.int64)
+            found |= {one, other} if has_complete_grid(after, switches) else set()
     return np.array(sorted(found), np.int64)
 
 
