@@ -12,7 +12,7 @@ import numpy.typing as npt
 from routing.fabric import Fabric
 from routing.grids.coordinates import Grid, has_complete_grid
 
-MOST_CABLES, MOST_CHECKS = 100, 300
+MOST_CABLES, MOST_CHECKS = 100, 400
 """Maximum number of cables of a grid for which the search runs, and of swaps after which it looks for coordinates."""
 
 Pair = tuple[int, int]
@@ -89,9 +89,12 @@ def _degrees_of_grids(switches: int, shortest: int = 2) -> Iterator[Degrees]:
 
 
 def _has_squares(near: Sequence[frozenset[int]], pair: Pair) -> bool:
-    """Return whether a cable between two switches is in as many squares (cycles of four switches) as in a complete
-    grid: in one for each cable of a switch in another dimension.  Dimensions of more than two cables have own squares.
+    """Return whether the cables around a cable between two switches are as in a complete grid.
+
+    The cable is in a square (a cycle of four switches) for each cable of a switch in another dimension.  At most two
+    cables of a switch are in the dimension of the pair, unless all switches of this dimension are linked, which gives
+    further squares.  All common neighbours of the two switches are in this dimension, and so they are linked.
     """
     a, b = pair
-    squares = sum(len(near[c] & near[b]) - (a in near[c]) for c in near[a] - {b})
-    return squares >= max(1, len(near[a]) - 2, len(near[b]) - 2)
+    common, squares = near[a] & near[b], sum(len(near[c] & near[b]) - (a in near[c]) for c in near[a] - {b})
+    return squares >= max(1, len(near[a]) - 2, len(near[b]) - 2) and all(common - {c} <= near[c] for c in common)

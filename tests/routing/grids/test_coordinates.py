@@ -227,6 +227,15 @@ def test_swapped_cables_are_named_if_other_coordinates_fit(name, size, swap):
     assert {end for name in named for end in name.split(" - ")} >= set(swap.split()[1:])
 
 
+def test_swapped_cables_of_a_hyperx_are_found_within_the_work_limit():
+    """All switches of a row are linked, so each cable is in many squares even after a swap."""
+    fabric = generate("hyperx", ["5x4"], cas=1)
+    swapped = apply_faults(fabric, [parse_fault("swap sw3.1/2 sw2.3/6", fabric)])
+    (grid,) = find_coordinates(swapped).grids
+    named = link_names(swapped, module.undone_swaps(swapped, grid))
+    assert {end for name in named for end in name.split(" - ")} >= {"sw3.1/2", "sw2.3/6"}
+
+
 def test_the_search_for_swapped_cables_has_a_work_limit(monkeypatch):
     fabric = generate("mesh", ["7x3"], cas=1)
     swapped = apply_faults(fabric, [parse_fault("swap sw1.2/4 sw2.1/3", fabric)])
