@@ -25,20 +25,21 @@ class Layers:
     Attributes
     ----------
     next_channel
-        uint8[D, S], index of each switch's next channel among the channels of the switch, by target; some next hops
-        were changed.
+        uint8[D, S], index of each switch's next channel among the channels of the switch, by target.  Next hops may
+        differ from the given trees, see ``rechosen`` and ``unloaded``.
     load
         float64[C], flow on each channel.
     layer
-        uint8[D, S], layer of each path, by target and source; with ``mutual``: uint8[S, S], layer of each pair of
-        switches.
+        uint8[D, S], layer of each path, by target and source.  If all paths between two switches get one layer (the
+        parameter ``mutual`` of :func:`layering`): uint8[S, S], layer of each pair of switches.
     needed
         Number of layers that the counted paths need.
     used
-        Number of layers over which the paths are spread, which is the maximum of ``have`` and ``needed``.
+        Number of layers over which the paths are spread: ``needed``, or the parameter ``have`` of :func:`layering` if
+        ``have`` is larger.
     left, left_uncounted
-        Number of counted paths that fit into no layer; if there are any, ``layer`` is not valid.  Number of other paths
-        that fit into no layer; they are in layer 0.
+        ``left`` is above 0 if not all counted paths got a layer; in this case, ``layer`` is not valid.
+        ``left_uncounted`` is above 0 if not all other paths got a layer; paths without a layer are put into layer 0.
     rechosen, unloaded, visited
         Number of paths that got another first hop so that they fit into a layer.  Number of next hops that were moved
         off the channels with the highest utilisation.  Number of channels that cycle searches visited.
@@ -105,8 +106,8 @@ def layering(
         Whether a path that fits into no layer may get another first hop, if the path does not become longer.  This is
         possible only if the path is not a section of another path.
     unload_rounds
-        Number of times that next hops move off the channels with the highest utilisation.  A next hop moves only if the
-        paths of all switches upstream still fit into a layer.
+        Maximum number of rounds that lower the highest utilisation.  In each round, next hops move off the channels
+        with this utilisation.  A next hop moves only if the paths of all switches upstream still fit into a layer.
     region
         int32[S], number of the layer that is tried first for the paths to each switch.  With ``mutual``, it is the sum
         of the numbers of both switches.
@@ -145,15 +146,15 @@ class ChangingVls:
     sl
         uint8[S, S], SL of all paths between two switches, in both directions.
     turn_vl
-        uint8[K, N]: for each of the K SLs from ``vls`` on and each of the N possible CDG edges, the VL of packets on
-        the edge's second channel; 255 if no path on the SL uses the edge.  The edges are in the order of
-        :meth:`~routing.edges.Edges.channels`.  Paths on these SLs begin on VL 0.
+        uint8[K, N]: VL of packets on the second channel of each of N possible CDG edges, for each of K SLs.  The value
+        is 255 if no path on the SL uses the edge.  The K SLs are the SLs whose packets may change their VL; paths on
+        these SLs begin on VL 0.  The edges are in the order of :meth:`~routing.edges.Edges.channels`.
     left, left_uncounted
         ``left`` is 1 if a pair of switches with counted paths fits on no SL (then ``sl`` is not valid); else 0.
         ``left_uncounted`` is the number of other pairs that fit on no SL; these pairs have SL 0.
     changing, visited
-        Number of pairs of switches on an SL whose packets may change their VL.  Number of channels that were visited by
-        cycle searches and by attempts to assign a path.
+        ``changing`` is the number of pairs of switches on SLs whose packets may change their VL.  ``visited`` is the
+        number of channels that were visited by cycle searches and by attempts to assign a path.
     """
 
     sl: npt.NDArray[np.uint8]
@@ -212,7 +213,10 @@ def _path_set(  # noqa: PLR0917 - the two callers pass their own parameters on
     order: npt.NDArray[np.int32] | None,
     **fields: Any,
 ) -> Any:
-    """Return the C struct of the paths.  ``fields`` are further fields of the struct."""
+    """Return the C struct with the fabric, the destinations, and the rules by which paths are assigned to layers.
+
+    ``fields`` are the fields of the struct that the other parameters do not give.
+    """
     switches = len(sources)
     at_first, at = grouped(root, switches)
     return struct_of(

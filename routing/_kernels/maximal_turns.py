@@ -18,8 +18,8 @@ def maximal_turns(
     Parameters
     ----------
     graph
-        The int32 arrays ``first``, ``src``, ``dst``, ``into`` and ``into_first`` of the channels of a fabric, or of its
-        bundles of parallel channels.
+        Five int32 arrays that describe C channels, or C bundles of parallel channels: ``first``, ``src``, ``dst``,
+        ``into`` and ``into_first``.  The arrays have the meaning that they have in :class:`~routing.fabric.Channels`.
     edges
         Number of possible CDG edges, M.
     sequence
@@ -33,7 +33,8 @@ def maximal_turns(
     allowed : uint8[M]
         For each of the M possible CDG edges: 1 if the edge is selected, else 0.
     order : int32[C]
-        Positions in a topological order of the selected edges, the best initial order for a similar sequence.
+        Position of each channel in a topological order of the selected edges.  A later call with a similar sequence is
+        fastest with this initial order.
 
     Notes
     -----

@@ -36,9 +36,8 @@ def fill_missing_entries(
 
     Notes
     -----
-    Cost: for each column a pass over the channels; for each missing entry a pass over the switches without a path and
-    the other missing entries.  If none of these switches has a neighbour with a path, there is a search (Dijkstra 1959)
-    from each switch with a missing entry.
+    Cost: for each column, a pass over the channels; for each missing entry, a pass over the switches without a path.
+    If no switch with a missing entry has a neighbour with a path, a search begins at each such switch (Dijkstra 1959).
     """
     filled = np.array(entry, np.uint8, order="C")
     columns, switches = filled.shape

@@ -14,8 +14,8 @@ from routing.errors import KernelError
 try:
     from routing._kernels._native import ffi, lib
 except ModuleNotFoundError as error:
-    # Python searches the working directory first.  In the source tree, the sources would hide the installed package
-    # there.
+    # Python searches the working directory first.  If this is the folder of the sources, Python finds the sources
+    # instead of the installed package, and the sources have no compiled kernels.
     raise ModuleNotFoundError(
         "the kernels are not built in this folder of sources (run Python in another folder, or pip install -e . here)",
         name=error.name,

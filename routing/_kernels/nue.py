@@ -28,8 +28,9 @@ class NueTrees:
     load
         float64[C], flow on each channel.
     max_utilisation
-        float64[passes + 1], highest utilisation after each pass.  The value is 0 for passes that were left out, because
-        earlier passes had not lowered the highest utilisation.  The trees and loads come from the best pass.
+        float64[passes + 1], highest utilisation after each pass.  If several passes in succession do not lower the
+        highest utilisation, no further pass is made; the values of the omitted passes are 0.  The trees and loads
+        come from the best pass.
     """
 
     next_channel: npt.NDArray[np.uint8]
@@ -86,7 +87,7 @@ def nue_trees(
     """
     switches, count = len(sources), len(targets.root)
     network, aims = network_of(channels, inverse_capacity, sources), targets_of(targets)
-    # The kernel overwrites the layers of the destinations.  So it gets a copy of the layers as an argument of its own.
+    # The kernel overwrites the layers of the destinations.  So a separate argument passes a copy of the layers.
     aims.layer = ffi.NULL
     work = {"passes": passes, "full_passes": full_passes, "threads": threads, "seed": seed, "hop_cost": hop_cost}
     options = struct_of(

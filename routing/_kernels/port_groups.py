@@ -51,7 +51,10 @@ def _tables(
     enter: npt.NDArray[np.uint16],
     **fields: Any,
 ) -> Any:
-    """Return the C struct of a fabric, its tables and some LIDs.  ``fields`` are further fields of the struct."""
+    """Return the C struct with a fabric, its forwarding tables, and the LIDs ``lids`` that have port groups.
+
+    ``fields`` are the fields of the struct that the other parameters do not give.
+    """
     channels = fabric.channels
     sizes = {"switches": fabric.switches, "channels": len(channels), "lids": len(fabric.lids), "targets": len(lids)}
     tables = {"lid_switch": fabric.lids.switch, "lft": lft, "target": lids, "enter": enter}
@@ -69,21 +72,22 @@ def grow_port_groups(
     grown: int,
     commit: bool,
 ) -> npt.NDArray[np.uint8]:
-    """Enlarge port groups, LID by LID, by each port that closes no dependency cycle with the port groups so far.
+    """Compute port groups, one LID after the other.  A port joins a group if it closes no cycle of dependencies with
+    the port groups computed before.
 
     Parameters
     ----------
     fabric, lft
         The fabric and its forwarding tables, uint8[S, L].
     lids
-        int32[T], the T LIDs whose port groups are given or enlarged, each delivered by a switch.
+        int32[T], the LIDs whose port groups are computed.  A switch must deliver each LID.
     enter
         uint16[T, S], VLs, as bits, of the packets to each LID that enter the fabric at each switch.
     order
         int32[V, C], position of each channel in a topological order of the tables' dependencies on each VL.
     grown
-        Number of LIDs whose port groups may have more ports than the port of the forwarding table.  These LIDs are the
-        first elements of ``lids``.
+        Number of LIDs whose port groups may have several ports; these LIDs are the first elements of ``lids``.  The
+        port groups of the other LIDs have only the port of the forwarding table.
     commit
         Whether a packet chooses one port of its group and waits for this port alone.  If not, the packet takes the
         first port of its group that has room, and the group always contains the port of the forwarding table.
@@ -113,10 +117,10 @@ def trace_port_groups(
     commit: bool,
     threads: int,
 ) -> GroupTrace:
-    """Follow all packets by given port groups, and collect their dependencies.
+    """Collect the dependencies of all packets that follow given port groups.
 
-    The arguments have the same meaning as in :func:`grow_port_groups`.  ``member`` has port groups in the
-    format that :func:`grow_port_groups` returns: its result, or the port groups of a file.
+    ``member`` has the port groups, in the format that :func:`grow_port_groups` returns.  The other arguments have the
+    same meaning as in :func:`grow_port_groups`.
 
     Cost: O(T C).
     """

@@ -142,15 +142,15 @@ def repair(
 
     ``lft`` is uint8[S, L].  An entry is missing where it is 255 although the switch can reach the LID.
 
-    For each missing entry, paths are tried in this order: (1) the path over the channel in ``preferred`` (uint8[S, L],
-    the previous tables); (2) of the paths at most two hops longer than the shortest, the path with the lowest peak load
-    (``load``, int64[C]); (3) the shortest path.  If a column has several missing entries, the entries with the shortest
-    paths are filled first.  A path is rejected if it would close a CDG cycle.  All switches that are routed through the
-    switch (its subtree) follow the new path.
+    For each missing entry, paths are tried in this order: (1) the path over the out-port in ``preferred`` (uint8[S, L],
+    the previous tables); (2) the paths at most two hops longer than the shortest path, sorted by the highest
+    utilisation of their channels; (3) all other paths, the shortest first.  If a column has several missing entries,
+    the entries with the shortest paths are filled first.  A path is rejected if it would close a CDG cycle.  All
+    switches whose paths lead through the switch with the missing entry (its subtree) follow the new path.
 
     If every path is rejected, further steps follow.  Another switch of the subtree, or a neighbour, takes another path.
-    SLs change, for a whole VL or for parts of the subtree.  Switches that block the move are detached, and get other
-    paths afterwards.
+    All packets of the subtree on one VL, or a part of them, get an SL with another VL.  Switches whose packets would
+    close a cycle are detached from the subtree, and get other paths afterwards.
 
     Parameters
     ----------
@@ -166,14 +166,14 @@ def repair(
     load
         int64[C], flow on each channel.  The flow of a filled entry is added at once.
     treatment
-        uint8[L], by column: KEEP_VALID_ENTRIES, SKIP or PRUNE_THEN_REPAIR.  PRUNE_THEN_REPAIR drops the unused CDG
-        edges of the column's VLs before the repair.  If the repair fails nevertheless, the column is rebuilt, or copied
-        from another LID.
+        uint8[L], by column: KEEP_VALID_ENTRIES, SKIP or PRUNE_THEN_REPAIR.  PRUNE_THEN_REPAIR first removes the CDG
+        edges that no path uses, on the VLs of the column.  If the repair of the column then fails, all its entries are
+        removed and computed from scratch.  If this fails too, the column of another LID is copied.
     up_first
         Whether ``order`` comes from an Up*/Down* order of the switches.  In this case, paths that lead up and then down
         need no cycle search, and are tried before other paths.
     withdraw
-        Whether the flow of all subtrees that lost their path is subtracted from their previous paths before the repair.
+        Whether ``load`` still has the flow on broken paths.  If so, this flow is subtracted before the repair.
     forbidden
         uint16[edges], the VLs, as bits, on which new paths must not use each CDG edge; None: no edge is forbidden.
     missing_pages
@@ -278,10 +278,10 @@ def rebalance(
     """Move entries of complete tables (uint8[S, L]) off the channels with the highest utilisation.
 
     A move gives a switch another next hop towards one LID.  The new path is at most two hops longer than the switch's
-    shortest path over the present paths of its neighbours.  At the end, moved entries get their value in ``before``
-    again where no channel needs the move.  A move is made only if its CDG edges close no cycle with the edges in
-    ``masks``.  Edges of replaced entries stay in ``masks``, so that most mixtures of old and new entries are free of
-    credit loops too.
+    shortest path over the present paths of its neighbours.  A move is made only if its CDG edges close no cycle with
+    the edges in ``masks``.  Edges of replaced entries stay in ``masks``, so that most mixtures of old and new entries
+    are free of credit loops too.  At the end, a changed entry gets its value in ``before`` again if this closes no
+    cycle and raises no channel above the highest utilisation.
 
     Parameters
     ----------
@@ -296,8 +296,9 @@ def rebalance(
     limits
         The goal of the search, and the limits of changes and work.
     prepares_sls
-        Whether SLs by source switch may change.  If a move closes a cycle on a VL, the packets on this VL may take
-        another VL that stays acyclic with their paths by ``before`` and their paths after the move.
+        Whether SLs by source switch may change.  If a move closes a cycle on a VL, the moved packets on this VL may get
+        an SL with another VL.  The CDG of the other VL must stay acyclic with the paths of these packets by ``before``
+        and after the move.
     """
     masks, order = writable_copy(masks), np.array(order, np.int32, order="C")
     fabric = _fabric(
@@ -340,7 +341,10 @@ def _fabric(
     order: npt.NDArray[np.int32],
     **fields: Any,
 ) -> Any:
-    """Return the C struct of a fabric and its traffic.  ``fields`` are further fields of the struct."""
+    """Return the C struct with the fabric, the rules for VLs, and the sizes of ``masks`` and ``order``.
+
+    ``fields`` are the fields of the struct that the other parameters do not give.
+    """
     channels = repair_fabric.channels
     lids_at_first, lids_at = _lids_by_switch(repair_fabric)
     return struct_of(

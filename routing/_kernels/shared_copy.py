@@ -67,8 +67,10 @@ class Snapshot:
         return snapshot if reports else None
 
     def reports_writes(self) -> bool:
-        """Return whether the system reports the first page of a copy as written after a write, and the second page as
-        not written after a read.
+        """Test whether the system reports correctly which pages of a copy were written.
+
+        The test writes to the first page of a copy, and reads from the second page.  Return whether the system then
+        reports only the first page as written.
 
         Raises
         ------
@@ -105,7 +107,7 @@ class SharedCopy(np.ndarray[Any, np.dtype[Any]]):
         """Return uint8[N], whether each of the N pages of the array's memory was written; None if the system does not
         report it now, for instance because the process has too many open files.
 
-        Cost: 30 ns for each page, once if the array is read-only.
+        Cost: 30 ns for each page.  If the array is read-only, the result is kept for later calls.
         """
         if self._written is None or self.flags.writeable:
             try:
@@ -197,7 +199,8 @@ def _written_pages(array: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
         os.close(file)
     if len(found) != count:
         raise OSError("the states of pages are unknown")
-    # Bits of a page: 63: it is in memory, 62: it was moved to swap memory, 61: it belongs to a file.
+    # In the number that pagemap has for a page, bit 63 means that the page is in memory.  Bit 62: the page was moved to
+    # swap memory.  Bit 61: the page belongs to a file.
     state = found >> np.uint64(61)
     written: npt.NDArray[np.uint8] = ((state == 4) | (state & np.uint64(2) != 0)).astype(np.uint8)
     return written

@@ -138,15 +138,14 @@ class Handle:
         return self._rows("flows", self._flows, FLOW_FIELDS)
 
     def wait_graph(self) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[np.bool_]]:
-        """Return the present wait-for graph, whose vertices stand for the buffers of virtual channels; it has n edges.
+        """Return the present wait-for graph.  Each vertex stands for a buffer, such as the buffer of a virtual channel.
 
         Returns
         -------
         waiter, awaited
-            int32[n] each: vertex where each edge begins (its packets wait), and vertex where the edge ends (it is
-            waited for).
+            int32[n] each, for n edges.  The packets in buffer ``waiter`` wait for room in buffer ``awaited``.
         can_move
-            bool[vertices]: whether the packets of a vertex can make progress.
+            bool[vertices]: whether the packets in each buffer can make progress.
         """
         moves = np.zeros(self._vertices, np.uint8)
         can_move = pointer(moves)

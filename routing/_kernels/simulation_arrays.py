@@ -53,7 +53,8 @@ class NetworkArrays:
     ca_sl2vl
         uint8[16]: VL that CAs assign to each SL.
     sl
-        uint8[R, L]: SL of a packet, by row (of R rows) and destination LID.  Each flow has the number of its row.
+        uint8[R, L]: SLs by destination LID, in R rows.  Each flow has the number of the row from which its packets take
+        their SLs.
     distance
         uint8[S, S]: hops between switches; uint8[0, 0] if no port has a Loop Breaker.
     lid_switch, lid_device
@@ -106,7 +107,7 @@ class TrafficArrays:
 class OptionArrays:
     """Options of the simulated switches for the kernel.
 
-    Arrays have one element for each channel, except ``lifetime`` and ``vlarb``.
+    N is the number of channels.  An array of length N has one element for each channel.
 
     Attributes
     ----------
@@ -131,17 +132,18 @@ class OptionArrays:
     release_packets
         Number of packets that the master, which is the port that Loop Breaker elects, sends without credits.
     no_alternative
-        1: a port whose blocked flows have no other shortest path may become master, and then moves its other flows; 0:
-        such a port is never elected.
+        Whether Loop Breaker may elect a port as master even if its blocked flows have no other shortest path.  1: yes,
+        and the port then moves its other flows to other paths.  0: no.
     rounds
-        Number of control messages that a port sends before it draws a new random identifier; 0: it keeps its
-        identifier.
+        Number of control messages that a port sends before the port draws a new random identifier; 0: the port keeps
+        its identifier.
     xoff, xon
         Thresholds of pauses: number of blocks in a buffer at which its sender is paused, and at which the sender
         resumes.  If ``xoff`` is 0, credits are used instead of pauses.
     hoq, detect, repeat, release
-        int64[N] each, in ticks: head-of-queue lifetime (0: no limit), time without progress until a virtual channel is
-        suspected, time between two control messages, time for which a rule of Deadlock Breaker is in force.
+        int64[N] each, in ticks: head-of-queue lifetime of packets (0: no limit); time without progress after which a
+        virtual channel is suspected of a deadlock; time between two control messages of a suspected virtual channel;
+        time for which a rule of Deadlock Breaker is in force.
     stall_count, breaker, extra, arbiter
         int32[N] each: number of packets dropped in a row at the head of queues after which a VL stalls (0: never);
         deadlock breaker (0: none, 1: Loop Breaker, 2: Deadlock Breaker); number of blocks that Deadlock Breaker adds to

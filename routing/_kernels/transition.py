@@ -33,10 +33,11 @@ def trace_mixed(
     next_channels
         Old and new LFT columns: uint8[K, S] each, out-port of each switch towards each of K LIDs.
     enter
-        uint32[K, S], VLs, as bits, of the packets to each LID that enter at each switch.  Low half: requests, high
-        half: requests and replies together.
+        uint32[K, S], VLs, as bits, of the packets to each LID that enter at each switch.  The low 16 bits are the VLs
+        of requests.  The high 16 bits are the VLs of requests and replies together.
     dep
-        uint32[edges], changed in place: the VLs, as bits, of the packets that may use each CDG edge are added.
+        uint32[edges], changed in place: the VLs, as bits, of the packets that may use each CDG edge are added.  The low
+        and the high 16 bits have the same meaning as in ``enter``.
     threads
         Worker threads; they do not change the result.
 
@@ -165,9 +166,10 @@ def admit_mixed(
 def write_rounds(slots: Slots, next_channels: tuple[Bytes, Bytes], *, outward: bool) -> tuple[Bytes, Bytes]:
     """Compute rounds in which LFT entries can be written, such that old and new entries never form a forwarding loop.
 
-    The switches on loops of old and new entries, and on paths between such loops, are the core.  A changed switch of
-    the core is written in a later round than all changed switches of the core on its new path.  Any other changed
-    switch is written no earlier than the changed switches on its new path.
+    Rounds are computed for each LID separately.  A changed switch is a switch whose old and new entries towards the LID
+    differ.  The core has the switches on loops of old and new entries, and the switches on paths from one such loop to
+    another.  A changed switch of the core is written in a later round than all changed switches of the core on its new
+    path.  Any other changed switch is written no earlier than the changed switches on its new path.
 
     Parameters
     ----------
@@ -183,8 +185,8 @@ def write_rounds(slots: Slots, next_channels: tuple[Bytes, Bytes], *, outward: b
     rounds : uint8[K, S]
         Round of each changed entry, from 1 on; 0 for unchanged entries.
     last : uint8[K]
-        Last round in which an entry towards each LID is written.  255 means 255 or more, or that the new entries
-        themselves have a forwarding loop.
+        Last round in which an entry towards each LID is written.  The value is 255 if the LID needs 255 or more rounds,
+        or if the new entries alone have a forwarding loop.
 
     Notes
     -----

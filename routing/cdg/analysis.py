@@ -112,8 +112,8 @@ def _analyse_fixed_vls(
     certificate: Certificate | None
     cdg: AcyclicCdg | None
     if union is not None:
-        # The topological order of the union is valid on each VL and for all traffic, replies included.  So there is no
-        # stronger certificate.
+        # The union has the dependencies of all VLs and of all traffic, replies included.  Its topological order is
+        # therefore valid on each VL and for all traffic.  No certificate is stronger.
         found, cdg, vls = union.found, union.cdg, len(union.cdg.order)
         certificate = Certificate(union.cdg.order, "reversible", "all")
         loop = reply_loop = switch_loop = None
@@ -141,13 +141,13 @@ def _analyse_changing_vls(fabric: Fabric, routing: Routing, threads: int, explai
 
 
 def judge(graphs: Graphs, explain: bool) -> tuple[Certificate | None, Cycle | None, Cycle | None, Cycle | None]:
-    """Return the strongest certificate that the tables allow, and the cycles ``loop``, ``reply_loop`` and
-    ``switch_loop`` of :class:`Findings`.
+    """Return the strongest certificate that the tables allow, and three cycles: ``loop``, ``reply_loop`` and
+    ``switch_loop``.  :class:`Findings` explains the cycles.
 
     A certificate for requests and replies is tried before a certificate for requests only.  Within each of these
     strengths, a certificate for all traffic is tried before a certificate without switch-to-switch traffic.
 
-    Without ``explain``, the cycles that do not prevent a certificate are None.
+    If ``explain`` is False, ``reply_loop`` and ``switch_loop`` are None, because no search for these cycles is made.
     """
     cycles: dict[bool, Cycle] = {}
     for replies, strength in _STRENGTHS:
@@ -232,8 +232,8 @@ class _ChangingVls:
 
     def order(self, *, replies: bool, switch_pairs: bool) -> npt.NDArray[np.int32] | None:
         if not switch_pairs:
-            # All traffic to CAs and routers belongs to the scope "endports".  If this traffic alone closes a cycle, no
-            # second trace is needed.
+            # The scope "endports" includes all traffic to CAs and routers, which the first trace already has.  If this
+            # traffic closes a cycle, the second trace (CAs and routers to switches) is not needed.
             found = self.trace(replies=replies)
             if self._graph_of(found.to_endports, replies).order() is None:
                 return None

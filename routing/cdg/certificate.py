@@ -59,8 +59,9 @@ class _Entry:
     lids: npt.NDArray[np.int64]
 
     def endports(self, fabric: Fabric) -> _Entry | None:
-        """Return this port with the LIDs of CAs and routers alone; None if the port is port 0 of a switch.  These are
-        the senders of packets to LIDs of switches if switch-to-switch traffic does not count.
+        """Return this port with only the LIDs of CAs and routers; None if the port is port 0 of a switch.
+
+        Without switch-to-switch traffic, only CAs and routers send packets to the LIDs of switches.
         """
         if self.port == 0:
             return None
@@ -145,9 +146,8 @@ def _all_next_hops_increase(
 def _entries(fabric: Fabric, routing: Routing) -> Iterator[_Entry]:
     """Yield the ports at which packets enter, with the LIDs of their devices.
 
-    Ports of a switch with equal SL2VL rows put packets on the same VLs.  So one port represents all these ports, and
-    has all their LIDs.  A port of a CA or router is preferred, so that port 0 (the switch itself) represents only
-    itself.
+    Ports of a switch with equal SL2VL rows put packets on the same VLs.  So only one of these ports is yielded, with
+    the LIDs of all of them.  Port 0 (the switch itself) is yielded only if no port of a CA or router has its SL2VL row.
     """
     positions = {(s, 0) for s in range(fabric.switches)}
     positions |= set(zip(fabric.endport_switch.tolist(), fabric.endport_switch_port.tolist(), strict=True))

@@ -126,16 +126,16 @@ class DependencyGraph:
     def shortest_cycle(self, fabric: Fabric | None = None) -> Cycle:
         """Return a shortest cycle, or an empty list if there is no cycle.
 
-        The fabric's girth serves as a lower bound of the length.  If no packet returns over the cable on which it came,
-        every cycle of channels follows a cycle of cables.  So no cycle is shorter than the girth.  If the fabric is
-        given, the search ends at a cycle of that length.
+        If the fabric is given, the search ends at the first cycle of the least possible length.  This length is 2 if a
+        packet can return to the switch from which it came.  Otherwise, each cycle of channels follows a cycle of
+        switches.  The least possible length is then the girth of the fabric: the length of its shortest cycle.
         """
         enough = 0 if fabric is None else self._least_cycle(fabric)
         return [self.name(number) for number in digraph.shortest_cycle(self.first, self.to, enough=enough)]
 
     def _least_cycle(self, fabric: Fabric) -> int:
-        """Return a lower bound of the length of cycles: 2 if a packet can return over its cable, else the fabric's
-        girth.
+        """Return a lower bound of the length of cycles: 2 if a packet can return to the switch from which it came, else
+        the girth of the fabric (the length of its shortest cycle).  The bound is 2 for a fabric without a cycle.
         """
         channels = fabric.channels
         if (channels.dst[self.to % self.channels] == channels.src[self.source % self.channels]).any():

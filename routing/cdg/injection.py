@@ -113,13 +113,14 @@ def injected_traffic(
     fabric, entries
         The fabric and its injection points.
     sls
-        SLs by several tables; a packet may have the SL of any of these tables.
+        One or more tables of SLs.  A packet may have the SL that any of these tables gives for it.
     bit
         uint16[16], the bit that stands for each SL: the bit of the SL itself (``1 << sl``) or the bit of its VL.
     columns
         int64[K], the K LIDs to which packets are sent.
     switch_pairs
-        Whether switch-to-switch traffic is included.  If False, all LIDs of ``columns`` must belong to switches.
+        Whether switches send packets, too.  False leaves out switch-to-switch traffic; then ``columns`` must have only
+        LIDs of switches, because switches may send to all other LIDs.
 
     Returns
     -------

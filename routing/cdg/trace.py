@@ -85,8 +85,8 @@ def trace_acyclic_cdg(
 ) -> AcyclicCdg | None:
     """Return the CDG of the traffic that a certificate covers, with a topological order; None if the CDG has a cycle.
 
-    The order has as many VLs as the certificate.  ``vl_bit`` (uint16[16]) is 1 << VL of each
-    SL, 0 for SLs to leave out.
+    The topological order has the same number of VLs as the certificate's order.  ``vl_bit`` (uint16[16]) is 1 << VL of
+    each SL, 0 for SLs to leave out.
     """
     found = trace_cdg(
         fabric,

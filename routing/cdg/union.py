@@ -40,8 +40,7 @@ class Union:
     found
         The trace of all routes as if all packets used VL 0.
     cdg
-        CDG with every dependency of the union on every VL in use, and with the topological order of the union for each
-        VL.
+        A CDG in which each VL in use has all dependencies of the union.  Each VL has the union's topological order.
     """
 
     found: Trace
@@ -67,12 +66,13 @@ def acyclic_union(
     Returns
     -------
     Union or None
-        None if the union has a cycle, if the tables are small, or if the tables use at most one VL.
+        None if the union has a cycle, if the tables have fewer than :data:`LARGE` LFT entries, or if requests use at
+        most one VL.
 
     Notes
     -----
-    Cost: O(S L) time, 6 to 10 ns for each LFT entry and core; a sixteenth of this time if the union for the LIDs at
-    every sixteenth switch, which is tried first, has a cycle.
+    Cost: O(S L) time, 6 to 10 ns for each LFT entry and core.  A union for the LIDs at every sixteenth switch is tried
+    first.  If this smaller union has a cycle, the cost is a sixteenth.
     """
     if routing.lft.size < LARGE:
         return None
@@ -91,7 +91,7 @@ def acyclic_union(
 
 
 def _sls_used(fabric: Fabric, routing: Routing) -> list[int]:
-    """Return the SLs of all requests to LIDs that a switch delivers."""
+    """Return the SLs of all requests.  LIDs that no switch delivers are left out."""
     owned, used = fabric.lids.switch >= 0, 0
     sls = routing.service_levels
     rows = sls.matrix[owned] if sls.by_source_lid else sls.matrix

@@ -53,7 +53,8 @@ class Unreachable:
         Number of pairs whose route ends in a forwarding loop.  Switch and LID may be in one component or in different
         components.
     dropped
-        Number of pairs with a complete route on which the SL2VL tables drop the SL in use (VL 15).
+        Number of pairs with a complete route, whose packets are dropped because the SL2VL tables give VL 15 to their
+        SL.
     expected
         Number of pairs in different components, which no tables can connect.
     first_expected
@@ -108,8 +109,8 @@ def unreachable(fabric: Fabric, routing: Routing, found: Findings) -> Unreachabl
 def _name_pairs(fabric: Fabric, routing: Routing, found: Findings, *, same_part: bool) -> tuple[Pair, ...]:
     """Return the first few undelivered pairs of switch and LID.
 
-    The pairs are within a connected component of the fabric if ``same_part``, else between components.  ``found`` holds
-    the findings of the analysis of the tables.
+    If ``same_part``, the switch and the LID of each pair are in one connected component of the fabric, otherwise in
+    different components.  ``found`` holds the findings of the analysis of the tables.
     """
     lids = fabric.lids
     pairs: list[Pair] = []

@@ -151,12 +151,12 @@ def double_scheme(
     Returns
     -------
     DoubleScheme or None
-        The five steps, which may be unsafe.  None if there are not two LIDs to split.  Also None if the SL2VL tables
-        differ and there are not enough free SLs and VLs to separate the two sets.
+        The five steps, which may be unsafe.  None if one of the two sets of LIDs would be empty.  Also None if the
+        SL2VL tables differ and there are not enough free SLs and VLs to separate the two sets.
 
     Notes
     -----
-    Cost: at most seven dependency graphs, for the kinds of traffic in the steps.
+    Cost: at most seven dependency graphs, one for each flow of each step.
     """
     gone = Mixture.of(fabric, old, new, lost).misdirected
     first, second = split_lids(fabric, old, new, gone)

@@ -116,8 +116,9 @@ class LoopBreak:
 def break_loop(fabric: Fabric, routing: Routing, loop: CreditLoop, *, threads: int = 2) -> LoopBreak | None:
     """Find the fewest LFT entries whose change removes a credit loop.
 
-    A dependency of the loop goes from one channel to the next.  To remove a dependency, one of the two switches at
-    which these channels begin sends the packets of the dependency by another port.  Every LID must still be delivered.
+    A dependency of the loop leads from one channel to the next channel of the loop.  The dependency ends if its packets
+    avoid one of these two channels.  For that, the switch where this channel begins sends the packets by another port.
+    Every LID must still be delivered.
     Changes with fewer entries are tried first.  Of changes with equally many entries, changes with shorter paths are
     tried first.  The result is the first change after which the tables have no credit loop.  If there is no such
     change, the result is the change that leaves the fewest dependencies on credit loops.
@@ -170,8 +171,9 @@ def _on_loops(fabric: Fabric, routing: Routing, threads: int) -> int:
 def _changes(fabric: Fabric, routing: Routing, loop: CreditLoop) -> Iterator[tuple[EntryChange, ...]]:
     """Yield sets of entry changes.  Each set removes one dependency of a credit loop.
 
-    A dependency leads from a first to a second channel.  For each dependency, a set that changes entries at the switch
-    where the first channel begins comes first, and then a set for the switch where the second channel begins.
+    A dependency leads from a first channel to a second channel.  All entries of a set belong to one switch.  For each
+    dependency, the sets for the switch where the first channel begins come first.  The sets for the switch where the
+    second channel begins follow.
     """
     turns = loop.turns
     for here, following in zip(turns, [*turns[1:], turns[0]], strict=True):

@@ -45,7 +45,7 @@ class LostLids:
 
     @classmethod
     def unknown(cls, fabric: Fabric, sl: Bytes) -> LostLids:
-        """Return a record of lost LIDs if the former owners are unknown.
+        """Return a record of lost LIDs whose former owners are unknown.
 
         ``sl`` is the SL table of the old routing, with a row for each switch of ``fabric`` if SLs depend on the switch.
         """
@@ -56,7 +56,8 @@ class LostLids:
     def replies(self, lids: npt.NDArray[np.int64], senders: InjectionPoints, bit: Masks) -> Masks:
         """Return the SLs of the replies that are still sent to LIDs that no port has any more.
 
-        A reply uses the SL of its request: the SL from the former owner of the LID to the sender of the reply.
+        A reply uses the SL of its request.  The former owner of the LID has sent this request to the sender of the
+        reply.
 
         Parameters
         ----------

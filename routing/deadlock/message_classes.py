@@ -57,8 +57,10 @@ class ChannelBudget:
 
     @property
     def needed(self) -> int:
-        """Return the number of escape channels of all types together (E_m), which is the least number of channels that
-        avoids message-induced deadlock.
+        """Return the total number of escape channels of all types (E_m).
+
+        This number is the least number of channels with which messages of one type that wait for messages of another
+        type cannot deadlock.
         """
         return sum(self.escape)
 
@@ -71,8 +73,9 @@ class ChannelBudget:
     def mean(self) -> Fraction:
         """Return the mean, over the message types, of the number of channels that a message may choose from.
 
-        If all types have the same number of escape channels, the mean equals the formula 1 + (C/L - E_r) or 1 + (C -
-        E_m) of the paper that the module's docstring cites.
+        If all types have the same number of escape channels, the mean equals a formula of the paper that the module's
+        docstring cites: 1 + (C/L - E_r) if ``strict``, 1 + (C - E_m) if ``wide``.  C is the number of channels, L the
+        number of types, E_r the number of escape channels of each type, and E_m = L x E_r.
         """
         return Fraction(sum(self.usable), len(self.usable))
 

@@ -49,12 +49,11 @@ class Mixture:
     before, after
         uint8[S, L], old and new forwarding tables.
     sl
-        SLs of one or two tables.  With two tables, a packet may have the SL of either table.
+        SLs of the old tables, then SLs of the new tables if they differ.  A packet may have the old or the new SL.
     sl2vl
-        One or two SL2VL tables.  With two tables, every switch may use either table.
+        Old SL2VL tables, then new SL2VL tables if they differ.  Every switch may use the old or the new table.
     lost
-        Former owners of the LIDs that no port has any more.  Senders still send to these LIDs, with SLs of the first
-        table.
+        Former owners of the LIDs that no port has any more.  Senders may still send to these LIDs, with the old SLs.
     """
 
     fabric: Fabric
@@ -132,11 +131,12 @@ class Mixture:
     def injected_traffic(
         self, positions: InjectionPoints, bit: Masks, lids: npt.NDArray[np.int64], *, switch_pairs: bool
     ) -> tuple[Masks, Masks]:
-        """Return which SLs enter at each injection point towards some LIDs, as requests and as replies.
+        """Return the SLs of the packets that are sent from each injection point to each of some LIDs.
 
-        ``bit`` (uint16[16]) has the bit that stands for each SL.  The results are uint16[K, N] each: the bits for each
-        of K LIDs and N points.  Traffic to a LID that is gone or unreachable has only SLs of the old tables: the subnet
-        manager returns a new SL only for an existing path.
+        The first result is for requests, the second result for replies.  Both results are uint16[K, N], for K LIDs and
+        N injection points: the bits of all SLs.  ``bit`` (uint16[16]) has the bit that stands for each SL.  Traffic to
+        a LID that is gone or unreachable has only SLs of the old tables: the subnet manager returns a new SL only for
+        an existing path.
         """
         fabric = self.fabric
         target, where = fabric.lids.switch[lids], {"switch_pairs": switch_pairs}
@@ -154,10 +154,10 @@ class Mixture:
         return requests, replies
 
     def injected_vls(self, lids: npt.NDArray[np.int64], *, replies: bool) -> npt.NDArray[np.uint32]:
-        """Return uint32[K, S], mask of the VLs of packets that enter at each switch towards each of K LIDs.
+        """Return uint32[K, S], as bits the VLs of the packets that enter at each switch towards each of K LIDs.
 
-        Traffic from or to CAs and routers is included.  Packets must not change their VL along a path.  Cost: O(K S),
-        or O(K L) for SLs by pair of LIDs.
+        Only traffic from or to CAs and routers counts, and replies only if ``replies``.  Packets must not change their
+        VL along a path.  Cost: O(K S), or O(K L) if SLs depend on the source LID.
         """
         points, bits = InjectionPoints.by_switch(self.fabric), vl_bits(self.sl2vl[0])
         enter = np.empty((len(lids), self.fabric.switches), np.uint32)
@@ -210,8 +210,8 @@ def _distinct(a: Bytes, b: Bytes) -> tuple[Bytes, ...]:
 
 
 def _distinct_sls(fabric: Fabric, old: Routing, new: Routing) -> tuple[ServiceLevels, ...]:
-    """Return the SLs of the old and of the new tables.  If both agree for all LIDs that a port has, return only the old
-    SLs.
+    """Return the old and the new SLs.  If the old and the new SLs agree for all LIDs that a port has, return only the
+    old SLs.
     """
     a, b = old.service_levels, new.service_levels
     if len(_distinct(a.table, b.table)) == 1:
@@ -228,8 +228,8 @@ def _distinct_sls(fabric: Fabric, old: Routing, new: Routing) -> tuple[ServiceLe
 def _distinct_sl2vl(fabric: Fabric, old: Routing, new: Routing) -> tuple[Bytes, ...]:
     """Return the old and the new SL2VL tables, or a single table if both are equal.
 
-    If both tables give each SL one VL at all ports, and the VLs of old and new tables agree for every SL in use, only
-    one row of 16 VLs is returned.
+    The result is a single row with one VL for each of the 16 SLs, if two conditions hold.  In the old tables, and in
+    the new tables, each SL has the same VL at all ports.  For each SL in use, the old and the new VL agree.
     """
     rows = uniform_sl2vl(old), uniform_sl2vl(new)
     if rows[0] is not None and rows[1] is not None:
@@ -315,8 +315,8 @@ class MixedGraphs:
         dependencies.  The other dependencies are those of the mixed tables of this object, and those of LIDs admitted
         earlier.
 
-        Only traffic from or to CAs and routers counts.  The tables must be :attr:`fixed`.  ``before`` and ``after`` are
-        the tables to mix, uint8[S, L] each.
+        Only traffic from or to CAs and routers counts.  Packets must keep their VL along a path (:attr:`fixed`).
+        ``before`` and ``after`` (uint8[S, L] each) are the LFTs with the old and the new entries of these LIDs.
 
         Raises
         ------
@@ -334,8 +334,9 @@ class MixedGraphs:
         )
 
     def _dependencies(self, replies: bool, switch_pairs: bool) -> npt.NDArray[np.uint32]:
-        """Return uint32[edges], the VLs on which each CDG edge is used, as bits; packets must keep their VL along a
-        path.
+        """Return uint32[edges], as bits the VLs on which packets of the mixed tables use each CDG edge.
+
+        Packets must keep their VL along a path.
         """
         return vl_masks(self._dep(False, switch_pairs), replies=replies).astype(np.uint32)
 
@@ -345,7 +346,7 @@ class MixedGraphs:
     def _enter(self, lids: npt.NDArray[np.int64], *, switch_pairs: bool) -> npt.NDArray[np.uint32]:
         """Return uint32[K, S], the VLs of packets that enter at each switch towards each of K LIDs, as bits.
 
-        The low 16 bits are for requests, the high 16 bits for requests and replies.
+        The low 16 bits hold the VLs of requests.  The high 16 bits hold the VLs that requests or replies use.
         """
         fabric, bit = self._mixture.fabric, vl_bits(self._mixture.sl2vl[0])
         entries = InjectionPoints.by_switch(fabric)
@@ -359,11 +360,11 @@ class MixedGraphs:
         return DependencyGraph.of_masks(channels, vl_masks(self._dep(False, switch_pairs), replies=replies))
 
     def _dep(self, replies: bool, switch_pairs: bool) -> npt.NDArray[Any]:
-        """Return the VLs on which each CDG edge is used by packets of the mixed tables.  The result is cached.
+        """Return the VLs on which packets of the mixed tables use each CDG edge, as bits.  The result is cached.
 
-        If packets keep their VL, the result is uint32[edges]: the low 16 bits for requests, the high 16 bits for
-        requests and replies.  If packets change their VL, the result is uint16[edges, V]: for each VL on the edge's
-        first channel, the VLs on its second channel.
+        If packets keep their VL, the result is uint32[edges].  The low 16 bits hold the VLs of requests.  The high 16
+        bits hold the VLs that requests or replies use.  If packets change their VL, the result is uint16[edges, V]: for
+        each VL on the edge's first channel, the VLs on its second channel.
         """
         if (replies, switch_pairs) not in self._deps:
             dep = self._part(replies, False, True) | self._part(replies, True, switch_pairs)
@@ -389,11 +390,11 @@ class MixedGraphs:
         return vls.dep if switch_pairs else trace_vls_endports(*where, vls, replies=replies, threads=threads)
 
     def _part(self, replies: bool, switches: bool, switch_pairs: bool) -> npt.NDArray[Any]:
-        """Return the VLs on which each CDG edge is used by packets to LIDs whose LFT columns change.
+        """Return the VLs on which packets to some LIDs use each CDG edge of the mixed tables.
 
-        If ``switches``, the packets to LIDs of switches are traced, else the packets to all other LIDs.  ``replies``
-        and ``switch_pairs`` are whether replies and switch-to-switch traffic are included.  The result has the shape of
-        :meth:`_dep`.
+        Only LIDs whose columns are traced with mixed entries count: LIDs of switches if ``switches``, otherwise all
+        other LIDs.  ``replies`` states whether replies are included.  ``switch_pairs`` states whether switch-to-switch
+        traffic is included.  The result has the shape of :meth:`_dep`.
         """
         key = replies, switches, switch_pairs
         if key not in self._parts:

@@ -132,7 +132,7 @@ class MixedDependencies:
         dependencies, order
             CDG edges that exist already, and a topological order of these edges.
         rounds
-            uint8[K, S], round in which each entry is written; None: all entries in one round.
+            uint8[K, S], round in which each entry is written; None: entries may be written in any order.
         """
         next_channels = columns.next_channels
         return admit_mixed(

@@ -45,9 +45,7 @@ class MixedTurn:
     following: Table
 
     def as_object(self) -> dict[str, Any]:
-        """Return for JSON: the channel, its traffic, and whether the LFT entries in :attr:`entry` and :attr:`following`
-        are old or new.
-        """
+        """Return a dictionary for JSON: the channel, its traffic, and the attributes ``entry`` and ``following``."""
         return {**self.turn.as_object(), "entry": self.entry, "following": self.following}
 
     def __str__(self) -> str:
@@ -205,7 +203,7 @@ class _Finder:
         return "both" if old and new else "old" if old else "new"
 
     def _traffic(self, here: At, then: At) -> Traffic:
-        """Find traffic that uses the virtual channel ``here`` and then ``then``.
+        """Find traffic that uses the virtual channel ``here``, and next the virtual channel ``then``.
 
         Requests from CA to CA are tried first, then other requests, then replies.
         """
@@ -217,8 +215,8 @@ class _Finder:
         raise LookupError(f"no traffic takes the turn {here} to {then}")
 
     def _lids(self, first: int, second: int, *, only_endports: bool) -> list[int]:
-        """Return the LIDs for which some old or new entry leads to channel ``first``, and some entry leads to channel
-        ``second``.
+        """Return the LIDs whose packets may use both channels: an old or new entry leads to channel ``first``, and an
+        old or new entry leads to channel ``second``.
 
         If ``only_endports``, LIDs of switches are left out.
         """
@@ -252,7 +250,10 @@ class _Finder:
         return found
 
     def _sls_between(self, sender: Sender, lid: int, *, reply: bool) -> list[int]:
-        """Return the SLs of a sender's requests to a LID, or of its replies to the LID's owner if ``reply``."""
+        """Return the SLs that packets from a sender to a LID may have during the transition.
+
+        The packets are replies if ``reply``, else requests.
+        """
         if reply and not sender.lid:
             return []
         sls: set[int] = set()
@@ -270,13 +271,14 @@ class _Finder:
     def _uses_vl(self, sl: int, vl: int) -> bool:
         """Return whether packets with the given SL may use the given VL.
 
-        The result is always True if VLs change along a path: the search for the path checks VLs exactly.
+        If SL2VL tables differ between ports, the result is True for every VL.  :meth:`_takes` then checks the VL of
+        each hop.
         """
         return any(table.ndim > 1 or int(table[sl]) == vl for table in self._mixture.sl2vl)
 
     def _takes(self, sender: Sender, sl: int, lid: int, here: At, then: At) -> bool:
-        """Return whether a packet can use the virtual channel ``here`` and then ``then``, by some choice of old and new
-        entries.
+        """Return whether some mixture of old and new entries leads a packet over the virtual channel ``here``, and
+        directly afterwards over the virtual channel ``then``.
 
         The packet has SL ``sl``, and goes from ``sender`` to ``lid``.
         """
@@ -307,9 +309,10 @@ class _Finder:
 def black_holes(
     fabric: Fabric, lft: Bytes, switches: npt.NDArray[np.int64], lids: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.bool_]:
-    """Return bool[N], whether each of N entries drops packets for a LID of the connected component of its switch.
+    """Return bool[N], whether each of N entries of ``lft`` (uint8[S, L]) is a black hole.
 
-    ``lft`` is uint8[S, L].  ``switches`` and ``lids`` name the entries, int64[N] each.  Cost: O(N).
+    A black hole drops packets for a LID in the connected component of the entry's switch.  ``switches`` and ``lids``
+    (int64[N] each) hold the switch and the LID of each entry.  Cost: O(N).
     """
     target, part = fabric.lids.switch[lids], fabric.component
     near = (target >= 0) & (part[switches] == part[target])

@@ -112,8 +112,8 @@ class MulticastVerdict:
     vl
         VL of the groups; None if the VL differs between ports, or if packets of the groups are dropped.
     loops
-        Whether there is a credit loop: "none" (there is none), "yes", or "unknown" if the VL is unknown or if unicast
-        alone has no certificate.
+        Whether there is a credit loop: "none" (there is none), "yes", or "unknown".  "unknown" means that ``vl`` is
+        None, or that the unicast packets have no certificate, or that they change their VL along a path.
     loop
         Lines that describe a shortest credit loop; empty if there is no credit loop, or if no credit loop was searched
         for.
@@ -236,9 +236,9 @@ def safe_tree(fabric: Fabric, unicast: Cdg, vl: int, roots: Sequence[int], *, th
 
     Notes
     -----
-    A tree is grown breadth first from a root.  A link that would close a cycle is left out.  The switch at its end may
-    then be reached over another link.  The search is not exhaustive: the search may find no tree although there is such
-    a tree.
+    A tree is grown breadth first from a root.  A link that would close a cycle is left out, and the tree may reach the
+    switch at the end of that link over another link.  The search is not exhaustive: the search may find no tree
+    although a safe tree exists.
     """
     used = (unicast.masks >> vl & 1).astype(np.uint8)
     order = topological_order(fabric.channels, used.astype(np.uint16), 1, threads=threads)

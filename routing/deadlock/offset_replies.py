@@ -17,10 +17,10 @@ _PAIRS_AT_ONCE = 4_000_000
 
 
 def replies_need_offset(fabric: Fabric, routing: Routing, proof: Proof) -> bool:
-    """Return whether replies are safe only if each reply goes to the LID offset to which its request went.
+    """Return whether replies are safe only on condition that each reply has the same LID offset as its request.
 
-    The LID offset is a LID minus the base LID of its port.  So the result can be true only with an LMC above 0.
-    ``proof`` is the proof of the tables.
+    The LID offset of a packet is its destination LID minus the base LID of the destination port.  If all end ports have
+    LMC 0, the result is False.  ``proof`` is the proof of the tables.
     """
     return proof.strength == "forward" and bool(fabric.endport_lmc.any()) and replies_follow_requests(fabric, routing)
 
@@ -28,12 +28,12 @@ def replies_need_offset(fabric: Fabric, routing: Routing, proof: Proof) -> bool:
 def replies_follow_requests(fabric: Fabric, routing: Routing) -> bool:
     """Return whether each reply has the path and SL of some request.
 
-    The LID offset is a LID minus the base LID of its port.  A reply is assumed to go to the sender's LID that has the
-    LID offset of the request's destination LID.  Tables have the property if, for each offset, any two end ports use
-    one SL in both directions.  Then a reply on the request's SL takes the hops and VLs of a request.  So a ``forward``
-    certificate covers these replies, and no replies to LIDs with another offset.
+    The LID offset of a packet is its destination LID minus the base LID of the destination port.  Each reply is assumed
+    to have the same LID offset as its request.  The result is True if, for each LID offset, any two end ports use one
+    SL in both directions.  A reply then takes the channels and VLs of a request between the same end ports.  So a
+    ``forward`` certificate covers these replies.  The certificate does not cover replies with another LID offset.
 
-    If SLs depend on the LIDs of both end ports, the result is False without an examination.
+    If SLs depend on the LIDs of both end ports, the result is False without a check.
 
     Notes
     -----

@@ -68,7 +68,8 @@ class Flows:
     capacity
         Capacity of each link.
     cable
-        Number of the cable of each link.  A link is one VL of a cable; links of one cable share its capacity.
+        For each link, the number of its cable direction.  A link is one VL of one direction of a cable.  Links with
+        the same number share one capacity.
     """
 
     names: tuple[str, ...]
@@ -104,12 +105,12 @@ class Flows:
 
     @cached_property
     def limits(self) -> tuple[tuple[int | None, tuple[tuple[int, int], ...]], ...]:
-        """Return groups of flows that share a capacity, each as a pair (link, users).
+        """Return the groups of flows that share a capacity.  Each group is a pair (link, users).
 
-        A link is one VL of one direction of a cable.  Each link in use has a group.  If several VLs of one direction of
-        a cable are in use, their flows together are a further group, with None in place of the link.  The capacity of
-        this group is the capacity of one link of the cable without pauses.  Each user is a pair: the number of a flow,
-        and the index of the link in the path of this flow.
+        A link is one VL of one direction of a cable.  All flows over one link are a group.  If flows use several VLs of
+        one direction of a cable, all flows of this direction are a further group.  This group has None in place of the
+        link.  The capacity of this group is the capacity of one of its links without pauses.  ``users`` has a pair for
+        each flow: the number of the flow, and the index of the link in the path of the flow.
         """
         users: list[list[tuple[int, int]]] = [[] for _ in self.names]
         for number, flow in enumerate(self.flows):
@@ -136,12 +137,13 @@ class Flows:
 
 @dataclass(frozen=True)
 class Iteration:
-    """Result of one iteration.  Its stage 1 computes fair rates, stage 2 pauses, and stage 3 capacities of links.
+    """Result of one iteration.  Stage 1 of an iteration computes fair rates.  Stage 2 computes the probabilities of
+    pauses.  Stage 3 computes the capacities of links that the pauses leave.
 
     Attributes
     ----------
     fair
-        Rates after stage 1, by flow and index in its path.
+        Rates after stage 1: one rate for each flow and each link of its path.
     rates
         Rates after stage 2, by flow; the rate of a flow is equal on all its links.
     capacity
@@ -199,7 +201,10 @@ def pauses(flows: Flows, iteration: Iteration) -> tuple[Fraction, ...]:
 def analyse_pauses(
     flows: Flows, *, floor: Fraction = Fraction(1, 1000), still: Fraction = Fraction(1, 10**9), most: int = 1000
 ) -> PauseAnalysis:
-    """Compute fair rates and pauses in iterations, until the rates fit or converge, or until a rate is too low.
+    """Compute fair rates and pauses in iterations.
+
+    The iterations end when the rates fit into the capacities of the links, when the rates have converged, or when a
+    rate is too low.
 
     Parameters
     ----------
@@ -306,8 +311,9 @@ def _pause(flows: Flows, fair: Sequence[Sequence[Fraction]], rates: Sequence[Fra
     """Return the probability that each link pauses (stage 2 of an iteration); links that never pause are left out.
 
     ``fair`` has the max-min fair rates from stage 1, by flow and index in its path.  ``rates`` has the rate of each
-    flow on its last link.  If several links feed a link i, each of these links gets the largest probability that is
-    computed for any of these links.
+    flow on its last link.  A probability is computed for each pair of links (k, i) in which link k feeds link i.  All
+    links that feed the same link i get the largest probability of their pairs.  A link k that feeds several links gets
+    the largest of these probabilities.
     """
     position = [{link: at for at, link in enumerate(flow.links)} for flow in flows.flows]
     worst: dict[int, Fraction] = {}

@@ -75,17 +75,18 @@ class Changes:
 def rounds_per_lid(waiting: MixedDependencies, base: Masks) -> UpdateSchedule | None:
     """Find rounds in which new entries can be written, so that no cycle is added to the CDG of the old and new tables.
 
-    There are three kinds of LIDs.  The rounds of the first kind may begin as soon as the switches have acknowledged the
-    round before.  The rounds of the second kind must wait until packets have left the fabric.  LIDs of the third kind
-    are drained: their old entries are removed, packets leave, and the new entries are written.
+    The LIDs are divided into three sets.  A round for LIDs of the first set begins as soon as the switches have
+    acknowledged the round before.  A round for LIDs of the second set begins only when older packets have left the
+    fabric.  For LIDs of the third set, no rounds of these two kinds are found.  So these LIDs are drained: their old
+    entries are removed, packets leave the fabric, and the new entries are written.
 
     Parameters
     ----------
     waiting
         The mixed tables.
     base
-        uint32[edges], the VLs, as bits, on which the old tables alone, or the new tables alone, use each CDG edge.  A
-        packet may have any SL that is in use.
+        uint32[edges], the VLs of each CDG edge, as bits.  The edges are the dependencies of the old tables and the
+        dependencies of the new tables, without paths that mix both tables.  A packet may have any SL that is in use.
 
     Returns
     -------
@@ -114,11 +115,11 @@ def rounds_per_lid(waiting: MixedDependencies, base: Masks) -> UpdateSchedule | 
 
 
 def most_drained(mixture: Mixture, changes: Changes) -> int:
-    """Return the number of entries that an update schedule may remove until their new entries are written.
+    """Return how many entries an update schedule may remove some rounds before it writes their new entries.
 
-    The result is the larger of two numbers: the number of all entries divided by :data:`DRAINED`, and the number of
-    changed entries that lead nowhere.  If more than 1 in :data:`MANY_BROKEN` entries leads nowhere, all entries may be
-    removed.
+    The result is the larger of two numbers.  The first number is the number of all entries, divided by :data:`DRAINED`.
+    The second number counts the changed entries whose old port leads nowhere.  If the second number is more
+    than the number of all entries divided by :data:`MANY_BROKEN`, all entries may be removed.
     """
     broken, size = int(np.count_nonzero(~changes.old_was_routed & ~changes.removed)), mixture.before.size
     return size if broken > size // MANY_BROKEN else max(broken, size // DRAINED)
@@ -127,18 +128,19 @@ def most_drained(mixture: Mixture, changes: Changes) -> int:
 def rounds_without_drain(
     waiting: MixedDependencies, columns: LidColumns, base: Masks, order: Orders
 ) -> tuple[Bytes, Mask]:
-    """Find rounds that begin when the switches have acknowledged the round before, without waiting for packets to
-    leave.
+    """Find rounds for the entries of each LID, without a wait until packets have left the fabric.
 
-    ``base`` (uint32[edges]) has the dependencies of the old and of the new tables, and ``order`` their topological
-    order.
+    Each round begins when the switches have acknowledged the round before.
+
+    ``columns`` holds the LFT columns of K LIDs.  ``base`` (uint32[edges]) has the dependencies that exist already.  The
+    rounds close no cycle with these dependencies.  ``order`` is a topological order of these dependencies.
 
     Returns
     -------
     rounds : uint8[K, S]
-        Round of each entry of the K columns.
+        Round in which the entry of each switch towards each of the K LIDs is written; 0: the entry does not change.
     admitted : bool[K]
-        LIDs for which these rounds are safe.
+        Whether the rounds of each LID are safe.
     """
     rounds, last = write_rounds(waiting.slots, columns.next_channels, outward=False)
     # Usually one round suffices.  A single check of all LIDs together is much faster than admitting them one by one.
@@ -150,8 +152,8 @@ def rounds_without_drain(
     for outward in (False, True):
         strict, deep = write_rounds(waiting.slots, columns.next_channels, outward=outward)
         rounds, last = np.where(taken[:, None], rounds, strict), np.where(taken, last, deep)
-        # LIDs are admitted one after the other.  LIDs that were admitted before come first, so that they are admitted
-        # again.
+        # The second pass of this loop checks all LIDs again, one after the other.  It begins with the LIDs that the
+        # first pass has admitted, so that these LIDs are admitted again.
         position = np.argsort(~taken, kind="stable")
         position = position[last[position] <= MOST_ROUNDS]
         taken = np.zeros(len(columns), bool)
@@ -164,17 +166,19 @@ def rounds_without_drain(
 def rounds_with_drain(
     waiting: MixedDependencies, columns: LidColumns, base: Masks, order: Orders
 ) -> tuple[Bytes, Mask]:
-    """Find rounds that wait until packets have left the fabric, so that only tables of adjacent rounds mix.
+    """Find rounds for the entries of each LID, with a wait before each round until packets have left the fabric.
 
-    ``base`` (uint32[edges]) has the dependencies of the old and of the new tables, and ``order`` their topological
-    order.
+    Because of these waits, packets meet only the tables before and after one round.
+
+    ``columns`` holds the LFT columns of K LIDs.  ``base`` (uint32[edges]) has the dependencies that exist already.  The
+    rounds close no cycle with these dependencies.  ``order`` is a topological order of these dependencies.
 
     Returns
     -------
     rounds : uint8[K, S]
-        Round of each entry of the K columns.
+        Round in which the entry of each switch towards each of the K LIDs is written; 0: the entry does not change.
     admitted : bool[K]
-        LIDs for which these rounds are safe.
+        Whether the rounds of each LID are safe.
     """
     rounds, last = write_rounds(waiting.slots, columns.next_channels, outward=False)
     going = last <= MOST_ROUNDS

@@ -82,7 +82,7 @@ def _steps(fabric: Fabric, before: Bytes, drain: DoubleScheme) -> Iterator[dict[
 
 
 def _blocks(fabric: Fabric, before: Bytes, after: Bytes) -> Iterator[dict[str, Any]]:
-    """Yield the LFT blocks that differ, in the order of switches, then of block numbers."""
+    """Yield the LFT blocks in which the tables ``before`` and ``after`` differ, by switch, then by block number."""
     differs = before != after
     for switch in np.flatnonzero(differs.any(axis=1)).tolist():
         lids = np.flatnonzero(differs[switch])

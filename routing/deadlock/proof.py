@@ -88,11 +88,11 @@ class Proof:
         return self.complete and self.certificate is not None
 
     def cdg_on(self, fabric: Fabric) -> Cdg | None:
-        """Return the CDG of the proven tables in the channels of another version of the fabric.
+        """Return the CDG of the proven tables with the channel numbers of another version of the fabric.
 
-        The result is None if the CDG is unknown, or if it may lack dependencies of the other version.  A proof of the
-        scope "endports" leaves out packets between switches.  Such packets count as soon as CAs or routers send them
-        from a switch that had none, or receive them at a former LID of a switch.
+        The result is None if the CDG is unknown, or if the CDG may lack dependencies that exist in the other version.
+        A proof with the scope "endports" leaves out packets from switches to switches.  So dependencies may be lacking
+        in two cases: a switch gets its first CA or router, or a CA or router gets the former LID of a switch.
         """
         if self.cdg is None or (self.scope == "endports" and _has_new_traffic(self.cdg.fabric, fabric)):
             return None
@@ -132,9 +132,9 @@ def prove(fabric: Fabric, routing: Routing, *, threads: int = 2, explain: bool =
 
     Notes
     -----
-    Cost: O(S L + V N) time for N possible CDG edges and V VLs; a 1000-switch fabric takes tens of milliseconds.  Only
-    if there is a credit loop, a search for a shortest credit loop follows, and a second pass over the routes to
-    switches without switch-to-switch traffic.
+    Cost: O(S L + V N) time for N possible CDG edges and V VLs; a 1000-switch fabric takes tens of milliseconds.  If
+    there is a credit loop, two steps follow: a second pass over the routes to switches, without switch-to-switch
+    traffic, and a search for a shortest credit loop.
     """
     start = time.perf_counter()
     routing.check_shapes(fabric)

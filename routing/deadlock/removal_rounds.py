@@ -18,9 +18,9 @@ from routing.deadlock.update_schedule import UpdateSchedule
 def rounds_with_removal(waiting: MixedDependencies, columns: LidColumns, unchanged: Masks) -> UpdateSchedule | None:
     """Find two rounds, with a wait between them until all packets have left the fabric.
 
-    The first round writes the columns that close no cycle with the dependencies of all old entries.  The second round
-    writes the other columns.  If the mixed entries of a column of the second round close a cycle with the dependencies
-    of all new entries, the first round removes the old entries of the column that change.
+    The first round writes the columns whose mixed entries close no cycle with the dependencies of the old tables.  The
+    second round writes the other columns.  The mixed entries of some of these other columns may close a cycle with the
+    dependencies of the new tables.  The first round removes the changing old entries of such columns.
 
     Parameters
     ----------

@@ -96,9 +96,10 @@ def find_schedule(
     -----
     Packets may have the old or the new SL at all times.  A switch is assumed to forward by its new table once the
     switch has acknowledged this table.  Cost: the cost of :func:`~routing.deadlock.per_lid_rounds.rounds_per_lid`.
-    Small tables need a further pass over all tables if every schedule found has to wait until packets have left the
-    fabric.  Large tables need this pass only if no rounds were found.  Above a limit of table entries, this pass is not
-    made.  Rounds that remove old entries are the last choice (:mod:`~routing.deadlock.removal_rounds`).
+    A second search may follow, which traces all columns.  For small tables, the second search is left out only if
+    ``known`` is given, and the rounds found do not wait until packets have left the fabric.  For large tables, the
+    second search follows only if no rounds were found.  For tables above a limit of entries, there is no second search.
+    Rounds that remove old entries are the last choice (:mod:`~routing.deadlock.removal_rounds`).
     """
     mixture = Mixture.of(fabric, old, new, lost)
     if mixture.sl2vl[0].ndim > 1 or len(mixture.sl2vl) > 1:
@@ -120,8 +121,9 @@ def _without_rewired(
     fabric.
 
     Rewired cables connect other ports than before.  So entries over these cables (``rewired``) lead packets to other
-    switches than before, and may close credit loops with other old entries.  The first round removes these entries.  If
-    this does not suffice, the first round removes all changing entries towards their LIDs.
+    switches than before, and may close credit loops with other old entries.  The first round removes those of
+    these entries that the new tables change.  If no safe rounds can follow, the first round removes more entries: all
+    changing entries towards each LID that has an entry over a rewired cable.
     """
     fabric, lost, replies, threads = waiting.mixture.fabric, waiting.mixture.lost, waiting.replies, waiting.threads
     changing = (old.lft != new.lft) & (old.lft != NO_PORT) & (new.lft != NO_PORT)
@@ -168,8 +170,9 @@ def _followed(mixture: Mixture, *, replies: bool) -> npt.NDArray[np.int64]:
 
 
 def _with_other_sls(mixture: Mixture, *, replies: bool) -> npt.NDArray[np.int64]:
-    """Return the LIDs, int64, towards which packets get another SL in the new tables.  With ``replies``, replies are
-    included.
+    """Return the LIDs, int64, towards which packets may get another SL in the new tables.
+
+    With ``replies``, the result has all LIDs in use if any SL changes.
     """
     if len(mixture.sl) == 1:
         return np.zeros(0, np.int64)
@@ -186,11 +189,11 @@ def _with_other_sls(mixture: Mixture, *, replies: bool) -> npt.NDArray[np.int64]
 
 
 def _searched(waiting: MixedDependencies, new: Routing, schedule: UpdateSchedule | None) -> UpdateSchedule | None:
-    """Find rounds that close no cycle with the dependencies of unchanged columns.  This search has to collect the
-    dependencies of all columns.
+    """Find rounds whose dependencies close no cycle with the dependencies of the LFT columns that do not change.
 
-    ``schedule`` holds the rounds that :func:`rounds_per_lid` found; None if that function found none.  These rounds are
-    preferred to rounds that remove old entries.
+    This search traces all columns.  ``schedule`` holds the rounds of :func:`rounds_per_lid`; None if that function
+    found none.  ``schedule`` is preferred to the rounds of :func:`rounds_with_removal`, but all other rounds that this
+    search finds are preferred to ``schedule``.
     """
     lids = _followed(waiting.mixture, replies=waiting.replies)
     size = waiting.mixture.before.size

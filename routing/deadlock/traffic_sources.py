@@ -32,7 +32,11 @@ class Sender:
 
 
 def senders_at(fabric: Fabric, switch: int) -> Iterator[Sender]:
-    """Yield the senders at a switch: CAs and routers by port, once for each of their LIDs, then the switch itself."""
+    """Yield the senders at a switch.
+
+    First come the CAs and routers, sorted by port, with one sender for each of their LIDs.  The switch itself is the
+    last sender.
+    """
     here = np.flatnonzero(fabric.endport_switch == switch)
     for e in here[np.argsort(fabric.endport_switch_port[here], kind="stable")].tolist():
         base, count = int(fabric.endport_lid[e]), 1 << int(fabric.endport_lmc[e])

@@ -52,8 +52,8 @@ class Drops:
     Attributes
     ----------
     old, new
-        Number of entries whose old value drops packets until the entry is written, and number of entries whose new
-        value drops packets.
+        ``old``: number of entries that drop packets before they are written.  ``new``: number of entries that drop
+        packets after they are written.
     first
         Descriptions of the first few entries.
     """
@@ -75,8 +75,9 @@ class Transition:
         a credit loop.  The first round ends this loop, and all later rounds are free of loops.  "drained": no order was
         found, but each step of :attr:`drain` is free of loops.  "unsafe": none of these cases applies.
     certificate
-        Topological order, which proves that no mixture has a credit loop; None if a mixture has a credit loop.  If the
-        verdict is not "any-order", the certificate may cover less traffic than required.
+        Topological order, which proves that no mixture has a credit loop of the traffic of :attr:`strength` and
+        :attr:`scope`.  None if requests from or to CAs and routers form a credit loop in a mixture.  If the verdict is
+        not "any-order", the certificate (if any) covers only requests, although safe replies are required too.
     strength, scope
         Strength and scope of the certificate.
     loop
@@ -253,7 +254,7 @@ class _TransitionSearch:
         why = "" if new_loops else self._incompatible_sl_vl()
         plan = None if new_loops or why or not rounds else self._plan(rounds, old_loops=old_loops)
         if plan is not None:
-            # A first round that only removes entries is free of credit loops if the old tables are.
+            # If the old tables have no credit loop, a first round that only removes entries cannot cause one.
             verdict: Verdict = "after-removal" if plan.only_removes and old_loops else "ordered"
             return _Outcome(verdict, plan, None, _describe_rounds(plan, verdict))
         if new_loops or old_loops:
@@ -272,9 +273,11 @@ class _TransitionSearch:
         return _Outcome("unsafe", None, drain, f"{why}, and {lacking}")
 
     def _incompatible_sl_vl(self) -> str:
-        """Return the reason why no order of writing can be safe; "" if there is no such reason.  The possible reason is
-        that packets may have the SLs and VLs of both tables, and then form a credit loop on the old routes alone or on
-        the new routes alone.
+        """Return the reason why changed SLs or SL2VL tables make every order of writing unsafe.
+
+        During the transition, packets may have the SLs and VLs of the old and of the new tables.  No order is safe if
+        such packets form a credit loop on the old routes alone, or on the new routes alone.  Otherwise the result is
+        "".
         """
         mixture = self.mixture
         if len(mixture.sl) == len(mixture.sl2vl) == 1:
@@ -285,10 +288,11 @@ class _TransitionSearch:
         return ""
 
     def _plan(self, rounds: int, *, old_loops: bool) -> UpdateSchedule | None:
-        """Search for at most ``rounds`` rounds as a re-route does.  If this search finds none, try a second search,
-        which is not limited by the time that a sweep can wait.
+        """Search for an update schedule of at most ``rounds`` rounds.
 
-        ``old_loops`` is whether the old tables alone have a credit loop.
+        The first search is the search that a re-route makes.  If the first search finds no such schedule, a second
+        search follows, for which a sweep would have no time.  ``old_loops`` is whether the old tables alone have a
+        credit loop; if so, the second search is left out.
         """
         fabric, lost, replies, rewired = self.mixture.fabric, self.mixture.lost, self.replies, self.rewired
         schedule = find_schedule(
@@ -309,8 +313,8 @@ class _TransitionSearch:
         """Describe the credit loop of the mixed tables.
 
         ``cycle`` is a cycle of requests.  If ``cycle`` is None, the credit loop is ``reply_cycle``, a cycle of requests
-        and replies.  ``looping`` lists the LIDs with possible forwarding loops.  A credit loop that forms without
-        packets in forwarding loops is preferred.
+        and replies.  ``looping`` lists the LIDs with possible forwarding loops.  If packets to the other LIDs form a
+        credit loop by themselves, this method describes that credit loop instead.
         """
         replies = cycle is None
         found = reply_cycle if cycle is None else cycle

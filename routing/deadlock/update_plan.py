@@ -36,9 +36,9 @@ def find_plan(
 
     Entries whose LID is gone or unreachable are removed in the first round.  Each round goes through the LIDs, and
     admits every LFT column whose mixed entries close no cycle with the existing dependencies and the dependencies of
-    columns admitted before.  If no whole column is admitted, parts of columns are tried: the switches with an equal
-    number of hops to each LID on the new routes, nearest first.  Then a packet that uses a new entry meets only new
-    entries on the rest of its path.
+    columns admitted before.  If no whole column is admitted, parts of columns are tried.  A part has the entries of all
+    switches with an equal number of hops to the LID on the new routes.  Parts with fewer hops are tried first, because
+    a packet that uses a new entry then meets only new entries on the rest of its path.
 
     Parameters
     ----------

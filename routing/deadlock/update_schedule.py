@@ -66,8 +66,8 @@ class UpdateSchedule:
         First round that also waits for packets: the packets that were in the fabric at the end of the round before have
         to leave.  All later rounds wait too.  0: no round waits for packets.
     only_removes
-        Whether the first round only removes entries over cables that now connect other ports.  With such entries, the
-        old tables may already have a credit loop.  All later rounds are free of credit loops.
+        Whether the first round only removes entries, because some cables now connect other ports than before.  Before
+        this removal, the old tables may have a credit loop.  All later rounds are free of credit loops.
     """
 
     switch: npt.NDArray[np.int64]
@@ -79,10 +79,10 @@ class UpdateSchedule:
 
     @classmethod
     def of(cls, lids: npt.NDArray[np.int64], rounds: Bytes, *, drains: bool) -> UpdateSchedule:
-        """Return the schedule for rounds (uint8[K, S]) in which the entries towards K LIDs are written, 0: unchanged.
+        """Return the update schedule that writes the entries towards K LIDs in the given rounds.
 
-        ``lids`` (int64[K]) must be ascending.  ``drains`` is whether packets have to leave the fabric before each round
-        but the first.
+        ``rounds`` (uint8[K, S]) has the round of each entry; 0: the entry does not change.  ``lids`` (int64[K]) holds
+        the LIDs, ascending.  If ``drains``, each round except the first waits until packets have left the fabric.
         """
         # Rows and columns come from a division of flat indices, because numpy's nonzero on a matrix is much slower.
         column, switch = np.divmod(np.flatnonzero(rounds), rounds.shape[1])
@@ -108,11 +108,11 @@ class UpdateSchedule:
         return int(np.count_nonzero(self.removed_in_round))
 
     def one_later(self, new: Bytes) -> UpdateSchedule:
-        """Return the schedule with one more round at the beginning.  All other rounds begin only when packets have left
+        """Return the schedule with one more round at the beginning.  All later rounds begin only when packets have left
         the fabric.
 
-        All entries move to the next round, except for entries that the first round removes for good: the tables ``new``
-        (uint8[S, L]), which the last round leads to, have no port for them.
+        Each entry moves from its round to the next round.  Entries without a port in the final tables ``new``
+        (uint8[S, L]) are only removed, so these entries stay in their round.
         """
         off = self.removed_in_round + (self.removed_in_round > 0).astype(np.uint8)
         later = (new[self.switch, self.lid] != NO_PORT).astype(np.uint8)

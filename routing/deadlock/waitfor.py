@@ -103,7 +103,8 @@ class WaitFor:
     def of_dependencies(cls, graph: DependencyGraph) -> WaitFor:
         """Build the wait-for graph that has an edge for every dependency of a channel dependency graph.
 
-        If tables determine the routes, all edges of the actual wait-for graph, at any moment, are edges of this graph.
+        If tables determine the routes, the wait-for graph of the running fabric has, at any moment, only edges of this
+        graph.
         """
         return cls.of(graph.source.astype(np.int32), graph.to, len(graph.first) - 1)
 

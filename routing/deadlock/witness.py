@@ -179,13 +179,13 @@ def credit_loop(
 ) -> CreditLoop:
     """Describe a cycle of (channel, VL) as a credit loop, and find traffic for each of its dependencies.
 
-    ``replies`` and ``scope`` state which traffic is searched.  The values of ``replies`` and ``scope`` must be those
-    with which the check found the cycle.
+    ``replies`` states whether the traffic may be replies.  ``scope`` states whether switch-to-switch traffic counts.
+    The values of ``replies`` and ``scope`` must be those with which the check found the cycle.
 
     Raises
     ------
     LookupError
-        No traffic has one of the dependencies: the cycle does not belong to these tables.
+        For a dependency of the cycle there is no traffic, so the cycle does not belong to these tables.
     """
     turns = []
     for here, following in zip(cycle, [*cycle[1:], cycle[0]], strict=True):
@@ -219,11 +219,10 @@ def lids_of_dependency(fabric: Fabric, routing: Routing, here: Vc, following: Vc
 
 
 def _lids_by_ports(fabric: Fabric, routing: Routing, here: Vc, following: Vc, *, endports: int) -> list[int]:
-    """Return the LIDs towards which the channel of ``following`` comes directly after the channel of ``here``: at the
-    switches where these two channels begin, the LFT entries lead to them.
+    """Return the LIDs whose LFT entries lead over the channel of ``here`` and then over the channel of ``following``.
 
-    ``here`` and ``following`` are the two virtual channels, each as a channel and a VL.  If ``endports`` is 2, only
-    LIDs of CAs and routers are returned, otherwise LIDs of switches too.
+    ``here`` and ``following`` are virtual channels: pairs of a channel and a VL.  Their VLs are not checked.  If
+    ``endports`` is 2, the result has only LIDs of CAs and routers, otherwise also LIDs of switches.
     """
     channels, lids = fabric.channels, fabric.lids
     first, second = here[0], following[0]
@@ -239,8 +238,8 @@ def _candidates(
 ) -> Iterator[Traffic]:
     """Yield traffic that uses the virtual channel ``here`` and then ``following``.
 
-    At least ``endports`` (0, 1 or 2) of the sender and the receiver are CAs or routers.  The packets are requests, or
-    replies if ``reply``.
+    ``endports`` is 2 if both sender and receiver must be CAs or routers.  ``endports`` is 1 if at least one of the two
+    must be a CA or router, and 0 if both may be switches.  The packets are replies if ``reply``, else requests.
     """
     for lid in _lids_by_ports(fabric, routing, here, following, endports=endports):
         yield from _traffic_to(fabric, routing, lid, here, following, reply=reply, endports=endports)
@@ -296,8 +295,9 @@ def _able(
 
 
 def _levels(fabric: Fabric, routing: Routing, sender: Sender, lid: int, *, reply: bool) -> Iterator[int]:
-    """Yield the SL of a sender's requests to a LID, or of its replies to the LID's owner if ``reply``; nothing if
-    unknown.
+    """Yield the SL of packets from a sender to a LID; nothing if the SL is unknown.
+
+    The packets are replies if ``reply``, else requests.
     """
     if not reply:
         sl = service_level(routing, sender, lid)

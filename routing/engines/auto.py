@@ -96,11 +96,12 @@ class Auto:
 
     Notes
     -----
-    The throughput is the product of all-to-all share and bisection bandwidth, each relative to the best engine.  Among
-    engines within half a percent of the best, the engine that needs the fewest VLs is taken.  Of several such engines,
-    the engine with the highest throughput is taken, and of equal engines the first engine in :data:`CANDIDATES`.  The
-    provenance names the chosen engine as ``chosen``.  An engine that cannot route the fabric, or does not support an
-    option, is left out.  Tables that may have a credit loop are left out, too.
+    The throughput is the product of all-to-all share and bisection bandwidth, each relative to the highest value of all
+    engines.  Engines whose throughput is within half a percent of the highest throughput count as equal.  Of equal
+    engines, engines whose packets keep their VL come first, then engines that need fewer VLs, then engines with a
+    higher throughput.  If engines are still equal, the first of them in :data:`CANDIDATES` is taken.  The provenance
+    names the chosen engine as ``chosen``.  An engine that cannot route the fabric, or does not support an option, is
+    left out.  Tables that may have a credit loop are left out, too.
     """
 
     name = "auto"
@@ -187,7 +188,8 @@ def _engines(fabric: Fabric, options: EngineOptions) -> list[Engine]:
         if name in left_out or seconds > longest or fabric.switches > MOST_SWITCHES.get(name, fabric.switches):
             continue
         module = import_module(f"{__package__}.{module_of(name)}")
-        # With an LMC, paths over an intermediate group lower the all-to-all share, by which auto chooses.
+        # With an LMC above 0, `dragonfly` also uses paths over an intermediate group, which lower the all-to-all share.
+        # Auto compares all-to-all shares, so it runs `dragonfly` without such paths.
         engine: Engine = module.SHORTEST if name == "dragonfly" else module.ENGINE
         with contextlib.suppress(OptionError):
             refuse_unsupported(engine, options)

@@ -56,8 +56,8 @@ def _texts(values: Iterable[object]) -> tuple[str, ...]:
 
 
 def _are_weights(values: object) -> bool:
-    """Return whether ``values`` is a list of triples as in the option ``link_weights``: the third element is a positive
-    factor.
+    """Return whether ``values`` fits the option ``link_weights``: a list of triples, each with a positive factor as its
+    third element.
     """
     try:
         return all(factor > 0 for _, _, factor in values)  # type: ignore[attr-defined]

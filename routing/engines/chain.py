@@ -78,7 +78,7 @@ class Chain:
             return self._combined(fabric, options, vls, 2 * crossing, start)
 
     def _combined(self, fabric: Fabric, options: EngineOptions, vls: int, crossing: int, start: float) -> Routing:
-        """Compute the tables with ``crossing`` of the ``vls`` allowed VLs reserved for traffic between parts.
+        """Compute the tables on ``vls`` VLs, of which ``crossing`` VLs are reserved for traffic between parts.
 
         ``start`` is the time at which the run began, in seconds.
         """
@@ -155,14 +155,15 @@ class _Part:
 def _assign(
     fabric: Fabric, destinations: Destinations, lft: npt.NDArray[np.uint8], inside: npt.NDArray[np.bool_], spare: int
 ) -> tuple[PairGroups, npt.NDArray[np.int64]]:
-    """Return the pairs of switches whose paths lead from part to part, and the VL of each pair among ``spare`` VLs.
+    """Return the pairs of switches whose paths lead from part to part, and the VL of each pair.
 
-    ``inside`` (bool[S, L]) marks the paths that stay within a part.
+    The VLs are numbered from 0 to ``spare`` - 1.  ``inside`` (bool[S, L]) marks the paths that stay within a part, by
+    source switch and LID.
 
     Raises
     ------
     NotEnoughVLs
-        The pairs do not fit into these VLs.
+        The paths of the pairs do not fit into ``spare`` VLs.
     """
     component = fabric.component
     outside = np.zeros((fabric.switches, fabric.switches), bool)

@@ -36,8 +36,8 @@ class ClassedPaths:
         bool[S, S], symmetric: pairs of switches with a path whose hop classes may close a cycle.  The packets of such a
         pair keep one VL, which no regular path uses.
     pattern
-        int64[S, S], symmetric: pattern of each pair of switches, below K.  SLs of different patterns map equal hops to
-        different hop classes.
+        int64[S, S], symmetric: number of the pattern of each pair of switches, from 0 to K - 1.  A pattern gives a hop
+        class to each hop.  Each pattern has its own SLs.
     hop_class
         uint8[K, S, P, P], hop class of each hop by pattern, switch, in-port and out-port.
     classes
@@ -94,11 +94,10 @@ class ClassedPaths:
     def _vl_tables(self, groups: PairGroups, vl: npt.NDArray[np.int64], *, copies: int, first: int) -> VlTables:
         """Return the SLs and the SL2VL tables.
 
-        A pattern is a row of ``self.hop_class``, which gives a hop class to each hop.  Regular paths use the SLs from
-        ``first`` on.  There are ``copies`` sets of SLs, each with one SL for each pattern.  The LIDs are spread over
-        these sets.  Irregular paths use the SLs after these sets, and stay on the VL of their SL.  ``vl`` (int64[G])
-        has the number of this VL for each pair of switches in ``groups``, counted from 0 among the VLs of irregular
-        paths.
+        Regular paths use ``copies`` sets of SLs, from SL ``first`` on.  Each set has one SL for each pattern, and its
+        own VLs.  The LIDs are spread over the sets.  Irregular paths use the SLs after all sets, and stay on the VL of
+        their SL.  ``groups`` holds the G pairs of switches with irregular paths.  ``vl`` (int64[G]) is the VL of each
+        pair, counted from 0 among the VLs of irregular paths.
         """
         fabric, destinations, patterns = self.fabric, self.destinations, len(self.hop_class)
         by_lid = round_robin_sls(destinations, len(fabric.lids), copies) * np.uint8(patterns) + np.uint8(first)

@@ -50,9 +50,9 @@ class Disjoint:
     The tree of offset 0 has balanced shortest paths.
 
     Every other tree keeps some branches of the tree of offset 0.  The switches outside of these branches join them, if
-    possible over links that no earlier tree uses for the paths of these switches.  A local search changes next hops
-    until most pairs have the wanted number of link-disjoint paths.  A path is at most :data:`DETOUR` hops longer than
-    the diameter wherever trees allow it.
+    possible over links that no earlier tree uses for the paths of these switches.  Then a local search changes next
+    hops, so that more pairs of switches get the wanted number (:data:`WANTED`) of link-disjoint paths.  Wherever trees
+    allow it, a path is at most :data:`DETOUR` hops longer than the longest of all shortest paths.
 
     Each VL has an order of the switches, and its paths lead up and then down (:mod:`routing.engines.disjoint_orders`).
     If a path is allowed, its reverse is allowed too.  The search keeps for each pair and offset a VL that allows the
@@ -60,7 +60,8 @@ class Disjoint:
     ``reversible``, one VL allows the paths of all offsets between two switches, and every reply on the request's SL is
     safe.
 
-    Cost: for each pass of the local search O(S C K^2) channels of paths, and O(S^2 K) bytes of memory.
+    Cost for K trees of each destination: each pass of the local search compares O(S C K^2) paths.  The memory is
+    O(S^2 K) bytes.
     """
 
     name = "disjoint"
@@ -196,8 +197,10 @@ def _attempts(have: int, *, minimal: bool) -> Iterator[tuple[int, int]]:
 
 def _dimension_ordered(fabric: Fabric, options: EngineOptions) -> npt.NDArray[np.uint8] | None:
     """Return uint8[S, S], the first tree (LID offset 0) towards each switch of grids, tori and hypercubes.  These trees
-    are dimension-ordered, because such trees have the best balance on these fabrics.  None for other fabrics, for the
-    objective bisection, and if a switch has no LID or there are no end ports.
+    are dimension-ordered, because such trees have the best balance on these fabrics.
+
+    The result is None for other fabrics, for the objective bisection, for a fabric without end ports, and for a fabric
+    in which a switch has no LID.
     """
     destinations = Destinations.of(fabric)
     roots, first = np.unique(destinations.root, return_index=True)
@@ -211,7 +214,8 @@ def _visits_per_sweep(fabric: Fabric) -> int:
     """Return the approximate number of channels that a pass over the first trees (of LID offset 0) of all switches
     visits.
 
-    A move of a next hop follows the present path and the path after the move.  So this part of the work counts twice.
+    To move a next hop, the search follows the path before the move and the path after it.  So this part of the work
+    counts twice.
     """
     return max(1, fabric.switches * (2 * visits_per_tree(fabric) - 3 * len(fabric.channels)))
 

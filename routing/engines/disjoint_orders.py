@@ -104,9 +104,10 @@ def grid_orders(fabric: Fabric) -> list[npt.NDArray[np.int32]]:
 
     Notes
     -----
-    Each order sorts the switches by their coordinates, ascending or descending in each dimension.  A path
-    between two switches ascends or descends in each dimension.  One order agrees with the path in all these dimensions,
-    or in none.  In this order, both paths of the pair lead only up or only down.  So D dimensions need 2^(D-1) orders.
+    Each order sorts the switches by their coordinates, ascending or descending in each dimension.  A path between two
+    switches ascends or descends in each dimension that it uses.  For each path, one of the orders has the same
+    direction as the path in all of these dimensions, or the opposite direction in all of them.  In this order, the path
+    leads only down or only up, and the path back does the opposite.  So n dimensions need 2^(n-1) orders.
     """
     try:
         grids = find_coordinates(fabric).grids

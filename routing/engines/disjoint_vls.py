@@ -41,7 +41,7 @@ class Placement:
         uint8[S, K, S], VL of the path by destination, tree and source.  The array is symmetric in the two switches: a
         path and its reply path in one tree use the same VL.
     by_order
-        Whether every path with an end port at either end agrees with the order of its VL.
+        Whether each path from or to a switch with end ports is allowed by the order of its VL.
     """
 
     next_channel: npt.NDArray[np.uint8]
@@ -58,7 +58,8 @@ class Placement:
 class _Groups:
     """Groups of paths that share a VL: the paths between two switches, in both directions, in one tree.
 
-    If the request has ``shared``, a group has the paths between two switches in all trees.
+    If ``shared`` of the request (:class:`TreeRequest`) is True, a group has the paths between two switches in all
+    trees.
 
     Attributes
     ----------
@@ -69,7 +70,7 @@ class _Groups:
     exists
         bool[G, W], whether each of the W paths of a group exists.
     source, lid
-        int32[G, W], first switch of each path, and destination * K + tree.
+        int32[G, W], first switch of each path, and a number for its destination and tree: destination * K + tree.
     counted
         bool[G], whether one of the switches has end ports.
     """
@@ -91,7 +92,8 @@ class _Groups:
         trees, ends = request.trees, request.weight > 0
         high, low = np.nonzero(np.tril(request.distance != UNREACHED, -1))
         tree = np.arange(trees)
-        # For each pair of switches, `to` has the destinations of the paths in both directions: the two switches.
+        # Each pair of switches has two paths in a tree, one in each direction.  `to` has the destinations of the two
+        # paths.
         to = np.stack([high, low], axis=1)[:, None, :]
         exists = ((tree == 0)[None, :, None] | ends[to]) & np.ones((1, trees, 1), bool)
         lid = (to * trees + tree[None, :, None]).astype(np.int32)
@@ -122,15 +124,15 @@ def place(request: TreeRequest, trees: DisjointTrees, orders: VlOrders, vls: int
     """Assign a VL to every path: the VL of the order that allows it.  A path that no order allows gets any VL whose CDG
     stays acyclic.
 
-    ``orders`` has the order of the switches of each VL.  A path that fits on no VL is replaced by the path in the first
-    tree.  If the request names first trees (``request.initial``), the attempt ends instead, because fewer
-    link-disjoint paths are lost with first trees that the search computes itself.
+    ``orders`` has the order of the switches of each VL.  If a path fits on no VL, the path in the first tree replaces
+    it.  If the request gives the first trees (``request.initial``), no path is replaced, and the result is None.  The
+    caller then lets the search compute the first trees itself, which loses fewer link-disjoint paths.
 
     Returns
     -------
     Placement or None
-        None if a path of the first trees fits on no VL.  If the request names first trees, the result is also None if
-        any other path fits on no VL.
+        None if a path of the first trees fits on no VL, or if a share of the groups above :data:`MOST_LEFT` has paths
+        that no order allows.  If the request gives the first trees, also None if any other path fits on no VL.
     """
     groups = _Groups.of(request)
     start = trees.order[groups.high, groups.tree, groups.low]

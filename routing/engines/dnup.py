@@ -26,24 +26,24 @@ ROOTS_TRIED = 16
 
 
 class DownUp:
-    """Down*/Up* with a consistent choice of one next hop per switch and LID.
+    """Down*/Up*: each path leads away from the roots first, and then towards them.
 
     Notes
     -----
     The turn rule is the reverse of the rule of Up*/Down* (M. D. Schroeder et al., "Autonet: a high-speed,
-    self-configuring local area network using point-to-point links", IEEE J. Sel. Areas Commun. 9, 1991): a path leads
-    away from the roots first, and then towards them.  So traffic does not meet at the roots, and end ports at the roots
-    or above other switches have paths.  OpenSM's engine ``dnup`` has the same purpose.  Differences from OpenSM's
-    engine:
+    self-configuring local area network using point-to-point links", IEEE J. Sel. Areas Commun. 9, 1991).  So traffic
+    does not meet at the roots, and end ports at the roots or above other switches have paths.  OpenSM's engine ``dnup``
+    has the same purpose.  Differences from OpenSM's engine:
 
-    - Ranks alone leave some pairs of switches without a path, because no switch lies below both.  Here the switches
-      have an order: the switch farthest from the roots comes last, and every other switch has a neighbour after it.  So
-      every pair has a path, and one VL is free of credit loops on every fabric.
+    - OpenSM compares the distances of switches from the roots (ranks).  Some pairs of switches then have no path,
+      because no switch lies below both.  Here the switches have an order (:func:`down_first`): the switch farthest from
+      the roots comes first, and every other switch has a neighbour before it.  So every pair has a path, and one VL is
+      free of credit loops on every fabric.
     - Paths balance the load, with a small cost per hop.  If no root is named, several roots are tried.
     - On a tree, if no root is named, the leaves are the roots: paths lead up and then down
       (:mod:`routing.engines.tree_paths`).
 
-    If several VLs are allowed, the destinations are spread over them, with one order.
+    If several VLs are allowed, the destinations are spread over the VLs.  All VLs have the same order of the switches.
     """
 
     name = "dnup"

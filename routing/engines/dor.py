@@ -47,7 +47,7 @@ class SlSearchResult:
     exhausted: bool = False
 
     def reason(self, routes: GridRoutes, vls: int) -> str:
-        """Return the text for the provenance why tables on up to ``vls`` VLs may have a credit loop."""
+        """Return why tables on up to ``vls`` VLs may have a credit loop, as a text for the provenance."""
         what = "the rings" if routes.paths.regular.all() else "the rings and the detours around missing links"
         if self.exhausted:
             return f"no: the search for VLs reached its work limit; {what} may need more VLs than {vls}"
@@ -130,13 +130,14 @@ class DimensionOrder:
         if not paths.rings and paths.regular.all():
             return SlSearchResult(round_robin_sls(routes.destinations, lids, vls), 1)
         every, zero = np.ones(paths.hop.shape, bool), np.zeros_like(paths.crossing)
-        # If each path first tries the VL of its datelines, the paths are spread over the VLs.  If all paths first try
-        # VL 0, more paths fit.  It depends on the fabric which order of the paths needs fewer VLs.
+        # A path tries its start VL first.  Start VLs by the datelines that a path crosses (`paths.crossing`) spread the
+        # paths over the VLs.  With VL 0 as every start VL, more paths fit.  Some fabrics need fewer VLs if paths with a
+        # detour are placed first, other fabrics if they are not.
         regular, found = bool(paths.regular.all()), dict[tuple[bool, bool], VlPlacement]()
 
         def placement(start: npt.NDArray[np.uint8], *, detours_first: bool = False) -> VlPlacement:
-            # Without detours, `detours_first` makes no difference.  On one VL, `start` makes no difference.  Equal
-            # searches share one result.
+            # Without detours, `detours_first` has no effect.  On one VL, the start VLs (`start`) have no effect.
+            # Searches that differ only in an argument without effect share one result.
             key = bool((start % vls).any()), detours_first and not regular
             if key not in found:
                 found[key] = place(routes, every, start, vls, visits=visits, detours_first=key[1])

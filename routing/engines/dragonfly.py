@@ -35,9 +35,9 @@ class Dragonfly:
 
     Notes
     -----
-    After J. Kim, W. J. Dally, S. Scott, D. Abts, "Technology-driven, highly-scalable dragonfly topology", ISCA 2008,
-    whose minimal routing needs two VLs: a link in the group, a link between groups, a link in the other group.
-    Differences:
+    After J. Kim, W. J. Dally, S. Scott, D. Abts, "Technology-driven, highly-scalable dragonfly topology", ISCA 2008.
+    A minimal path of the paper has a link in the source's group, a link between groups, and a link in the destination's
+    group.  Such paths need two VLs.  Differences:
 
     - The groups follow from the cables alone.  Links may be missing.
     - Two links between groups are allowed, too, where they are a shortest path, if the load is balanced better.
@@ -91,7 +91,8 @@ class Dragonfly:
             paths = HopClasses(fabric, destinations, trees.next_channel, between)
             with contextlib.suppress(NotEnoughVLs):
                 found.append(hop_routing(self, paths, options, start, rule=trees.name, **facts))
-                # The most balanced paths come first.  With `min`, paths that need fewer VLs are better.
+                # The first candidate has the best balance, so it is compared with no other paths.  With the option
+                # `vls` = "min", few VLs count more than balance.
                 if number == 0 or options.vls == "min" or options.objective is not Objective.ALLTOALL:
                     return found[0]
                 break
@@ -110,9 +111,10 @@ SHORTEST = Dragonfly(detours=False)
 
 
 def _candidates(selector: PathSelector, group: npt.NDArray[np.int64], between: npt.NDArray[np.bool_]) -> list[PathSet]:
-    """Return candidate sets of paths, the most balanced set first.  The set without restrictions
-    (:meth:`PathSelector.any_shortest`) is left out with the option ``vls`` = "min", because many of its paths are
-    irregular and need further VLs.
+    """Return candidate sets of paths, the most balanced set first.
+
+    With the option ``vls`` = "min", the set without restrictions (:meth:`PathSelector.any_shortest`) is left out,
+    because many of its paths are irregular and need further VLs.
 
     ``group`` (int64[S]) is the group of each switch; ``between`` (bool[C]) marks the channels between groups.
     """

@@ -110,11 +110,11 @@ class _Links:
     Attributes
     ----------
     bundle, count
-        uint8[S, G, N] and int64[S, G]: the bundles by which a switch can send to each group, and their number.  The
-        bundles lead to the group.  If the switch has no such bundle, the bundles lead to a switch of its own group that
-        has such a bundle.
+        uint8[S, G, N] and int64[S, G]: for each switch and each other group, the bundles by which the switch can send
+        to the group, and how many they are.  These are the switch's bundles that lead to the group.  If there are none,
+        they are its bundles to switches of its own group that have a bundle to the other group.
     complete
-        bool[G, G], whether all switches of a group have a bundle towards the other group.
+        bool[G, G], whether all switches of a group (first index) have such a bundle for another group (second index).
     """
 
     bundle: npt.NDArray[np.uint8]

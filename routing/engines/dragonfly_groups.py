@@ -27,13 +27,14 @@ def groups_of(fabric: Fabric) -> npt.NDArray[np.int64]:
 
     Two switches of a group share nearly all neighbours within the group.  So the Jaccard similarity of their
     neighbourhoods exceeds the similarity of two linked switches of different groups.  For each of several thresholds,
-    the links with a similarity above the threshold join switches to groups.  The result is the partition with the
-    highest product of two shares: linked pairs within groups, and linked pairs of groups.
+    the links with a similarity of at least the threshold join switches to groups.  Two shares rate each division into
+    groups: the share of linked pairs among all pairs of switches of one group, and the share of linked pairs among all
+    pairs of groups.  The result is the division with the highest product of both shares.
 
     Raises
     ------
     NotADragonfly
-        In no partition both shares are at least three quarters.
+        No division has two shares of at least three quarters each.
 
     Notes
     -----

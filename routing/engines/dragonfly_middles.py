@@ -51,8 +51,8 @@ class Middles:
     group
         int64[S], group of each switch.
     seed
-        Random seed by which each group gets one of 7 points.  The points determine of which patterns a group is a
-        middle.
+        Seed of the random numbers that give one of 7 points to each group.  A group is a middle of each pattern whose
+        line does not contain the group's point.
     """
 
     fabric: Fabric
@@ -90,7 +90,7 @@ class Middles:
         return np.asarray(self.of_groups[np.ix_(self.group, self.group)])
 
     def _vl(self, pattern: Ints, first: Flags, at: Ints, to: Ints) -> Ints:
-        """Return the VL of hops from switch ``at`` to switch ``to``; ``first`` marks hops of packets from a CA."""
+        """Return the VL of hops from switch ``at`` to switch ``to``; ``first`` marks the first hop of a path."""
         out, into = (self.is_middle[pattern, self.group[switch]] for switch in (at, to))
         kind = np.where(first, FIRST, np.where(out, FROM_MIDDLE, np.where(into, TO_MIDDLE, LAST)))
         return np.asarray(np.array(VLS)[kind])

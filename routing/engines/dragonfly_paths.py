@@ -76,8 +76,9 @@ def _targets(destinations: Destinations, members: npt.NDArray[np.bool_]) -> Targ
 
 
 def _subset(channels: Channels, kept: npt.NDArray[np.int64]) -> Channels:
-    """Return the kept channels as input of the balancing kernel.  Reverse channels and ports are left out, because the
-    kernel does not read them.
+    """Return the channels whose numbers are in ``kept``, as input of the balancing kernel.
+
+    The reverse channels and the ports are not adapted, because the kernel does not read them.
     """
     src, dst = np.ascontiguousarray(channels.src[kept]), np.ascontiguousarray(channels.dst[kept])
     into = np.argsort(dst, kind="stable").astype(np.int32)

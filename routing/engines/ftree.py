@@ -110,8 +110,8 @@ def _best_tables(
     try:
         tables, level = route_tree(fabric, leaves, inverse_rate, passes=_passes(options), threads=options.threads)
     except NotATree:
-        # A few links may join several trees.  Then many pairs of leaves have no switch above both, but a descent is
-        # possible in an order of the switches.
+        # A few links may join several trees.  Many pairs of leaves then have no switch above both, so the closed form
+        # is impossible.  The search named descent is still possible, because it uses an order of the switches.
         paths = None if roots or has_files else tree_paths(fabric, Destinations.of(fabric), options)
         if paths is None:
             raise
@@ -146,13 +146,13 @@ def better_by_descent(
     highest utilisation alone is not enough for the comparison, because a leaf with few links may exceed its ceiling in
     any tables.
 
-    The closed form is kept for whole regular trees, for tables under the ceilings, and where the descent exceeds the
-    effort.  The closed form is also kept for trees that are regular except for missing links, if its highest
-    utilisation is near the ceiling of the leaf with the fewest links.  No tables carry notably more all-to-all traffic
-    in this case.
+    The closed form is kept for whole regular trees, and where the descent exceeds the effort.  If all its paths are
+    shortest paths, it is also kept in two other cases.  In the first case, no utilisation is notably above its ceiling.
+    In the second case, the highest utilisation is near the ceiling of the leaf with the fewest links, all leaves have
+    equally many end ports, and all links have one speed.  No tables carry notably more all-to-all traffic then.
 
-    If only the closed form has paths that are longer than the shortest, tables by descent are better unless their
-    highest utilisation is notably higher.
+    If the closed form has paths that are longer than shortest paths, and the descent has none, tables by descent are
+    better unless their highest utilisation is notably higher.
 
     Cost: O(S L) for the comparison; see :func:`routing.trees.descent.tree_tables`.
     """

@@ -45,9 +45,9 @@ def balance_detours(
 ) -> tuple[GridPaths, int]:
     """Balance paths around missing links.
 
-    Dimension order sends all traffic over a broken ring or row around one side.  So a step moves a switch, with all
-    switches that send through it, to another neighbour on the path to one destination.  Paths that have moved count as
-    detours.
+    If a link of a ring or row is missing, dimension order sends all traffic around the gap on one side.  Each step of
+    this search gives one switch another next hop towards one destination.  The paths of all switches upstream move with
+    it.  Moved paths count as detours.
 
     Parameters
     ----------

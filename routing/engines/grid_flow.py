@@ -15,8 +15,8 @@ Rows = npt.NDArray[np.int64]
 def tree_flow(fabric: Fabric, bundles: LinkBundles, hop: npt.NDArray[np.uint8], roots: Rows) -> npt.NDArray[np.float64]:
     """Return float64[D, S], the traffic of all end ports that passes each switch towards each destination.
 
-    ``hop`` is uint8[D, S], the bundle by which each switch sends, and ``roots`` int64[D], the switches of the
-    destinations.
+    ``hop`` (uint8[D, S]) is the bundle by which each switch sends to each destination, as an index among the bundles of
+    the switch.  ``roots`` (int64[D]) has the switches of the destinations.
     """
     switches = fabric.switches
     flow = np.tile(fabric.source_weight_at.astype(np.float64), (len(roots), 1))

@@ -33,7 +33,7 @@ closes so many fewer cycles.
 
 @dataclass(frozen=True, eq=False)
 class GridRoutes:
-    """Dimension-ordered paths of a fabric, with the coordinates from which they follow.
+    """Dimension-ordered paths of a fabric, and the coordinates from which the paths were computed.
 
     Attributes
     ----------
@@ -51,7 +51,7 @@ class GridRoutes:
         int64[D], 0 or 1: which of the two sets of paths in ``paths`` each destination uses.  The sets differ in the
         side of a ring that paths use to a destination half a ring away.
     cabling
-        What the provenance records of the coordinates, and of links that may be miscabled (see
+        Record for the provenance: the coordinates, and the links that may be miscabled (the result of
         :func:`routing.grids.miscabled.facts`).
     """
 
@@ -87,10 +87,10 @@ class GridRoutes:
         return cls(fabric, options, coordinates, destinations, bundles, paths, side, cabling)
 
     def balanced(self) -> Iterator[GridRoutes]:
-        """Yield routes with balanced paths around missing links, the routes with the most moved paths first.
+        """Yield versions of the routes in which paths around missing links have moved for a better balance.
 
-        Routes with fewer moved paths mostly need fewer VLs.  If no link is missing, or if no path can move, nothing is
-        yielded.
+        The version with the most moved paths comes first.  Versions with fewer moved paths mostly need fewer VLs.  If
+        no link is missing, or if no path can move, nothing is yielded.
         """
         if missing_links(self.fabric, self.coordinates, self.bundles) == 0:
             return
@@ -107,9 +107,7 @@ class GridRoutes:
 
     @cached_property
     def used(self) -> npt.NDArray[np.bool_]:
-        """Whether any LID of a switch uses each of the two sets of paths (see :attr:`side`), bool[2, S] by set of paths
-        and destination switch.
-        """
+        """Whether any LID of a switch uses a set of paths: bool[2, S] by set of paths (see :attr:`side`) and switch."""
         found = np.zeros((2, self.fabric.switches), bool)
         found[self.side, self.destinations.root] = True
         return found
@@ -117,9 +115,10 @@ class GridRoutes:
     def is_mutual(self, of_paths: npt.NDArray[np.uint8]) -> bool:
         """Return whether each path has the same value as its reply path.
 
-        ``of_paths`` (uint8[2, S, S]) has a value of each path, such as its SL, by set of paths (0 or 1, see
-        :attr:`side`), destination and source.  Paths that no LID of their destination uses are left out.  If the values
-        are SLs and the result is True, replies on the SL of the request close no cycle that requests do not close.
+        ``of_paths`` (uint8[2, S, S]) has one value for each path, such as its SL, by set of paths (0 or 1, see
+        :attr:`side`), destination and source.  Paths that no LID of their destination uses are not compared.  Suppose
+        that the values are SLs and the result is True.  Then replies, which use the SL of the request, add no CDG edges
+        to the edges of requests.
         """
         return not any(
             ((of_paths[one] != of_paths[other].T) & self.used[one][:, None] & self.used[other]).any()
@@ -170,8 +169,8 @@ def channels_of_bundles(
     """Return uint8[D, S], the next channel among the channels of the switch; 255 for none.
 
     ``hop`` is uint8[D, S], the bundle of parallel links by which each switch sends.  ``flow`` returns float64[D, S],
-    the traffic through each switch towards each destination.  ``flow`` is called only if there are parallel links, over
-    which the flows are distributed.
+    the traffic through each switch towards each destination.  If some bundle has several links, this function calls
+    ``flow`` and distributes the traffic over the links.
     """
     channels = fabric.channels
     # In the order `by_bundle`, the channels of a bundle are consecutive, and sorted by their ports.
@@ -200,7 +199,8 @@ def _parallel_links(
 ) -> npt.NDArray[np.int64]:
     """Return int64[N], for each flow the index of the parallel link that it takes within its bundle.
 
-    ``size`` is the number of channels of each bundle, and ``inverse`` the inverse capacity of all channels, by bundle.
+    ``bundle`` and ``flow`` give the bundle and the traffic of each flow.  ``size`` is the number of channels of each
+    bundle.  ``inverse`` is the inverse capacity of each channel; the channels of a bundle are consecutive.
     """
     turn, first = _deal_out(bundle, flow, size), np.cumsum(size) - size
     uneven = np.maximum.reduceat(inverse, first) > np.minimum.reduceat(inverse, first)
@@ -287,12 +287,14 @@ def place(
     detours_first: bool = False,
     mutual: bool = False,
 ) -> VlPlacement:
-    """Assign a VL to each path that a LID uses: the first VL, from the path's start VL on, on which the path closes no
+    """Assign a VL to each path that a LID uses.
+
+    The VLs are tried in cyclic order from the path's start VL on.  The path gets the first VL on which it closes no
     cycle.
 
-    If more than :data:`MOST_FAILED` groups fit on no VL, the search ends.
-
-    With the option ``reversible`` or with ``mutual``, all paths between two switches use one VL, in both directions.
+    With the option ``reversible`` or with ``mutual``, all paths between two switches, in both directions, form one
+    group with one VL.  Otherwise each path is a group.  The search ends once more than :data:`MOST_FAILED` groups fit
+    on no VL.
 
     Parameters
     ----------
@@ -310,8 +312,8 @@ def place(
     detours_first
         Whether paths with a detour are placed before paths without a detour, instead of after these paths.
     mutual
-        Whether all paths between two switches form one group.  If so, ``wanted`` marks all paths between two switches,
-        or no path between them.
+        Whether all paths between two switches form one group.  If so, ``wanted`` must mark either all paths of a group
+        or none of them.
     """
     fabric, paths = routes.fabric, routes.paths
     switches, channels = fabric.switches, fabric.channels
@@ -347,7 +349,9 @@ def place(
 
 
 def _forwarding_rows(routes: GridRoutes) -> npt.NDArray[np.uint8]:
-    """Return uint8[S, 2 S], the out-port of each switch by set of paths and destination; 255 if there is no path.
+    """Return uint8[S, 2 S], the out-port of each switch (row) towards each destination; 255 if there is no path.
+
+    The first S columns are the destinations with the first set of paths, the other columns those with the second set.
 
     The first channel of a bundle stands for all its parallel channels.  If the first channels close no cycle, the other
     channels close no cycle either.

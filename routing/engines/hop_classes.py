@@ -107,8 +107,10 @@ class HopClasses:
 def _columns(
     channels: Channels, row: npt.NDArray[np.uint8]
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-    """Return the next channel of each switch in a tree (``row``, uint8[S]), and the switch where this channel ends,
-    int64[S] each; and bool[S], whether the switch has a next channel.
+    """Return int64[S], the next channel of each switch in a tree; int64[S], the switch where this channel ends; and
+    bool[S], whether the switch has a next channel.
+
+    ``row`` (uint8[S]) is the tree: the index of the next channel among the channels of each switch, 255 for none.
     """
     there = row != NOTHING
     channel = np.where(there, channels.first[:-1] + row.astype(np.int64), 0)
@@ -119,9 +121,10 @@ def _columns(
 def hop_routing(engine: Engine, paths: HopClasses, options: EngineOptions, start: float, **facts: object) -> Routing:
     """Return the tables of an engine for paths in hop classes.
 
-    Pairs of switches with regular paths share SLs on which packets change from a VL of the first class to a VL of the
-    second class.  If there are more VLs than two, there are several such SLs.  The packets of all other pairs keep the
-    VL of their SL.  On this VL, the dependencies of both directions together close no cycle.  So replies are safe.
+    Pairs of switches with regular paths share one or more SLs.  On these SLs, packets change from a VL of the first
+    class to a VL of the second class.  If more than two VLs are allowed, there may be several such SLs.  The packets of
+    pairs with irregular paths keep one VL.  On each VL, the dependencies of requests and replies together close no
+    cycle.  So replies are safe.
 
     Parameters
     ----------
@@ -225,7 +228,7 @@ class PairGroups:
 
     @classmethod
     def of(cls, fabric: Fabric, destinations: Destinations, irregular: npt.NDArray[np.bool_]) -> PairGroups:
-        """Return one group for each pair of switches with an irregular path (symmetric, bool[S, S])."""
+        """Return one group for each pair of switches that ``irregular`` (bool[S, S], symmetric) marks."""
         high, low = np.nonzero(np.tril(irregular, -1))
         has_ports = fabric.terminals_at > 0
         counted = has_ports[high] | has_ports[low]
@@ -235,7 +238,8 @@ class PairGroups:
         lids = destinations.lid[by_root]
         count = np.bincount(destinations.root, minlength=fabric.switches)
         begin = np.cumsum(count) - count
-        # For each pair of switches (low, high), `ends` has the destination switches of both directions: high, then low.
+        # For each pair of switches, `ends` has two destination switches: `high` for the paths from `low`, and then
+        # `low` for the paths from `high`.
         ends = np.stack([high, low], axis=1).reshape(-1)
         starts = np.stack([low, high], axis=1).reshape(-1)
         size = count[ends]
@@ -247,9 +251,9 @@ class PairGroups:
         )  # fmt: skip
 
     def part(self, begin: int, end: int, start: npt.NDArray[np.uint8]) -> PathGroups:
-        """Return the groups from ``begin`` up to ``end`` as input of the kernel.
+        """Return the groups ``begin`` to ``end - 1`` in the form that the kernel function ``assign_vls`` takes.
 
-        ``start`` (uint8[G]) is the VL that each group tries first.
+        ``start`` (uint8[G]) is the VL that is tried first for each group.
         """
         low, high = int(self.first[begin]), int(self.first[end])
         return PathGroups(
@@ -259,10 +263,10 @@ class PairGroups:
     def on_spare_vls(
         self, fabric: Fabric, lft: npt.NDArray[np.uint8], vls: int, *, visits: int
     ) -> npt.NDArray[np.int64]:
-        """Return the VL of each group, int64[G], among VLs that no other traffic uses.
+        """Return int64[G], the VL of each group, out of ``vls`` VLs that no other traffic uses.
 
-        The paths in both directions of all groups of a VL close no cycle.  ``visits`` limits the channels that cycle
-        searches may visit.
+        The groups on a VL, with their paths in both directions, close no cycle together.  ``visits`` is the number of
+        channels that cycle searches may visit.
 
         Raises
         ------
@@ -318,7 +322,7 @@ class _Assignment:
         copies: int,
         first_vl: int,
     ) -> _Assignment | None:
-        """Search for an assignment of VLs; None if the irregular paths of end ports fit on no VL.
+        """Search for an assignment of VLs.  Return None if a group of irregular paths with end ports fits on no VL.
 
         Parameters
         ----------

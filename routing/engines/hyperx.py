@@ -40,14 +40,14 @@ class HyperX:
     Notes
     -----
     The topology comes from J. Ahn, N. Binkert, A. Davis, M. McLaren, R. S. Schreiber, "HyperX: topology, routing, and
-    packaging of efficient large-scale networks", SC 2009.  Base LIDs have minimal paths, all other LIDs of a port have
-    paths over a further switch in each dimension.  So a sender chooses short paths or many paths when it chooses the
+    packaging of efficient large-scale networks", SC 2009.  The base LID of a port has minimal paths.  Each other LID of
+    the port has paths with an intermediate switch in each dimension.  A sender chooses the kind of path by the
     destination LID, for example by message size.  PARX uses LIDs in this manner: J. Domke et al., "HyperX topology:
     first at-scale implementation and comparison to the fat-tree", SC 2019.  Differences:
 
-    - PARX removes the links of one half of the HyperX for each LID, and routes over the other links with DFSSSP.  So
-      the quadrants of source and destination determine which LIDs have minimal paths.  Here the base LID has minimal
-      paths from all sources.
+    - For each LID of a port, PARX ignores the links of a different half of the HyperX, and routes over the other links
+      with DFSSSP.  So the quadrants of source and destination determine which LIDs have minimal paths.  Here the base
+      LID has minimal paths from all sources.
     - PARX needs a HyperX of two dimensions with even sizes, and an LMC of 2.  Here any HyperX and any LMC are possible.
     - PARX weighs destinations by a communication profile.  Here all end ports count by their weights.
     - Two VLs are enough for all these paths: SL2VL selects the second VL if in-port and out-port lie in one dimension.
@@ -195,8 +195,9 @@ class CliquePaths:
         return bool((twice & ~irregular).any())
 
     def hop_class(self) -> npt.NDArray[np.uint8]:
-        """Return the class of each hop, uint8[1, S, P, P], by switch, in-port and out-port: 1 if both ports lie in one
-        dimension, 0 otherwise.
+        """Return uint8[1, S, P, P], the hop class of each hop by pattern, switch, in-port and out-port.
+
+        The hop class is 1 if both ports lie in one dimension, 0 otherwise.  There is only one pattern.
         """
         fabric, channels = self.fabric, self.fabric.channels
         ports = 1 + int(fabric.switch_ports.max(initial=0))
@@ -207,12 +208,12 @@ class CliquePaths:
 
 
 def _check_rows(grid: Grid) -> None:
-    """Check that all switches that differ in one coordinate only are linked with each other.
+    """Check that the switches of each row of the grid form a clique: every two of them are linked.
 
     Raises
     ------
     NotAGrid
-        In some dimension, these switches form a line or a ring.
+        In some dimension, the switches of a row form a line or a ring.
     """
     for size, kind in zip(grid.size, grid.kind, strict=True):
         if kind is not Kind.CLIQUE and size > 2:
@@ -246,10 +247,11 @@ def _minimal_trees(
     rows: npt.NDArray[np.int64],
     rank: npt.NDArray[np.int32],
 ) -> npt.NDArray[np.uint8]:
-    """Return balanced shortest paths to the R destinations with the numbers ``rows``, uint8[R, S].
+    """Return uint8[R, S], balanced shortest paths to the R destinations with the numbers ``rows``.
 
-    ``rank`` (int32[C]) is the place of each channel's dimension in the order.  The paths take the dimensions in order.
-    If a missing link makes another order of the dimensions shorter, the paths take this order.
+    The values are the index of the next channel among the channels of the switch, 255 for none.  The paths take the
+    dimensions in order.  ``rank`` (int32[C]) is the place of each channel's dimension in this order.  If a missing link
+    makes a path in another order shorter, the path takes the dimensions in that order.
     """
     root = np.ascontiguousarray(destinations.root[rows])
     found = balance(

@@ -30,19 +30,18 @@ _AT_TARGET = np.iinfo(np.int32).max
 
 @dataclass(frozen=True, eq=False)
 class Inner:
-    """Tables, and the inner switches between which paths are missing.
-
-    An end port counts if it has a positive weight in traffic patterns; an aggregation node, for example, does not.
+    """Tables, and the inner switches between which new paths are needed.
 
     Attributes
     ----------
     fabric, routing
-        The fabric without the end ports that do not count, and its tables, with one SL-to-VL table for all ports.
+        The fabric without its uncounted end ports, such as aggregation nodes.  The tables of this fabric, with one
+        SL2VL table for all ports.
     inner
-        bool[S], switches without end ports that count.
+        bool[S], inner switches: switches without counted end ports.
     senders
-        bool[S], inner switches with end ports that do not count.  A pair of inner switches needs a path if one of the
-        two switches is marked.
+        bool[S], inner switches with uncounted end ports.  Two inner switches need paths between them if ``senders``
+        marks at least one of the two switches.
     """
 
     fabric: Fabric
@@ -60,7 +59,7 @@ class Column:
     target
         The inner switch.
     ports, following
-        uint8[S], int64[S]: the out-ports, and their channels (-1: none).
+        uint8[S], the out-port of each switch; int64[S], the channel at this port (-1: none).
     fixed
         bool[S], switches whose entries stay, because paths between end ports that count use them.
     first
@@ -87,13 +86,15 @@ class Column:
 
 
 def of_vls(cdg: Cdg, mask: int) -> Cdg:
-    """Return a CDG with one VL, with the edges that are used on any of the VLs in ``mask``."""
+    """Return a CDG with one VL, which has each edge that is in use on at least one VL in ``mask`` (VLs as bits)."""
     return Cdg(cdg.fabric, (cdg.masks & np.uint16(mask) != 0).astype(np.uint16))
 
 
 def bases(fabric: Fabric) -> Iterator[npt.NDArray[np.int32]]:
-    """Yield orders of the channels, int32[C], in which channels up precede channels down, so that paths up and then
-    down follow the order.  The second order is derived from the levels of a tree.
+    """Yield one or two orders of the channels, int32[C], in which all channels up precede all channels down.
+
+    A path that leads up and then down follows such an order.  The first order comes from a breadth-first order of the
+    switches.  On trees, a second order comes from the levels of the tree.
     """
     top = top_switches(fabric) or [central_switch(fabric)]
     yield is_increasing(fabric.channels, breadth_first(fabric, top))
@@ -105,10 +106,11 @@ def bases(fabric: Fabric) -> Iterator[npt.NDArray[np.int32]]:
 def columns_of(job: Inner, targets: npt.NDArray[np.intp], own: Cdg) -> list[Column] | None:
     """Search for LFT columns with paths to the inner switches ``targets`` from all inner switches that need a path.
 
-    ``job`` holds the tables and the inner switches.  All paths follow one order of the channels, which agrees with the
-    CDG ``own``.  The search begins with an order in which paths lead up and then down.  If a path is missing, the order
-    is changed such that it allows this path in addition to all paths found before.  Returns None if no change of the
-    order allows a further path, or if paths are missing after :data:`MOST_ORDERS` orders.
+    ``job`` holds the tables and the inner switches.  All paths follow one order of the channels.  This order is also a
+    topological order of ``own``, a CDG of other paths.  The search begins with an order in which paths lead up and then
+    down.  If paths are missing, the order is changed such that it allows some missing paths in addition to all paths
+    found before.  Return None if no change of the order allows a further path, or if paths are still missing after
+    :data:`MOST_ORDERS` orders.
     """
     fabric, edges = job.fabric, job.fabric.channels.edges
     base = next(bases(fabric))
@@ -142,9 +144,10 @@ def _lacks_path(job: Inner, column: Column) -> npt.NDArray[np.bool_]:
 
 
 def _admit(fabric: Fabric, masks: npt.NDArray[np.uint16], column: Column, switch: int) -> bool:
-    """Add the CDG edges of a path to the existing edges ``masks`` (bits of VLs), unless they close a cycle.
+    """Search for a path from ``switch`` to the target of ``column`` that closes no cycle, and add its CDG edges.
 
-    The path leads from ``switch`` to the target of ``column``.  Returns whether the edges were added.
+    ``masks`` (uint16[edges]) is 1 for each CDG edge in use; the function sets the edges of the path in this array.
+    Return whether such a path was found.
     """
     channels, edges = fabric.channels, fabric.channels.edges
     choices = np.arange(channels.first[switch], channels.first[switch + 1])
@@ -181,10 +184,11 @@ def increasing_column(
     job: Inner, target: int, order: npt.NDArray[np.int32], preset: Mapping[int, int] | None = None
 ) -> Column:
     """Compute an LFT column whose paths follow an order of the channels.  Entries that carry traffic between counted
-    end ports stay (see :class:`Inner`).
+    end ports do not change.
 
-    ``job`` holds the tables, and ``target`` is the inner switch of the column.  A switch in ``preset`` whose entry may
-    change takes the channel that ``preset`` gives it.
+    ``job`` holds the tables, and ``target`` is the inner switch of the column.  ``order`` (int32[C]) is the position of
+    each channel in the order.  ``preset`` prescribes the next channel of some switches, unless the entry of the switch
+    must not change.
     """
     channels, rows = job.fabric.channels, np.arange(job.fabric.switches)
     ports = job.routing.lft[:, job.fabric.switch_lid[target]].copy()

@@ -41,17 +41,19 @@ def connect_inner_switches(
     Parameters
     ----------
     fabric, routing
-        The fabric without the end ports that do not count, and its tables.  The SLs are by LID, or by switch and LID.
+        The fabric without its uncounted end ports, and the tables of this fabric.  The SLs are by LID, or by switch and
+        LID.
     senders
-        bool[S], switches that have only end ports that do not count.
+        bool[S], switches with uncounted end ports and without counted end ports.
     reversible
-        Whether replies must stay free of credit loops, if they are free of them now.  With SLs by switch and LID,
-        replies always stay free of credit loops.
+        Whether replies must close no credit loop with the new paths, if they close none without the new paths.  With
+        SLs by switch and LID, this is always required.
 
     Returns
     -------
     Routing or None
-        The tables with the paths, or the given tables if they have no cycle.  None if no such paths were found.
+        The tables with new paths.  The given tables if their paths already close no cycle.  None if no such paths were
+        found.
 
     Notes
     -----
@@ -81,7 +83,8 @@ def _on_one_vl(job: Inner, counted: Cdg) -> Routing | None:
     """Return the tables with all paths between inner switches on one SL.  If these paths close a cycle with every SL,
     return None.
 
-    ``job`` holds the tables without these paths, and ``counted`` the CDG of all other paths.
+    ``job`` holds the given tables, whose paths between inner switches are replaced.  ``counted`` is the CDG of all
+    other paths.
     """
     for sl in np.unique(job.routing.sl).tolist():
         columns = columns_of(job, np.flatnonzero(job.inner), of_vls(counted, 1 << int(job.routing.sl2vl[sl])))
@@ -91,15 +94,17 @@ def _on_one_vl(job: Inner, counted: Cdg) -> Routing | None:
 
 
 def _by_pair(job: Inner, counted: Cdg, *, replies: bool) -> Routing | None:
-    """Return the tables with an SL for each path between inner switches, on whose VL the path closes no cycle.  None if
-    some path fits on no SL.
+    """Return tables with an SL for each path between inner switches.  On the VL of this SL, the path closes no cycle.
+    Return None if some path fits on no SL.
 
-    ``job`` holds the tables without these paths, and ``counted`` the CDG of all other paths.
+    ``job`` holds the given tables, whose paths between inner switches are replaced.  ``counted`` is the CDG of all
+    other paths.
 
-    With ``replies``, the paths of a pair in both directions have the same SL.  The paths are placed one after the
-    other, in several sequences.
+    With ``replies``, the two paths between two switches have the same SL.  Each attempt selects the paths by one order
+    of the channels.  Several orders are tried, until all paths fit.
 
-    Cost: one topological sort for each pair whose paths do not follow the topological orders of the VLs.
+    Cost: for each pair of switches whose paths follow no topological order of a VL, at most one topological sort per
+    VL and attempt.
     """
     sls = np.unique(job.routing.sl).tolist()
     bits = [1 << int(job.routing.sl2vl[sl]) for sl in sls]
@@ -144,18 +149,21 @@ def _fit_pairs(
     *,
     replies: bool,
 ) -> dict[tuple[int, int], int] | None:
-    """Return the number of the SL for each path between inner switches; None if some path fits on no SL.
+    """Choose an SL for each path between inner switches; None if some path fits on no SL.
+
+    The keys of the result are the source and the destination switch of each path.  The values are the indices of the
+    chosen SLs in ``bits`` and ``orders``.
 
     Parameters
     ----------
     job, counted
-        The tables, and the CDG of all other paths.
+        The given tables, and the CDG of all paths except those between inner switches.
     columns
         The paths to each inner switch.
     bits, orders
-        For each SL the mask of its VL, and a topological order (int32[C]) of the edges that are used on it.
+        For each SL, its VL as a bit, and a topological order (int32[C]) of the CDG edges in use on this VL.
     replies
-        Whether the paths of a pair in both directions have the same SL.
+        Whether the two paths between two switches must have the same SL.
     """
     fabric, masks = job.fabric, counted.masks.copy()
     chosen: dict[tuple[int, int], int] = {}
@@ -189,7 +197,7 @@ def _fit_pairs(
 
 @dataclass(frozen=True, eq=False)
 class _Pair:
-    """Dependencies of the two paths between two switches, one in each direction.
+    """Dependencies of a path between two switches and, if replies count, of its reply path.
 
     Attributes
     ----------
@@ -228,11 +236,11 @@ class _Pair:
 
 
 def _by_lid(job: Inner, counted: Cdg, *, replies: bool) -> Routing | None:
-    """Return the tables with each path between inner switches on the VL of its LID.  If these paths close a cycle on
-    some VL, return None.
+    """Return tables with new paths between inner switches, for SLs by LID: the destination LID determines the VL of a
+    path.  If these paths close a cycle on some VL, return None.
 
-    ``counted`` is the CDG of all other paths.  A reply uses the VL of its request.  So with ``replies``, all VLs share
-    one topological order.
+    ``counted`` is the CDG of all other paths.  A reply uses the VL of its request, which may be the VL of another LID.
+    So with ``replies``, all VLs share one topological order.
     """
     inner = np.flatnonzero(job.inner)
     vls = job.routing.sl2vl[job.routing.sl[job.fabric.switch_lid[inner]]]

@@ -51,10 +51,11 @@ class LashTor:
     algorithm", ICPADS 2004.  Pairs of switches are placed as in LASH.  If a pair fits into no layer, its paths begin in
     the first layer.  Before a hop whose dependency would close a cycle, a path moves to the next layer.  Differences:
 
-    - A switch of InfiniBand knows in-port, out-port and SL of a packet, not its VL.  So the changes of VL belong to
-      an SL: SL2VL names one VL for each SL, in-port and out-port.  Pairs whose changes of VL agree share an SL, and the
-      SLs from the number of VLs to 15 are available.  In the published algorithm, switches know the VL of a packet.
-    - Both directions between two switches have one SL, and both are certified on (channel, VL).  So replies are safe.
+    - In the published algorithm, switches know the VL of a packet.  An InfiniBand switch selects the next VL only by
+      SL, in-port and out-port.  So all paths on an SL must agree in their changes of VL.  With V VLs, packets on the
+      first V SLs keep their VL.  The remaining SLs are for paths that change their VL.
+    - Both directions between two switches have one SL, and the CDG contains the dependencies of both.  So replies are
+      safe.
     - The paths come from :mod:`routing.engines.lash`, and balance the load.
     - Paths change their VL only where that saves VLs, or where LASH needs more VLs than allowed.
     """
@@ -169,8 +170,10 @@ class _Job:
         return None
 
     def _seeds(self, vls: int) -> Iterator[LayerSeed]:
-        """Yield initial states (seeds) of the VLs: one without switch orders, one with a single random switch order for
-        all VLs, and one with a switch order for each VL.
+        """Yield initial states (seeds) of the VLs.
+
+        The first seed has no switch order.  The other seeds alternately have a random switch order for the first VL
+        only, or a different random switch order for each VL.
         """
         fabric, seed = self.selector.fabric, self.selector.options.seed
         yield LayerSeed(None, None)
@@ -228,8 +231,8 @@ class _Job:
 def _sl2vl(fabric: Fabric, levels: ChangingVls, vls: int, first: int) -> npt.NDArray[np.uint8]:
     """Return uint8[S, P, P, 16], the VL of each SL by switch, in-port and out-port (see :class:`Routing`).
 
-    All VLs are shifted up by the first VL, ``first``.  On an SL whose packets may change their VL, each path begins on
-    VL ``first``.
+    ``first`` is the first VL that the engine may use.  VL 0 in ``levels`` becomes VL ``first``, and so on.  On an SL
+    whose packets may change their VL, each path begins on VL ``first``.
     """
     ports = 1 + int(fabric.switch_ports.max(initial=0))
     row = identity_sl2vl(first + vls)

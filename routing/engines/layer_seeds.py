@@ -30,10 +30,11 @@ class LayerSeed:
 
     @classmethod
     def from_orders(cls, fabric: Fabric, positions: list[npt.NDArray[np.int32]], *, strict: bool = True) -> LayerSeed:
-        """Return a seed for layers that prefer paths up and then down.  ``positions`` (int32[S] each) has the switch
-        order of each of the first layers.
+        """Return a seed for layers that prefer paths up and then down.
 
-        If not ``strict``, dependencies that lead down and then up are not avoided.
+        ``positions`` has the switch order (int32[S]) of each of the first layers; further layers have no order.  With
+        ``strict``, these first layers avoid dependencies that lead down and then up.  Otherwise the layers only begin
+        with a topological order that follows the switch order.
         """
         channels = fabric.channels
         before, after = channels.edges.channels()

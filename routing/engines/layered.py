@@ -104,8 +104,8 @@ class LayerSearch:
     mutual
         Whether all paths between two switches, in both directions, use one layer.
     optional
-        Whether the caller has other tables if nothing fits.  If so, the limit of visits is lower, and the first attempt
-        counts towards it.  The search then never returns badly balanced paths (:meth:`_last_resort`).
+        Whether the caller has other tables in case no paths fit.  If so, fewer channel visits are allowed, and the
+        visits of the first attempt count, too.  If no paths fit, :meth:`_last_resort` is not tried.
     maker
         Computes the candidate paths.
     visits
@@ -181,10 +181,11 @@ class LayerSearch:
 
     @property
     def is_tree_enough(self) -> bool:
-        """Return whether the paths of the tree between end ports are shortest paths, and balanced as well as any paths
-        can be.
+        """Return whether the paths in :attr:`tree` make a search unnecessary.
 
-        On large trees, the paths of the best balance are not computed for a comparison, because this takes minutes.
+        No search is necessary if all paths between end ports are shortest paths, and if no other paths have a
+        notably better balance.  On large trees, the balance is not compared with other paths, because the computation
+        of these paths takes minutes.
         """
         if self.tree is None or self.tree.order.longer > 0:
             return False
@@ -244,8 +245,9 @@ class LayerSearch:
     def _is_enough(self, paths: PathSet, minimal: bool) -> bool:
         """Return whether the search can end, given the latest candidate ``paths``.
 
-        Some paths that were found must have a fair balance.  With ``minimal``, they must also need one layer only, or
-        the utilisation of ``paths`` must be close to its lower bound.
+        The search can end if some result has a fair balance.  With ``minimal`` (the fewest layers are wanted), one of
+        two further conditions must hold: the best result needs only one layer, or the utilisation of ``paths`` is close
+        to the lower bound.
         """
         fair = [found for found in self.found if self._is_fair(found)]
         if not fair or not minimal:
@@ -268,9 +270,10 @@ class LayerSearch:
                 return
 
     def _fewest(self, paths: PathSet, have: int) -> None:
-        """Search for paths in fewer and fewer layers, until no attempt fits.
+        """Try to fit ``paths`` into fewer and fewer layers, until no attempt succeeds.
 
-        The first attempt has one layer less than the fewest layers found so far.
+        The first attempt allows one layer less than the smallest number of layers of earlier results with a fair
+        balance.  If there are no such results, it allows ``have`` layers.
         """
         fair = [found.layers.needed for found in self.found if self._is_fair(found)]
         most = min(fair, default=have + 1) - 1
@@ -334,8 +337,9 @@ class LayerSearch:
     def _last_resort(self, tried: list[PathSet], have: int) -> LayeredPaths:
         """Return paths in at most ``have`` layers, whatever their balance.
 
-        If the first attempt ended at its limit of visits, a search for the fewest layers would end at this limit too.
-        Therefore paths that need few visits are tried before the search in this case.
+        Two methods are tried: a search for the fewest layers, and then simple paths, which need few visits.  If the
+        first attempt of the run reached its limit of visits, the simple paths are tried first, because the search would
+        probably reach its limit, too.
 
         Raises
         ------

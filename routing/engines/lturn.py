@@ -43,13 +43,14 @@ class LTurn:
     After M. Koibuchi, A. Funahashi, A. Jouraku, H. Amano, "L-turn routing: an adaptive routing in irregular
     networks", ICPP 2001.  A breadth-first spanning tree gives each switch two coordinates: its number in preorder
     (left, right) and its hops to the root (up, down).  So each channel has one of four directions.  Turns between
-    directions are forbidden such that no cycle is left.  Turns are then spread over the fabric instead of gathering
-    around the root.  Differences:
+    directions are forbidden such that no cycle is left.  The allowed turns are spread over the fabric, and do not
+    gather around the root.  Differences:
 
-    - The published routing forbids one fixed set of turns between directions.  Every cycle of channels leads left and
-      right, and up and down.  Here turns between directions that share a coordinate are allowed, and all other turns
-      must follow an order of the directions.  All orders are tried, in several spanning trees, and the best balanced
-      result counts.
+    - The published routing forbids one fixed set of turns between directions.  Here several rules are tried: each is an
+      order of the directions, and forbids turns to an earlier direction.  Two directions with a common coordinate, such
+      as left-up and left-down, may share a place in the order.  Turns between them close no cycle, because every cycle
+      leads both left and right, and both up and down.  Of all rules and several spanning trees, the combination with
+      the best balance is used.
     - Forbidden turns that close no cycle are allowed again.
     - On a tree, if no root is named, paths lead up and then down by the levels of the tree
       (:mod:`routing.engines.tree_paths`).
@@ -110,11 +111,11 @@ def _roots(fabric: Fabric, seed: int) -> list[int]:
 
 
 def direction_orders() -> Iterator[npt.NDArray[np.int64]]:
-    """Yield int64[4], the rank of each direction: a turn to a lower rank is forbidden.
+    """Yield int64[4], the rank of each direction: a turn to a direction of a lower rank is forbidden.
 
-    Directions of one rank share a coordinate, so that the turns between them close no cycle.  Left-up comes before
-    right-down, because paths in the spanning tree take them in this order.  An order is left out if it forbids all
-    turns that another order forbids, and more.
+    Directions with equal rank share a coordinate, such as left-up and left-down.  So the turns between them close no
+    cycle.  Left-up has a lower rank than right-down, because paths in the spanning tree take left-up first.  An order
+    is left out if another order forbids only a part of its forbidden turns.
     """
     for ranks in product(range(3), repeat=4):
         groups = [
@@ -138,7 +139,7 @@ def coordinates(
     graph
         The bundles of the fabric.
     root
-        The root of the first tree; each further connected component has its first switch.
+        The root in its connected component.  In each other component, the switch with the lowest number is the root.
     key
         float64[S]: the neighbours of a switch are visited in ascending order of their keys.
 

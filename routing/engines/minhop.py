@@ -27,8 +27,8 @@ class MinHop:
 
     Notes
     -----
-    One VL is used unless a number of VLs is requested.  If destinations are spread over several VLs, some credit loops
-    are broken by chance.  So several VLs are used only if the user has requested them.
+    By default, one VL is used.  If the user requests several VLs, the destinations are spread over them.  This breaks
+    some credit loops, but only by chance.
     """
 
     name = "minhop"

@@ -116,8 +116,10 @@ def _roots(fabric: Fabric, named: list[int], count: int) -> list[int]:
 
 
 def _orders(fabric: Fabric, root: int, seed: int) -> Iterator[npt.NDArray[np.int32]]:
-    """Yield orders of the switches for one virtual network, each beginning with its root: breadth-first, breadth-first
-    from all tops of a tree (if the root is one of the tops), and by maximum cardinality search with random ties.
+    """Yield switch orders for one virtual network.  Each order begins with the root of the network.
+
+    The first order is breadth-first from the root.  If the root is a top switch of a tree, the second order is
+    breadth-first from all top switches.  The other orders come from maximum cardinality search with random ties.
     """
     yield breadth_first(fabric, [root])
     tops = top_switches(fabric)

@@ -68,8 +68,9 @@ class Nue:
       most cycle searches.
     - The balance considers the load along the whole path, and each switch takes the flow of upstream switches into
       account.
-    - On trees, unless a partition is named, no cycles are searched for: all paths lead up and then down in one order
-      (:mod:`routing.engines.tree_paths`), which balances all-to-all traffic and bisections at once.
+    - On trees, all paths lead up and then down in one switch order (:mod:`routing.engines.tree_paths`).  These paths
+      need no cycle search, and balance both all-to-all traffic and bisections.  The option ``partition`` turns this
+      rule off.
     - If a switch cannot reach a destination otherwise, only this switch uses the escape tree, not all switches.
 
     An SL per destination is safe for requests (``forward``).  Replies use the SL of the request, which may belong to
@@ -248,17 +249,16 @@ class _Job:
         return min(outcomes, key=lambda outcome: (_max_utilisation(outcome[0]), int(outcome[0].escaped.sum())))
 
     def mean_load(self, trees: NueTrees) -> float:
-        """Return the mean utilisation of all channels, which is the utilisation of every channel if the load is
-        even.
-        """
+        """Return the mean utilisation of all channels.  With perfect balance, all channels have this utilisation."""
         utilisation = trees.load * inverse_capacity(self.fabric, self.options.link_weights)
         return float(utilisation.mean()) if len(utilisation) else 0.0
 
     def seeds(self) -> Iterator[Seeds]:
         """Yield initial states of the layers; the states that are probably the best come first.
 
-        With few layers, or with faults in a tree, states by region may balance badly, and Up*/Down* in a searched order
-        is often better.
+        The first state orders the channels by their distance from the destinations of each layer.  This state may lead
+        to a bad balance if there are few layers, or if the fabric is a tree with faults.  The second state, from
+        Up*/Down* trees, is then often better.
         """
         if self.fabric.switches == 0:
             yield Seeds("none", np.zeros((self.layers, 0), np.int32), np.zeros((self.layers, 0)))
@@ -301,7 +301,10 @@ class _Job:
         return 1 if self.layers > 1 else PASSES_ON_ONE_VL
 
     def visits(self) -> float:
-        """Return the number of channel visits of a pass, divided by the effort of the run; infinite for effort 0."""
+        """Return the number of channel visits of a pass, for comparison with limits at effort 1.
+
+        The number is divided by the effort of the run, and is infinite for effort 0.
+        """
         return visits_per_pass(self.fabric) / self.options.effort if self.options.effort > 0.0 else np.inf
 
 

@@ -79,8 +79,8 @@ def by_order(fabric: Fabric, position: npt.NDArray[np.int32]) -> Seeds:
 def _weights(
     fabric: Fabric, destinations: Destinations, layer: npt.NDArray[np.int32], layers: int
 ) -> npt.NDArray[np.int64]:
-    """Return int64[layers, S], the number of LIDs with flow at each switch; in a layer without flow, the number of all
-    LIDs.
+    """Return int64[layers, S], for each layer the number of LIDs with flow that each switch delivers.  In a layer
+    without flow, all LIDs of the layer count.
     """
     weight = np.zeros((layers, fabric.switches), np.int64)
     idle = np.zeros_like(weight)

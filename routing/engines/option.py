@@ -43,11 +43,13 @@ class Option:
     help, what
         Help text, and noun for the value in error messages.
     range, words
-        Lowest and highest number, and words that are values; if both are missing, every value is in range.
+        The lowest and the highest allowed number (as a pair), and the allowed words.  If an option has neither, every
+        value of its types is allowed.
     make
-        Function that returns the option's value for a value in TOML; ValueError if there is no such value.
+        Function that converts a value in TOML to the option's value.  The function raises ValueError if the value is
+        not allowed.
     name, default
-        Name and default value, which the dataclass states.
+        Name and default value, as in :class:`routing.engines.base.EngineOptions`.
     flag, metavar
         Option and metavariable of the command line; None: derived from the name and the types.
     sources
@@ -57,7 +59,7 @@ class Option:
     refusal
         Problem and remedy of the error of an engine that does not support the option; None: every engine supports it.
     harmless
-        Value besides the default that every engine accepts.
+        A second value, besides the default, that engines without support for the option accept.
     """
 
     types: tuple[type, ...]
@@ -77,7 +79,7 @@ class Option:
     harmless: object = None
 
     def parse(self, text: str) -> Any:
-        """Return the value, as in TOML, that a text denotes; raise ValueError if the text denotes no value."""
+        """Convert a text to the value that the option would have in TOML.  Raise ValueError if this fails."""
         if bool in self.types and text.lower() in _FLAGS:
             return _FLAGS[text.lower()]
         if str in self.types and (text in self.words or self.range is None):
@@ -107,8 +109,8 @@ class Option:
     def _has_type(self, value: Any) -> bool:
         """Return whether a value has the type that the option has in TOML or in :class:`EngineOptions`.
 
-        If the values of an option are words or numbers in a range, the result is True for every type, because
-        :meth:`check` then lists the possible values in its error.
+        If an option allows both words and a range of numbers, the result is True for every type.  For such an option,
+        :meth:`check` raises an error that lists the possible values.
         """
         if not self.types or (self.words and self.range is not None) or value is self.default is None:
             return True

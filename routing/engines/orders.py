@@ -72,10 +72,11 @@ def _join(fabric: Fabric, roots: list[int]) -> list[int]:
     """Return the roots, and the switches on a breadth-first tree that joins the roots.  Switches near the first root
     come first.
 
-    Switches of the tree come before the roots that they join.  But two switches before a root cannot reach each other
-    through this root, because a path must not lead down and then up.  So a switch between roots is part of the tree
-    only if it joins at least half of the roots that are its neighbours.  A root that is not joined, such as the top of
-    a tree that lost a link, is placed after the first of its other neighbours.
+    A switch that joins a root comes before this root in the switch order.  A path must not lead down and then up.  So
+    two switches that both come before a root cannot reach each other through this root.  Therefore few switches should
+    come before roots: a switch joins roots only if it joins at least half of the roots that are its neighbours.  Some
+    roots are then not joined, such as a top switch that has lost a link.  Such a root comes in the order after the
+    first of its neighbours.
     """
     if len(roots) == 1:
         return roots
@@ -143,7 +144,8 @@ def candidates(fabric: Fabric, seed: int) -> Iterator[npt.NDArray[np.int32]]:
 
 @dataclass(frozen=True, eq=False)
 class OrderSearch:
-    """Search for the order with the best balance, which is evaluated on a sample of the destinations.
+    """Search for the switch order with the best balance.  Most methods compute the balance for a sample of the
+    destinations only.
 
     Attributes
     ----------
@@ -165,14 +167,15 @@ class OrderSearch:
         """Return int32[S], the order with the best balance towards the given LMC groups (``lmc_groups``: int64, numbers
         of groups in ``destinations``).
 
-        If all paths are unique, the first candidate is as good as any.  Otherwise all candidates are tried.  The
-        remaining visits go into a local search from the best candidate: a step moves a few switches forward or back,
-        and is kept if the balance is not worse.  ``searches`` is the number of searches that share the work limit.
+        If all paths are unique, the first candidate is as good as any.  Otherwise all candidates are tried.  A local
+        search from the best candidate uses the rest of the work limit.  Each of its steps moves a few switches forward
+        or back in the order, and is kept if the balance is not worse.  ``searches`` is the number of searches that
+        share the work limit.
 
-        On trees, the result is compared once more with the breadth-first order and the best candidate, with all LIDs of
-        a port and with refinement.  The reason is that the steps also adapt an order to random choices of the first
-        pass.  On a tree without faults the steps have no other effect, and measurements showed that they worsen the
-        balance by a fifth.
+        On trees, the order from the local search is then compared with the breadth-first order and with the best
+        candidate.  This comparison uses all LIDs of a port and refinement passes.  The reason is that the local search
+        also adapts the order to random choices of the first pass.  On a tree without faults, the local search has no
+        other effect, and measurements showed that it worsens the balance by a fifth.
         """
         if has_unique_paths(self.fabric):
             return next(candidates(self.fabric, self.seed))
@@ -234,10 +237,10 @@ class OrderSearch:
         return min((shared, np.stack(own)), key=lambda orders: self._try(orders, self.destinations.targets(layer)))
 
     def _sample(self, lmc_groups: npt.NDArray[np.int64], visits: int, *, whole: bool = False) -> Targets:
-        """Return an even sample of the LMC groups whose trees can be computed within the given number of channel
-        visits.
+        """Return an even sample of the given LMC groups.  The trees to the sample can be computed within ``visits``
+        channel visits.
 
-        The sample has one LID of each LMC group; if ``whole`` is set, it has all LIDs of each group.
+        The sample has one LID of each selected LMC group, or with ``whole`` all LIDs of the group.
         """
         starts = self.destinations.lmc_group_first.astype(np.int64)
         sizes = np.diff(starts)[lmc_groups] if whole else np.ones(len(lmc_groups), np.int64)

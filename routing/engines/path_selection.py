@@ -123,10 +123,11 @@ class PathSelector:
         return self._balanced(DIRECTED, self.rank, refinement_passes(self.fabric, self.options))
 
     def by_rank(self, name: str, rank: npt.NDArray[np.int32], *, rank_from: int) -> PathSet:
-        """Return shortest paths that use channels of low rank first; ``rank`` is int32[C].
+        """Return shortest paths that use channels of low rank first; ``rank`` (int32[C]) is the rank of each channel.
 
-        A switch that is at least ``rank_from`` hops before the end of a path uses only channels of the lowest rank, out
-        of the channels that lead nearer to the destination.
+        The rule applies to switches at least ``rank_from`` hops before the destination.  Such a switch considers the
+        channels that lead nearer to the destination, and uses only those with the lowest rank.  Switches nearer to the
+        destination use channels of any rank.
         """
         return self._balanced(name, rank, refinement_passes(self.fabric, self.options), rank_from)
 
@@ -137,8 +138,8 @@ class PathSelector:
         return self._path_set(RING_SYMMETRIC, following, load, rings.rank)
 
     def _load_between_switches(self, rank: npt.NDArray[np.int32]) -> npt.NDArray[np.float64]:
-        """Return float64[C], the load of balanced shortest paths with one tree for each switch that has end ports.  The
-        load of each direction can be summed from the result.
+        """Return float64[C], the all-to-all load of each channel with balanced shortest paths.  There is one tree for
+        each switch with end ports.
         """
         root = np.flatnonzero(self.sources).astype(np.int32)
         lmc_group_first = np.arange(len(root) + 1, dtype=np.int32)
@@ -163,7 +164,7 @@ class PathSelector:
         that are nearer to the destination.
 
         The published LASH uses these paths.  The paths share far more CDG edges than balanced paths, so they need fewer
-        layers.  Only parallel links share the load.
+        layers.  The load is balanced over parallel links only.
         """
         bundles = LinkBundles.between_switches(self.fabric.channels, self.inverse_capacity)
         distance = np.asarray(self.fabric.graph.distances(mode="out"), np.float32)
@@ -212,9 +213,10 @@ class PathSelector:
 
 
 def _lead_switches(destinations: Destinations, following: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-    """Replace the tree towards each switch with end ports by the tree towards its first end port, and return the trees.
+    """Give each LID without traffic the tree of the first LID with traffic at the same switch, if there is one.  Return
+    all trees.
 
-    So the LID of the switch itself adds no further dependencies.
+    So LIDs without traffic, such as the LID of a switch, add no further dependencies.
     """
     with_flow = np.flatnonzero(destinations.share > 0.0)
     roots, first = np.unique(destinations.root[with_flow], return_index=True)

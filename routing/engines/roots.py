@@ -13,8 +13,8 @@ from routing.names import guid_in, guids_text
 
 
 def named_roots(fabric: Fabric, options: EngineOptions) -> list[int]:
-    """Return the rows of the switches that ``roots`` and ``root_guid_file`` name, in this order.  The result is empty
-    if both options are empty.
+    """Return the rows of the switches that the options name: first the switches of ``roots``, then the switches of the
+    file ``root_guid_file``.  The result is empty if both options are empty.
 
     Raises
     ------

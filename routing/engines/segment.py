@@ -39,15 +39,16 @@ class SegmentBased:
     routing algorithm for meshes and tori", IPDPS 2006.  A segment is a path over switches that no earlier segment has,
     between two switches of earlier segments.  Each segment forbids the turn between two links at one of its switches,
     in both directions.  A segment of a single link forbids, at one end of the link, the turns between this link and
-    earlier links.  Each segment may choose the place of its turn without regard to other segments.  Differences:
+    links of earlier segments.  Each segment may choose the place of its forbidden turn without regard to other
+    segments.  Differences:
 
     - Segments are the shortest that a breadth-first search finds.  Several first switches are tried.  In most trials
       the next switch is the switch with the most links to switches in earlier segments.
     - The published rules place the turns by hand or at fixed positions.  Here a local search moves the forbidden turns,
       and keeps a move if it balances a sample of the destinations better.
     - Forbidden turns that close no cycle are allowed again.
-    - On a tree, each switch forbids the turns between its links up.  Segments that begin at the top switches allow
-      this (:mod:`routing.engines.tree_paths`).
+    - On a tree, paths lead up and then down (:mod:`routing.engines.tree_paths`).  So each switch forbids the turns
+      between its links up.  Segments that begin at the top switches can forbid these turns.
     - Paths balance the load, with a small cost per hop, instead of being the shortest allowed paths.
     """
 
@@ -60,7 +61,8 @@ class SegmentBased:
     def route(self, fabric: Fabric, options: EngineOptions) -> Routing:
         """Compute the tables (see :class:`routing.engines.base.Engine`).
 
-        Cost: O(S C) for each partition, O(L S radix log C) per pass.  The search visits a limited number of channels.
+        Cost: O(S C) for each partition of the links into segments, and O(L S radix log C) for each pass over the
+        destinations.  The search for places of the forbidden turns visits a limited number of channels.
         """
         refuse_unsupported(self, options)
         if (tree := routing_of_tree(self, fabric, options)) is not None:
@@ -131,8 +133,8 @@ class Segments:
         """Return the turns that are allowed if the forbidden turns are at the given places (int64, one place for each
         segment).
 
-        Place k of a segment is the switch between its links k and k + 1.  In a segment of a single link, place 0 or 1
-        is one of its ends.
+        Place k of a segment is the switch between its links k and k + 1, counted from 0.  In a segment of a single
+        link, place 0 is the first end of the link, and place 1 is the second end.
         """
         before, after = graph.turns
         bundles, first, size = self.flat
@@ -164,8 +166,8 @@ class Segments:
 
 
 def _spanning(graph: TurnGraph, dropped: npt.NDArray[np.bool_]) -> npt.NDArray[np.int32]:
-    """Return int32[S], the bundle of each switch to its parent in a spanning tree.  The tree consists of the links that
-    are not dropped.
+    """Return int32[S], the bundle from each switch to its parent in a spanning tree, -1 for the root.  The tree uses no
+    bundle that ``dropped`` marks (bool[N] for N bundles).
     """
     parent = np.full(graph.fabric.switches, -1, np.int32)
     seen = np.zeros(graph.fabric.switches, np.bool_)
@@ -193,15 +195,15 @@ class _Partition:
     graph
         The bundles of the fabric.
     key
-        Random number of each switch.  If several switches are equally good as the next one, the one with the lowest
+        Random number of each switch.  Among equally good candidates for the next switch, the switch with the lowest
         number is taken.
     seen, links, earliest
-        Whether each switch is in a segment; number of bundles from each switch to switches in segments; and the index
-        in ``order`` of the earliest of these switches.
+        For each switch: whether it is reached (see :func:`partition`); the number of its bundles to reached switches;
+        and the position in ``order``, counted from 1, of the neighbour that was added first.
     used
         Whether each bundle is in a segment, or on no cycle.
     order, segments
-        Switches in segments, in the order in which they were added; and the segments so far.
+        Reached switches, in the order in which they were added; and the segments so far.
     """
 
     graph: TurnGraph
@@ -235,8 +237,8 @@ class _Partition:
             self.segments.append(tuple(part))
 
     def take_single_links(self, since: int) -> None:
-        """Add segments of a single link: each unused link from a switch in ``order[since:]``, the last added switches,
-        to a switch in a segment.
+        """Add segments of a single link.  Each unused link from a newly added switch to a switch in a segment becomes
+        such a segment.  ``order[since:]`` has the newly added switches.
         """
         for switch in self.order[since:]:
             for bundle in range(int(self.graph.first[switch]), int(self.graph.first[switch + 1])):
@@ -244,15 +246,17 @@ class _Partition:
                     self.take([bundle])
 
     def first_links(self, switch: int) -> list[int]:
-        """Return the unused bundles from switches in segments to ``switch``, which is in no segment.  Bundles of
-        switches with a low key come first.
+        """Return the unused bundles from switches in segments to ``switch``, which is in no segment.  The bundles are
+        sorted by the random number (``key``) of the switch at which they begin.
         """
         out = range(int(self.graph.first[switch]), int(self.graph.first[switch + 1]))
         found = [int(self.graph.reverse[k]) for k in out if not self.used[k] and self.seen[int(self.graph.dst[k])]]
         return sorted(found, key=lambda bundle: self.key[int(self.graph.src[bundle])])
 
     def shortest(self, bundle: int) -> list[int]:
-        """Return the bundles of the shortest segment that begins with a bundle; empty if there is no such segment."""
+        """Return the bundles of the shortest segment whose first bundle is ``bundle``; empty if there is no such
+        segment.
+        """
         dst, reverse, first = self.graph.dst, self.graph.reverse, self.graph.first
         came = {int(dst[bundle]): bundle}
         queue = [int(dst[bundle])]
@@ -276,9 +280,9 @@ def partition(graph: TurnGraph, start: int, rng: np.random.Generator, *, cluster
 
     The segments are added one after the other.  A switch is reached if it is ``start`` or on an earlier segment.  Each
     segment is a shortest path from a reached switch, over switches that are not reached yet, to the same or another
-    reached switch.  With ``clustered``, the path begins with the neighbour that has the most links to reached switches.
-    Otherwise, the path begins at the switch that was reached first, among the reached switches with neighbours that
-    are not reached yet.
+    reached switch.  With ``clustered``, the first new switch of the path is the switch with the most links to reached
+    switches.  Otherwise, it is a neighbour of the earliest reached switch that still has a neighbour that is not
+    reached.
 
     A link between two reached switches is a segment of its own.  A link on no cycle belongs to no segment, but the
     switch behind it counts as reached.  Cost: O(S^2 + S C) at most.

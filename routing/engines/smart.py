@@ -38,18 +38,18 @@ class Smart:
 
     Notes
     -----
-    After L. Cherkasova, V. Kotov, T. Rokicki, "Fibre Channel fabrics: evaluation and design", HICSS 1996.  The goal is
-    the published goal: begin with balanced shortest paths, whose channel dependency graph has cycles.  Remove the
-    dependency of each cycle whose loss costs least, and route again, until no cycle is left.  Differences:
+    After L. Cherkasova, V. Kotov, T. Rokicki, "Fibre Channel fabrics: evaluation and design", HICSS 1996.  The method
+    begins with balanced shortest paths, whose channel dependency graph has cycles.  In each cycle, it removes the
+    dependency whose loss costs least.  It routes again until no cycle is left.  Differences:
 
     - The published algorithm removes one dependency at a time, and finds its cost by routing all pairs again for each
       candidate, in O(S^9).  Here the cost of a turn is the flow over it.  One round adds the turns in order of
       decreasing flow, and forbids each turn that closes a cycle with the turns added before.  So each cycle loses its
       turn with the least flow.
-    - Each round routes under the turns of the round before.  Flows of earlier rounds count with decreasing weight.  The
-      best round gives the result.
-    - A round costs O(T log T) with the searches for cycles for T turns, and one pass O(L S radix log C).  There are at
-      most 24 rounds.
+    - Each round chooses its allowed turns by the flows of earlier rounds, and routes with these turns.  Older flows
+      count with lower weights.  The turns of the best round are used.
+    - For T turns, a round costs O(T log T), searches for cycles, and a pass over the destinations in
+      O(L S radix log C).  There are at most 24 rounds.
     - The turns of a breadth-first tree stay allowed, so that every pair keeps a path.
     - On a tree, paths lead up and then down, and close no cycle (:mod:`routing.engines.tree_paths`).
     """
@@ -82,7 +82,7 @@ ENGINE = Smart()
 
 @dataclass(frozen=True, eq=False)
 class _Rounds:
-    """Rounds of routing.  Each round allows the turns that carried the most flow in the round before.
+    """Rounds of routing.  Each round prefers the turns that carried the most flow in earlier rounds.
 
     Attributes
     ----------

@@ -41,13 +41,13 @@ class TorusTwoQos:
 
     - Coordinates and dimensions follow from the cables alone, so no configuration file is needed.  A torus-2QoS.conf
       (``torus_config``) fixes the order of dimensions, their directions and the datelines.
-    - Any number of dimensions, of which at most four have rings of five switches or more.  A ring of four is two
-      dimensions of two.
+    - The number of dimensions is not limited.  At most four dimensions may have rings of five switches or more.  A ring
+      of four counts as two dimensions of two switches.
     - Paths that need a turn against the dimension order use separate SLs and VLs, on which they close no cycle.  So any
       number of missing links and switches is possible as long as VLs suffice.
     - The load is balanced over both sides of a ring and over parallel links.
 
-    With ``first_vl``, the VLs below it stay free for other traffic.
+    The VLs below the option ``first_vl`` stay free for other traffic.
     """
 
     name = "torus-2qos"
@@ -107,7 +107,7 @@ class TorusTwoQos:
         routes : GridRoutes
             The balanced routes, or the routes that were given.
         code : uint8[2, S, S]
-            SL of each path.
+            SL of each path, by set of paths (see :class:`routing.grids.paths.GridPaths`), destination and source.
         spare : int
             Number of VLs for detours.
 
@@ -117,14 +117,15 @@ class TorusTwoQos:
             Neither the given routes nor balanced routes fit.
         """
         code, spare, failed = cls._codes(routes, datelines, base, vls)
-        # Moved paths need VLs besides the VLs of the datelines.  Without moves, all paths of a broken ring take its
-        # other side, and the rate of all-to-all traffic may halve.
+        # Moves of paths around missing links improve the balance, but moved paths need further VLs besides the VLs of
+        # the datelines.  Without moves, all paths of a broken ring take its other side, and the rate of all-to-all
+        # traffic may halve.
         move = routes.options.vls != "min" if failed == 0 else failed <= MOST_FAILED
-        # If replies are safe with the given paths, moves are tried first that keep replies safe.  If the resulting
-        # paths do not fit into the VLs, other moves are taken.
+        # If replies are safe with the given paths, the moved paths first get VLs that keep replies safe.  If this
+        # fails, the moved paths get VLs without regard to replies.
         reversible = failed == 0 and routes.is_mutual(code)
         if move and cls._vls_for_detours(routes, datelines, base, vls) > 0:
-            # Balanced routes mostly need more VLs than the first routes.  If the first routes do not fit into the VLs,
+            # Balanced routes mostly need more VLs than the given routes.  If the given routes do not fit into the VLs,
             # balanced routes hardly fit either.  So in this case, each search has a lower work limit.
             visits = VISITS // BALANCED if failed else VISITS
             for balanced in routes.balanced():
@@ -165,7 +166,7 @@ class TorusTwoQos:
         Returns
         -------
         code : uint8[2, S, S]
-            SL of each path.
+            SL of each path, by set of paths (see :class:`routing.grids.paths.GridPaths`), destination and source.
         spare : int
             Number of VLs for detours.
         failed : int

@@ -47,10 +47,10 @@ def resembles_grid(fabric: Fabric) -> bool:
 
 
 def _most_pairs_joined(bundles: Rows, squares: Rows, opposite: Rows, switches: int) -> int:
-    """Count the sets of two opposite links that are joined to a larger set: the other two sides of their squares belong
-    to the larger set.  Return the count for the larger set with the most such pairs.
+    """Return the largest number of sets of two opposite links that one larger set joins.  A larger set joins a set of
+    two links if these links are two sides of a square whose other two sides belong to the larger set.
 
-    In a grid with a dimension of two switches, the links of this dimension join all links of the other dimension.
+    In a grid of 2 x n switches, for example, the n links of the first dimension join all other pairs of opposite links.
     """
     size, link = np.bincount(opposite), _link_numbers(bundles, switches)
     u, v, _, w = squares.T
@@ -108,8 +108,8 @@ def _bundles(fabric: Fabric) -> Rows | None:
 
 
 def _link_numbers(bundles: Rows, switches: int) -> Callable[[Rows, Rows], Rows]:
-    """Return a function that takes two arrays of linked switches (int64[N] each), and returns the number of the link of
-    each pair (int64[N]).
+    """Return a function that finds the numbers of links.  The arguments of the function are two arrays of switches
+    (int64[N] each), the two ends of each link.  Its result is int64[N], the number of each link.
     """
     links = bundles[bundles // switches < bundles % switches]
     return lambda a, b: np.searchsorted(links, np.minimum(a, b) * switches + np.maximum(a, b))

@@ -33,10 +33,12 @@ class Rings:
     Attributes
     ----------
     rank
-        int32[C], rank of the direction of each channel in dimension order; paths use rank 0 first.
+        int32[C], for each channel the rank of its direction: paths use channels of rank 0 first, then rank 1, and so
+        on.
     position
-        int64[ranks, S], position of each switch on the ring of a direction, in cyclic order.  In a direction without
-        rings, the number of the slice: the component that remains without the channels of the direction.
+        int64[ranks, S], by direction and switch: the position of the switch on its ring, in cyclic order.  In a
+        direction without rings, the number of the connected component that has the switch if the channels of the
+        direction are removed.
     length
         int64[ranks], length of the rings of a direction.  The length is 0 if there are no rings, or if the rings are so
         short that shortest paths along them close no cycle.
@@ -102,9 +104,10 @@ class Rings:
     def _is_wrong_side(
         self, rank: npt.NDArray[np.int64], here: npt.NDArray[np.int64], there: npt.NDArray[np.int32]
     ) -> npt.NDArray[np.bool_]:
-        """Return bool[N, S], whether the hop from ``here`` to ``there`` uses the side of a ring that was not selected.
+        """Return bool[N, S], by hop (from ``here`` to ``there``) and destination: whether the hop uses the side of the
+        ring that was not selected.
 
-        Only towards a switch that is half a ring away can a hop use that side, because both sides are equally long.
+        The result is True only for destinations half a ring away, to which both sides of the ring are equally long.
         """
         length, own = np.maximum(self.length[rank], 1), self.position[rank, here]
         goal = self.position[rank]
@@ -124,7 +127,7 @@ class Rings:
             uint32[T], for each possible CDG edge (T in all) the mask of the layers in which the edge leads straight
             through a cut.  A cut is a switch of a ring through which paths of the layer must not pass.
         order
-            int32[layers, C], position of each channel.
+            int32[layers, C], position of each channel in the topological order of each layer.
         """
         src, dst, rank = fabric.channels.src, fabric.channels.dst, self.rank
         before, after = fabric.channels.edges.channels()
@@ -145,7 +148,8 @@ class Rings:
     def _choices(self) -> Iterator[npt.NDArray[np.int64]]:
         """Yield int64[ranks] for each layer: by direction, the position of the layer's cut in the rings.
 
-        A cut is a switch of a ring through which paths of the layer must not pass.  -1: the rings have no cut.
+        A cut is a switch of a ring through which paths of the layer must not pass.  The position is -1 if the rings of
+        a direction need no cut.
         """
         ring_symmetric = np.flatnonzero(self.length)
         for layer in range(self.layers):

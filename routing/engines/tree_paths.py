@@ -178,8 +178,8 @@ def _or_in_other_orders(
 
     Two other sets of tables are tried: tables balanced as on fabrics other than trees, in the switch order of the given
     tables; and tables by descent, in the switch order of :func:`.switch_orders.chained_order`.  If one of these sets
-    carries more traffic than the given tables, both kinds of tables are also tried in a switch order that a search
-    finds.  See :func:`.tree_quality.carried` for the traffic.
+    carries more traffic than the given tables, a search finds a further switch order.  In this order, balanced tables
+    and tables by descent are tried.  :func:`.tree_quality.carried` measures the traffic.
     """
     layer = np.zeros(len(destinations.lid), np.int32)
     is_doubtful = paths.order.cost > tree_quality.DOUBTFUL
@@ -253,9 +253,10 @@ def _least_visits(fabric: Fabric, destinations: Destinations) -> float:
 def _sweeps(fabric: Fabric, destinations: Destinations, level: npt.NDArray[np.int32], options: EngineOptions) -> int:
     """Return the number of passes of the descent; 0 if the descent needs too much memory.
 
-    The option ``passes`` sets the number.  Without this option, the number follows from the effort.  If an effort of at
-    most 1 allows fewer than ``MOST_SWEEPS`` passes, trees that need no more than :data:`ENOUGH_SWEEPS` passes get only
-    these.  ``level`` is the level of each switch, int32[S].
+    The option ``passes`` sets the number of passes after the first.  Without this option, the number follows from the
+    effort.  Trees with equal leaves and enough links between levels need only :data:`ENOUGH_SWEEPS` passes.  At an
+    effort of at most 1, such trees get no further passes, unless the effort allows ``MOST_SWEEPS`` passes.  ``level``
+    is the level of each switch, int32[S].
     """
     sweeps = affordable_sweeps(fabric, len(destinations.lid), options.effort)
     if sweeps and options.passes is not None:

@@ -40,7 +40,8 @@ def carried(
     """Return the product of all-to-all share and bisection share of tables.  Return 0 if a path between end ports
     exceeds the shortest path by more than :data:`routing.trees.levels.MOST_LONGER` hops.
 
-    Unless the tree is doubtful, all-to-all shares count up to 1, because the links of the CAs limit the rate.
+    An all-to-all share above 1 counts as 1, because the links of the CAs limit the rate.  If ``is_doubtful``, the whole
+    share counts.
     """
     longer = stretch(Flows.of(fabric, tables if isinstance(tables, np.ndarray) else tables.lft, options.threads))
     if longer is None or longer.more_most > MOST_LONGER:
@@ -126,7 +127,8 @@ def _least_load(fabric: Fabric, sources: Reals, mass: Reals) -> float:
     receivers, linked = np.flatnonzero(mass), np.flatnonzero(np.diff(channels.first))
     near = np.zeros((fabric.switches, len(receivers)), bool)
     near[receivers, np.arange(len(receivers))] = True
-    # Row s has one bit for each receiver: whether the receiver is within the present number of hops of switch s.
+    # In iteration h (from 0 on), row s has one bit for each receiver: whether the receiver is at most h hops from
+    # switch s.
     rows = np.packbits(near, axis=1)
     rows = np.pad(rows, ((0, 0), (0, -rows.shape[1] % 8))).view(np.uint64)
     senders = np.flatnonzero(sources)

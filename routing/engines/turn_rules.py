@@ -103,8 +103,9 @@ class TurnGraph:
     def breadth_first(self, roots: Iterable[int]) -> npt.NDArray[np.int32]:
         """Return int32[S], the bundle of each switch to its parent in breadth-first trees, -1 for their roots.
 
-        The first tree begins with the first root; each further connected component begins with a root of its own, or
-        its first switch.
+        The first tree begins with the first switch of ``roots``.  In each further connected component, the tree begins
+        with the first switch of ``roots`` in this component.  If there is none, the tree begins with the first switch
+        of the component.
         """
         parent = np.full(self.fabric.switches, -1, np.int32)
         seen = np.zeros(self.fabric.switches, np.bool_)
@@ -159,7 +160,7 @@ class TurnGraph:
         return max(1, min(round(most * effort), round(TRIAL_TURNS * effort / max(len(self.edges), 1)), most))
 
     def forbidden(self, turns: AllowedTurns) -> int:
-        """Return the number of turns that are forbidden, without turns that lead back to the same switch."""
+        """Return the number of forbidden turns.  Turns that lead back to the same switch are not counted."""
         allowed = np.zeros(len(self.useful), np.bool_)
         allowed[self.turn_of[turns.allowed != 0]] = True
         return int((self.useful & ~allowed).sum())
@@ -213,8 +214,8 @@ class TurnTrial:
     def rate(self, turns: AllowedTurns) -> tuple[int, float]:
         """Rate a set of turns by how well the trees of ``sample`` are balanced.  The smaller tuple is better.
 
-        The first number of the tuple is the number of hops by which the longest path exceeds ``LONGEST``.  The second
-        number is the highest utilisation.
+        The first number of the tuple is the number of hops by which the longest path exceeds
+        :data:`routing.engines.orders.LONGEST`.  The second number is the highest utilisation.
         """
         return self.rating(self.trees(turns, self.sample, 0))
 

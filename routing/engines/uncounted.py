@@ -31,7 +31,7 @@ class Uncounted:
     Attributes
     ----------
     fabric
-        The fabric without the end ports of these LIDs.  Its LID table keeps its length.
+        The fabric without the end ports of these LIDs.  Its LID table is as long as the LID table of the whole fabric.
     lid, model
         int64[K] each: the K LIDs, and for each of them a LID that the same switch delivers.
     """

@@ -37,12 +37,14 @@ class UpDown:
     - A switch that has a path down may forward up as long as no traffic for the LID reaches it on a down link.
       OpenSM's ``updn`` decides this by hops alone, which is wrong on fabrics other than trees.
     - On trees, unless roots or a partition are named, paths are the shortest legal paths, and balance all-to-all
-      traffic and bisections at once (:mod:`routing.trees.descent`).  All VLs then share one order.
+      traffic and bisections at once (:mod:`routing.trees.descent`).  The paths on all VLs then follow one switch order.
 
-    If several VLs are allowed, the destinations are spread over them, with one order.  Replies are then safe on any SL
-    (``reversible``).  If the options request a number of VLs, the VLs improve the balance instead.  METIS splits the
-    destinations into one region for each VL.  Each region has its own order on its own VL if that balances better,
-    which is safe for requests (``forward``).
+    If several VLs are allowed, the destinations are spread over the VLs, and all VLs share one switch order.  Replies
+    are then safe on any SL (``reversible``).
+
+    If the option ``partition`` is ``metis``, or is not given while ``vls`` is a number, METIS splits the destinations
+    into one region for each VL.  Each region has its own VL, and its own switch order if that balances better.  With
+    separate orders, only requests are safe (``forward``).  With the option ``reversible``, there are no regions.
     """
 
     name = "updn"
@@ -101,8 +103,8 @@ def tables_in_orders(
     engine, fabric, destinations, options
         The engine, and its input.
     layer
-        int32[D], the layer of each destination, which is its VL.  With one layer, the destinations are spread over the
-        VLs.
+        int32[D], the layer of each destination.  If there are several layers, each layer is a VL.  If there is one
+        layer, the destinations are spread over all VLs.
     position
         int32[layers, S], position of each switch in the order of each layer.
     vls
@@ -125,7 +127,7 @@ def tables_in_orders(
 
 
 def _names_order(options: EngineOptions) -> bool:
-    """Return whether the options fix the order of the switches, or a partition into layers with orders of their own."""
+    """Return whether the options name roots, or request a partition into layers with separate switch orders."""
     return bool(options.roots) or options.root_guid_file is not None or options.partition == "metis"
 
 

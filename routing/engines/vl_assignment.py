@@ -54,8 +54,9 @@ def vls_allowed(options: EngineOptions) -> int:
 
 
 def vl_tables(sl: npt.NDArray[np.uint8], vls: int, options: EngineOptions) -> VlTables:
-    """Return the SL table and the SL2VL table for paths on SLs 0 to ``vls - 1``.  All VLs are shifted up, so that they
-    begin at the option ``first_vl``.  ``sl`` may have any shape.
+    """Return the SL table and the SL2VL table.  ``sl`` (uint8 of any shape) has the SL of each path, from 0 to
+    ``vls - 1``.  In the result, SLs and VLs begin at the option ``first_vl`` instead of 0, and each SL uses the VL of
+    the same number.
     """
     return {
         "sl": np.asarray(sl + np.uint8(options.first_vl), np.uint8),

@@ -39,7 +39,7 @@ Wanted = tuple[int, tuple[tuple[int, int], ...]]
 
 @dataclass(frozen=True, eq=False)
 class Room:
-    """A set of CDG edges to vacate, so that blocked moves become possible.
+    """A set of CDG edges to vacate, so that blocked moves (moves that would close a CDG cycle) become possible.
 
     Attributes
     ----------
@@ -60,7 +60,9 @@ class Room:
 
 @dataclass(frozen=True, eq=False)
 class Cut:
-    """A minimum cut: the CDG edges to vacate, so that a blocked move becomes possible.
+    """A minimum cut: the CDG edges to vacate, so that a blocked move closes no CDG cycle any more.
+
+    Minimum means that the fewest LFT entries use the edges.
 
     Attributes
     ----------
@@ -78,10 +80,12 @@ class Cut:
 
 
 def vacated_sets(in_use: TablesInUse, most: int, trials: int) -> Iterator[tuple[Room, Vacated | NotVacated]]:
-    """Vacate sets of dependencies that block moves, and yield each set with the result.
+    """Try to move all paths off sets of CDG edges that block moves.  Yield each set with the new tables, or with the
+    reason of the failure.
 
-    First, at most ``trials`` sets are tried.  If paths to some LIDs could not leave a set, at most ``trials`` further
-    sets are tried, which contain no dependency of a path to these LIDs.  For each set, at most ``most`` entries change.
+    First, at most ``trials`` sets are tried, each with the tables of ``in_use``.  If the paths to some LIDs could not
+    leave a set, at most ``trials`` further sets are tried.  The further sets contain no CDG edge that a path to these
+    LIDs uses.  For each set, at most ``most`` entries change.
     """
     blocked, stuck = BlockedMoves.of(in_use), np.zeros(0, np.intp)
     for _ in range(2):
@@ -97,15 +101,15 @@ def vacated_sets(in_use: TablesInUse, most: int, trials: int) -> Iterator[tuple[
 
 @dataclass(frozen=True, eq=False)
 class BlockedMoves:
-    """The tables in force, and the data to find moves that their CDG blocks.
+    """The tables in use, and data to find blocked moves: moves that would close a cycle in the CDG of these tables.
 
     Attributes
     ----------
     in_use
-        The tables in use.
+        The tables in use, with their CDG and their load.
     usage
-        int64[edges], number of LFT entries that use each CDG edge.  An edge that no cut may contain has a number above
-        the number of all entries.
+        int64[edges], number of LFT entries that use each CDG edge.  If no cut may contain an edge, its number is larger
+        than the number of all LFT entries.
     """
 
     in_use: TablesInUse
@@ -121,16 +125,16 @@ class BlockedMoves:
         lft = self.in_use.tables.lft
         only = np.full_like(lft, NO_PORT)
         only[:, lids] = lft[:, lids]
-        # Paths have to leave the edges of a minimum cut.  Edges on paths to these LIDs get a usage above all limits, so
-        # that cuts with these edges are not tried.
+        # All paths have to leave the edges of a cut.  So the edges on paths to ``lids`` get a usage above all limits,
+        # and cuts with such an edge are not tried.
         return replace(self, usage=self.usage + lft.size * (edge_usage(self.in_use.frame, only) > 0))
 
     def rooms(self, most: int, trials: int) -> Iterator[Room]:
         """Yield sets of CDG edges to vacate.  At most ``trials`` sets are yielded, and at most ``most`` entries use the
         edges of a set.
 
-        The first sets make room for as many moves as possible.  Each further set makes room for the moves of a single
-        cut.
+        The first three sets combine several cuts (see :class:`Cut`), with ``most``, half of ``most`` and a quarter of
+        ``most`` as limit of the entries.  Each further set is a single cut.
         """
         cuts = [cut for cut in self._cuts() if len(cut.edges) and self._entries([cut]) <= most]
         sets = [self._greedy(cuts, most // part) for part in (1, 2, 4)] + [[cut] for cut in cuts]
@@ -139,9 +143,9 @@ class BlockedMoves:
                 yield self._room(chosen)
 
     def _cuts(self) -> list[Cut]:
-        """Return a minimum cut for each of the blocked moves with the most flow.
+        """Return a minimum cut for each of the blocked moves that would most relieve the most loaded channels.
 
-        The cuts are sorted by the flow of their moves, divided by the number of entries that use the cut.
+        The first cuts are those with the most flow for each LFT entry that uses the cut.
         """
         import igraph  # noqa: PLC0415 - the start of the worker in OpenSM would take a tenth more time
 
@@ -169,8 +173,8 @@ class BlockedMoves:
         return int(self.usage[np.unique(np.concatenate(edges))].sum()) if edges else 0
 
     def _greedy(self, cuts: list[Cut], most: int) -> list[Cut]:
-        """Choose cuts, sets of CDG edges to vacate (see :class:`Cut`), in the order of ``cuts``.  At most ``most``
-        entries use the edges of all chosen cuts together.
+        """Choose cuts one after the other, in the order of ``cuts``.  A cut is left out if more than ``most`` LFT
+        entries would use the CDG edges of all chosen cuts together.
         """
         chosen: list[Cut] = []
         for cut in cuts:

@@ -23,18 +23,18 @@ class Budget:
     Attributes
     ----------
     changes
-        Limit of changed entries for each missing entry.  If a strategy changes more, further strategies are tried.  If
-        a repair has changed fewer entries than this, moves for better balance may change further entries up to the
-        limit.
+        Limit of changed entries for each missing entry.  If a strategy changes more entries, further strategies are
+        tried.  If a repair changes fewer entries, moves for better balance may change further entries up to the limit.
     rebuilt_lids
         Largest number of LIDs whose columns are rebuilt.  For more LIDs, routing from scratch is faster.
     missing_entries
         Largest number of missing entries for which tables with the fewest changes are searched for.  With more missing
         entries, the assignment of VLs takes too long.
     vl_paths
-        Largest number of paths that may get a VL in an attempt in which unchanged paths gave up their VLs to make room.
+        Largest number of paths to which one attempt may assign VLs.  The limit applies only to attempts that also
+        assign new VLs to unchanged paths.
     vl_visits
-        Channels that all cycle searches of a VL assignment may visit: about a second of CPU time.
+        Number of channels that all cycle searches of a VL assignment may visit together: about a second of CPU time.
     """
 
     changes: int = 3

@@ -80,10 +80,9 @@ class CapacityKept:
 
 
 def capacity_kept(before: Published, now: Published, fresh: Routing | None = None) -> CapacityKept:
-    """Measure the shares of the capacity that the tables ``now`` keep, and the shares that tables from scratch would
-    keep.
+    """Return the shares of the earlier all-to-all rate and bisection rate that the tables ``now`` keep.
 
-    ``fresh`` has the tables from scratch; None: they were not computed.
+    If the tables from scratch (``fresh``) are given, the result has the shares that these tables would keep, too.
 
     Cost: O(S L) for each of the tables, and 32 bisections.
     """

@@ -77,7 +77,10 @@ class Search:
 
 @dataclass(frozen=True)
 class Improvement:
-    """A strategy that improves the best tables of the earlier strategies.  The improved tables replace these tables."""
+    """A strategy that improves the best tables of the earlier strategies.
+
+    The improved tables take the place of the best tables.
+    """
 
     strategy: Callable[[RerouteContext, Candidate], Candidate]
     when: When

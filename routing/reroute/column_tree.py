@@ -57,7 +57,7 @@ class ColumnTree:
         return tree
 
     def into(self, switch: int) -> list[int]:
-        """Return the channels by which other switches send to a switch towards the LID."""
+        """Return the channels into ``switch`` that other switches use as their next channel towards the LID."""
         channels = self.fabric.channels
         there = channels.into[channels.into_first[switch] : channels.into_first[switch + 1]].tolist()
         return [channel for channel in there if self.next_channel[int(channels.src[channel])] == channel]
@@ -70,7 +70,7 @@ class ColumnTree:
         return found
 
     def upstream(self, most: int) -> Iterator[tuple[int, int]]:
-        """Yield up to ``most`` switches of ``order`` that have flow, in this order, each with its flow."""
+        """Yield the first switches of ``order`` that have flow (at most ``most`` switches), each with its flow."""
         return islice(((switch, self.flow[switch]) for switch in self.order if self.flow[switch] > 0), most)
 
     def next_after(self, channel: int) -> int:
@@ -106,7 +106,8 @@ class ColumnTree:
         load
             int64[C], the load of each channel.
         limit
-            Utilisation that the new path must not reach on any channel that the present path does not use.
+            Utilisation below which each channel of the new path must stay.  Channels that are also in the present path
+            are not checked.
         """
         channels, now = self.fabric.channels, self.next_channel[switch]
         first, last = int(channels.first[switch]), int(channels.first[switch + 1])

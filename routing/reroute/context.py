@@ -40,7 +40,7 @@ class Request:
     engine, options, before, fabric, stability, baseline
         The arguments of :func:`routing.reroute.run.reroute`.
     translated
-        The previous tables in present rows and columns, with 255 for entries that became invalid.
+        The previous tables in the rows and columns of ``fabric``.  Entries that became invalid are 255.
     """
 
     engine: Engine
@@ -78,7 +78,7 @@ class RerouteContext:
     precomputed
         Data computed before the fault, from the previous and the baseline tables alone.
     numbering
-        The present fabric in the switch and channel numbers of an earlier fabric.
+        Map from the present fabric to the switch and channel numbers of an earlier fabric.
     certificate
         The certificate of the previous tables, which the new tables have to keep; None: credit loops are allowed.
     vl_bit
@@ -88,7 +88,8 @@ class RerouteContext:
     with_baseline
         Whether ``dependencies`` include the dependencies of the baseline tables (the tables of the fault-free fabric).
     start
-        The previous entries that are still valid, with baseline columns restored where they are valid and allowed.
+        The previous entries that are still valid.  After :meth:`prepared`, valid LFT columns of the baseline tables are
+        restored if ``with_baseline`` is true.
     restored
         Number of entries restored from the baseline; None if no restoration was tried.
     reconnected
@@ -117,7 +118,8 @@ class RerouteContext:
     def of(cls, request: Request, precomputed: Precomputed) -> RerouteContext:
         """Compute the data from which all strategies start, before any entry is restored from the baseline tables.
 
-        The request must be repairable: :meth:`Request.refusal` returns None or :data:`VLS_CHANGE`.
+        :meth:`Request.refusal` must have returned None or :data:`VLS_CHANGE`.  After any other refusal, no repair is
+        possible.
         """
         earlier = [tables.fabric for tables in (request.baseline, request.before) if tables is not None]
         numbering = BaseNumbering.of(request.fabric, earlier)
@@ -161,9 +163,9 @@ class RerouteContext:
         """
         request, baseline = self.request, self.request.baseline
         start = request.translated.routing
-        # If complete tables keep their rows and columns, every LID is delivered by the right port already.  Then the
-        # entries are not read, because they are spread over all pages of memory, and reading them takes long in large
-        # tables.
+        # The last entry of a path leads to the port of the LID's owner.  If the previous tables are complete, and all
+        # rows and columns stay the same, these last entries are right already.  Then they are not even read, because
+        # they are spread over all pages of memory, and reading them takes long in large tables.
         if not (request.translated.in_place and request.before.proof.complete):
             start = set_delivery_entries(start, request.fabric)
         if baseline is None or baseline is request.before or not self.with_baseline:
@@ -178,7 +180,8 @@ class RerouteContext:
     ) -> ServiceLevelRules:
         """Return the rules by which the repair kernel derives the CDG edges of a path.
 
-        The rules state the VLs of packets with the tables' SLs, and the traffic that the certificate covers.
+        The rules hold the SLs of ``tables`` and the VL of each SL.  They also state whether ``certificate`` covers
+        replies and switch-to-switch traffic.
         """
         request = self.request
         sl, known = tables.service_levels, self.precomputed.sl_of_vl
@@ -193,7 +196,8 @@ class RerouteContext:
             replies=certificate is not None and certificate.strength == "reversible",
             endports_only=certificate is not None and certificate.scope == "endports",
             sl_of_vl=sl_of_vl if certificate is not None else np.zeros(0, np.uint8),
-            # Only SLs that depend on the source allow different SLs for parts of a subtree.
+            # SLs by LID give all paths to a LID the same SL.  So the parts of a subtree can have different SLs only if
+            # SLs depend on the source, too.
             by_parts=self.by_parts and not request.before.routing.service_levels.by_lid,
         )
 

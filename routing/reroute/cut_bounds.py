@@ -44,10 +44,12 @@ def cut_bound(repair_fabric: RepairFabric) -> int:
 
 
 def lost_link_bound(numbering: BaseNumbering) -> float:
-    """Return a lower bound of the highest utilisation (flow divided by capacity), from cuts that lost links crossed.
+    """Return a lower bound of the highest utilisation (flow divided by capacity), from cuts that a lost link
+    crossed.
 
-    For each lost link, one set of switches is nearer to one end of the link, and the other set is nearer to the other
-    end.  In a torus, for example, all other channels between these sets have to carry the flow of the lost link.
+    Each cut divides the switches into those nearer to one end of the lost link, and those nearer to its other end.  The
+    remaining channels between both sets carry all flow between the sets.  The bound is this flow divided by the total
+    capacity of these channels.
     """
     fabric, channels = numbering.repair_fabric, numbering.base.channels
     src, dst, switches = channels.src, channels.dst, len(fabric.part)
@@ -58,7 +60,8 @@ def lost_link_bound(numbering: BaseNumbering) -> float:
     best = 0.0
     for one, other in zip(*np.divmod(ends[: CHANNELS_FOR_CUTS // max(1, len(channels))], switches), strict=True):
         inside, (to_one, to_other) = fabric.part == fabric.part[one], (_hops(numbering, end) for end in (one, other))
-        # Switches at equal distance from both ends may be in either set.
+        # Two cuts are tried: switches at equal distance from both ends of the link are first in the set of `other`, and
+        # then in the set of `one`.
         for near_one in (inside & (to_one < to_other), inside & (to_one <= to_other)):
             near_other = inside & ~near_one
             for near, far in ((near_one, near_other), (near_other, near_one)):
@@ -68,5 +71,7 @@ def lost_link_bound(numbering: BaseNumbering) -> float:
 
 
 def _hops(numbering: BaseNumbering, switch: int) -> npt.NDArray[np.int32]:
-    """Return int32[S], the hops of each switch from ``switch`` in the fabric with the lost links."""
+    """Return int32[S], the number of hops from ``switch`` to each switch in the earlier fabric, which still has the
+    lost links.
+    """
     return distances(numbering.base, np.arange(numbering.base.switches) == switch)

@@ -61,7 +61,7 @@ def inverse_capacity_of_base(channels: Channels) -> npt.NDArray[np.int64]:
 
 
 def bisection_rate(fabric: Fabric, routing: Routing, *, threads: int = 1) -> float:
-    """Return the mean rate of a flow of :data:`BISECTIONS` random bisections, in Gb/s.
+    """Return the mean rate of the flows in :data:`BISECTIONS` random bisections, in Gb/s.
 
     In each bisection, every end port of one random half sends to an end port of the other half.  The result is NaN
     with fewer than two end ports.

@@ -34,8 +34,9 @@ class Installed:
     lost
         The earlier owners of the LIDs that are gone.
     rewired
-        bool[S, L], the old entries that lead to a switch over a port that led elsewhere when the old tables were made.
-        The proof of the old tables does not cover the dependencies of these entries.  None: there are no such entries.
+        bool[S, L], the old entries that now use a channel which did not exist in the fabric of the old tables (after a
+        change of cables, for example).  The proof of the old tables does not cover the dependencies of these entries.
+        None if there are no such entries.
     """
 
     fabric: Fabric
@@ -51,8 +52,11 @@ def installed(
     """Return the old and the new tables in the same rows and columns, for the proof of a transition.
 
     A switch stores ports and LID numbers.  So an old entry keeps its LID number, even if another device has that LID
-    now.  The entry also keeps its port, even if the port leads elsewhere now.  Only new switches have 255 everywhere.
-    Senders keep their SLs: rows follow the GUID of the sender's port, and columns follow the LID number.
+    now.  The entry also keeps its port, even if the port leads elsewhere now.  A new switch has the entries of
+    ``present``, or no entries (255) if ``present`` is None.
+
+    Each sender keeps the SL that it uses towards a LID number.  So the old SLs are matched by the GUID of the sender's
+    port and by the number of the destination LID.
 
     Parameters
     ----------
@@ -79,8 +83,8 @@ def installed(
 
     Notes
     -----
-    Cost: O(L log L), and a copy of the tables if rows or columns differ; O(L^2) for SLs by switch if a port moved to
-    another switch.
+    Cost: O(L log L), and a copy of the tables if rows or columns differ.  If SLs are by source switch and a port has
+    moved to another switch: O(L^2).
     """
     old.check_shapes(old_fabric)
     new.check_shapes(fabric)

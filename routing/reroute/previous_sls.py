@@ -92,8 +92,9 @@ class PreviousSls:
     def table(self) -> Bytes:
         """Return the earlier SLs with rows and columns for the present switches and LIDs.
 
-        Missing rows and columns are taken from the new SL table, or else hold SL 0.  SLs by source switch become SLs by
-        source LID if a port has moved to another switch, because senders keep their SLs.
+        Rows of new senders and columns of new LIDs come from the new SL table.  They hold SL 0 if the new SL table has
+        no fitting form.  If a port has moved to another switch, SLs by source switch become SLs by source LID, because
+        senders keep their SLs.
         """
         if self.old.by_lid:
             filler = self.new.table if self.new.by_lid else None

@@ -33,17 +33,17 @@ def prove_changes(
     hops: npt.NDArray[np.uint8] | None = None,
     missing_pages: npt.NDArray[np.uint8] | None = None,
 ) -> Proof | None:
-    """Prove the tables by a claimed topological order of the channels (int32[V, C]).
+    """Prove re-routed tables by checking ``order`` (int32[V, C]), which the repair claims to be a topological order of
+    the channels.
 
-    By the previous proof, a packet whose path and VL are unchanged arrives and has only dependencies of that proof.  So
-    only the changed paths are followed hop by hop.  The dependencies of the previous proof are checked against the
-    order, unless ``increasing`` states that the caller has checked them.  No result of the repair is used without a
-    check.
+    The previous proof covers each packet whose path and VL are unchanged: the packet arrives, and its dependencies are
+    known.  So only the changed paths are followed hop by hop.  The dependencies of the previous proof are checked
+    against ``order``, unless ``increasing`` states that the caller has checked them.
 
-    ``hops`` is a copy of the hops of the previous proof that this function may overwrite.  If it is None, the function
-    makes this copy.  ``missing_pages`` (uint8[N]) marks the pages of memory of the previous LFTs that have missing
-    entries.  If it is given, entries are compared only in these pages, and in pages that the operating system reports
-    as written.
+    ``hops`` (uint8[S, L]) is a copy of the numbers of hops in the previous proof.  This function may overwrite the
+    copy.  If ``hops`` is None, the function makes the copy.  ``missing_pages`` (uint8[N]) marks the pages of memory of
+    the previous LFTs that have missing entries.  If ``missing_pages`` is given, entries are compared only in the marked
+    pages, and in pages that the operating system reports as written.
 
     The fabric must be connected.  Its switches and LIDs must all have been in the previous fabric, with the same
     numbers.  Devices that are gone neither send nor receive.
@@ -72,7 +72,8 @@ def prove_changes(
         order=order,
         replies=replies,
         endports_only=certificate.scope == "endports",
-        # The kernel overwrites its array of masks, which may be the array of the previous proof.
+        # The kernel overwrites this array.  It gets a copy, so that the dependencies of the previous proof stay as they
+        # are.
         dependencies=cdg.masks.copy(),
         hops=_hops(fabric, before, translated) if hops is None or not translated.in_place else hops,
         increasing=increasing,
@@ -99,9 +100,9 @@ def _pages(
     was = translated.routing
     if missing is None or not translated.in_place:
         return None
-    # Two LFTs are compared with the previous LFTs: the new LFTs (`routing.lft`), and the previous LFTs in which invalid
-    # entries are 255 (`was.lft`).  A comparison of these two with each other would not find an entry that is missing in
-    # both.
+    # The new LFTs (`routing.lft`) are compared with the previous LFTs.  So are the previous LFTs in which invalid
+    # entries are 255 (`was.lft`).  A single comparison of `routing.lft` with `was.lft` would not find an entry that is
+    # 255 in both.
     now, earlier = (pages_that_may_differ(lft, translated.earlier) for lft in (routing.lft, was.lft))
     if now is None or earlier is None or not np.array_equal(np.broadcast_to(was.sl, routing.sl.shape), routing.sl):
         return None

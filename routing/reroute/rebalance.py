@@ -61,8 +61,7 @@ class Utilisation:
     load
         int64[C], flow on each channel, in the channel numbers of the repair (see ``BaseNumbering``).
     goal
-        Utilisation of the most loaded channel at which the search ends: the highest utilisation of the baseline tables,
-        or a lower bound from the links of one switch.  Unit: load times the kernel's inverse capacity.
+        Utilisation that no channel should exceed after the search.  Unit: load times the kernel's inverse capacity.
     """
 
     load: npt.NDArray[np.int64]
@@ -231,15 +230,15 @@ def move_entries(
         If not 0, a first pass may make moves that raise other channels above the relieved channel, by at most this
         percentage of the utilisation of the relieved channel.  Later passes make no such moves.
     prepares_sls
-        Whether SLs may change.  If a move closes a cycle on a VL, its packets may take a VL that admits both their
-        present and their new paths.
+        Whether SLs may change.  If a move closes a cycle on the VL of its packets, these packets may take another VL.
+        On that VL, neither their present paths nor their new paths may close a cycle.
 
     Returns
     -------
     tables : Routing
-        The tables with the moved entries, and with the present SLs.
+        The tables with the moved entries and unchanged SLs.
     found : Rebalanced
-        Result of the kernel.
+        Result of the kernel, with the changed SLs.
     """
     found = rebalance(
         frame.repair_fabric, traffic, frame.in_base_rows(translated.lft), before=frame.in_base_rows(earlier),

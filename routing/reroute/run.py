@@ -46,7 +46,7 @@ def reroute(
     ----------
     engine, options
         The engine that made the previous tables, and its options.  The engine routes from scratch if no smaller change
-        is found.  Named root switches that are no longer present are left out then.
+        is found.  In that case, root switches that the options name are left out if they have gone from the fabric.
     before
         The tables in the switches.
     fabric
@@ -131,8 +131,7 @@ def _towards_baseline(context: RerouteContext, baseline: Published, most: int) -
     """Return the baseline tables if the change to the baseline tables is safe.  Otherwise return tables that are closer
     to the baseline tables.
 
-    If no closer tables are found, return the baseline tables although the change is not known to be safe.  Every
-    re-route of the fault-free fabric returns the baseline tables in the same case.
+    If no closer tables are found, return the baseline tables, although no safe rounds to them are known.
     """
     request = context.request
     step = None if _is_safe(request, baseline) else step_back(context, baseline, most)
@@ -174,9 +173,10 @@ def _unchanged_or_baseline(request: Request) -> Rerouted | None:
     """Return tables that need no repair, or None if a repair is needed.
 
     If the fabric is free of faults again, the result is the baseline tables.  Without a baseline, the result is the
-    previous tables if no cable and no entry has changed.  The result is None, too, if rebalancing has released the
-    dependencies of the baseline and one change to the baseline tables would not be safe.  In that case :func:`spread`
-    returns to the baseline in steps.
+    previous tables if no cable and no entry has changed.
+
+    There is an exception if rebalancing has released the dependencies of the baseline tables.  If the baseline tables
+    then cannot be restored safely in a single change, the result is None, and :func:`spread` restores them in steps.
     """
     before, baseline, tables = request.before, request.baseline, request.translated
     if baseline is not None:
@@ -204,7 +204,9 @@ def _baseline_tables(request: Request, baseline: Published) -> Rerouted | None:
 
 
 def _route_from_scratch(request: Request, reason: str) -> Rerouted:
-    """Route from scratch with the request's engine.  Named root switches that are no longer present are left out."""
+    """Route from scratch with the request's engine.  Root switches that the options name are left out if they have gone
+    from the fabric.
+    """
     engine, options, fabric, tables = request.engine, request.options, request.fabric, request.translated
     earlier = [there.fabric for there in (request.before, request.baseline) if there is not None]
     routing = engine.route(fabric, roots_left(fabric, options, earlier))

@@ -38,19 +38,20 @@ def reassign_sls(
     present VL of the path.  If the certificate covers replies, the reply path moves to the same VL, because a reply
     uses the SL of its request.
 
-    If a path finds no VL, unchanged paths lose their VLs to make room.  First the VL with the fewest unchanged paths is
-    vacated, then the next VL, until one VL is left.
+    If a path finds no VL, unchanged paths are assigned to new VLs, too.  First these are the unchanged paths of the VL
+    that has the fewest of them.  Each further attempt adds the unchanged paths of the next VL, except for the last VL.
 
     Parameters
     ----------
     fabric, routing
         Complete tables.  All ports have the same SL2VL mapping, and SLs are by LID, or by source switch and LID.
     earlier, certificate
-        The earlier tables in the rows and columns of ``routing``, 255 where an entry became invalid; their certificate.
+        The earlier tables in the rows and columns of ``routing``, and the certificate of the earlier tables.  Entries
+        that became invalid are 255.
     vl_bit
-        uint16[16], 1 << VL of each SL; 0 for an SL that no changed path may keep.
+        uint16[16], 1 << VL of each SL.  0: changed paths must not keep this SL.
     sl_of_vl
-        uint8[V], an SL for each VL of the certificate, 255 for a VL not to be used.
+        uint8[V], an SL for each VL of the certificate.  255: changed paths must not use this VL.
     threads
         Threads of the trace.
     budget
@@ -123,10 +124,10 @@ class _VlSearch:
     ) -> tuple[tuple[Routing, npt.NDArray[np.int32]] | None, npt.NDArray[np.bool_], int]:
         """Find a VL for every changed path and every evicted path (an unchanged path that gave up its VL).
 
-        The paths that ``first`` marks are assigned first, and start their search at the emptiest VL (``emptiest``).
-        The other evicted paths follow; each returns to its previous VL only if no other VL admits it.  The changed
-        paths that are not in ``first`` come last, and start at their present VL.  ``visits`` limits the channels that
-        searches may visit.
+        ``first`` (bool[S, L]) marks the paths that found no VL in earlier attempts.  These paths are assigned first,
+        and their search starts at VL ``emptiest``, the VL with the fewest unchanged paths.  The other evicted paths
+        follow.  An evicted path returns to its previous VL only if no other VL admits it.  The other changed paths come
+        last, and their search starts at their present VL.  ``visits`` limits the channels that searches may visit.
 
         Returns
         -------
@@ -196,14 +197,15 @@ class _VlSearch:
 
 def changed_paths(fabric: Fabric, routing: Routing, earlier: Routing, *, replies: bool) -> npt.NDArray[np.bool_]:
     """Return bool[S, L], whether the path from each switch to each LID has changed.  A path has changed if one of its
-    entries or its SL has changed.  With ``replies``, it has also changed if its reply path has.  ``earlier`` has the
-    earlier tables, with 255 where an entry became invalid.
+    entries or its SL has changed.  With ``replies``, a path also counts as changed if its reply path has changed.
+    ``earlier`` has the earlier tables, with 255 where an entry became invalid.
     """
     channels, lids = fabric.channels, fabric.lids
     changed: npt.NDArray[np.bool_] = (routing.lft != earlier.lft) | (routing.sl != earlier.sl)
     columns = np.flatnonzero((routing.lft != earlier.lft).any(axis=0))
     channel = channels.at_port[np.arange(fabric.switches)[:, None], routing.lft[:, columns]]
-    # The appended 0 stands for channel -1, because a fabric may have no channel.
+    # Index -1 (no next channel) selects the appended 0, whose value is not used.  Without the 0, the array would be
+    # empty in a fabric without channels, and the index would be invalid.
     behind = np.where(channel >= 0, np.append(channels.dst, 0)[channel], np.arange(fabric.switches)[:, None])
     through, before = changed[:, columns], -1
     while before != (before := int(np.count_nonzero(through))):

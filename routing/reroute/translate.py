@@ -27,7 +27,7 @@ class TranslatedTables:
     row
         int32[S], the earlier row of each switch, -1 for a new switch.
     column
-        int64[L], the earlier LID of each LID's owner, -1 for a new owner.
+        int64[L], the LID that the owner of each LID had in the earlier tables, -1 for a new owner.
     broken
         Number of earlier entries that became invalid.
     in_place
@@ -69,9 +69,10 @@ def translate(routing: Routing, old_fabric: Fabric, fabric: Fabric) -> Routing:
 def translate_tables(
     routing: Routing, old_fabric: Fabric, fabric: Fabric, snapshot: Snapshot | None = None
 ) -> TranslatedTables:
-    """Translate tables as :func:`translate` does, and also return row and column numbers and counts for a re-route.
+    """Translate tables as :func:`translate` does, and also return row numbers, column numbers and counts.
 
-    If a snapshot of the LFTs is given, the translated LFTs share memory with it as far as possible.
+    ``snapshot`` is a snapshot of the earlier LFTs, or None.  If possible, the translated LFTs share unchanged memory
+    with this snapshot.
     """
     routing.check_shapes(old_fabric)
     if same_devices(old_fabric, fabric):
@@ -121,7 +122,8 @@ def _in_place(routing: Routing, old_fabric: Fabric, fabric: Fabric, snapshot: Sn
     """
     nowhere = np.flatnonzero(fabric.lids.switch < 0)
     broken = int(np.count_nonzero(routing.lft[:, nowhere] != NO_PORT))
-    # If the fabric is split, or the tables have entries for LIDs that are gone, invalid entries may be in every row.
+    # If the fabric is split, or the tables have entries for LIDs that are gone, every row may have invalid entries.
+    # A copy that shares memory with the snapshot would then save little, so the LFTs are copied as a whole.
     if fabric.component.max(initial=0) > 0 or broken:
         snapshot = None
     valid = routing.lft.copy() if snapshot is None else shared_copy(snapshot)
@@ -139,10 +141,11 @@ def _in_place(routing: Routing, old_fabric: Fabric, fabric: Fabric, snapshot: Sn
 def invalidate_lost_entries(
     valid: npt.NDArray[np.uint8], old_fabric: Fabric, fabric: Fabric, lid: npt.NDArray[np.intp]
 ) -> int:
-    """Set entries (uint8[S, N], towards the LIDs ``lid``) that became invalid to 255.
+    """Set to 255 the entries in ``valid`` that have become invalid.
 
-    Invalid are entries over lost channels, and entries into other connected parts of the fabric.  Both fabrics must
-    have the same switches and LIDs.
+    ``valid`` (uint8[S, N]) has the entries of all switches towards the N LIDs in ``lid``.  Entries over lost channels
+    are invalid, and so are entries towards LIDs in another connected part of the fabric.  Both fabrics must have the
+    same switches and LIDs.
 
     Returns
     -------
@@ -158,7 +161,7 @@ def invalidate_lost_entries(
 
 
 def _invalidate_unreachable(valid: npt.NDArray[np.uint8], fabric: Fabric, lid: npt.NDArray[np.intp]) -> None:
-    """Set entries towards LIDs in other connected parts of a split fabric to 255."""
+    """Set to 255 all entries in ``valid`` whose LID is in another connected part of the fabric than their switch."""
     parts, target = fabric.component, fabric.lids.switch[lid]
     valid[(parts[:, None] != parts[target]) & (target >= 0)] = NO_PORT
 
@@ -170,10 +173,10 @@ def _is_identity(numbers: npt.NDArray[np.signedinteger], count: int) -> bool:
 def reindex(
     table: npt.NDArray[np.uint8], number: npt.NDArray[np.signedinteger], axis: int, missing: int
 ) -> npt.NDArray[np.uint8]:
-    """Return a table that consists of some rows (``axis`` 0) or columns (``axis`` 1) of ``table``.  ``number`` lists
-    the numbers of these rows or columns in ``table``.
+    """Return a table that consists of selected rows (``axis`` 0) or columns (``axis`` 1) of ``table``.
 
-    Where the number is -1, the row or column is filled with ``missing``.
+    ``number`` has for each row or column of the result its number in ``table``.  If this number is -1, the row or
+    column of the result is filled with ``missing``.
     """
     if _is_identity(number, table.shape[axis]):
         return table
@@ -263,9 +266,10 @@ def _sls(
 
 
 def _with_siblings(fabric: Fabric, column: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return for each LID the number of the earlier LFT column that it takes.
+    """Return for each LID the number of the column in the earlier SL tables from which it takes its SLs.
 
-    A new LID takes the column of the lowest known LID at its switch.
+    ``column`` has this number for LIDs with an earlier owner, and -1 for new LIDs.  A new LID takes the column of the
+    lowest LID at its switch that is not new, or keeps -1 if there is none.
     """
     now = fabric.lids
     fresh = np.flatnonzero((column < 0) & (now.switch >= 0))

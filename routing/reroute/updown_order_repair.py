@@ -21,9 +21,10 @@ def reconnect_order(frame: BaseNumbering, dependencies: AcyclicCdg) -> AcyclicCd
 
     If the orphan root has a neighbour that is not cut off, the repair moves this neighbour above the orphan root.  The
     new order must allow all dependencies in use.  So this move is often possible only if few paths use the neighbour.
-    If it is not possible, a switch that is not cut off, but is below cut-off switches, is moved above all cut-off
-    switches.  This second move helps, for example, the top switches above a lost switch of a tree.  Dependencies over
-    lost channels are dropped where they conflict with the new order.
+    If it is not possible, the repair looks for a switch that is below cut-off switches, but is not cut off itself.  The
+    repair moves this switch above all cut-off switches.  This second move helps, for example, the top switches above a
+    lost switch of a tree.  If the new order does not allow all dependencies, the dependencies over lost channels are
+    dropped.
 
     Returns
     -------

@@ -65,7 +65,7 @@ class NotVacated:
     ----------
     lids
         intp[N], the LIDs to which no path without these edges was found.  The array is empty if all LIDs have such
-        paths, but too many entries would change.
+        paths, but too many entries or an SL would change.
     """
 
     lids: npt.NDArray[np.intp]
@@ -98,7 +98,7 @@ def vacate(
     Returns
     -------
     Vacated or NotVacated
-        The tables and their load, or the reason if a path is not found or too many entries would change.
+        The tables and their load.  NotVacated if a path is not found, or if too many entries or an SL would change.
 
     Notes
     -----
@@ -113,7 +113,7 @@ def vacate(
         treatment=np.zeros(lft.shape[1], np.uint8), forbidden=forbidden,
     )  # fmt: skip
     budget = most - int(np.count_nonzero(repaired.lft != before))
-    # A change of SLs is avoided, because hosts keep the SLs of the paths that they have asked for.
+    # Tables with other SLs are refused, because hosts keep the SLs of the path records that they already have.
     failed = np.flatnonzero(repaired.done == FAILED)
     if len(failed) or budget < 0 or not np.array_equal(repaired.sl, rules.sl.table):
         return NotVacated(failed)
@@ -147,7 +147,8 @@ def lid_vls(rules: ServiceLevelRules, lids: int) -> npt.NDArray[np.uint16]:
 def _steps(
     frame: BaseNumbering, lft: npt.NDArray[np.uint8]
 ) -> Iterator[tuple[npt.NDArray[np.intp], npt.NDArray[np.int64]]]:
-    """Yield for each switch the LIDs to which the path from the switch has at least two channels.
+    """Yield for each switch the first CDG edge of its path to each LID.  Paths with fewer than two channels have no CDG
+    edge, so their LIDs are left out.
 
     Yields
     ------

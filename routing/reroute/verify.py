@@ -96,8 +96,8 @@ def _proven(
     """Prove the tables.
 
     If ``order``, a topological order (int32[V, C]), is given, a proof that follows only the changed paths is tried
-    first.  If that proof fails, all paths are traced.  ``increasing`` states that the previous dependencies are known
-    to follow this order.
+    first.  If that proof fails, all paths are traced.  ``increasing`` states that the caller has checked the
+    dependencies of the previous tables: they follow this order.
     """
     request, routing, proof = context.request, replace(tables, provenance=_provenance(context)), None
     if order is not None:
@@ -143,8 +143,10 @@ def _reason(context: RerouteContext, how: RerouteMethod, proof: Proof, statistic
 
 
 def _provenance(context: RerouteContext) -> Provenance:
-    """Return the provenance of the new tables: the provenance of the previous tables with the digest of the present
-    fabric, the present stability, and the digest of the fabric before the first re-route.
+    """Return the provenance of the new tables.
+
+    The provenance of the previous tables is copied.  The digest of the present fabric and the present stability replace
+    the previous values.  The digest of the fabric before the first re-route is recorded, too.
     """
     made = context.request.before.routing.provenance
     options: Mapping[str, object] = {

@@ -200,8 +200,8 @@ def _by_links_within(fabric: Fabric, leaves: Leaves) -> Iterator[tuple[npt.NDArr
 
 def _candidates(fabric: Fabric, leaves: Leaves) -> Iterator[tuple[npt.NDArray[np.int32], float]]:
     """Yield candidates for the levels of the switches (int32[S]): distances from the roots or, without roots, distances
-    from the leaves.  With each candidate, yield a limit: if at most this share of the entries between leaves has no
-    path up and then down, no further candidates are tried.
+    from the leaves.  With each candidate, yield a limit for the share of the entries between leaves that have no path
+    up and then down.  If the share is at most the limit, no further candidates are tried.
 
     I/O nodes and managers can be on switches of any level.  So not every switch with end ports is a leaf.  The first
     candidate takes all of these switches as leaves.  The second candidate has the levels that other engines use

@@ -77,7 +77,7 @@ def tree_tables(
     Parameters
     ----------
     fabric, order
-        The fabric, and its order as a tree.
+        The fabric, and the levels and switch order of the tree.
     targets, lid
         The destinations, and their LIDs (int32[D]).
     inverse_capacity
@@ -154,10 +154,11 @@ def affordable_sweeps(fabric: Fabric, destinations: int, effort: float) -> int:
 def _meeting_weights(
     fabric: Fabric, lid: npt.NDArray[np.int32]
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Return the two factors of the weight of a flow when the descent counts the flows that share a channel.
+    """Return two factors.  Their product is the weight of a flow when the descent counts pairs of flows that share a
+    channel.
 
     The first factor (float64[S]) is the mean weight of the senders at each switch.  The second factor (float64[D]) is
-    the weight of the end port of each LID.  A flow's weight is the product of both factors.
+    the weight of the end port of each LID.  End ports with slow links have a lower weight (:data:`SLOW`).
     """
     rate = fabric.link_capacity[fabric.endport_link]
     weight = np.where(rate < SLOW * reference_rate(fabric), SLOW_WEIGHT, 1.0)
@@ -221,8 +222,8 @@ def ceilings(
     least, lower = (float(every[falling[behind > share]].max(initial=0.0)) for share in (THIN, MOST_THIN))
     margin = MARGIN
     if 0.0 < lower * WORTH_IT < least:
-        # In this case, the channels of the cut that limits all-to-all traffic have ceilings above the common ceiling.
-        # The margin (MARGIN) is not added to these ceilings, so that the load of the cut is even.
+        # In this case, the channels of the cuts that limit all-to-all traffic get separate ceilings above the common
+        # ceiling.  These ceilings have no margin (MARGIN), so that the load of each such cut is even.
         least, margin = lower, 1.0
     common = max(least * MARGIN, total / MOST_RATE, 1e-9)
     return np.where(forced * MARGIN > common * (1.0 + 1e-6), forced * margin, common), least
@@ -234,7 +235,8 @@ def tree_slots(fabric: Fabric, order: TreeOrder) -> TreeSlots:
 
     The slots are for the first pass.  The destination selects a slot at each level, and each switch sends up to the
     upper switch with the selected slot.  At the leaves, the selected slot advances by one with each destination.  At
-    each higher level, the slot advances by one after each full turn of the slots at the level below.
+    each higher level, the selected slot advances by one whenever the selected slot of the level below returns to the
+    first slot.
     """
     level, (src, dst) = order.level, (fabric.channels.src, fabric.channels.dst)
     slot, slots, stride = (np.full(fabric.switches, value, np.int32) for value in (0, 1, 1))

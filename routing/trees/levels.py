@@ -50,8 +50,8 @@ class TreeOrder:
     longer
         Largest number of hops by which a path between switches with senders exceeds the shortest path.
     far
-        Share of the flow between switches with senders whose paths exceed the shortest path by more than
-        :data:`MOST_LONGER` hops.
+        Share of the flow between switches with senders that takes paths more than :data:`MOST_LONGER` hops longer than
+        the shortest path.
     cost
         The sum of three costs: the share of the flow on paths longer than the shortest; the share of the senders at
         torn leaves (:func:`~routing.trees.switch_orders.torn_leaves`); and the cost of paths that are more than
@@ -81,8 +81,9 @@ def tree_order(fabric: Fabric, senders: npt.NDArray[np.float64] | None = None) -
     -----
     The order follows the levels from the top down, except for one leaf (the hub).  The hub comes first, and the
     switches above the hub follow from the bottom up.  A path that leads up and then down in the tree also leads up and
-    then down in this order, with one exception: a path over two switches above the hub, if neither of these switches is
-    above the other.  The advantage of a hub is that all top switches reach each other through it.
+    then down in this order, with one exception.  The exception is a path over two switches that are both above the hub,
+    if neither of these two switches is above the other.  The advantage of a hub is that all top switches reach each
+    other through it.
 
     The order of the closed form (:class:`routing._kernels.closed_form.TreeGraph`) is also compared.  If many links are
     missing, all of these orders can have many paths that are more than two hops longer than the shortest.  In this
@@ -142,7 +143,7 @@ class _Comparison:
         shortest path that a switch order (``position``, int32[S]) allows, minus the hops of the shortest path in the
         fabric.
 
-        Pairs to which the order allows no path have the number of switches.
+        For a pair without a path in this order, the value is the number of switches of the fabric.
         """
         linked = self.weight > 0
         hops = updown_hops(self.fabric.channels, position, self.ends)[:, self.ends].T
@@ -180,7 +181,7 @@ class _Comparison:
         return TreeOrder(self.level, position, int(longer.max(initial=0.0)), far, cost)
 
     def _share(self, marked: npt.NDArray[np.bool_]) -> float:
-        """Return the share of the flow between all ends that is between the marked pairs of ends (bool[E, E])."""
+        """Return the part of all flow that is between the marked pairs of ends (bool[E, E]), from 0 to 1."""
         return float((self.weight * marked).sum()) / max(float(self.weight.sum()), 1e-9)
 
 
@@ -206,8 +207,9 @@ def tree_levels(fabric: Fabric, senders: npt.NDArray[np.float64]) -> npt.NDArray
     """Return int32[S], the level of each switch of a tree; None if the fabric is not a tree.
 
     Leaves are switches with senders (float64[S]).  If two switches with senders are linked, the switch with more links
-    to leaves is a spine.  Management leaves at the top of the tree are left out at first, because they would give the
-    top level 1.  These leaves count as leaves once the other leaves have determined the levels.
+    to leaves is a spine.  Management leaves at the top of the tree are left out at first.  Otherwise, the top switches
+    would get level 1, as neighbours of leaves.  These leaves count as leaves once the other leaves have determined the
+    levels.
 
     The level of a switch is its distance from the nearest leaf, so leaves have level 0.  If switches are below a leaf
     (:func:`_below_leaves`), they have the lowest levels, and the levels of all other switches are higher by the number
@@ -249,8 +251,8 @@ def tree_levels(fabric: Fabric, senders: npt.NDArray[np.float64]) -> npt.NDArray
 def _is_joined_without(fabric: Fabric, channels: npt.NDArray[np.bool_]) -> bool:
     """Return whether the components of the fabric stay connected without the marked channels (bool[C]).
 
-    If only links between leaves join two trees, the fabric is not a tree: an order of the switches could use few of
-    these links.
+    If only links between leaves join two trees, the fabric is not a tree: in any switch order, paths could use only a
+    few of these links.
     """
     import igraph  # noqa: PLC0415 - the start of a command without graphs would take a tenth more time
 

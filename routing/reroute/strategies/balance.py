@@ -51,15 +51,15 @@ def balanced(context: RerouteContext, progress: Progress, budget: Budget) -> Bal
     request, numbering, tables = context.request, progress.numbering, progress.tables
     missing, restored = max(request.translated.broken, progress.missing), context.restored or 0
     may_move = request.stability is Stability.BALANCED
-    # A column restored from the baseline undoes earlier moves, which balanced the load for faults that remain.  So the
-    # tables are balanced again after a restoration too.
+    # Earlier moves balanced the load for faults that still exist.  A column that is restored from the baseline undoes
+    # such moves.  So the tables are balanced again after a restoration, too.
     if not (missing or (restored and may_move)) or request.sl_is_per_source_lid:
         return Balanced(progress, 0, 0, None)
     changed = count_changed(tables.lft, request.translated.earlier) - restored
-    # After earlier faults, the goal is far below the present utilisation.  A search for this goal would spend its
-    # limits on the first channels, and make many detours, which leave less room for later repairs.  So large tables get
-    # a goal within reach.  Small tables keep the goal, because their further moves aim at the utilisation of tables
-    # from scratch.
+    # After earlier faults, the goal is far below the highest utilisation of the previous tables.  A search for this
+    # goal would use up its work and its changes for the first channels.  The search would also make many detours, which
+    # hinder later repairs.  So large tables get a goal that is only a little below the previous utilisation.  Small
+    # tables keep the goal, because their further moves aim at the utilisation of tables from scratch.
     present = peak_in(numbering, fullest(request.before.fabric.channels, request.before.load))
     within_reach = int(LEAST_SHARE * present) if missing and tables.lft.size > LARGEST_SMALL_TABLE else 0
     tables, found = balance_repaired(
@@ -95,7 +95,7 @@ def goal_of(context: RerouteContext, numbering: BaseNumbering) -> int:
     the end.
 
     The goal is the highest utilisation of the baseline tables, or of the previous tables if there is no baseline.  If
-    the links of one switch, or the links parallel to a lost link, force a higher utilisation, the goal is this higher
+    the links of one switch, or the links beside a lost link, force a higher utilisation, the goal is this higher
     utilisation.
     """
     request = context.request

@@ -43,8 +43,8 @@ class Progress:
         Whether ``dependencies`` come from a trace of the tables.  If so, their topological order is not the order of
         the previous tables.
     leaves_baseline
-        Whether the tables leave the baseline while the fabric has faults: ``dependencies`` may close cycles with the
-        dependencies of the baseline tables.
+        Whether the new tables are marked as having left the baseline (:data:`routing.reroute.values.LEFT_BASELINE`),
+        because ``dependencies`` may close cycles with the dependencies of the baseline tables.
     statistics
         Statistics of all steps, including steps whose tables were rejected.
     """
@@ -81,8 +81,8 @@ class Progress:
 def repair_columns(context: RerouteContext, progress: Progress, treatment: int = KEEP_VALID_ENTRIES) -> Progress:
     """Repair as many columns with missing entries as possible.
 
-    Columns that failed in an earlier step get ``treatment`` (see :func:`routing._kernels.repair.repair`).  All other
-    columns keep their valid entries.
+    ``treatment`` selects how columns are repaired that failed in an earlier step (see
+    :func:`routing._kernels.repair.repair`).  All other columns keep their valid entries.
     """
     request, numbering, start = context.request, progress.numbering, progress.tables
     treatments = np.full(start.lft.shape[1], KEEP_VALID_ENTRIES, np.uint8)

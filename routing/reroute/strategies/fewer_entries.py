@@ -47,17 +47,19 @@ def change_fewer(context: RerouteContext, state: State, missing: int, *, retrace
     Parameters
     ----------
     context, state
-        The data of the re-route, and the tables with the dependencies that moves may use.
+        The data of the re-route, and the state with the tables to improve.
     missing
         Number of entries that were missing before the repair.
     retrace
-        Whether moves respect only the dependencies that the tables use, instead of the dependencies in ``state``.
+        If true, moves must close no cycle with the dependencies that the tables use.  Otherwise, moves must close no
+        cycle with any of the dependencies in ``state``.
 
     Notes
     -----
-    The highest utilisation may rise to 2 % above the goal, but not above its present value if this value is more.
-    Cost: up to two series of :data:`ROUNDS` rounds.  Each round has three searches of at most four million hops, and
-    three traces of the tables with ``retrace``.
+    The highest utilisation may rise to 2 % above the goal.  If it is higher already, it does not rise.
+
+    Cost: up to two series of :data:`ROUNDS` rounds.  Each round has three searches of at most four million hops.  With
+    ``retrace``, each round also has three traces of the tables.
     """
     accepted = max(state.peak, int(state.goal * (1 + ENOUGH[1])))
     reached = max(state.peak, int(state.goal * (1 + FURTHER_TOLERANCE)))
@@ -83,8 +85,9 @@ def _changed(context: RerouteContext, state: State) -> int:
 def _searched(context: RerouteContext, state: State, goal: int, budget: int, retrace: bool) -> State:
     """Move at most ``budget`` further entries to reach the utilisation ``goal``, and undo needless moves.
 
-    If ``budget`` is 0, no further entries change.  If the utilisation is then already within the goal, entries only
-    return to their previous values.  If ``retrace`` is set, dependencies that no path uses any more are removed first.
+    If ``budget`` is 0, the number of changed entries does not grow.  If the highest utilisation is not above ``goal``,
+    entries only return to their previous values.  If ``retrace`` is set, dependencies that no path uses any more are
+    removed first.
     """
     in_use = released(context, state.progress) if retrace else state.progress
     if in_use is None:

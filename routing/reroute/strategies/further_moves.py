@@ -87,17 +87,19 @@ fewer entries.
 
 
 def move_further(context: RerouteContext, repaired: Candidate) -> Candidate:
-    """Return tables that lose less capacity or change fewer entries than the repaired tables, or the repaired tables
-    themselves if they lose and change little.
+    """Return tables that lose less capacity or change fewer entries than the repaired tables.
 
-    All limits here are for the highest utilisation.  The goal is the result of :func:`.balance.goal_of`:
+    If the repaired tables lose and change little, or if no better tables are found, return the repaired tables.
+
+    In this list, the goal is the result of :func:`.balance.goal_of`.  Tables are above the goal if their highest
+    utilisation is above it.
 
     - If the repaired tables are more than 2 % above the goal, or change more than 3.5 entries for each missing entry,
-      tables from scratch are computed.  Their utilisation shows how much loss the fault makes necessary.  If the fault
-      broke much of the tables, they may be taken (:func:`_taken`).
+      tables from scratch are computed.  The utilisation of the tables from scratch shows how much loss the fault makes
+      necessary.  If the fault broke much of the tables, the tables from scratch may be returned (:func:`_taken`).
     - If the repaired tables are more than 2 % above the goal (large tables: more than 4 %), several searches move
       entries, until the tables are 1 % above the goal.  Large tables are not computed from scratch.
-    - If too many entries change on the way to the goal, the searches end at the utilisation from scratch instead.
+    - If reaching the goal changes too many entries, the searches end at the utilisation of the tables from scratch.
     - If more than 3.5 entries have changed for each missing entry, a further search undoes some of the changes.
 
     Notes
@@ -134,11 +136,14 @@ def move_further(context: RerouteContext, repaired: Candidate) -> Candidate:
 def catch_up(context: RerouteContext, repaired: Candidate) -> Candidate:
     """Move entries until the highest utilisation is at most 2 % above the highest utilisation of tables from scratch.
 
-    Entries move only after a second or later fault: if the previous tables were not made for the fabric of the baseline
-    tables.  So the first fault changes few entries.  The result leaves the baseline (:data:`.values.LEFT_BASELINE`) if
-    safe rounds lead to the result, but not from the result to the baseline tables.  Return the repaired tables
-    themselves if they are within this limit, if they have more than :data:`.budget.LARGEST_SMALL_TABLE` entries, or if
-    safe rounds lead only to them.
+    Entries move only after a second or later fault, so that the first fault changes few entries.  A fault is the first
+    one if the previous tables were made for the fabric of the baseline tables.
+
+    The result is marked as having left the baseline (:data:`.values.LEFT_BASELINE`), unless safe rounds lead to the
+    result, and from the result to the baseline tables.
+
+    Return the repaired tables if they are within the limit of 2 %, if they have more than
+    :data:`.budget.LARGEST_SMALL_TABLE` entries, or if safe rounds lead only to the repaired tables.
 
     Notes
     -----
@@ -178,8 +183,8 @@ def _better(
     moves follows.  The other states result from moves towards the goal of ``start``, which is higher than ``goal`` if
     even tables from scratch have a higher utilisation.
 
-    Each state comes with None, or with other tables that have more changed entries.  If these other tables are easier
-    to write, the caller does not take the state.
+    Each state comes with None, or with other tables that have more changed entries.  The caller rejects the state if a
+    change to the other tables is easier (:func:`.return_to_baseline.difficulty`).
     """
     missing = max(repaired.found.broken, repaired.missing)
 
@@ -341,17 +346,18 @@ def _searched(
     context: RerouteContext, state: State, trials: int, until: Callable[[State], bool] = lambda _: False,
     overshoot: int = 0,
 ) -> tuple[list[State], int]:  # fmt: skip
-    """Move entries in several searches, each of which respects only the dependencies of the tables before it.
+    """Move entries in several searches.
 
-    The search after which ``until`` returns True is the last search.  If a search gains nothing and ``overshoot`` is
-    not 0, another search follows that uses ``overshoot`` as an argument of :meth:`State.moved`.
+    In each search, moves must close no cycle with the dependencies that the tables use before this search.  The search
+    after which ``until`` returns True is the last search.  If a search gains nothing and ``overshoot`` is not 0,
+    another search follows that passes ``overshoot`` to :meth:`State.moved`.
 
     Returns
     -------
     states : list of State
         The state ``state``, and the state after each search.
     trials : int
-        The number ``trials`` of sets of dependencies that may be vacated, minus the number of sets that were tried.
+        Number of sets of dependencies that may still be tried: the argument ``trials`` minus the sets tried here.
     """
     size = state.progress.tables.lft.size
     states, hops = [state], 2 * SEARCHES * LEAST_WORK
@@ -453,7 +459,7 @@ def _explained(
         moved = int(np.count_nonzero(lft != before.routing.lft))
         points = 100 * (was / start.goal - was / start.peak)
         text, earlier = f"{count_noun(moved, 'entry')} moved further", statistics.moved_further or 0
-        # The text names the loss of the repair.  If the fabric has grown, the repair may lose nothing.
+        # The text names the loss of the repair only if there is a loss.  If the fabric has grown, there may be none.
         if f"{points:.1f}" != "0.0" and points > 0 and not earlier:
             text += f", because the repair alone loses {points:.1f} points more of the all-to-all rate than necessary"
         return replace(statistics, moved_further=earlier + moved), text

@@ -20,14 +20,16 @@ Masks = npt.NDArray[np.integer]
 
 
 def make_room(context: RerouteContext, progress: Progress) -> Progress | None:
-    """Complete the column of the first LID that failed with the fewest changes, and move the paths that block it.
+    """Fill the LFT column of the first LID in ``progress.failed``, with as few changed entries as possible.
 
-    ``progress`` has the CDG edges that the present entries use, in the numbers of the present fabric.
+    Paths to other LIDs that would close a cycle with the new column are moved.  The dependencies in ``progress`` are
+    the CDG edges that the present entries use, in the numbers of the present fabric.
 
     Returns
     -------
     Progress or None
-        The state with the new column.  Its CDG edges have to be traced again.  None if no paths were found.
+        The state with the new column.  The caller has to trace the CDG edges of its tables again.  None if the blocking
+        paths cannot be moved, if more than :data:`MOST_MOVED` entries would move, or if the certificate covers replies.
     """
     numbering, tables, dependencies = progress.numbering, progress.tables, progress.dependencies
     rules = context.service_levels(numbering, progress.certificate, tables)
@@ -57,7 +59,7 @@ def make_room(context: RerouteContext, progress: Progress) -> Progress | None:
 
 
 def _vacate(channels: Channels, vl: int, usage: npt.NDArray[np.int64], new: Masks, found: Masks) -> None:
-    """Find CDG edges to vacate, so that new edges close no cycle.
+    """Find the CDG edges of one VL that have to be vacated, so that the edges of the new column close no cycle.
 
     Parameters
     ----------
@@ -66,7 +68,8 @@ def _vacate(channels: Channels, vl: int, usage: npt.NDArray[np.int64], new: Mask
     usage, new
         int64[edges], the number of entries that use each edge; and the numbers of the new edges.
     found
-        uint16[2, edges], changed in place: the VLs on which each edge is in use, and on which it is to be vacated.
+        uint16[2, edges], VLs as bits, changed in place.  The first row has the VLs on which each edge is in use.  The
+        second row has the VLs on which the edge is to be vacated.
     """
     import igraph  # noqa: PLC0415 - the start of the worker in OpenSM would take a tenth more time
 

@@ -32,8 +32,8 @@ def prepare_sls(context: RerouteContext, in_use: Progress, most: int) -> Candida
 
     ``in_use`` holds the tables in force with the dependencies that they use.
 
-    SLs change only if a repair has changed SLs of the baseline, because senders then have to request their paths again
-    anyway.
+    SLs change only if an earlier repair has changed SLs of the baseline tables.  In that case, senders have to request
+    their path records again anyway.
     """
     tables, replies = in_use.tables, in_use.certificate is not None and in_use.certificate.strength == "reversible"
     if not _may_change(context, in_use):
@@ -69,8 +69,8 @@ def sls_for_moves(
     Returns
     -------
     sl : uint8[S, L]
-        SLs that are safe with the present entries, also while some senders still use the present SLs, and after the
-        moves.
+        SLs that cause no credit loop with the present entries (even while some senders still use the present SLs), nor
+        with the entries after the moves.
     lft : uint8[S, L]
         The entries after the moves.
     """

@@ -51,8 +51,8 @@ def spread(context: RerouteContext, most: int) -> Candidate | Refusal:
     2. Moves that respect only the dependencies that the tables in force use.
     3. Moves that also shorten paths, and may raise the load of other channels at first (:func:`_shortened`).
     4. Changes of SLs, after which the next step can move entries (:mod:`.prepared_sls`).
-    5. Moves that vacate dependencies.  Such dependencies are used by few entries, and block moves of entries off the
-       most loaded channels.  The next step can then make these moves.
+    5. Moves that vacate dependencies which few entries use.  These dependencies block the moves of other entries off
+       the most loaded channels.  The next step can then make the blocked moves.
     """
     found: Candidate | Refusal = NOTHING
     if not context.request.before.left_baseline:
@@ -69,15 +69,19 @@ def spread(context: RerouteContext, most: int) -> Candidate | Refusal:
 
 
 def _within_dependencies_in_use(context: RerouteContext, in_use: Progress, most: int) -> Candidate | Refusal:
-    """Move at most ``most`` entries within the dependencies that the tables in force use (see :func:`spread`)."""
+    """Move at most ``most`` entries to paths that close no cycle with the dependencies of the tables in force.
+
+    Unlike in a repair, other dependencies of the baseline tables are not reserved (see :func:`spread`).
+    """
     return _local(context, in_use, most, work=WORK)
 
 
 def _local(context: RerouteContext, progress: Progress, most: int, work: int = LEAST_WORK) -> Candidate | Refusal:
     """Move at most ``most`` entries off the most loaded channels.
 
-    ``work`` limits the hops that each search follows.  One search without the limit ``most`` shows whether the possible
-    gain is worth a change.  If this search moves more than ``most`` entries, another search keeps the limit.
+    ``work`` limits the hops that each search follows.  A first search ignores the limit ``most``, and shows whether the
+    possible gain is worth a change.  If the first search moves more than ``most`` entries, a second search obeys the
+    limit.
     """
     start, load = progress.tables, load_in_force(context, progress)
     for budget in (start.lft.size, most):
@@ -98,10 +102,10 @@ def _local(context: RerouteContext, progress: Progress, most: int, work: int = L
 def _shortened(context: RerouteContext, in_use: Progress, most: int) -> Candidate | Refusal:
     """Move at most ``most`` entries to shorter paths and off the most loaded channels.
 
-    Moves may raise other channels above the channel that they relieve, until later moves of the search lower these
-    channels again.  A step never raises the highest utilisation.  It also lowers the sum of the loads of all channels
-    by at least :data:`LEAST_SHORTENING`, or the highest utilisation by at least
-    :data:`routing.reroute.rebalance.FURTHER_GAIN`.
+    During the search, a move may raise other channels above the channel that it relieves.  But the search as a whole
+    must not raise the highest utilisation.  It must also lower the sum of the loads of all channels by the fraction
+    :data:`LEAST_SHORTENING`, or the highest utilisation by the fraction :data:`routing.reroute.rebalance.FURTHER_GAIN`.
+    Otherwise the moves are refused.
     """
     load, before = load_in_force(context, in_use), context.request.before
     tables, found = searched(context, in_use, load, most, overshoot=OVERSHOOT)

@@ -48,25 +48,26 @@ def repair_without_certificate(context: RerouteContext, budget: Budget) -> Candi
 def repair_in_previous_order(context: RerouteContext, budget: Budget) -> Candidate | Refusal:
     """Repair as :func:`repair_tables` does, with the Up*/Down* order from before the fault.
 
-    The previous order is tried if a repair of the order leads to too many changes.
+    This strategy is tried if a repair with a changed Up*/Down* order changes too many entries.
     """
     return repair_tables(replace(context, reconnected=None), budget)
 
 
 def repair_whole_subtrees(context: RerouteContext, budget: Budget) -> Candidate | Refusal:
-    """Repair as :func:`repair_tables` does, but without splits: paths of a subtree that share a VL stay together on one
-    VL.
+    """Repair as :func:`repair_tables` does, but do not split subtrees over several VLs.
+
+    Paths of a subtree that share a VL before the repair also share a VL after the repair.
     """
     return repair_tables(replace(context, by_parts=False), budget)
 
 
 def keep_sls(context: RerouteContext, best: Candidate) -> Candidate:
-    """Return tables in which all packets keep their SLs, if the tables of ``best`` cannot be written in safe rounds.
-    Otherwise return ``best``, which has the tables of the earlier strategies.
+    """Return ``best``, the result of the earlier strategies, or tables in which all packets keep their SLs.
 
-    Connections keep their SLs while the tables are written, and afterwards.  So if packets with the old SLs close a
-    cycle on the new routes, no order of writing is safe.  But if the tables that keep all SLs carry much less traffic
-    (:data:`MOST_LOST`), the result is ``best``.
+    The result is ``best`` if its tables change no SL, or if safe rounds lead to its tables.  Otherwise packets with old
+    SLs may close a cycle on the new routes, because existing connections keep their SLs.  Then no order of writing is
+    safe, and a repair that changes no SL is tried.  The result is still ``best`` if this repair fails, has no safe
+    rounds either, or has a much lower all-to-all rate (:data:`MOST_LOST`).
     """
     request = context.request
     was, now = request.translated.routing.sl, best.found.routing.sl

@@ -84,9 +84,10 @@ def _without_contradictions(context: RerouteContext, baseline: Published, most: 
 
 
 def _sets(edges: npt.NDArray[np.intp], usage: npt.NDArray[np.int64], most: int) -> Iterator[npt.NDArray[np.intp]]:
-    """Yield sets of CDG edges to vacate, out of the edges in ``edges``.  The first set has the least used edges, which
-    at most ``most // 2`` entries use together.  Each further set has a single edge.  ``usage`` is the number of entries
-    that use each edge.
+    """Yield sets of CDG edges to vacate, out of ``edges``, which are sorted by ``usage``.
+
+    ``usage`` is the number of LFT entries that use each CDG edge.  The first sets (up to three) have the least used
+    edges, which at most 1/2, 1/4 and 1/8 of ``most`` entries use together.  Each further set has a single edge.
     """
     total = np.cumsum(usage[edges])
     for part in (2, 4, 8):
@@ -108,11 +109,13 @@ def _against(fabric: Fabric, order: npt.NDArray[np.int32]) -> npt.NDArray[np.uin
 def safe_to_write(request: Request, found: Rerouted, repaired: Rerouted, *, may_leave: bool = False) -> Rerouted | None:
     """Return the tables ``found`` if they may replace the previous tables, else None.
 
-    Safe rounds must lead from the previous tables to ``found``, and from ``found`` to the baseline tables, because
-    links may return soon.  If one of these changes is not safe, and ``may_leave`` is true, the result is marked as
-    having left the baseline.  Such tables return to the baseline in steps, so only the rounds to ``found`` are
-    necessary.  The rounds to ``found`` are not necessary either if no safe rounds lead to ``repaired``, the tables of a
-    repair alone.
+    Safe rounds must lead from the previous tables to ``found``.  Safe rounds must also lead from ``found`` to the
+    baseline tables, because lost links may return soon.  If safe rounds are missing for one of the two changes, and
+    ``may_leave`` is true, ``found`` is marked as having left the baseline.
+
+    Tables with this mark return to the baseline in several steps, so they need no safe rounds to the baseline tables.
+    They need no safe rounds from the previous tables either, if no safe rounds lead from there to ``repaired``, the
+    tables of a repair alone.
     """
     baseline, threads = request.baseline, request.options.threads
     left = request.before.left_baseline or bool(found.routing.provenance.options.get(LEFT_BASELINE))
@@ -129,17 +132,22 @@ def safe_to_write(request: Request, found: Rerouted, repaired: Rerouted, *, may_
 
 
 def has_safe_rounds(request: Request, found: Rerouted, routing: Routing | None = None) -> bool:
-    """Return whether safe rounds lead to the tables of ``found``, or to ``routing`` (see :func:`difficulty`)."""
+    """Return whether safe rounds lead from the previous tables to new tables.
+
+    The new tables are ``routing``, or the tables of ``found`` if ``routing`` is None.
+    """
     return difficulty(request, found, routing) < NEVER_SAFE
 
 
 def difficulty(request: Request, found: Rerouted, routing: Routing | None = None) -> int:
-    """Return how hard it is to replace the previous tables without a credit loop: 0 if any order of writes is safe.
+    """Return a number that states how hard it is to replace the previous tables without a credit loop.
 
-    1: in several rounds.  2: packets have to leave the fabric between rounds.  3: entries are out of use between
-    rounds.  :data:`NEVER_SAFE`: no safe rounds are found.
+    0: any order of writes is safe.  1: several rounds are necessary.  2: packets also have to leave the fabric between
+    rounds.  3: some old entries are removed in one round, and their new entries are written in a later round.
+    :data:`NEVER_SAFE`: no safe rounds are found.
 
-    The new tables come from ``found``, or are ``routing`` with a certificate of the strength of ``found``.
+    The new tables are ``routing``, or the tables of ``found`` if ``routing`` is None.  Replies count if the certificate
+    of ``found`` covers replies.
     """
     change = installed(request.before.routing, request.before.fabric, routing or found.routing, request.fabric)
     replies, threads = found.proof.strength == "reversible", request.options.threads
@@ -153,11 +161,11 @@ def difficulty(request: Request, found: Rerouted, routing: Routing | None = None
 
 
 def columns_of_baseline(before: Published, baseline: Published, most: int, *, threads: int) -> VerifiedTables | None:
-    """Return the tables in force, in which as many LFT columns of the baseline are restored as a safe change of at most
-    ``most`` entries allows.  If every column differs in more entries, a single column is restored.
+    """Return the tables in force with LFT columns of the baseline restored, by a safe change of at most ``most``
+    entries.  If each column differs in more than ``most`` entries, a single column is restored.
 
-    The columns with the fewest differences come first.  A set of columns that cannot be changed safely is split, and
-    its parts are tried.
+    Columns that differ in the fewest entries are tried first.  If a set of columns cannot be changed safely, its two
+    halves are tried separately.  The number of tried sets is limited.
 
     Returns
     -------

@@ -20,11 +20,11 @@ class State:
     Attributes
     ----------
     progress
-        The tables, and the CDG edges that moves may use.
+        The tables, and the CDG edges with which moved paths may close no cycle.
     load
         int64[C], flow on each channel.
     goal
-        Utilisation of the most loaded channel that the searches should reach, as load times inverse capacity.
+        Goal of the searches: the highest utilisation should fall to this value (load times inverse capacity).
     most
         Maximum number of entries that one search may move.
     """
@@ -52,7 +52,7 @@ class State:
         self, context: RerouteContext, *, budget: int | None = None, tolerance: float = FURTHER_TOLERANCE,
         work: int = LEAST_WORK, overshoot: int = 0,
     ) -> tuple[State, int]:  # fmt: skip
-        """Move entries off the most loaded channels, within the dependencies of this state.
+        """Move entries off the most loaded channels.  New paths may close no cycle with the dependencies of this state.
 
         Parameters
         ----------

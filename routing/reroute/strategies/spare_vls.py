@@ -28,8 +28,8 @@ BUDGET = Budget(changes=12)
 def repair_on_spare_vls(context: RerouteContext) -> Candidate | Refusal:
     """Fill the missing entries, balance the tables, and move the changed paths to spare VLs.
 
-    No packet that changes its VL uses a spare VL.  So changed paths can close a credit loop only with other paths on
-    their VL.  Refuse if the spare VLs do not suffice.
+    On a spare VL, all packets keep this VL along their whole path.  So a changed path on a spare VL can close a credit
+    loop only with other paths on the same VL.  Refuse if there are not enough spare VLs.
     """
     request, certificate, free = context.request, context.certificate, context.without_certificate()
     earlier, fabric = request.translated.routing, request.fabric
@@ -51,7 +51,7 @@ def repair_on_spare_vls(context: RerouteContext) -> Candidate | Refusal:
     if assigned is None:
         return Refusal("VLs change along a path, and the spare VLs do not suffice")
     tables, _ = assigned
-    # An SL that no path has got keeps its earlier VLs, because ports need not have its spare VL.
+    # If no path uses an SL, the SL keeps its earlier VLs.  So the tables do not need the spare VLs of unused SLs.
     sl2vl = np.where(np.isin(np.arange(SLS), tables.sl), tables.sl2vl, earlier.sl2vl)
     vls = 1 + int(sl2vl.max(initial=0, where=sl2vl < DATA_VLS))
     statistics = replace(progress.statistics, changed_sls=int(np.count_nonzero(tables.sl != old.sl)))
@@ -60,9 +60,10 @@ def repair_on_spare_vls(context: RerouteContext) -> Candidate | Refusal:
 
 
 def _spare_vl_of_sl(routing: Routing, options: EngineOptions) -> npt.NDArray[np.uint8]:
-    """Return uint8[16], the spare VL that packets with each SL keep; 15 if the SL has no spare VL.
+    """Return uint8[16], the spare VL of each SL; 15 if the SL has no spare VL.
 
-    An SL in use keeps its VL if this VL is spare.  Each spare VL without such an SL gets an SL that is not in use.
+    Packets with an SL keep the spare VL of the SL along their path.  If an SL in use has a single VL, and this VL is
+    spare, the SL keeps this VL.  The remaining spare VLs are given to SLs that are not in use.
     """
     rows = routing.sl2vl.reshape(-1, SLS)
     in_use = np.isin(np.arange(SLS), routing.sl)

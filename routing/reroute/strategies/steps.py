@@ -87,7 +87,7 @@ def searched(
     work: int = WORK,
     overshoot: int = 0,
 ) -> tuple[Routing, Rebalanced]:
-    """Search for moves of at most ``budget`` entries within the dependencies of ``progress``.
+    """Move at most ``budget`` entries to paths that close no cycle with the dependencies of ``progress``.
 
     ``load`` (int64[C]) is the load of the tables of ``progress``.  ``work`` and ``overshoot`` are the arguments of
     :func:`routing.reroute.rebalance.move_entries`.
@@ -127,10 +127,10 @@ def next_tables(
 ) -> Routing | None:
     """Return the tables of the step that follows ``progress``; None if that step would not improve the tables in force.
 
-    The tables of ``progress`` are the result of the present step, and are not yet in force.  Two conditions apply.
-    Without a limit for the moved entries, the next step must raise the all-to-all rate by :data:`LEAST_GAIN`.  With at
-    most ``most`` moved entries, the next step must lower the highest utilisation, or make the load more even.
-    Otherwise two steps could undo each other without end.
+    The tables of ``progress`` are the result of the present step, and are not yet in force.  The next step must meet
+    two conditions, compared with the tables in force.  A search without a limit of moved entries must raise the
+    all-to-all rate by at least :data:`LEAST_GAIN`.  A search with at most ``most`` moved entries must lower the highest
+    utilisation, or make the load more even.  Without this comparison, two steps could undo each other without end.
     """
     after = released(context, progress)
     if after is None:

@@ -94,8 +94,8 @@ static uint8_t place(fit_job *job, int32_t start)
     return NO_VL;
 }
 
-/* Copy the VLs of all dependencies from the caller's array to the acyclic graph.  With `back`, copy from the graph to
- * the caller's array instead. */
+/* Copy the VLs, as bits, on which each dependency is in use, from the caller's array `dependencies` to job->graph.
+ * With `back`, copy from job->graph to the caller's array instead. */
 static void move_masks(fit_job *job, uint16_t *dependencies, bool back)
 {
     const vl_requests *paths = job->paths;

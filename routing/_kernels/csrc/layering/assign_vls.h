@@ -3,8 +3,9 @@
 
 #include <stdint.h>
 
-/* A fabric with its tables, and groups of paths that need a VL.  A dependency of channel c is on a channel out of
- * switch dst[c].  The dependency on the k-th channel out of this switch has index slot[c] + k in arrays [slots]. */
+/* A fabric with its tables, and groups of paths that need a VL.  A dependency leads from a channel c to a channel out
+ * of switch dst[c].  The dependency on channel number k (from 0 on) out of this switch has index slot[c] + k in an
+ * array with the shape [slots]. */
 typedef struct {
     int32_t switches;
     int32_t lids;
@@ -25,7 +26,7 @@ typedef struct {
     const int32_t *path_from;  /* [paths]: switch where each path begins */
     const int32_t *path_to;    /* [paths]: destination LID of each path */
     const uint8_t *start;      /* [G]: VL that is tried first for each group */
-    int32_t most_failed;       /* no further group is assigned once more than this number of groups have got no VL */
+    int32_t most_failed;       /* the assignment ends as soon as the groups without a VL exceed this number */
 } vl_requests;
 
 /* Assign a VL to each group of paths, one group after the other.  For each group, the VLs are tried in cyclic order

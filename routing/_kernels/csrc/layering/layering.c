@@ -1,15 +1,14 @@
 /* Assign paths to layers (VLs) such that the CDG of every layer is acyclic.  The longest paths are assigned first.
  * Each path goes into the first layer whose CDG stays acyclic with the path.
  *
- * If `mutual` is not set in the request, each path from a switch to a target is assigned separately.  A path that is a
- * section of a placed path needs no test: the layer of the placed path has its dependencies already.  So only paths
- * that are not sections of other paths are tested.
+ * If `mutual` is not set in the request, each path from a switch to a target is assigned separately.  If a path is a
+ * section of a placed path, it gets the same layer without a test, because this layer has its dependencies already.
  *
  * If `mutual` is set, all paths between two switches, in both directions, are assigned together.
  *
  * The counted paths (see layering.h) are placed before all other paths.  The other paths lead between switches without
- * end ports.  Of these paths, only those are placed that fit into a layer.  In the end, every path moves to the least
- * loaded of the layers that have all of its dependencies. */
+ * counted end ports.  Another path stays without a layer if it fits into no layer.  In the end, every path moves to the
+ * least loaded of the layers that have all of its dependencies. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -48,7 +48,7 @@ static int32_t other_vl(repair_state *job, int32_t c, int32_t vl)
     return -1;
 }
 
-/* Decide that the packets of each switch in the subtree that sends on VL `vl` move to VL `other`. */
+/* Choose VL `other` as the new VL of each switch in the subtree whose own packets use VL `vl`. */
 static void move_to_vl(repair_state *job, int32_t vl, int32_t other)
 {
     for (int32_t i = 0; i < job->subtree_size; i++)
@@ -70,9 +70,9 @@ static void change_sls(repair_state *job)
     }
 }
 
-/* Return whether channel c is known to be impossible on a VL, without a cycle search.  Channel c is impossible if
- * one of these CDG edges is known to close a cycle: the next edge of the path after c, and the edges into c from the
- * subtree. */
+/* Return whether channel c is known to be impossible on a VL, without a cycle search.  Channel c is impossible if the
+ * CDG edge from c to the next channel of the path is impossible (see ibn_repair_is_excluded).  Channel c is also
+ * impossible if any CDG edge from a channel of the subtree to c is impossible. */
 static bool is_excluded_at_once(const repair_state *job, int32_t c, int32_t vl)
 {
     const repair_fabric *f = job->f;
@@ -90,7 +90,7 @@ static bool is_excluded_at_once(const repair_state *job, int32_t c, int32_t vl)
 
 /* Find other VLs for the subtree's packets on VL `vl`, if the disconnected switch takes channel c.  The packets move
  * together to one other VL, or are split over several VLs.  Returns true if all packets found a VL.  The result is also
- * true if the switches whose packets found no VL may be detached, to be repaired later. */
+ * true if more switches may be detached from the subtree, to be repaired later. */
 static bool changes_vl(repair_state *job, int32_t c, int32_t vl)
 {
     const int32_t other = other_vl(job, c, vl);
@@ -114,9 +114,8 @@ static bool vls_admit(repair_state *job, int32_t c, bool *changed_sls)
         if (job->prepares_sls ? !ibn_repair_prepare_sls(job, c, vl) : !job->sls_may_change || !changes_vl(job, c, vl))
             return false;
         *changed_sls = true;
-        /* The edges added so far may be removed again.  An edge may close a cycle only together with these edges.
-         * Such an edge has to be tested again after their removal.  It is recorded for this purpose while on_trial
-         * is set. */
+        /* The edges added so far may be removed again.  Another edge may close a cycle only because of the edges added
+         * so far.  While on_trial is set, such an edge is recorded.  It is tested again after the removal. */
         job->on_trial = true;
     }
     return true;

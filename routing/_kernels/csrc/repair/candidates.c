@@ -3,8 +3,9 @@
  * internal/repair_state.h. */
 #include "repair/internal/repair_state.h"
 
-/* Return whether the CDG edge from channel c to channel `next` may be possible on all VLs in the set `vls` (bits).
- * The edge is not possible on a VL where it is known to close a cycle. */
+/* Return false if the CDG edge from channel c to channel `next` is known to be impossible on at least one VL in the set
+ * `vls` (bits).  Otherwise return true.  An edge is impossible on a VL if it closes a cycle there.  While paths must
+ * follow the topological order, an edge against this order is impossible too. */
 static bool may_turn(const repair_state *job, uint32_t vls, int32_t c, int32_t next)
 {
     const int32_t dependency = job->graph.turn_first[c] + next - job->f->first[job->f->dst[c]];
@@ -14,9 +15,9 @@ static bool may_turn(const repair_state *job, uint32_t vls, int32_t c, int32_t n
     return !out;
 }
 
-/* Count the switches that send directly to the disconnected switch, and whose packets cannot continue on channel c.
- * This is so if the CDG edge from the channel of such a switch to channel c is known to close a cycle.  The count ends
- * at two.  *who receives the last counted switch. */
+/* Count the neighbours whose packets hinder the disconnected switch from taking channel c.  Such a neighbour sends over
+ * some channel directly to the disconnected switch.  The CDG edge from this channel to channel c is known to be
+ * impossible.  The function stops when it has counted two neighbours.  *who receives the last counted neighbour. */
 static int32_t hindrances(const repair_state *job, int32_t c, int32_t *who)
 {
     int32_t count = 0;
@@ -29,9 +30,10 @@ static int32_t hindrances(const repair_state *job, int32_t c, int32_t *who)
 }
 
 /* Mark in can_help the switches that could let the disconnected switch use channel c by taking another path.  `count`
- * is the result of the function hindrances.  If the packets of only one switch (`who`) cannot continue on channel c,
- * this switch is marked.  Otherwise the switch at the end of c is marked.  If that switch is cut off from the LID, the
- * switches on its path are marked.  The function is used only while paths must follow the topological order. */
+ * and `who` are results of the function hindrances; `count` is 0 or 1.  If `count` is 0, switch v at the end of channel
+ * c is marked.  If v is cut off from the LID, the switches on the path of v are marked instead.  If `count` is 1, only
+ * switch `who` is marked, unless another obstacle on the path over c would remain.  The function is used only while
+ * paths must follow the topological order. */
 static void note_helpers(repair_state *job, int32_t c, int32_t count, int32_t who)
 {
     int32_t v = job->f->dst[c];
@@ -48,7 +50,7 @@ static void note_helpers(repair_state *job, int32_t c, int32_t count, int32_t wh
 }
 
 /* Mark in can_help the switches that could free a path for the disconnected switch by taking another path.  Returns
- * true if the marks cannot be relied on, so that unmarked switches must be tried too. */
+ * true if other switches could help too.  The caller then also tries the switches without a mark. */
 bool ibn_repair_note_displaceable(repair_state *job)
 {
     const repair_fabric *f = job->f;
@@ -67,9 +69,9 @@ bool ibn_repair_note_displaceable(repair_state *job)
     return anyone;
 }
 
-/* Return whether a disconnected switch might use a path over switch x and channel `next`.  While paths must follow the
- * topological order, the CDG edges to `next` from the channels that lead from the disconnected switch to x are tested,
- * without a cycle search.  Otherwise the result is true. */
+/* Return whether the disconnected switch `root` might use a path that leads to switch x and continues on channel
+ * `next`.  While paths must follow the topological order, some channel from `root` to x must have a possible CDG edge
+ * to `next`.  Otherwise nothing is tested, and the result is true. */
 bool ibn_repair_may_follow(const repair_state *job, int32_t root, int32_t x, int32_t next)
 {
     const repair_fabric *f = job->f;

@@ -23,8 +23,8 @@ static void begin_parts(repair_state *job, int32_t deferred)
     job->parts_budget += job->graph.visited;
 }
 
-/* Forbid the splitting of subtrees over VLs again.  The channels that cycle searches visited since begin_parts are
- * subtracted from parts_budget. */
+/* Forbid the splitting of subtrees over VLs again.  The work limit for splitting (parts_budget) is
+ * lowered by the number of channels that cycle searches have visited since begin_parts was called. */
 static void end_parts(repair_state *job)
 {
     job->sls_may_change = job->splits_subtrees = false;
@@ -61,8 +61,8 @@ void ibn_repair_begin_column(repair_state *job, int32_t lid)
 }
 
 /* Give a disconnected switch its entry of the previous tables (the preferred entry).  Packets of the subtree move to
- * another VL if necessary.  Returns false if the entry became invalid, or closes a CDG cycle on every possible
- * VL. */
+ * another VL if necessary.  Returns false if the entry cannot be used.  An entry cannot be used if it became
+ * invalid, if the next hop is cut off from the LID, or if the path closes a CDG cycle on every possible VL. */
 static bool keeps_entry(repair_state *job, int32_t root)
 {
     const repair_fabric *f = job->f;
@@ -83,9 +83,9 @@ static bool keeps_entry(repair_state *job, int32_t root)
     return true;
 }
 
-/* Find a path for a disconnected switch.  Paths are tried in this order: the path of the preferred entry, any path on
- * the present VLs, any path after another switch was moved, and any path on other VLs.  Returns whether a path was
- * found. */
+/* Find a path for a disconnected switch.  First the path of the preferred entry is tried.  Second is any path on which
+ * all packets keep their VLs.  Third, another switch is moved to another path to make room.  Last is any path on which
+ * packets move to other VLs.  Returns whether a path was found. */
 static bool is_let_in(repair_state *job, int32_t root)
 {
     int32_t ignored = INT32_MAX;

@@ -85,26 +85,27 @@ static bool displaces(repair_state *job, int32_t root, int32_t x)
     return false;
 }
 
-/* Try to move switch x in order to free a path for a disconnected switch.  The attempt is not made if switch x must
- * keep its path, or if a work limit is reached.  Returns whether the disconnected switch found a path. */
+/* Try to move switch x in order to free a path for a disconnected switch.  The attempt is not made if switch x
+ * delivers the LID, if switch x is itself disconnected, or if a work limit is reached.  Returns whether the
+ * disconnected switch found a path. */
 static bool may_displace(repair_state *job, int32_t root, int32_t x)
 {
     /* If switch x is itself disconnected, it is not moved.  Switch x gets its path later, and this path might lead
-     * through `root`. */
+     * through the disconnected switch `root`. */
     if (x == job->target || x == root || ibn_repair_entry(job, x) == NO_ROUTE
         || job->graph.visited > job->search_budget)
         return false;
-    /* While paths must follow the topological order, no cycle searches are made.  So the limit of cycle searches does
-     * not end the trials, and the number of trials has a separate limit. */
+    /* While paths must follow the topological order, no cycle searches are made, and their work limit does
+     * not end the trials.  Therefore the number of trials has a separate limit. */
     if ((job->only_monotone && ++job->displacements > MOST_MONOTONE_TRIALS) || !displaces(job, root, x))
         return false;
     job->last_displaced[root] = x + 1;
     return true;
 }
 
-/* Find a path for a disconnected switch by moving another switch.  The switch that was moved the last time for this
- * disconnected switch is tried before all others.  Next are the switches of the subtree, and after these the
- * neighbours.  Returns whether a path was found. */
+/* Find a path for a disconnected switch by moving another switch.  The switch that was last moved for this
+ * disconnected switch is tried first.  Next are the switches of the subtree.  Last are the neighbours to which the
+ * disconnected switch has a channel.  Returns whether a path was found. */
 bool ibn_repair_displace(repair_state *job, int32_t root)
 {
     const repair_fabric *f = job->f;

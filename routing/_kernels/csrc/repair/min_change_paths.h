@@ -20,9 +20,9 @@ typedef struct {
 } missing_entries;
 
 /* Fill missing entries while changing as few other entries as possible.  A missing entry gets the path on which the
- * fewest other entries change.  Among paths with equally many changes, the path with the fewest hops is taken.  Further
- * ties are decided by the channel numbers, of which the lexicographically lowest are taken.  In each step, the missing
- * entry with the best path by these rules is filled.
+ * fewest other entries change.  Among paths with equally many changes, the path with the fewest hops is taken.  Among
+ * paths with equally many hops, the path with the lexicographically lowest channel numbers is taken.  In each step, the
+ * missing entry with the best path by these rules is filled.
  *
  * entry: uint8 [N, S], out-ports by LID and switch, 255 where missing; the filled entries are written to this array.
  * An entry stays missing if no path leads from its switch to the target. */

@@ -1,6 +1,6 @@
-/* Give packets an SL with another VL, on which neither their present paths nor their paths after the change of an LFT
- * entry close a cycle.  So the SLs can change first, and the entry changes after all senders use the new SLs.  The
- * terms are explained in internal/repair_state.h. */
+/* Give packets a new SL, if a change of an LFT entry would close a CDG cycle on their VL.  The new SL has another VL.
+ * On this VL, the previous and the new paths of the packets together close no cycle.  So all senders can use the new
+ * SLs before the entry changes.  The terms are explained in internal/repair_state.h. */
 #include "repair/internal/repair_state.h"
 
 #include <string.h>
@@ -33,8 +33,9 @@ static int32_t list_path(repair_state *job, int32_t s, int32_t lid, path_choice 
     return count;
 }
 
-/* Append the CDG edges of the paths from a switch to all LIDs of another switch, by the previous and by the present
- * entries.  Towards the current LID, the disconnected switch uses channel c.  Returns the new number of edges. */
+/* Append to `steps` the CDG edges of the paths from one switch to all LIDs of another switch.  For each LID, the path
+ * by the previous tables and the path by the present tables are followed.  On the present path to the current LID,
+ * switch job->queue[0], whose entry is to be changed, sends over channel c.  Returns the new number of edges. */
 static int32_t list_pair(repair_state *job, int32_t from, int32_t to, int32_t c, int32_t count)
 {
     const repair_fabric *f = job->f;
@@ -46,9 +47,10 @@ static int32_t list_pair(repair_state *job, int32_t from, int32_t to, int32_t c,
     return count;
 }
 
-/* List in `steps` the CDG edges of all packets that would move from VL `vl` to another VL, if the disconnected
- * switch sends over channel c.  The packets are the packets of the subtree to the current LID, their replies, and
- * the requests to which they reply.  Returns the number of edges. */
+/* List in `steps` the CDG edges of all packets that would move from VL `vl` to another VL, if switch job->queue[0]
+ * changes its entry to channel c.  These are packets from the switches of its subtree to the current LID.  If replies
+ * count, the paths of both directions between these switches and the switch of the LID are listed, for all their LIDs.
+ * Returns the number of edges. */
 static int32_t list_all(repair_state *job, int32_t c, int32_t vl)
 {
     const repair_fabric *f = job->f;
@@ -72,7 +74,8 @@ static int32_t list_all(repair_state *job, int32_t c, int32_t vl)
 bool ibn_repair_prepare_sls(repair_state *job, int32_t c, int32_t vl)
 {
     const int32_t count = list_all(job, c, vl), used = job->vls[0];
-    /* VLs that the subtree uses already come first.  The fewer VLs a subtree uses, the easier is its next repair. */
+    /* Try the VLs that the subtree already uses before all other VLs.  The fewer VLs a subtree uses, the easier is its
+     * next repair. */
     for (int32_t rest = 0; rest < 2; rest++)
         for (int32_t other = 0; other < job->f->vls; other++)
             if (other != vl && (used >> other & 1) != rest && job->f->level[other] != NO_SL

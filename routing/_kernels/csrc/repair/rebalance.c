@@ -71,7 +71,7 @@ static int by_flow(const void *one, const void *other)
     return a->flow != b->flow ? (a->flow > b->flow ? -1 : 1) : a->lid < b->lid ? -1 : a->lid > b->lid;
 }
 
-/* Compare two LIDs for qsort: the LID at fewer hops comes first. */
+/* Compare two LIDs for qsort: the LID at fewer hops from the channel comes first. */
 static int by_hops(const void *one, const void *other)
 {
     const channel_user *a = one, *b = other;
@@ -173,8 +173,9 @@ static double excess(const rebalance_search *look, int32_t c, int64_t flow)
 }
 
 /* Return the hops of the path from switch s over channel c to the current LID, or -1 if the path is not allowed.  An
- * allowed path has at most `most` hops, does not return to s, and does not use channel `off`.  With the moved flow, the
- * channels that only the new path uses stay below `ceiling` percent of the utilisation of channel `off`. */
+ * allowed path has at most `most` hops, does not return to s, and does not use channel `off`.  Moreover, the flow to be
+ * moved must not load other channels too much.  Each channel that only the new path uses must stay below `ceiling`
+ * percent of the utilisation of channel `off`. */
 static int32_t try_path(rebalance_search *look, int32_t s, int32_t c, int32_t off, int64_t flow, int32_t most)
 {
     repair_state *state = look->state;
@@ -205,7 +206,7 @@ static double gain_of(rebalance_search *look, int32_t at, int32_t c, int64_t flo
     for (;; c = ibn_repair_next_channel(state, f->dst[c])) {
         look->new_path[c] = look->new_stamp;
         if (look->old_path[c] == look->old_stamp)
-            break; /* From this channel on, the old and the new path have equal channels. */
+            break; /* From channel c on, the new path is the same as the old path. */
         gain += excess(look, c, 0) - excess(look, c, flow);
         if (f->dst[c] == state->target)
             break;
@@ -405,10 +406,12 @@ int64_t ibn_repair_rebalance_peak(const rebalance_search *look)
     return peak;
 }
 
-/* Make moves until none helps, and afterwards restore entries whose move turned out to be needless.  If the budget of
- * changed entries was used up, search again with a budget of as many entries as were restored.  With an `overshoot`, a
- * first pass may raise other channels above the relieved channel, by up to `overshoot` percent.  If nearly all channels
- * have a high utilisation, shorter paths only fit after such moves. */
+/* Make moves until no move helps.  Then restore entries whose move turned out to be needless.  If the search ended
+ * because the budget of changed entries was used up, search again: each restored entry allows one more change.
+ *
+ * If `overshoot` is positive, a first pass is made before.  A move of this pass may raise other channels above the
+ * relieved channel, by up to `overshoot` percent.  If nearly all channels have a high utilisation, such moves make room
+ * for shorter paths. */
 static void run(rebalance_search *look, int32_t overshoot)
 {
     if (overshoot > 0) {

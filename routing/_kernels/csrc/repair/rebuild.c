@@ -31,8 +31,9 @@ static uint32_t taken_on(const repair_state *job, int32_t c, int32_t next, const
     return taken & required_vls;
 }
 
-/* Fill `by_lid` with the VLs, as bits, of the packets to each LID.  If replies count, all VLs are set, because a reply
- * uses the SL of its request, which belongs to another LID. */
+/* Fill `by_lid` with the VLs, as bits, of the packets to each LID.  If credit loops
+ * of replies are avoided too, all VLs are set for each LID.  The reason is that packets to a LID may be replies.  A
+ * reply has the SL of its request, which went to another LID. */
 static void vls_by_lid(const repair_state *job, uint16_t *by_lid)
 {
     const repair_fabric *f = job->f;
@@ -67,8 +68,8 @@ static bool release(repair_state *job, uint32_t vls)
     return true;
 }
 
-/* Remove the CDG edges that no path uses, on each VL that packets to one of the chosen LIDs use.  Returns false if
- * memory ran out. */
+/* Remove unused CDG edges, that is, edges that no path uses.  Edges are removed on each VL that is used by packets to
+ * LIDs marked in `chosen` [L].  Returns false if memory ran out. */
 bool ibn_repair_prune_columns(repair_state *job, const bool *chosen)
 {
     const repair_fabric *f = job->f;
@@ -119,9 +120,10 @@ static void copy_paths(repair_state *job, int32_t donor)
     }
 }
 
-/* Fill the entry of switch s that is missing after the entries of a donor were copied.  Switch s delivers the donor.
- * Without `repairing`, the switch sends over channel `last`.  With `repairing`, it takes any path that closes no CDG
- * cycle.  If `last` is -1, no entry is missing.  Returns whether all entries are filled. */
+/* Fill the entry that is missing after the entries of a donor were copied: the entry of switch s, which delivers the
+ * donor.  If `repairing` is false, only channel `last` is tried, which leads to the switch of the current LID.  If
+ * `repairing` is true, any path that closes no CDG cycle is used.  If `last` is -1, no entry is missing.  Returns
+ * whether all entries are filled. */
 static bool lead_on(repair_state *job, int32_t s, int32_t last, bool repairing)
 {
     if (last < 0)
@@ -135,9 +137,10 @@ static bool lead_on(repair_state *job, int32_t s, int32_t last, bool repairing)
     return true;
 }
 
-/* Return whether the traffic to the current LID may use copies of the entries of LID `donor`.  If traffic between
- * switches does not count, both LIDs must belong to end ports, or both to switches.  If replies count, both LIDs must
- * have equal SLs.  If SLs then also depend on the source switch, one switch must deliver both LIDs. */
+/* Return whether the traffic to the current LID may use copies of the entries of LID `donor`.  If
+ * switch-to-switch traffic may close credit loops, both LIDs must belong to end ports, or both to switches.  If credit
+ * loops of replies are avoided too, both LIDs must have the same SLs.  If SLs moreover depend on the source switch, the
+ * same switch must deliver both LIDs.  If the SLs differ, packets must be allowed to move to the VL of the donor. */
 static bool is_as_free(const repair_state *job, int32_t donor)
 {
     const repair_fabric *f = job->f;
@@ -177,8 +180,9 @@ static int by_changes(const void *one, const void *other)
                                     : (a->lid > b->lid) - (a->lid < b->lid);
 }
 
-/* Copy the entries of the first donor, among `count` donors, whose paths close no CDG cycle.  With `repairing`, entries
- * that the copy leaves missing may take any path.  Returns whether such a donor was found. */
+/* Copy the entries of the first donor, among `count` donors, whose paths close no CDG cycle.  The copy leaves the entry
+ * of the switch that delivers the donor missing.  If `repairing` is true, this switch may take any path; otherwise it
+ * sends directly to the switch of the current LID.  Returns whether such a donor was found. */
 static bool take_first(repair_state *job, const donor_column *donors, int32_t count, bool repairing)
 {
     const uint8_t sl = job->f->sl_by_switch ? 0 : job->sl[job->lid];

@@ -94,7 +94,8 @@ static int32_t *find_missing(repair_state *job, const uint8_t *pages, int32_t *f
     return missing;
 }
 
-/* Compute reply_vls of all switches, unless the VLs depend on the current LID. */
+/* Compute the VLs on which each switch sends replies (reply_vls).  Nothing is computed if replies do not count, or if
+ * these VLs depend on the current LID. */
 static void prepare_replies(repair_state *job)
 {
     const repair_fabric *f = job->f;
@@ -105,7 +106,8 @@ static void prepare_replies(repair_state *job)
         ibn_repair_renew_replies(job, s);
 }
 
-/* List source and out-port of the channels into each switch. */
+/* Fill into_src and into_port: switch where each channel begins, and its out-port.  The channels are sorted by the
+ * switch where they end. */
 static void prepare_into(repair_state *job)
 {
     const repair_fabric *f = job->f;
@@ -285,8 +287,9 @@ static int run_pruned(repair_state *job, const uint8_t *treatment, const int32_t
     return ready ? OK : NO_MEMORY;
 }
 
-/* Repair all LIDs.  The acyclic graph of allowed CDG edges has the edges of `dependencies`, and changes them in place.
- * The graph's topological orders begin with `order`, and are copied back after the repair.  Returns OK or NO_MEMORY. */
+/* Repair all LIDs.  `dependencies` has the VLs, as bits, on which each CDG edge is allowed; this array is changed in
+ * place.  `order` has a topological order for each VL; it receives the orders after the repair.  Returns OK or
+ * NO_MEMORY. */
 static int run_in_order(repair_state *job, const uint8_t *treatment, const int32_t *first, const int32_t *missing,
                         uint16_t *dependencies, int32_t *order, uint8_t *done)
 {

@@ -10,21 +10,24 @@ typedef struct {
     int32_t switches;      /* S: number of switches */
     int32_t lids;          /* L: number of LIDs */
     int32_t channels;      /* C: number of channels */
-    int32_t slots;         /* number of possible CDG edges, which is the length of arrays by CDG edge */
+    int32_t slots;         /* number of possible CDG edges: arrays [slots] have one element for each */
     int32_t vls;           /* V: number of VLs; 0: credit loops need not be avoided */
     int32_t sl_by_switch;  /* shape of the array `sl`; 0: [L], by LID; 1: [S, L], by source switch and LID */
     int32_t replies;       /* whether requests and replies together must be free of credit loops; otherwise only
                             * requests must be */
     /* whether packets from switches without end ports to LIDs of switches may close credit loops */
     int32_t endports_only;
-    int32_t by_parts;      /* whether the packets of one subtree may be split over several SLs; needs sl_by_switch */
-    /* whether the search for balance may change SLs.  On the VL of a new SL, the CDG must stay acyclic with the paths
-     * by `preferred` and the new paths together */
+    /* whether the packets of one subtree may be split over several SLs; used only if SLs depend on the source switch
+     * (sl_by_switch) and `replies` is 0 */
+    int32_t by_parts;
+    /* whether the search for balance may move packets to another VL, by a change of their SLs.  The CDG of this VL
+     * must stay acyclic with the previous paths of the packets (by `preferred`) and also with their new paths */
     int32_t prepares_sls;
-    /* whether `load` still includes the flow on broken paths; if so, the kernel subtracts this flow along the entries
-     * in `preferred` */
+    /* whether `load` on entry includes the flow on broken paths; if so, the kernel subtracts this flow from the
+     * channels of the previous paths (by `preferred`) */
     int32_t withdraw;
-    /* whether paths that follow the present topological order are tried before all other paths */
+    /* whether monotone paths are tried before all other paths; the channels of a monotone path follow the current
+     * topological order */
     int32_t monotone_first;
     const int32_t *first;         /* [S + 1], the channels out of switch s are first[s] to first[s + 1] - 1 */
     const int32_t *src;           /* [C], switch where each channel begins */
@@ -42,7 +45,7 @@ typedef struct {
     const int32_t *lids_at_first; /* [S + 1], index of each switch's first LID in `lids_at` */
     const int32_t *lids_at;       /* LIDs sorted by the switch that delivers them */
     const uint8_t *has_endport;   /* [S], whether the switch has CAs or routers */
-    /* [16], for each SL a set with one bit: the VL of the SL; 0: packets with this SL are dropped */
+    /* [16], for each SL: the VL of its packets, as bits (one bit is set); 0: packets with this SL are dropped */
     const uint16_t *vl_bit;
     /* [S, L], out-ports of the previous tables (the preferred entries), which are tried before other out-ports; 255:
      * none */
@@ -54,27 +57,29 @@ typedef struct {
     /* [L], weight of each LID; the flow from a switch to a LID is sources[switch] * weight[LID] */
     const int64_t *weight;
     const int64_t *sources; /* [S], flow that each switch sends per unit of a LID's weight */
-    const uint16_t *forbidden; /* [slots], VLs, as bits, on which new paths must not use each CDG edge; NULL: none */
+    /* [slots], for each possible CDG edge: VLs, as bits, on which new paths must not use the edge; NULL: all VLs may
+     * be used */
+    const uint16_t *forbidden;
 } repair_fabric;
 
 /* Fill the missing entries of LFTs.  An entry is missing if it is 255 although the switch can reach the LID.
  *
- * treatment: uint8 [L], treatment of each LFT column.  0: fill the missing entries.  1: skip the column.  2: remove all
- * CDG edges that no path uses before the missing entries are filled.  These edges are removed on the VLs of all columns
- * with treatment 2.  If the repair of such a column fails, all entries of the column are removed and computed from
- * scratch.  If this fails too, the column of another LID is copied.
+ * treatment: uint8 [L], treatment of each LFT column.  0: fill the missing entries.  1: skip the column.  2: fill the
+ * missing entries after unused CDG edges were removed.  Before the first repair, all CDG edges that no path uses are
+ * removed on the VLs of the packets to LIDs with treatment 2.  If the repair of a column with treatment 2 fails, all
+ * its entries are removed and computed from scratch.  If this fails too, the column of another LID is copied.
  * lft: uint8 [S, L], changed in place.  A column whose repair fails keeps its entries (treatment 0) or is empty
  * (treatment 2).
- * pages: uint8 [pages], whether an entry may be missing in each page of `page` entries of `lft`.
+ * pages: uint8 [pages], whether an entry may be missing in each page.  A page is `page` consecutive entries of `lft`.
  * sl: uint8 [L] or [S, L], changed in place.  If a path would close a cycle on the VLs of its packets, the packets may
- * get another SL.  SLs change only if they depend on the source switch and replies do not count.  A copied column takes
- * the SLs of the other LID.
+ * get another SL.  Such a change is made only if SLs depend on the source switch and fabric->replies is 0.  A copied
+ * column takes the SLs of the LID from which it is copied.
  * dependencies: uint16 [slots], VLs, as bits, on which each CDG edge may be used; the edges of new paths are added.
  * order: int32 [V, C], position of each channel in a topological order of these CDG edges on each VL; updated.
- * load: int64 [C], flow on each channel; updated.  With `withdraw`, the flow of subtrees that lost their path is
- * subtracted from their previous paths.
- * done: uint8 [L], output, outcome for each column.  0: no entry was missing.  1: repaired.  2: failed.  3: copied from
- * another LID.
+ * load: int64 [C], flow on each channel; updated.  If fabric->withdraw is set, the flow of switches that have lost
+ * their path is subtracted from the channels of their previous paths.
+ * done: uint8 [L], output, outcome for each column.  0: no entry was missing.  1: repaired.  2: failed, or skipped
+ * although entries are missing.  3: copied from another LID.
  * counts: int64 [5], output: missing entries; filled entries; valid entries that were changed; channels that cycle
  * searches visited; subtrees whose packets were split over several VLs.
  *
@@ -86,21 +91,22 @@ int ibn_repair_columns(const repair_fabric *fabric, const uint8_t *treatment, ui
 /* Move entries of complete LFTs off the channels with the highest utilisation (load times inverse capacity).
  * Afterwards, entries whose move turned out to be needless get their value in fabric->preferred again.
  *
- * lft: uint8 [S, L], changed in place.  An entry counts as changed if it differs from fabric->preferred.  An entry
- * never counts as changed where fabric->preferred is 255.
+ * lft: uint8 [S, L], changed in place.  An entry counts as changed if it differs from fabric->preferred, and if
+ * fabric->preferred is not 255 there.
  * sl: uint8 [L] or [S, L], SL by LID, or by source switch and LID; changed in place.
  * dependencies: uint16 [slots], VLs, as bits, on which each CDG edge may be used; the edges of new paths are added.
  * order: int32 [V, C], position of each channel in a topological order of these CDG edges on each VL; updated.
  * load: int64 [C], flow on each channel; updated.
- * written: uint8 [pages], 1 for each page of `page` entries of `lft` that may differ from fabric->preferred; set to 1
- * for each page in which an entry was set.
+ * written: uint8 [pages], 1 for each page of `lft` that may differ from fabric->preferred.  A page is `page`
+ * consecutive entries.  The kernel sets 1 for each page in which it sets an entry.
  * goal: a channel is relieved only while its utilisation is above this value.
- * budget: number of further entries that may become different from fabric->preferred.
+ * budget: largest number of entries that may count as changed in addition to the entries that are changed on entry.
  * work: work limit, in hops followed along paths and channels visited by cycle searches.
  * overshoot: percentage by which moves of a first pass may raise other channels above the channel that a move relieves.
  * 0: there is no such pass.
  * page: number of entries in a page; see `written`.
- * counts: int64 [3], output: further entries that differ from fabric->preferred; work done; number of moves.
+ * counts: int64 [3], output: number of changed entries, in addition to the entries that are changed on entry; work
+ * done; number of moves.
  *
  * Returns 0, or 1 if memory is exhausted. */
 int ibn_repair_rebalance(const repair_fabric *fabric, uint8_t *lft, uint8_t *written, uint8_t *sl,

@@ -1,11 +1,11 @@
-/* Give moved LFT entries their value of the previous tables again, where the balance of the load does not need the
- * move.  The terms are explained in internal/repair_state.h and rebalance.c. */
+/* Restore moved LFT entries to their values in the previous tables, if the balance of the load does not need the
+ * moves.  The terms are explained in internal/repair_state.h and rebalance.c. */
 #include "repair/internal/rebalance_search.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { PART = 64 }; /* number of entries that are compared at once */
+enum { PART = 64 }; /* number of entries that are compared with the previous tables at once */
 
 /* An LFT entry that differs from the entry of the previous tables. */
 typedef struct {
@@ -42,8 +42,8 @@ static bool append(entry_list *list, moved_entry entry)
     return true;
 }
 
-/* Append entry `at` (numbered row by row) to the list if the channel of its previous value is alive.  Returns false if
- * memory ran out. */
+/* Append the LFT entry with index `at` in the array [S, L] to the list, if the channel of its previous value is
+ * alive.  Returns false if memory ran out. */
 static bool list_entry(rebalance_search *look, entry_list *list, int64_t at)
 {
     const repair_fabric *f = look->state->f;
@@ -79,8 +79,9 @@ static bool list_moved(rebalance_search *look, entry_list *list)
     return true;
 }
 
-/* Return whether the path of switch s over channel c to the current LID has no loop and enough capacity.  The flow must
- * raise no channel above utilisation `most`, except channels that are also on the present path. */
+/* Return whether `flow` can move from the present path of switch s to the path that begins with channel c.  The new
+ * path must reach the current LID without a loop.  The flow must raise no utilisation above `most`.  Channels that
+ * are also on the present path are not checked, because they carry the flow already. */
 static bool has_room(rebalance_search *look, int32_t s, int32_t c, int64_t flow, int64_t most)
 {
     repair_state *state = look->state;

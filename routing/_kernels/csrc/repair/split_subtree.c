@@ -30,8 +30,8 @@ static bool note_needs(repair_state *job)
     return job->needs[0] != 0;
 }
 
-/* Remove from VL `vl` the CDG edges that were added for packets which did not move to this VL after all.  The first
- * `had` entries of job->added are kept. */
+/* Remove CDG edges from VL `vl` that were added for packets which have not moved to this VL.  The first `had`
+ * entries of job->added are kept.  Channel c is the channel that the disconnected switch would take. */
 static void clean(repair_state *job, int32_t c, int32_t vl, int32_t had)
 {
     for (int32_t i = job->subtree_size - 1; i >= 0; i--) {
@@ -77,9 +77,10 @@ static void fill(repair_state *job, int32_t c, int32_t vl)
     clean(job, c, vl, had);
 }
 
-/* Split the subtree's packets on VL `vl` over several VLs, if the disconnected switch takes channel c.  As many packets
- * as possible stay on VL `vl`.  Returns whether all packets found a VL.  While the second and later VLs are tried,
- * job->on_trial is set, because CDG edges may be removed again. */
+/* Split the subtree's packets on VL `vl` over several VLs, for the case that the disconnected switch takes channel
+ * c.  As many packets as possible stay on VL `vl`.  Returns whether all packets found a VL.  CDG edges that were
+ * added on one VL may be removed again if a later VL does not suffice.  So job->on_trial is set while the second and
+ * later VLs are tried. */
 bool ibn_repair_split_subtree(repair_state *job, int32_t c, int32_t vl)
 {
     const repair_fabric *f = job->f;

@@ -5,11 +5,12 @@
 #include <stdlib.h>
 
 enum {
-    /* smallest number of switches in a subtree for which the column of the current LID is copied */
+    /* If a subtree has more than this number of switches, the LFT column of the current LID is copied.  A search
+     * through many entries is faster in the copy. */
     LARGE_SUBTREE = 8,
-    /* largest number of bytes of all copied columns */
+    /* No more columns are copied when all copies together have more than this number of bytes. */
     MOST_COPIED = 1 << 26,
-    AHEAD = 16, /* number of LFT rows between the row that is copied and the row that is fetched into the cache */
+    AHEAD = 16, /* number of LFT rows by which a row is fetched into the cache before it is copied */
 };
 
 /* Return the switch to which an out-port of switch s leads over a channel that is alive, or -1 if there is no such
@@ -40,8 +41,9 @@ void ibn_repair_write_entry(repair_state *job, int32_t s, uint8_t port)
         job->copied_column[job->lid][s] = port;
 }
 
-/* Copy the LFT column of the current LID and the neighbouring columns.  Returns the copy of the column, or NULL if
- * enough columns are copied already or memory ran out. */
+/* Copy the LFT column of the current LID, and the columns of neighbouring LIDs, whose entries are next to it in
+ * memory.  Returns the copy of the current LID's column, or NULL if enough columns are copied already or memory ran
+ * out. */
 static uint8_t *copy_columns(repair_state *job)
 {
     const repair_fabric *f = job->f;
@@ -144,7 +146,8 @@ static uint32_t vls_of_replies(const repair_state *job, int32_t s)
     return vls;
 }
 
-/* Compute reply_vls of a switch, if VLs of replies do not depend on the current LID. */
+/* Update in job->reply_vls the VLs on which a switch replies to requests.  Do nothing if job->reply_vls is NULL,
+ * because the VLs of replies then depend on the current LID. */
 void ibn_repair_renew_replies(repair_state *job, int32_t s)
 {
     const repair_fabric *f = job->f;
@@ -165,10 +168,10 @@ uint32_t ibn_repair_vls_of(const repair_state *job, int32_t s)
     return f->replies ? vls | vls_of_replies(job, s) : vls;
 }
 
-/* List the switches that send towards the current LID directly to the switch at index `head` of job->queue.  The
- * switches are appended to job->queue, from index `tail` on.  `column` is a copy of the LFT column, or NULL if there
- * is no copy.  If the senders were counted, the search ends as soon as all senders are found.  Returns the new
- * length of the queue. */
+/* Append to job->queue, from index `tail` on, the switches whose next hop towards the current LID is a given
+ * switch.  The given switch is at index `head` of job->queue.  `column` is a copy of the LFT column, or NULL if
+ * there is no copy.  If the number of these switches is known (job->senders), the search ends as soon as all of them
+ * are found.  Returns the new length of the queue. */
 static int32_t queue_senders(repair_state *job, const uint8_t *column, int32_t head, int32_t tail)
 {
     const repair_fabric *f = job->f;
@@ -247,9 +250,9 @@ void ibn_repair_undo(repair_state *job)
     }
 }
 
-/* Record a blocked CDG edge (number `dependency`), that is, an edge known to close a cycle, if edges of the cycle may
- * be removed again.  After the removal of these edges, the recorded edge has to be tested again.  If the record is
- * full, the edge is not blocked at all. */
+/* Record the blocked CDG edge with number `dependency`, if the CDG has edges that may be removed again
+ * (job->on_trial).  After the removal of such edges, the recorded edge has to be tested again.  If the record is
+ * full, unblock the edge instead. */
 static void note_blocked(repair_state *job, int32_t dependency, int32_t vl)
 {
     if (!job->on_trial)
@@ -260,8 +263,8 @@ static void note_blocked(repair_state *job, int32_t dependency, int32_t vl)
         job->graph.blocked[dependency] &= ~(UINT32_C(1) << vl);
 }
 
-/* Unblock the recorded CDG edges, because edges of the cycles that they would close have been removed.  The first `had`
- * records are kept. */
+/* Unblock all recorded CDG edges except the first `had`.  Other CDG edges have been removed, so the unblocked edges
+ * may no longer close a cycle. */
 void ibn_repair_unblock(repair_state *job, int32_t had)
 {
     while (job->blocked_count > had) {
@@ -270,8 +273,8 @@ void ibn_repair_unblock(repair_state *job, int32_t had)
     }
 }
 
-/* Return whether a CDG edge alone closes a cycle on a VL.  If so, record the edge as blocked.  The search proceeds from
- * both ends of the edge in turn, and so finds most cycles with little work. */
+/* Return whether a CDG edge, added alone, closes a cycle on a VL.  If so, mark the edge as blocked.  Two searches,
+ * from both ends of the edge, find most cycles with little work. */
 static bool closes_cycle(repair_state *job, acyclic_step step, int32_t vl)
 {
     const int32_t s = job->f->dst[step.channel],

@@ -23,7 +23,8 @@ typedef struct {
     /* [D], part of the flow to an end port that goes to each of its LIDs; 0: a LID of a switch, whose traffic is
      * neglected */
     const double *share;
-    /* [D], row of `position` with the switch order for each destination; used only by the up/down rule */
+    /* [D], for each destination: number of its switch order, which is a row of `position`; used only by the up/down
+     * rule */
     const int32_t *layer;
 } ibn_targets;
 typedef struct {
@@ -35,16 +36,16 @@ typedef struct {
     /* cost of a hop, which is added to the cost of the load; a channel with the peak utilisation has cost 1 */
     double hop_cost;
     uint64_t seed; /* seed of the random generator, which shuffles LMC groups and switches */
-    /* [layers, S], position of each switch in switch orders, for the up/down rule; NULL: another rule is used */
+    /* [layers, S], for each switch order of the up/down rule: position of each switch; NULL: another rule is used */
     const int32_t *position;
     const uint8_t
         /* [CDG edges], 1 if a path may use the edge, for the rule of allowed turns; NULL: another rule is used */
         *allowed;
     const int32_t
-        /* [S], channel from each switch to its parent in a spanning tree of allowed edges, -1: root; needed if
-         * `allowed` is given */
+        /* [S], channel from each switch to its parent in a spanning tree, -1: root.  All turns between channels of
+         * the tree are allowed.  Needed only for the rule of allowed turns */
         *spanning;
-    const int32_t *reverse; /* [C], channel of the same link in the opposite direction; needed if `allowed` is given */
+    const int32_t *reverse; /* [C], channel of the same link in the opposite direction; for the rule of allowed turns */
     /* [C], rank of each channel; a switch may use only its channels of the lowest rank (rule of shortest paths); NULL:
      * it may use all of its channels */
     const int32_t *rank;

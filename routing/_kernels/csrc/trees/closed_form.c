@@ -2,23 +2,24 @@
  *
  * Every LID has a top switch, over which the paths to the LID lead (closed_form_assign.c).  A switch above the
  * destination sends down.  Any other switch sends up towards the top switch of the LID.  If the switch has no path up
- * to this top switch, it sends to another top switch of equal rank.  Two small tables, `to_top` and `down`, give the
- * channels for this.  Each row of the LFTs is computed independently of all other rows.
+ * to this top switch, it may send to a substitute (see the function find_others).  The table `to_top` gives the
+ * channels up, and the table `down` gives the channels down.  Each row of the LFTs is computed independently of all
+ * other rows.
  *
  * Where links are missing, some entries stay open.  The flow over all other entries is added up.  Each open entry then
  * takes the path with the lowest peak utilisation (closed_form_search.c).  At the end, closed_form_fill.c fills the
  * entries for which no path leads up and then down.
  *
  * The idea of a closed form that allows for faults comes from J. Gliksberg et al., "High-Quality Fault Resiliency in
- * Fat Trees", IEEE Micro 39, 2019 (Dmodc).  The paper has no balancing by counts, no LIDs without a top switch, and no
- * search. */
+ * Fat Trees", IEEE Micro 39, 2019 (Dmodc).  In contrast to the paper, this kernel balances the numbers of LIDs, allows
+ * LIDs without a top switch, and searches for paths of open entries. */
 #include "core/parallel.h"
 #include "trees/internal/closed_form_state.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { AHEAD = 8 }; /* number of LFT rows between the row in use and the row that is fetched into the cache */
+enum { AHEAD = 8 }; /* number of LFT rows by which a row is fetched into the cache before it is used */
 
 /* Fill the row of table to_top for switch v: the channel by which v sends up to each top switch.  The values follow
  * from the rows of the switches directly above v. */
@@ -60,7 +61,7 @@ static void find_below(cf_state *x, int32_t v)
     }
 }
 
-/* Return the channel by which switch v sends LID k down towards switch t. */
+/* Return the channel by which switch v sends packets to LID k down towards switch t. */
 static int32_t channel_down(const cf_state *x, int32_t v, int32_t t, int32_t k)
 {
     const ibn_tree *tree = x->tree;
@@ -84,9 +85,10 @@ static int32_t channel_down(const cf_state *x, int32_t v, int32_t t, int32_t k)
     return -1; /* This line is never reached, because the caller has checked that a path down exists. */
 }
 
-/* Return the channel by which switch v sends LID k up towards top switch u, if several bundles lead to u.  The LIDs
- * are spread over these bundles by the channels of their chains (closed_form_state.h), because the chains use the
- * channels of a level evenly. */
+/* Return the channel by which switch v sends packets to LID k up towards top switch u, if several bundles lead to
+ * u.  If the LID's chain (closed_form_state.h) has a channel at the level of v, the number of this channel selects
+ * the bundle.  Otherwise k selects the bundle.  This spreads LIDs evenly over the bundles, because the chains use
+ * the channels of a level evenly. */
 static int32_t channel_up(const cf_state *x, int32_t v, int32_t u, int32_t k)
 {
     const ibn_tree *tree = x->tree;
@@ -106,8 +108,9 @@ static int32_t channel_up(const cf_state *x, int32_t v, int32_t u, int32_t k)
     return -1; /* This line is never reached, because several bundles lead to u. */
 }
 
-/* Return the out-port by which switch v sends LID k up, if the table to_top alone does not determine it.  `other` has a
- * substitute for each top switch, see find_others.  Returns CF_NONE if the entry stays open for the search. */
+/* Return the out-port by which switch v sends packets to LID k up, if the table to_top alone does not determine the
+ * out-port.  `other` has a substitute for each top switch, see find_others.  Returns CF_NONE if the entry stays open
+ * for the search. */
 static uint8_t port_up(const cf_state *x, int32_t v, int32_t t, int32_t k, const int32_t *other)
 {
     const ibn_tree *tree = x->tree;
@@ -151,8 +154,9 @@ static void find_others(const cf_state *x, int32_t v, int32_t *other, int32_t *o
 
 typedef struct {
     cf_state *x;
-    /* [threads, T + 1] by thread and top switch: out-port by which the switch of the thread's present row sends up to
-     * the top switch; CF_NONE: the function port_up has to decide */
+    /* [threads, T + 1] for the switch whose LFT row each thread fills: out-port by which this switch sends up to
+     * each top switch.  The last element is for LIDs without a top switch.  CF_NONE: the function port_up has to
+     * decide */
     uint8_t *via;
     int32_t *other; /* [threads, 2, T] for each thread: row 0: substitute of each top switch, see find_others; row 1:
                      * scratch */
@@ -217,7 +221,7 @@ static void fill_rows(void *context, int32_t part)
 void ibn_trees_closed_form_copy_entries(const cf_state *x, int32_t g, int32_t n, uint8_t *port)
 {
     const int32_t *lid = x->lids->lid + x->lids->first[g];
-    int32_t run; /* number of LIDs at the beginning of the group that are consecutive numbers */
+    int32_t run; /* number of LIDs at the beginning of the group that follow each other without a gap */
     for (run = n > 0; run < n && lid[run] == lid[0] + run; run++)
         ;
     for (int32_t v = 0; v < x->tree->switches; v++) {
@@ -231,8 +235,8 @@ void ibn_trees_closed_form_copy_entries(const cf_state *x, int32_t g, int32_t n,
     }
 }
 
-/* Number the channels up of switch v that the closed form may use.  Slow channels are left out, because the closed form
- * does not weigh capacities.  Only the search uses slow channels. */
+/* Give numbers to the channels up of switch v that the closed form may use.  Slow channels get no number, because
+ * the closed form does not weigh capacities.  Only the search uses slow channels. */
 static void find_fast(const cf_state *x, int32_t v)
 {
     const ibn_tree *tree = x->tree;
@@ -250,7 +254,7 @@ static void find_fast(const cf_state *x, int32_t v)
     }
 }
 
-/* Number the top switches, and sort all switches by level, the highest level first. */
+/* Give numbers to the top switches, and sort all switches by level, the highest level first. */
 static void number(cf_state *x)
 {
     const ibn_tree *tree = x->tree;
@@ -271,8 +275,9 @@ static void number(cf_state *x)
     }
 }
 
-/* Compute the rank of each top switch: its number among all top switches above one switch v.  Switch v is the first
- * switch, on the lowest level above the leaves, from which the top switch can be reached. */
+/* Compute the rank of each top switch.  The rank is the number of the top switch among all top switches above a
+ * switch v.  Switch v is the first switch of level 1 below the top switch, or else the first switch of level 0 below
+ * it. */
 static void rank(cf_state *x)
 {
     for (int32_t u = 0; u < x->tops; u++)

@@ -2,9 +2,9 @@
  *
  * The assignment balances numbers of LIDs.  The LIDs below a switch are divided among the switch's links up.  The share
  * of a link, rounded down, is the number of LIDs that the link may carry.  On a complete k-ary n-tree, this gives the
- * formula D-mod-K. By this formula, the path to destination d leaves a switch of level l by channel up number floor(d /
- * k^l) mod k (E.  Zahavi, "D-Mod-K routing providing non-blocking traffic for shift permutations on real life fat
- * trees", 2010).
+ * formula D-mod-K: at each switch of level l, a path to destination d takes the channel up with number floor(d / k^l)
+ * mod k (E.  Zahavi, "D-Mod-K routing providing non-blocking traffic for shift permutations on real life fat trees",
+ * 2010).
  *
  * If links are missing, some LIDs get no top switch.  For such a LID, each source chooses a path separately: see
  * closed_form_search.c. */
@@ -14,9 +14,10 @@
 
 typedef struct {
     cf_state *x;
-    /* [S] largest number of end ports below one top switch, among the top switches above each switch */
+    /* [S] for each switch v: largest number of end ports below a top switch, of all top switches above v */
     double *reach;
-    double *room;      /* [C] number of LIDs that the link of each channel up may still carry down */
+    /* [C] for each channel up: number of further LIDs whose paths may lead down over the link of the channel */
+    double *room;
     double *through;   /* [S] number of LIDs whose paths have been assigned to each switch so far */
     /* [S] by switch: number of the end port that owns the last LID whose path was assigned to the switch; -1: no LID
      * has been assigned there yet */
@@ -76,12 +77,12 @@ static void find_room(assign_t *a, double *expected)
     }
 }
 
-/* Choose the first channel out of leaf switch v for the chain of LID k.  The chain leads up to a top switch, and paths
- * to the LID use it in reverse.
+/* Choose a channel up out of switch v for the chain of LID k.  The function chooses the first channel of each chain.
+ * If the LID has no flow, the function also chooses all further channels of the chain.
  *
  * Of n possible channels, channel number D mod n is taken, where D is the index of the LID's end port among the end
- * ports of all leaves.  If this channel has no room, the next channel with room is taken.  With `any`, channels without
- * room are possible too.  Returns -1 if no channel is possible. */
+ * ports of all leaves.  If this channel may carry no further LID, the next channel that may carry one is taken.
+ * With `any`, channels that may carry no further LID are possible too.  Returns -1 if no channel is possible. */
 static int32_t first_step(const assign_t *a, int32_t v, int32_t k, int any)
 {
     const ibn_tree *tree = a->x->tree;
@@ -99,10 +100,11 @@ static int32_t first_step(const assign_t *a, int32_t v, int32_t k, int any)
     return best;
 }
 
-/* Choose the next channel of LID k's chain, out of switch v.  A chain is the channels up from the LID's switch to the
- * LID's top switch.  A channel has room if it may carry one more LID.  Of the channels with room, the channel to the
- * switch with the fewest LIDs is taken.  A switch on the chain of another LID of the end port is taken only if no other
- * switch is possible.  Returns -1 if no channel has room. */
+/* Choose the next channel of LID k's chain, out of switch v.  A chain is the channels up from the LID's switch to
+ * the LID's top switch.  A channel has room if it may carry one more LID.  Of the channels with room, the channel to
+ * the switch with the fewest assigned LIDs is taken.  A switch is avoided if the last LID assigned to it belongs to
+ * the same end port as LID k.  Such a switch is taken only if no other switch is possible.  Returns -1 if no channel
+ * has room. */
 static int32_t next_step(const assign_t *a, int32_t v, int32_t k)
 {
     const ibn_tree *tree = a->x->tree;

@@ -22,13 +22,14 @@ typedef struct {
     /* [G] for each LID group (all LIDs that one switch delivers): whether some entry towards its LIDs may be missing */
     const uint8_t *may_miss;
     int32_t most; /* largest number of LIDs that one switch delivers */
-    /* [threads, 2, S, most] for each thread: entries of all switches towards the LIDs of the thread's LID group, in two
-     * copies.  Copy 0 gets the filled entries; copy 1 is from before entries were filled */
+    /* [threads, 2, S, most] for each thread: two copies of the entries of all switches towards the LIDs of the
+     * thread's LID group.  Copy 0 gets the filled entries; copy 1 keeps the entries as they were before */
     uint8_t *block;
     uint8_t *missing; /* [threads, most] by thread and LID of the thread's group: whether some switch has no entry
                        * towards the LID */
-    int32_t *rows;  /* [threads, S] for each thread: switches with a missing entry towards the LIDs of the thread's
-                     * group, by position */
+    /* [threads, S] for each thread: switches with a missing entry towards some LID of the thread's group, sorted by
+     * position in the switch order */
+    int32_t *rows;
     int32_t *queue; /* [threads, S] for each thread: scratch for the switches from which some path to the present
                      * destination leads down only */
     /* [threads, S] for each thread: next channel of each switch on a path that leads down only, as an index among the
@@ -36,10 +37,10 @@ typedef struct {
     uint8_t *towards;
 } fill_t;
 
-/* A LFT column: the entries of all switches towards one LID of a block. */
+/* An LFT column: the entries of all switches towards one LID of a block. */
 typedef struct {
     uint8_t *entry; /* entry of switch 0 */
-    size_t stride;  /* distance between the entries of two consecutive switches */
+    size_t stride;  /* number of bytes from the entry of a switch to the entry of the next one */
 } column_t;
 
 static inline uint8_t *entry(column_t column, int32_t v)
@@ -149,8 +150,8 @@ static void fill_entry(const fill_t *fill, int32_t part, int32_t v, int32_t t, c
     }
 }
 
-/* Fill the missing entries towards LID k, which switch t delivers.  `part` is the number of the thread.  The `count`
- * switches in `rows`, sorted by position, are all switches without an entry. */
+/* Fill the missing entries towards LID k, which switch t delivers.  `part` is the number of the thread.  `rows` has
+ * the `count` switches whose entry may be missing, sorted by position in the switch order. */
 static void fill_lid(const fill_t *fill, int32_t part, int32_t t, int32_t k, column_t column, const int32_t *rows,
                      int32_t count)
 {

@@ -18,12 +18,12 @@
 typedef struct {
     cf_state *x;
     int32_t most;  /* largest number of LIDs with flow that one switch delivers */
-    /* [P, S, most] by thread (of P threads), switch and LID of the group that the thread handles now: flow that passes
-     * the switch towards the LID */
+    /* [threads, S, most] by thread, switch and LID of the group that the thread handles now: flow that passes the
+     * switch towards the LID */
     float *flow;
-    double *load;  /* [P, C] by thread: flow on each channel towards the LIDs of the thread's groups */
-    uint8_t *port; /* [P, S, most] by thread, switch and LID of the thread's group: out-port of the switch towards the
-                    * LID */
+    double *load; /* [threads, C] by thread: flow on each channel towards the LIDs of the thread's groups */
+    /* [threads, S, most] by thread, switch and LID of the thread's group: out-port of the switch towards the LID */
+    uint8_t *port;
 } sums_t;
 
 /* The fields of a channel that a search reads, side by side in memory. */
@@ -41,14 +41,14 @@ typedef struct {
     /* group: number of the present group, which is all LIDs that one switch delivers.
      * n: number of LIDs with flow in this group. */
     int32_t group, n;
-    /* [size] open entries of all groups, as switch * n + index of the LID; within a group, entries at higher levels
-     * come first */
+    /* [size] open entries of all groups.  An entry is stored as switch * n + i, where the group has n LIDs with
+     * flow, and i is the index of the LID among them.  Within a group, entries at higher levels come first */
     int32_t *open;
     int64_t size, used;
     int64_t *begin;   /* [G + 1] index in `open` of the first entry of each LID group */
     double *expected; /* [S] estimated flow through each upper switch to one destination */
-    /* [S, n] by switch v and LID: number of lower switches with an open entry towards the LID that might send through
-     * v, counted up to 255 */
+    /* [S, n] by switch v and LID: number of switches directly below v whose entry towards the LID is open, at most
+     * 255 */
     uint8_t *wanted;
     uint8_t *may_miss;   /* [G] by LID group: whether some entry towards a LID of the group stays without a path */
 } search_t;
@@ -76,7 +76,7 @@ static void pass_on(const cf_state *x, int32_t v, int32_t g, int32_t n, const ui
     }
 }
 
-/* Add up the flow over all entries that are not open, for one part of the LID groups.  Each value is a multiple of
+/* Add up the flow over all entries that are not open, for the LID groups of thread `part`.  Each value is a multiple of
  * 1/128 below 2^24, so the sums of floating-point numbers are exact. */
 static void sum_part(void *context, int32_t part)
 {
@@ -203,8 +203,8 @@ static inline double flow_of(const search_t *s, int32_t v, int32_t i)
     return s->x->tree->sources[v] * s->x->lids->share[s->x->lids->first[s->group] + i];
 }
 
-/* Count switch v at each switch directly above v, once for each LID of the present group towards which the entry of v
- * is open.  The array `wanted` holds these counts. */
+/* Add 1 to `wanted` at each switch directly above switch v, for each LID of the present group towards which the
+ * entry of v is open. */
 static void count_open(search_t *s, int32_t v)
 {
     const ibn_tree *tree = s->x->tree;
@@ -219,9 +219,9 @@ static void count_open(search_t *s, int32_t v)
     }
 }
 
-/* Open further entries of upper switches: the entries that lead to a substitute top switch and would carry the paths of
- * many lower switches.  The flow over these entries is so large that the search should balance it.  Entries that lead
- * to a switch with an open entry are opened too. */
+/* Open further entries of upper switches.  An entry is opened if it leads to a substitute top switch, and many
+ * switches directly below have an open entry towards the same LID.  The flow over such an entry is so large that the
+ * search should balance it.  Entries that lead to a switch with an open entry are opened too. */
 static void open_more(search_t *s)
 {
     const cf_state *x = s->x;
@@ -325,9 +325,10 @@ static int search_group(search_t *s, int32_t g, int32_t pass)
     return CF_OK;
 }
 
-/* Return whether no channel has a higher utilisation than necessary.  A lower bound of the utilisation is the traffic
- * of a switch with end ports, divided by the capacity of the switch's links.  The highest bound of all switches is
- * used. senders[part]: number of end ports that send, in each connected part. */
+/* Return whether the highest utilisation is at most 0.5 % above a lower bound.  Each switch with end ports gives a
+ * bound: its traffic divided by the capacity of its links.  The highest of these bounds is used.
+ *
+ * senders[part]: number of end ports that send, in each connected part. */
 static int is_even(const search_t *s, const double *senders)
 {
     const ibn_tree *tree = s->x->tree;

@@ -26,12 +26,12 @@
 
 /* The search for a lower peak utilisation ends after this number of attempts without success. */
 #define FAILED_ROUNDS 10
-/* Common ceiling of the next attempt, as a multiple of the lowest peak utilisation so far.  Two attempts use the factor
- * STEP, the next two the factor LONG_STEP, and so on. */
+/* Common ceiling of the next attempt, as a multiple of the lowest peak utilisation so far.  Two attempts with STEP
+ * and two attempts with LONG_STEP alternate. */
 #define STEP 0.998
 #define LONG_STEP 0.99
-/* Price of utilisation above a ceiling in the search for a lower peak, as a multiple of the price in the last pass.
- * This price is higher than the cost of all flows that share channels. */
+/* Price of utilisation above a ceiling while the highest utilisation is lowered, as a multiple of the price in the
+ * last pass.  Due to this price, utilisation above a ceiling costs more than all flows that share channels. */
 #define PEAK_PRICE 30.0
 /* Two values count as equal if their relative difference is at most this value. */
 #define ROUNDING 1e-6
@@ -123,7 +123,7 @@ static int prepare(descent_t *descent, tree_survey *survey)
     return 0;
 }
 
-/* Return the paths to the root of a destination that has flow. */
+/* Return the allowed paths from all switches to the root of a destination.  The destination must have flow. */
 static const descent_paths *paths_of(const descent_t *descent, int32_t target)
 {
     return &descent->paths[descent->root_row[descent->targets->root[target]]];

@@ -7,20 +7,23 @@ typedef struct {
     /* [S], position of each switch in a switch order; a channel leads up if it leads to a lower position */
     const int32_t *position;
     const int32_t *level; /* [S], level of each switch in the tree topology: the number of tiers below the switch */
-    /* [S], slot of each switch: its number among the upper switches that have equal lower neighbours */
+    /* [S], slot of each switch: its number within its group, which is the switches of one level that links to the
+     * level below connect with each other */
     const int32_t *slot;
-    /* [S], number of slots above each switch, which is the number of its possible next hops up; at least 1 */
+    /* [S], number of slots above each switch: the number of switches in the group directly above it; at least 1 */
     const int32_t *slots;
     const int32_t
-        /* [S], number of consecutive destinations for which each switch uses one slot above it in the first pass */
+        /* [S], in the first pass: number of consecutive destinations for which each switch sends up to the same slot */
         *stride;
     const int32_t *order; /* [D], the destinations in the order of the first pass */
     /* [D, S], index of the channel that each switch prefers in the first pass; 255: the slot of the destination
      * decides */
     const uint8_t *start;
-    /* [S], weight of each source switch; it determines the weight of a pair of flows that share a channel */
+    /* [S], part of a flow's weight that depends on its source switch.  The weight of the flow is meet_source of its
+     * source times meet_target of its destination.  Pairs of flows that share a channel are counted with these
+     * weights */
     const double *meet_source;
-    const double *meet_target; /* [D], factor by which meet_source is multiplied for the flows to each destination */
+    const double *meet_target; /* [D], part of a flow's weight that depends on its destination; see meet_source */
     /* [C], ceiling of each channel: the highest utilisation that has no extra cost.  The lowest ceiling of all channels
      * is the common ceiling */
     const double *ceiling;
@@ -34,7 +37,8 @@ typedef struct {
     double least_peak;
     uint64_t seed; /* seed of the random generator, which shuffles destinations and switches */
 } ibn_descent_options;
-/* Compute the hops of the paths that lead up and then down from every switch to given switches: see tree_survey.c. */
+/* Compute the number of hops from every switch to given switches, on shortest paths that lead up and then down: see
+ * tree_survey.c. */
 int ibn_trees_updown_hops(const ibn_network *network, const int32_t *position, int32_t roots, const int32_t *root,
                           int32_t *hops);
 /* Compute trees such that few pairs of flows share channels: see descent.c. */

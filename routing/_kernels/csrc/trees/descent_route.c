@@ -12,9 +12,8 @@
  * path together.
  * A slot is the number of a switch in its group.  Successive destinations select the slots in turn. */
 #define MISSED 1e12
-/* Cost of a channel in the first pass if the start tables, which the caller has passed, use another channel.  The cost
- * is a multiple of the cost of a missed slot.  The cost is
- * higher than the cost of all missed slots on a path. */
+/* Extra cost of a channel in the first pass if the start tables of the caller use another channel.  The unit is the
+ * cost of a missed slot.  The extra cost is higher than the cost of all missed slots on a path. */
 #define START 64.0
 
 /* List the allowed channels of all switches on paths towards a root.  Returns 1 if memory is exhausted, otherwise 0. */
@@ -153,8 +152,9 @@ static int misses_slot(const descent_t *descent, int32_t u, int32_t c)
            && options->slot[v] != descent->digit / options->stride[u] % options->slots[u];
 }
 
-/* Return whether the first pass should avoid channel `number`: the start tables use another channel here, and this
- * other channel is allowed.  `place` is the index of the switch in paths->order. */
+/* Return whether the first pass should avoid channel `number` of a switch.  The channel is avoided if the start
+ * tables use another channel of the switch, and this other channel is allowed.  `place` is the index of the switch
+ * in paths->order. */
 static int misses_start(const descent_t *descent, int32_t target, const descent_paths *paths, int32_t place,
                         uint8_t number)
 {
@@ -167,9 +167,9 @@ static int misses_start(const descent_t *descent, int32_t target, const descent_
 
 /* Choose the next channel of the switch at index `place` of paths->order.
  *
- * The cost of a channel is the weight of the flows on it.  Flows that also use the next channel of the path are left
- * out, because they are counted at the next channel.  A channel is left out if more than `fewest` other LIDs of the end
- * port have the switch at the channel's end as next hop.  If `fewest` is -1, no channel is left out. */
+ * The cost of a channel is the weight of the flows on it.  Flows that also use the next channel of the path are not
+ * counted, because they are counted at the next channel.  A channel must not be chosen if more than `fewest` other
+ * LIDs of the end port have the same next hop.  If `fewest` is -1, every allowed channel may be chosen. */
 static void choose(descent_t *descent, int32_t target, const descent_paths *paths, int32_t place, int32_t fewest)
 {
     int32_t u = paths->order[place], first = descent->net->first[u], taken = -1;

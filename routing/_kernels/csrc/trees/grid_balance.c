@@ -1,8 +1,9 @@
-/* Balance trees by local search.  A step takes the bundle with the highest utilisation.  The step moves one switch
- * of one tree over this bundle, with all switches upstream, to another next hop.  The highest utilisation on the new
- * path must be below the utilisation of the bundle.  Of all moves in the examined trees, the step takes the move
- * with the lowest utilisation on the new path.  The search ends at a bundle without such a move, or at the limit of
- * visits. */
+/* Balance trees by local search.  Each step takes the bundle with the highest utilisation, and examines trees whose
+ * paths use this bundle.  In one of these trees, the step gives one switch another next hop.  The paths of all
+ * switches upstream of this switch then avoid the bundle too.  The highest utilisation on the new path must be below
+ * the utilisation of the bundle.  Of all moves in the examined trees, the step takes the move with the lowest
+ * utilisation on the new path.  The search ends if no move is found for the bundle, or at the limit of visited
+ * switches. */
 #include "trees/grid_balance.h"
 
 #include <math.h>
@@ -13,8 +14,9 @@
  * errors. */
 #define NOT_LOWER (1 - 1e-9)
 
-/* Largest number of trees over a bundle that a step examines.  A step begins with the first number, and examines the
- * trees with the largest flows.  If no move of these trees is useful, the step goes on to the next number. */
+/* Numbers of trees over a bundle that a step examines, the trees with the largest flows first.  A step begins with
+ * the first number of trees.  If no move in these trees is useful, the step examines more trees, up to the next
+ * number. */
 static const int32_t WIDTHS[] = {4, 32, INT32_MAX};
 
 typedef struct {
@@ -30,13 +32,15 @@ typedef struct {
 typedef struct {
     const ibn_grid_trees *trees;
     use_t *uses;     /* [T], trees that use the bundle of the present step */
-    uint8_t *out;    /* [S, T], transposed copy of `hop`, in which the trees over a bundle are found quickly */
+    /* [S, T] by switch and tree: copy of `hop` [T, S], in which the trees over a bundle are found quickly */
+    uint8_t *out;
     uint8_t *inside; /* [S], whether each switch sends through a given switch: UNKNOWN, YES or NO */
     int32_t *walked; /* [S], scratch: switches on a path */
     int32_t classes; /* K, number of different inverse capacities */
     int32_t *class;  /* [N], class of each bundle: index of its inverse capacity in `inverse` */
     double *inverse; /* [K], inverse capacity of the bundles of each class */
-    double *peak;    /* [S, K], highest load of the bundles of each class on the path of each switch in a tree */
+    /* [S, K] by switch and class: highest load of a bundle of the class on the path of the switch in a tree */
+    double *peak;
     int64_t visits;  /* number of switches that may still be visited */
 } job_t;
 
@@ -62,8 +66,9 @@ static int32_t next_bundle(const ibn_grid_trees *t, int32_t tree, int32_t at)
     return t->first[at] + t->hop[(int64_t)tree * t->switches + at];
 }
 
-/* Set `inside` for each switch that has a path in a tree: whether the path leads through switch `goal`.  Set `peak` to
- * the highest loads on these paths, up to `goal`. */
+/* Set `inside` to YES for each switch whose path in a tree leads through switch `goal`, and to NO for all other
+ * switches.  Set `peak` to the highest load of each class of bundles on each path.  Of paths through `goal`, only
+ * the bundles before `goal` count. */
 static void mark(job_t *job, int32_t tree, int32_t goal)
 {
     const ibn_grid_trees *t = job->trees;
@@ -131,7 +136,8 @@ static void examine(job_t *job, int32_t tree, int32_t hot, double limit, move_t 
     }
 }
 
-/* Add `amount` to the flows and loads on the path of a switch.  The flow of the switch itself stays. */
+/* Add `amount` to the load of each bundle on the path of a switch, and to the flow of each later switch on this
+ * path.  The flow of the first switch stays. */
 static void add_flow(const ibn_grid_trees *t, int32_t tree, int32_t start, double amount)
 {
     for (int32_t at = start; at != t->root[tree];) {
@@ -161,7 +167,8 @@ static void apply(job_t *job, const move_t *move)
         }
 }
 
-/* Sort `uses` such that the WIDTHS[0] largest flows come first, in order. */
+/* Move the WIDTHS[0] largest flows to the beginning of `uses`, the largest flow first.  The other flows are not
+ * sorted. */
 static void begin_sort(job_t *job, int32_t count)
 {
     for (int32_t i = 0; i < WIDTHS[0] && i < count; i++)

@@ -13,9 +13,11 @@ typedef struct {
     const double *inverse_capacity; /* [N], inverse capacity of each bundle; the utilisation is load times this value */
     const int32_t *root;            /* [T], destination of each tree */
     /* The arrays below change with each move. */
-    uint8_t *hop;     /* [T, S], index of the bundle by which each switch sends, 255: none */
-    uint8_t *regular; /* [T, S], 1: the path is as given, 0: a move has changed the path */
-    int32_t *hops;    /* [T, S], number of hops to the destination, -1: there is no path */
+    /* [T, S], by tree and switch: number of the bundle by which the switch sends, counted from the first bundle of the
+     * switch; 255: none */
+    uint8_t *hop;
+    uint8_t *regular; /* [T, S], by tree and switch: 1 if the path is regular.  A move sets it to 0 */
+    int32_t *hops;    /* [T, S], by tree and switch: number of hops to the tree's destination, -1: there is no path */
     double *flow;     /* [T, S], traffic that passes each switch */
     double *load;     /* [N], traffic on each bundle */
 } ibn_grid_trees;

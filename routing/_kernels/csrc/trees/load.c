@@ -21,7 +21,8 @@ static int delivers(const struct ibn_routes *routes, int32_t lid)
     return at >= 0 && routes->lft[(size_t)at * routes->lids + lid] == routes->lid_port[lid];
 }
 
-/* A slice is a part of the items of a job, with its own scratch memory. */
+/* A job consists of items, such as traffic patterns.  The items are divided into slices, which threads process.  Each
+ * slice has its own scratch memory. */
 
 struct slices {
     void (*work)(void *job, int32_t from, int32_t to, void *own);
@@ -109,8 +110,9 @@ static int32_t flow_down(const struct all_to_all *job, int64_t weight, const int
         if (out[s] >= 0)
             own->waiting[dst[out[s]]]++;
     }
-    /* Both loops store every switch, but `filled` counts a switch only if all switches upstream of the switch have
-     * been visited.  So the loops need no branch, which the processor would often predict wrongly. */
+    /* In each step, the two loops below write a switch to order[filled].  They increase `filled` only if all switches
+     * upstream of this switch have been visited; otherwise the next step overwrites the switch.  So the loops need no
+     * branch, which the processor would often predict wrongly. */
     for (int32_t s = 0; s < switches; s++) {
         own->order[filled] = s;
         filled += own->waiting[s] == 0;
@@ -129,8 +131,9 @@ static int32_t flow_down(const struct all_to_all *job, int64_t weight, const int
     return filled;
 }
 
-/* Compute the hops of each switch to the target, nearest switches first.  A switch whose route does not end at the
- * target gets -1.  `filled` is the result of flow_down. */
+/* Fill own->hops with the number of hops from each switch to the switch of a LID.  A switch whose route does not end
+ * there gets -1.  Add the flows to own->hop_count.  `filled` is the number of switches in own->order, the result of
+ * flow_down. */
 static void count_hops(const struct all_to_all *job, int32_t lid, const int32_t *out, int32_t filled,
                        const struct tree_memory *own)
 {
@@ -148,9 +151,9 @@ static void count_hops(const struct all_to_all *job, int32_t lid, const int32_t 
     }
 }
 
-/* Subtract from `own->load` the flows that flow_down has added.  Instead, add only the flows from switches whose path
- * reaches the target.  The caller must have computed `own->hops` for this target.  `filled` is the result of
- * flow_down. */
+/* Correct own->load if some switches have no path to a LID: subtract all flows that flow_down has added, and add only
+ * the flows that arrive.  The caller must have called count_hops for this LID.  `filled` is the number of switches in
+ * own->order, the result of flow_down. */
 static void write_arrivals(const struct all_to_all *job, int64_t weight, const int32_t *out, int32_t filled,
                            const struct tree_memory *own)
 {
@@ -169,8 +172,8 @@ static void write_arrivals(const struct all_to_all *job, int64_t weight, const i
     }
 }
 
-/* Add the channel loads and the hops of all traffic to one LID.  `ends` is the number of switches without a next
- * channel. */
+/* Add the channel loads and the hops of all traffic to one LID.  `ends` is the number of switches that send packets for
+ * the LID to no other switch.  If all paths are complete, only the switch of the LID is such a switch. */
 static void load_tree(const struct all_to_all *job, int32_t lid, const int32_t *out, int32_t ends,
                       const struct tree_memory *own)
 {

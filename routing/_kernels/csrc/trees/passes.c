@@ -164,8 +164,9 @@ void ibn_trees_passes_merge(passes_t *passes, double *load)
     one->potential = two->potential = 0.0;
 }
 
-/* Give the switch where a channel begins another next hop towards a destination whose tree uses the channel.
- * Destinations are tried until a next hop was changed.  Returns whether a next hop was changed. */
+/* Move one next hop off a channel.  The function tries the destinations whose tree uses the channel, one after the
+ * other.  It ends when the switch where the channel begins has got another next hop towards a destination.  Returns
+ * whether a next hop was changed. */
 static int unload_channel(const passes_t *passes, int32_t channel)
 {
     const job_t *job = passes->job;
@@ -190,7 +191,7 @@ static void search(const passes_t *passes)
         double peak = ibn_trees_peak_utilisation(net, account->load);
         for (int32_t c = 0; c < net->channels; c++)
             if (account->load[c] * net->inverse_capacity[c] >= peak && !unload_channel(passes, c))
-                return; /* If no move takes flow off a channel with the peak utilisation, the peak cannot be lowered. */
+                return; /* No move takes flow off this channel, so the peak utilisation would stay. */
     }
 }
 
@@ -234,8 +235,10 @@ void ibn_trees_passes_shuffle(passes_t *passes)
     ibn_core_shuffle(job->order, job->targets->lmc_groups, &random);
 }
 
-/* Compute the trees of all queued LMC groups once, and make the local search unless this is the first pass. load: [C],
- * flow on each channel, input and output. */
+/* Make one pass: compute or recompute the trees of the LMC groups in the queues of both load accounts.  After each pass
+ * except the first one, make the local search if the kernel wants it (`searches`).
+ *
+ * load: [C], flow on each channel, input and output. */
 void ibn_trees_passes_run(passes_t *passes, double *load)
 {
     job_t *job = passes->job;

@@ -7,7 +7,8 @@
 
 #define NO_CHANNEL 255
 
-/* The flow to one LID through one switch. */
+/* The flow that passes one switch towards an end port at switch `root`, before it is divided among the end port's
+ * LIDs. */
 typedef struct {
     double flow;
     int32_t root;
@@ -70,7 +71,9 @@ static int32_t least_loaded(const ibn_link_bundles *f, const double *load, int32
     return best;
 }
 
-/* Choose the channels by which switch u sends to the LIDs of the root, and add the flow of these LIDs to the loads. */
+/* Choose the channels by which switch u sends to all LIDs, and add the flow to each LID to the loads.
+ *
+ * item: [S], flow through switch u towards each switch. */
 static void spread_at(const ibn_link_bundles *f, int32_t u, const uint8_t *hop, item_t *item, uint8_t *next,
                       double *load)
 {

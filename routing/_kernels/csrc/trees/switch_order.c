@@ -39,9 +39,10 @@ static void grow(growth_t *g, int32_t from)
     }
 }
 
-/* Order the switches, beginning with the switch that has the smallest key.  The next switch is always a neighbour of
- * the placed switches: the switch with the smallest value of key - pull * (number of channels to it from placed
- * switches).  In each further connected part, the switch with the smallest key is placed first.
+/* Order the switches, beginning with the switch that has the smallest key.  Each further switch is a neighbour of a
+ * placed switch.  Of all such neighbours, the switch with the smallest value of key - pull * n is placed next.  Here, n
+ * is the number of channels from placed switches to the neighbour.  In each further connected part, the switch with the
+ * smallest key is placed first.
  *
  * position: int32 [S], output: position of each switch.
  *

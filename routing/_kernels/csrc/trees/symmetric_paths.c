@@ -1,13 +1,15 @@
 /* Compute balanced shortest paths between switches, such that each reply path is the path of the request in reverse.
  *
- * Pairs of switches are routed in the order of their distance.  The path of a pair consists of a first hop and the path
- * of a nearer pair.  So next hops depend on the destination alone, in both directions.
+ * Pairs of switches are routed in the order of their distance, nearest pairs first.  The path of a pair consists of a
+ * first hop and the path of a nearer pair.  So the next hop of a switch depends on the destination alone, both for
+ * requests and for replies.
  *
  * A first hop is possible if the reply path can be the reverse of the path.  Of the possible first hops, the first hop
  * with the least loaded path is taken, and the flow of the pair is added at once.  If no first hop is possible, each
  * direction gets its path separately.
  *
- * Later passes remove and recompute the paths of those pairs whose path is not a section of another pair's path. */
+ * Later passes recompute the paths of some pairs.  If the path of a pair is a section of another pair's path, it
+ * stays. */
 #include "trees/symmetric_paths.h"
 
 #include <math.h>
@@ -36,7 +38,8 @@ typedef struct {
     uint8_t *next;       /* [S, S] by destination and switch: index of the next channel among the switch's channels */
     double *load;        /* [C] flow on each channel */
     uint16_t *distance;  /* [S, S] hops between two switches, UNREACHED: there is no path */
-    int32_t *relied;     /* [S, S] for switches a < b: number of longer paths that contain the path between a and b */
+    /* [S, S] for switches a < b: number of paths that consist of a first hop and the path between a and b */
+    int32_t *relied;
     int32_t *pair;       /* [pairs] connected pairs of switches a < b, each as a * S + b, sorted by distance */
     int64_t pairs;       /* number of connected pairs of switches */
     int32_t *queue;      /* [S] scratch: switches to be visited in a search */
@@ -104,9 +107,9 @@ static double weigh(const job_t *job, int32_t c)
 
 /* Return the cost of the path to switch `to` that begins with channel c.
  *
- * If `back` is a switch, the reply path must be the reverse of this path, and the cost of the reply path is added.
- * Except for its first hop, the reverse path must follow the tree towards switch `back`.  If it does not, the reply
- * path is impossible, and the result is INFINITY. */
+ * If `back` is a switch (the start of the path), the reply path to `back` must be the reverse of this path.  The cost
+ * of the reply path is added.  The reverse path is possible if all its hops after the first hop are the next hops
+ * towards `back`.  If it is not possible, the result is INFINITY. */
 static double cost_of(const job_t *job, int32_t c, int32_t to, int32_t back)
 {
     double cost = weigh(job, c) + (back >= 0 ? weigh(job, job->reverse[c]) : 0.0);
@@ -139,7 +142,8 @@ static int32_t cheapest(const job_t *job, int32_t from, int32_t to, int mirrored
     return best;
 }
 
-/* Add `more` to the counter of a pair of switches: how many longer paths contain the path of this pair as a section. */
+/* Add `more` to the counter of a pair of switches in job->relied.  The counter is the number of paths that consist of a
+ * first hop and the path of this pair. */
 static void rely(job_t *job, int32_t a, int32_t b, int32_t more)
 {
     job->relied[(int64_t)(a < b ? a : b) * job->switches + (a < b ? b : a)] += more;

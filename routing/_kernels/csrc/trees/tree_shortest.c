@@ -40,8 +40,8 @@ static void choose(const job_t *job, load_account *account, uint8_t *next, const
         int32_t v = net->dst[c];
         if (!ibn_trees_is_allowed(job, distance, c, rank))
             continue;
-        /* Parallel channels often follow one another.  All of them end at one switch, whose path cost is computed only
-         * once. */
+        /* Parallel channels often have consecutive numbers.  As all of them end at the same switch, the cost of this
+         * switch's path is computed only once for them. */
         if (v != known && !idle)
             rest = v != root && next[v] == NO_CHANNEL ? account->estimate[v]
                                                       : ibn_trees_path_cost(job, account, next, v, root);
@@ -52,9 +52,9 @@ static void choose(const job_t *job, load_account *account, uint8_t *next, const
     ibn_trees_set_next_hop(job, account, next, u, best);
 }
 
-/* Lower the estimates of the switches that can send through switch `from`, which belongs to the tree now.  For
- * bisection traffic, channels of the tree cost nothing.  So an estimate counts only the channels up to switch
- * `from`. */
+/* Lower the estimated path costs of the switches that can send through switch `from`, because `from` belongs to the
+ * tree now.  For bisection traffic, channels that the tree already uses cost nothing.  So the path from a switch over
+ * `from` costs only as much as the channels from this switch to `from`. */
 static void update_upstream(const job_t *job, load_account *account, const uint8_t *next, const uint16_t *distance,
                             int32_t from)
 {

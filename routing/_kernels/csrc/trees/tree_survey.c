@@ -1,9 +1,10 @@
 /* Find for every switch a shortest path to one switch (the root) that leads up and then down in a switch order.
  * Each switch has one next hop.  A switch that receives traffic on a channel down must forward the traffic down.
- * Switches choose one after the other, in the switch order.  A switch takes a path down if this path is shorter than
- * a path up.  If both are equally long, it takes a path down if the shortest paths down begin with at least as many
- * channels as the shortest paths up.  If a switch takes a path down, all switches on shortest paths down from this
- * switch must send down too. */
+ *
+ * Switches choose one after the other, in the switch order.  A switch chooses between a path down (all of its channels
+ * lead down) and a path that begins upwards, and takes the shorter path.  If both are equally long, the switch counts
+ * the channels down and the channels up with which shortest paths begin.  It takes a path down unless more of these
+ * channels lead up.  If a switch takes a path down, all switches on its shortest paths down must send down too. */
 #include "trees/internal/tree_survey.h"
 
 #include <stdlib.h>
@@ -46,8 +47,8 @@ static int32_t hops_upwards(const tree_survey *survey, int32_t u)
     return best;
 }
 
-/* Return whether the shortest paths of switch u, which have `hops` hops, begin with at least as many channels down
- * as channels up. */
+/* Count the channels with which shortest paths of switch u begin.  Return whether at least half of these channels lead
+ * down.  A shortest path has `hops` hops. */
 static int has_more_down(const tree_survey *survey, int32_t u, int32_t hops)
 {
     const ibn_network *net = survey->net;

@@ -1,7 +1,7 @@
 /* Rule of allowed turns: each path uses only allowed CDG edges (turns), with one next hop for each switch.
  *
- * The tree is grown from its root.  A switch may join the tree by a channel if a turn is allowed: the turn from this
- * channel to the next hop of the switch at the channel's end.  The switch with the cheapest path joins first (E. W.
+ * The tree is grown from its root.  A switch joins the tree by a channel to a switch v that is in the tree.  The turn
+ * from this channel to the next channel of v must be allowed.  The switch with the cheapest path joins first (E. W.
  * Dijkstra, 1959).
  *
  * A next hop that is cheap for one switch may leave another switch without any allowed channel.  In this case, the path
@@ -13,7 +13,8 @@
 
 #include "trees/internal/passes.h"
 
-/* Number of times that a tree is grown before all of its switches take the spanning tree. */
+/* Largest number of attempts to grow a tree.  If some switch has no allowed channel even in the last attempt, all
+ * switches take the next hops of the spanning tree. */
 #define MOST_GROWTHS 24
 
 /* Return the cost of the path of a switch if it begins with channel c. */
@@ -25,7 +26,7 @@ static double cost_over(const job_t *job, const load_account *account, const uin
     return account->weight[c] + ibn_trees_path_cost(job, account, next, net->dst[c], root) + siblings;
 }
 
-/* Offer all channels into switch v, by which other switches may join the tree. */
+/* Add to the heap `offers` all channels into switch v by which other switches may join the tree. */
 static void offer_into(const job_t *job, load_account *account, const uint8_t *next, int32_t target, int32_t v)
 {
     const ibn_network *net = job->net;
@@ -70,7 +71,8 @@ static void grow(const job_t *job, load_account *account, uint8_t *next, int32_t
         int32_t c = offer.of, u = net->src[c];
         if (next[u] != NO_CHANNEL)
             continue;
-        /* The path may have become more expensive since the channel was offered, because flow was added to it. */
+        /* The path that begins with channel c may cost more than when c was added to the heap, because flow was added
+         * to the path. */
         double cost = cost_over(job, account, next, target, c);
         if (cost > offer.key && account->offers.size > 0 && cost > account->offers.entry[0].key) {
             ibn_core_heap_push(&account->offers, cost, c);

@@ -32,7 +32,8 @@ static void survey_down(const job_t *job, load_account *account, const int32_t *
     }
 }
 
-/* Choose the missing next hops on the path down from switch u.  Every switch on this path must send down. */
+/* Choose next hops from switch u on, such that all channels of the path from u to the root lead down.  Stop at the
+ * first switch that already has a next hop. */
 static void go_down(const job_t *job, load_account *account, uint8_t *next, const int32_t *position, int32_t u,
                     int32_t target)
 {

@@ -1,10 +1,10 @@
 /* Order the switches such that no dependency in use leads down and then up: see updown_order.h.
  *
- * The order is built from its end.  A switch can be last if no dependency in use leads through it.  A switch can be
- * last but one if no dependency in use leads through the switch between two switches that come earlier, and so on.
+ * The order is built from its end.  The switch that is removed first comes last in the order.  A switch may be removed
+ * if no dependency in use leads through it from and to switches that are not removed yet.
  *
- * Removing a switch only removes dependencies.  So a switch that can be last stays possible, and any sequence of
- * removals finds a valid order if one exists. */
+ * If a switch may be removed, it may still be removed after other switches.  So any sequence of removals finds a valid
+ * order if one exists. */
 #include "trees/updown_order.h"
 
 #include <stdlib.h>
@@ -43,8 +43,8 @@ static void free_if_idle(job_t *job, int32_t s)
     }
 }
 
-/* Remove switch s.  The dependencies that lead from s or to s through a neighbour no longer count for this
- * neighbour. */
+/* Remove switch s.  For each neighbour of s, the dependencies that lead through the neighbour from s or to s no longer
+ * count in `through`. */
 static void take_out(job_t *job, int32_t s)
 {
     for (int32_t c = job->first[s]; c < job->first[s + 1]; c++)

@@ -72,8 +72,8 @@ static inline int32_t ibn_layering_first_layer_between(const layering_job *job, 
                                 : job->paths->region[b];
 }
 
-/* Return whether the path from switch u to a target counts: `counted` is set for switch u or for the switch to which
- * the target is attached. */
+/* Return whether the path from switch u to a target is a counted path.  This is so if paths->counted is 1 for switch u
+ * or for the switch that delivers the target. */
 static inline int ibn_layering_is_counted(const ibn_path_set *paths, int32_t target, int32_t u)
 {
     return paths->counted[u] || paths->counted[paths->root[target]];

@@ -9,11 +9,13 @@ enum { SPENT, WORK, MOVES }; /* indices of the array `counts`, which is describe
 /* A LID to which some packets travel over a given channel. */
 typedef struct {
     int32_t lid;
-    /* hops from the channel's first switch to the LID, computed when the LID was added to the channel's list */
+    /* hops from the switch where the channel begins to the LID, computed when the list of the channel was first filled;
+     * 0: the LID was added to the list later */
     int32_t hops;
-    /* value of `version` in rebalance_search for the LID when `flow` was computed; -1: `flow` has not been computed */
+    /* number of changed entries towards the LID (rebalance_search.version) at the time when `flow` was computed; -1:
+     * `flow` has not been computed */
     int32_t version;
-    int64_t flow; /* flow to the LID on the channel, as it was at `version` */
+    int64_t flow; /* flow to the LID on the channel at the time when `flow` was computed */
 } channel_user;
 
 typedef struct {
@@ -29,7 +31,8 @@ typedef struct {
     /* amount by which the move lowers the objective; the objective is the sum, over all channels, of the squared excess
      * of the utilisation over the goal */
     double gain;
-    /* whether the move counts against the budget, because the switch still has its entry of the previous tables */
+    /* whether the move uses up a part of the budget of changed entries; it does if the entry to be moved still equals
+     * the entry of the previous tables */
     bool costs;
 } entry_move;
 
@@ -38,17 +41,20 @@ typedef struct {
     /* a channel is relieved only while its utilisation (load times inverse capacity) is above this value */
     int64_t goal;
     int64_t budget;      /* number of further entries that may become different from the previous tables */
-    /* utilisation that a move may cause on a channel, in percent of the utilisation of the relieved channel */
+    /* limit of the utilisation that a move may cause on other channels, in percent of the utilisation of the relieved
+     * channel */
     int64_t ceiling;
     /* remaining work limit: hops that may be followed along paths, plus channels that cycle searches may visit */
     int64_t work;
-    /* [3]: further entries that differ from the previous tables; work done, in the unit of `work`; number of moves */
+    /* [3]: increase of the number of entries that differ from the previous tables; work done, in the unit of `work`;
+     * number of moves */
     int64_t *counts;
     int32_t *version; /* [L]: number of entries towards each LID that have been changed so far */
     /* [C]: for each channel, the LIDs to which packets travel over the channel; a list with `room` 0 has not been
      * filled yet */
     user_list *users;
-    /* [L]: 1 + number of the last channel in whose list each LID was seen, so that a LID is not listed twice */
+    /* [L]: finds LIDs that are listed twice.  While the list of channel c is read, the element of a LID is c + 1 if
+     * the LID was found in the list before, otherwise 0. */
     int32_t *listed;
     /* old_path: [C], the element equals old_stamp if the channel is on the present path of the switch that a move would
      * change.
@@ -57,7 +63,7 @@ typedef struct {
     uint32_t old_stamp, new_stamp;
     uint8_t *is_near_peak,
         /* is_near_peak: [C], whether the channel is listed in `near_peak`.
-         * given_up: [C], whether the channel is left out because no move takes flow off it. */
+         * given_up: [C], whether the search leaves the channel out because no move takes flow off the channel. */
         *given_up;
     /* near_peak: [C], channels with a utilisation above the goal; near_peak_count: number of these channels */
     int32_t *near_peak, near_peak_count;

@@ -24,7 +24,9 @@
 #define NO_ROUTE 255 /* LFT entry that stands for "no path" */
 #define NO_SL 255
 #define MOST_VLS 16
-#define COPIED_TOGETHER 16 /* Number of LFT columns that are copied at once, because their entries are side by side. */
+/* Number of LFT columns that are copied together.  The entries of a switch for consecutive LIDs are side by side in
+ * memory, so that one memory access reads several of them. */
+#define COPIED_TOGETHER 16
 #define MOST_DEFERRED 24 /* Largest number of switches that are detached for one LID in order to be repaired later. */
 /* Largest number of channels that cycle searches may visit for one LID before switches are no longer displaced. */
 #define SEARCH_BUDGET 10000
@@ -87,7 +89,8 @@ typedef struct {
     /* CDG of each VL, with a topological order of its channels; it has the CDG edges that are allowed on the VL */
     acyclic graph;
     uint8_t *lft, *sl;      /* forwarding tables and SLs, changed in place, as passed to ibn_repair_columns */
-    /* [pages] whether an entry in each page of `page` entries of `lft` was set; NULL: not recorded */
+    /* [pages] `lft` is divided into pages of `page` consecutive entries.  An element is set to 1 if an entry of its
+     * page is written.  NULL: not recorded. */
     uint8_t *written;
     int64_t page;
     int64_t *load, *counts; /* channel loads and statistics, changed in place, as passed to ibn_repair_columns */
@@ -110,9 +113,11 @@ typedef struct {
     int32_t *place;
     int32_t subtree_size; /* number of switches in `queue` */
     int32_t children;     /* number of switches that send directly to queue[0]; these are queue[1] to queue[children] */
-    /* roots: [S] switches that are disconnected from the current LID; members: [S] copy of `queue` */
+    /* roots: [S] switches that are disconnected from the current LID; members: [S] copy of `queue`, because trial moves
+     * overwrite `queue` */
     int32_t *roots, *members;
-    /* [S] by disconnected switch: 1 + number of the switch that was last displaced in its favour, 0: none */
+    /* [S] by disconnected switch: 1 + number of the switch that was last displaced so that the disconnected switch
+     * found a path; 0: none */
     int32_t *last_displaced;
     uint8_t *given_up; /* [S] by switch that delivers LIDs: whether the repair of one of its LIDs has failed */
     /* [S] by switch that delivers LIDs: whether one of its LIDs could not be repaired with monotone paths */
@@ -129,19 +134,21 @@ typedef struct {
     int32_t column;        /* number of the present attempt to repair an LFT column: attempts are numbered over all
                             * columns */
     cached_channel *taken; /* [S] cached next channel of each switch towards the current LID */
-    /* [C] for each channel in the array `into` of the fabric: the switch where the channel begins */
+    /* [C] in the order of the channels in the array `into` of the fabric: switch where the channel begins */
     int32_t *into_src;
-    uint8_t *into_port; /* [C] for each channel in the array `into` of the fabric: the out-port of the channel */
-    /* [L] copy of the LID's column of `lft` [S]; NULL: not copied.  The entries of a column are far apart in memory, so
-     * a search through many of them needs a copy. */
+    /* [C] in the order of the channels in the array `into` of the fabric: out-port of the channel */
+    uint8_t *into_port;
+    /* [L] by LID: pointer to a copy of the LFT column of the LID, an array [S]; NULL: not copied.  In `lft`, the
+     * entries of a column are far apart in memory.  The copy makes a search through a column faster. */
     uint8_t **copied_column;
     int32_t copied_columns; /* number of LIDs with a copy in `copied_column` */
-    /* [L], for each LID an array [S]: number of switches whose entry towards the LID leads to each switch; NULL: these
-     * switches were not counted */
+    /* [L] by LID: pointer to an array [S], which has for each switch the number of neighbours that send directly to the
+     * switch towards the LID; NULL: not counted */
     uint16_t **senders;
-    int32_t *listed; /* [L] by LID: number of switches that searches for subtrees have listed in the copied column;
-                      * beyond S / 4, `senders` is filled for the LID */
-    /* [S] VLs, as bits, on which each switch replies to requests; NULL: they depend on the current LID */
+    int32_t *listed; /* [L] by LID: total size of the subtrees that were listed with the copied column; once it is above
+                      * S / 4, `senders` is filled for the LID */
+    /* [S] VLs, as bits, on which each switch replies to requests; NULL: no replies are considered, or the VLs depend on
+     * the current LID */
     uint16_t *reply_vls;
     load_change *load_changes; /* [load_room] changes of the load while the current LID was repaired */
     int32_t load_count;        /* length of `load_changes` */
@@ -159,15 +166,16 @@ typedef struct {
      * inside the present attempt. */
     added_edge *added, *spare;
     int32_t added_count; /* number of elements in `added` */
-    /* [blocked_room] CDG edges that close a cycle only together with other edges that may be removed again */
+    /* [blocked_room] CDG edges that closed a cycle in a test while other edges could still be removed again; after such
+     * a removal, the edges in this array are tested again */
     added_edge *blocked_edges;
     /* blocked_count: number of elements in `blocked_edges`; blocked_room: number of elements that fit into
      * `blocked_edges` */
     int32_t blocked_count, blocked_room;
     bool on_trial;       /* whether the CDG has edges that may be removed again, because the present attempt may fail */
     bool sls_may_change; /* whether SLs may change, so that packets move to other VLs */
-    /* whether the search for balance may move packets to another VL.  The CDG of this VL must stay acyclic with the
-     * previous and the new paths of the packets together (see prepare_sls.c) */
+    /* whether the search for balance may move packets to another VL.  The CDG of this VL must stay acyclic even if it
+     * gets the edges of both the previous and the new paths of these packets (see prepare_sls.c) */
     bool prepares_sls;
     /* by VL: the VL to which the subtree's packets on this VL move, or KEEPS_VL; used if prepares_sls is set */
     int8_t vl_of_vl[MOST_VLS];
@@ -183,8 +191,8 @@ typedef struct {
     saved_entry *deferred;
     /* deferred_count: number of elements in `deferred`; most_deferred: largest allowed number of elements */
     int32_t deferred_count, most_deferred;
-    /* VLs, as bits, of the packets of the disconnected switch's subtree.  The value is kept here because a search for
-     * switches to displace also lists other subtrees */
+    /* VLs, as bits, of the packets of the disconnected switch's subtree.  The value is kept here because trial moves of
+     * other switches overwrite `vls` */
     uint16_t required_vls;
     /* can_help: [S] displacing the switch may help if its element equals `displacement`.
      * displacement: number of the present search for switches to displace. */
@@ -301,8 +309,8 @@ void ibn_repair_begin_column(repair_state *job, int32_t lid);
  * whether all of these entries were filled. */
 bool ibn_repair_fill_column(repair_state *job, const int32_t *missing, int32_t count);
 
-/* Remove the CDG edges that no path uses, on each VL that packets to one of the chosen LIDs use.  Returns false if
- * memory ran out. */
+/* Remove unused CDG edges, that is, edges that no path uses.  Edges are removed on each VL that is used by packets to
+ * LIDs marked in `chosen` [L].  Returns false if memory ran out. */
 bool ibn_repair_prune_columns(repair_state *job, const bool *chosen);
 
 /* ibn_repair_prepare allocates the arrays of the state, and returns false if memory ran out. ibn_repair_dispose frees
@@ -310,8 +318,9 @@ bool ibn_repair_prune_columns(repair_state *job, const bool *chosen);
 bool ibn_repair_prepare(repair_state *job);
 void ibn_repair_dispose(repair_state *job);
 
-/* Make the acyclic graph of the allowed CDG edges.  The array `dependencies` has the VLs on which each edge is allowed.
- * The graph changes this array in place.  `order` has the topological orders.  Returns false if memory ran out. */
+/* Prepare job->graph, the acyclic graph of the allowed CDG edges.  The array `dependencies` has the VLs, as bits, on
+ * which each edge is allowed.  The repair later adds edges to this array in place.  `order` has a topological order for
+ * each VL.  Returns false if memory ran out. */
 bool ibn_repair_open_graph(repair_state *job, uint16_t *dependencies, const int32_t *order);
 
 /* Copy the LFT entries of another LID to the current LID.  The CDG has the edges of the copied paths already, so only

@@ -14,15 +14,16 @@ typedef struct {
     const ibn_tree_lids *lids;
     int32_t threads;
     uint8_t *lft; /* [S, L] out-port of each switch towards each LID */
-    /* [4] number of entries that the search has chosen; number of entries that were filled at the end; number of filled
-     * entries that are at leaves and lead to LIDs at leaves; number of LIDs without a top switch */
+    /* [4] number of entries, towards LIDs with flow, that the closed form has left open for the search; number of
+     * entries that were filled at the end; number of filled entries that are at leaves and lead to LIDs at leaves;
+     * number of LIDs without a top switch */
     int64_t *counts;
     int32_t tops;        /* T, number of top switches */
     int32_t *top_number; /* [S] by switch: its number among the top switches, -1: not a top switch */
     int32_t *top_switch; /* [T] row of each top switch */
-    /* [T] rank of each top switch: its position among the top switches that one lower switch can reach upwards.  The
-     * position is equal for all such lower switches if no links are missing (see the function rank in
-     * closed_form.c). */
+    /* [T] rank of each top switch.  To find the rank, take one lower switch below the top switch, and number all top
+     * switches above this lower switch.  If no links are missing, every lower switch gives the same rank (see the
+     * function rank in closed_form.c). */
     int32_t *top_rank;
     /* [S, T] by switch and top switch: first channel of the bundle by which the switch sends up to the top switch, as
      * an index among the switch's channels; CF_SEVERAL: several bundles lead up to it; CF_NONE: no bundle does */
@@ -31,18 +32,19 @@ typedef struct {
      * switch, as an index among the switch's channels; CF_SEVERAL: several bundles lead down to it; CF_NONE: no bundle
      * does */
     uint8_t *down;
-    /* [C] 0: the channel does not lead up, or its bundle is notably slower than the fastest bundle of its switch; else
-     * its number among the other channels up of the switch, from 1 on */
+    /* [C] number of each channel among the fast channels up of its switch, counted from 1; 0: the channel does not lead
+     * up, or it is slow.  All channels of a bundle are slow if one of them is much slower than the switch's fastest
+     * channel up */
     uint8_t *fast;
-    int32_t ports; /* P, highest out-port of a channel, plus 1 */
+    int32_t ports; /* P, length of the rows of `slot`: the highest number of an out-port with a channel, plus 1 */
     /* [S, P] by switch and out-port: index of the port's channel among the switch's channels */
     uint8_t *slot;
     int32_t *by_level; /* [S] switches sorted by level, the highest level first */
     /* [levels, K] by level and LID: channel up from a switch of this level, -1: none.  The channels of a LID form a
-     * chain from its leaf switch to a top switch.  Paths to the LID use the chain in reverse */
+     * chain from the switch of the LID up to a top switch.  Paths to the LID use the chain in reverse */
     int32_t *chain;
-    /* [K] by LID: number of the top switch over which paths to the LID lead; T: none, so that each source switch
-     * chooses a path separately */
+    /* [K] by LID: number of the top switch over which the paths to the LID lead; T: the LID has no top switch, and the
+     * entries towards it are left open for the search */
     int32_t *top_of;
     double *load;      /* [C] output: flow on each channel; may be NULL */
     array_list arrays; /* allocation of all arrays above except `lft`, `counts` and `load` */
@@ -66,9 +68,11 @@ static inline double ibn_trees_closed_form_inverse_capacity(const ibn_tree *tree
 int ibn_trees_closed_form_assign(cf_state *x);
 /* Choose the least loaded path for every entry that the closed form leaves open, and fill x->load.
  *
- * passes: number of passes after the first pass, in which the entries choose again.
- * may_miss: uint8 [G], output, by LID group (all LIDs that one switch delivers): set to 1 if no path leads up and then
- * down for some entry towards a LID of the group that has flow.  Returns CF_OK or CF_NO_MEMORY. */
+ * passes: number of further passes after the first pass.  Each of them chooses the paths again.
+ * may_miss: uint8 [G], output, by LID group (all LIDs that one switch delivers).  An element is set to 1 if some entry
+ * towards a LID with flow stays missing, because no path leads up and then down.
+ *
+ * Returns CF_OK or CF_NO_MEMORY. */
 int ibn_trees_closed_form_search(cf_state *x, int32_t passes, uint8_t *may_miss);
 /* Copy the entries of all switches towards the first n LIDs of group g to `port`, uint8 [S, n]. */
 void ibn_trees_closed_form_copy_entries(const cf_state *x, int32_t g, int32_t n, uint8_t *port);

@@ -14,8 +14,8 @@
 /* The data of a channel that is read whenever two channels are compared.  The struct is small, because most of the time
  * goes into these reads. */
 typedef struct {
-    /* weight of all flows on the channel (which is used to count pairs of flows), times the inverse capacity of the
-     * channel */
+    /* sum of the weights of all flows on the channel, times the inverse capacity of the channel: a measure of the pairs
+     * that a further flow would form with the flows on the channel */
     double meet;
     int32_t to;    /* switch where the channel ends */
     int32_t place; /* index of the channel among the channels into the switch `to` */
@@ -28,18 +28,18 @@ typedef struct {
     double ceiling; /* highest utilisation at which the channel has no extra cost */
 } descent_load;
 
-/* The path of a switch to the present destination. */
+/* The path of a switch to the destination whose tree is being computed. */
 typedef struct {
-    double cost;     /* cost of the path for each unit of the flow's weight */
+    double cost;     /* cost of the path for a flow of weight 1 */
     int32_t channel; /* first channel of the path; -1: the switch is the root, or has no path */
-    int32_t row;     /* index in the array `turn` at which the turns into `channel` begin */
+    int32_t row;     /* index in the array `turn` of the first turn whose second channel is `channel` */
 } descent_path;
 
 /* The allowed channels of every switch towards one root. */
 typedef struct {
     int32_t count;  /* number of switches with a path to the root, not counting the root */
     int32_t *order; /* [count] the switches with a path, sorted by hops to the root */
-    /* [count] for each switch in `order`: index after the last switch at equal distance from the root */
+    /* [count] for each switch in `order`: index in `order` after the last switch that is as far from the root */
     int32_t *group;
     /* [count + 1] for each switch in `order`: index in `allowed` of its first allowed channel */
     int32_t *first;
@@ -53,36 +53,38 @@ typedef struct {
     const ibn_descent_options *options;
     descent_channel *channel; /* [C] the data of each channel that is read whenever two channels are compared */
     descent_load *load;       /* [C] load and ceiling of each channel */
-    /* [turns] for each turn (two channels in a row): weight of the flows that take both channels one after the other,
-     * times the inverse capacity of the first channel.
+    /* [turns] for each turn (two consecutive channels of a path): sum of the weights of the flows that take both
+     * channels, times the inverse capacity of the first channel.
      *
-     * The array is sorted by the switch between both channels.  Second and third sort keys are the second channel and
-     * `place` of the first channel.  So the turns into one channel are neighbours in memory, because they are used
-     * together.  Element 0 stands for "no turn", and stays 0. */
+     * The turns are sorted by the switch between the two channels, then by the second channel, then by `place` of the
+     * first channel.  So turns with the same second channel, which are read together, are neighbours in memory.  The
+     * elements before the first turn stand for "no turn", and stay 0. */
     double *turn;
     int32_t *turn_first; /* [S] index in `turn` of the first turn at each switch */
-    descent_path *path;  /* [S] path of each switch to the present destination */
+    descent_path *path;  /* [S] path of each switch to the destination whose tree is being computed */
     uint8_t *next; /* [D, S] by destination and switch: index of the chosen next channel among the switch's channels */
     descent_paths *paths;  /* [roots] allowed channels of all switches towards each root */
     int32_t *root_row;     /* [S] index in `paths` of each root; -1: the switch delivers no destination with flow */
     int32_t *lmc_group_of; /* [D] index of each destination's LMC group (all LIDs of one end port) */
     int32_t *sequence;     /* [S] switches in the order of options->position */
     int32_t *shuffled;     /* [S] scratch: indices of the switches at one distance from the root, in random order */
-    double *through;       /* [S] scratch: flow to the present destination through each switch */
-    double *meeting;       /* [S] scratch: for each switch, the sum of the weights (`meet_source`) of all switches whose
-                            * flow passes it */
-    /* whether this is the first pass, in which each switch prefers those channels up that lead to the slot which
-     * `digit` selects */
+    double *through;       /* [S] scratch: flow through each switch to one destination */
+    /* [S] scratch: for each switch, the sum of the weights (options->meet_source) of all switches whose flow to one
+     * destination passes it */
+    double *meeting;
+    /* whether this is the first pass.  In the first pass, `digit` selects a slot (the number of a switch in its group)
+     * at each switch.  The switch prefers the channels up that lead to a switch with this slot */
     int is_first;
-    int32_t digit;   /* index of the present destination in the order of the first pass */
+    int32_t digit;   /* in the first pass: index, in the order of the pass, of the destination that is routed now */
     uint8_t *before; /* [S] scratch: copy of a destination's tree that has been removed */
-    double discount, price; /* values of the present pass, as in ibn_descent_options */
+    double discount, price; /* discount and price in this pass, see ibn_descent_options */
     uint64_t random;        /* state of the random generator */
     /* allocation of all arrays above, except arrays that the caller or a tree_survey owns */
     array_list arrays;
 } descent_t;
 
-/* Return the index in the array `turn` of the turns whose second channel is channel number `number` of switch v. */
+/* Return the index, in the array `turn`, of the first turn to a given second channel: channel number `number` of switch
+ * v. */
 static inline int32_t ibn_trees_descent_row(const descent_t *descent, int32_t v, int32_t number)
 {
     const ibn_network *net = descent->net;

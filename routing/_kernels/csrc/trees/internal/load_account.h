@@ -1,4 +1,5 @@
-/* State of the balancing kernel, shared by its source files: the job, and a load account with scratch memory. */
+/* State of the balancing kernel, shared by its source files.  The struct job_t has the request and the trees.  The
+ * struct load_account has the loads and scratch memory. */
 #ifndef IBNUE_LOAD_ACCOUNT_H
 #define IBNUE_LOAD_ACCOUNT_H
 
@@ -10,12 +11,12 @@
 
 #define NO_CHANNEL 255
 
-/* Number of first hops of a path whose costs are recomputed whenever the cost of the path is needed.  For the rest of
- * the path, the stored cost of the switch after these hops is used, which may be outdated.
+/* When the cost of a path is needed, the costs of this number of hops at its beginning are computed again.  The rest of
+ * the path begins at some switch, and counts with the stored cost of this switch's path.  Stored costs may be outdated.
  *
- * On a three-level tree, three hops lead from the neighbour of a leaf to the end of every path.  Measurements showed
- * that outdated costs do harm on such a tree.  On longer paths they did no harm, and without stored costs half of the
- * engine's time would be spent on following paths. */
+ * On a three-level tree, a path from the neighbour of a leaf has at most three hops, so no stored cost is used.
+ * Measurements showed that outdated costs do harm on such a tree.  On longer paths, outdated costs did no harm.
+ * Without stored costs, half of the engine's time would be spent on following paths. */
 #define WALKED 3
 
 typedef struct {
@@ -35,12 +36,14 @@ typedef struct {
     int32_t *part;
     int32_t *lmc_group_of; /* [D] number of each destination's LMC group (all LIDs of one end port) */
     int32_t *order;        /* [F] LMC groups in the order of the present pass */
-    /* block: index in `order` at which the present block begins.
-     * squarings: number of squarings in the cost of a channel, see `weight` of load_account. */
+    /* pass: number of the present pass.
+     * block: index at which the present block of LMC groups begins in the queue of each load account (see passes.h).
+     * squarings: number of times that the utilisation of a channel is squared to get the channel's cost. */
     int32_t pass, block, squarings;
     int has_transit; /* whether the fabric has transit switches, which have no end ports */
-    /* lowest utilisation, as a part of the peak utilisation, of channels that count as close to the peak; later passes
-     * recompute only trees that use such a channel */
+    /* A channel is close to the peak if its utilisation is at least `near_peak` times the peak utilisation.  Passes
+     * after the first pass recompute only trees that use such a channel or an escape tree; 0: they recompute all trees
+     * with flow */
     double near_peak;
 } job_t;
 
@@ -53,7 +56,7 @@ typedef struct {
     /* [S] cost of each switch's path, as of the time when the path was chosen or flow was last added to it */
     double *cost;
     double *estimate; /* [S] estimated cost of the cheapest path, for switches that have no next hop yet */
-    uint8_t *carries; /* [S] whether any flow to the present destination leaves each switch */
+    uint8_t *carries; /* [S] whether flow to the destination of the present tree leaves each switch */
     double *through;  /* [S] flow to one destination through each switch */
     uint8_t *before;  /* [S] copy of a destination's tree, made before the tree was removed */
     /* [S] scratch arrays.
@@ -62,10 +65,10 @@ typedef struct {
      * children: number of each switch's children in a tree.
      * level: switches at one distance from the root. */
     int32_t *queue, *children, *level;
-    /* [C] heap of the channels over which switches may join a tree, ordered by the cost of the path over the channel;
-     * used only if a rule allows some turns and forbids others */
+    /* [C] heap of the channels by which switches may join a tree, ordered by the cost of the path that begins with the
+     * channel; used only by the rule of allowed turns */
     ibn_heap offers;
-    /* [S] channel that each switch has to take, -1: the switch may choose; used only with a rule of turns */
+    /* [S] channel that each switch has to take, -1: the switch may choose; used only by the rule of allowed turns */
     int32_t *fixed;
     int32_t *down;   /* [S] next channel of each switch along the spanning tree to the present root, or -1 */
     uint64_t random; /* state of the random generator */
@@ -91,8 +94,8 @@ static inline double ibn_trees_peak_utilisation(const ibn_network *net, const do
     return peak;
 }
 
-/* Add flow to a channel, and update the cost of the channel and the account's change of the sum of costs
- * (`potential`). */
+/* Add flow to a channel, and update the cost of the channel.  Add the change of this cost to account->potential, the
+ * change of the sum of all channel costs. */
 static inline void ibn_trees_account_add(const job_t *job, load_account *account, int32_t channel, double flow)
 {
     account->load[channel] += flow;
@@ -160,7 +163,7 @@ static inline int32_t ibn_trees_lmc_siblings(const job_t *job, int32_t target, i
 #define SIBLING_COST 0.1
 
 /* A possible next hop of a switch, with the cost of its path.  Of two next hops, the next hop with the smaller `rank`
- * is better; if both are equal, the next hop with the cheaper path. */
+ * is better.  If their ranks are equal, the next hop with the lower `cost` is better. */
 typedef struct {
     int32_t channel;
     double rank, cost;
@@ -188,8 +191,8 @@ static inline candidate_t ibn_trees_candidate_none(void)
     return (candidate_t){.channel = -1, .rank = 0.0, .cost = INFINITY};
 }
 
-/* Return the lowest rank of the channels of switch u that lead one hop nearer to the root.  The rule of shortest paths
- * allows only channels of this rank.  The result INT32_MAX means that ranks do not apply at this switch. */
+/* Return the lowest rank (see ibn_balance_options) of those channels of switch u that lead one hop nearer to the root.
+ * The rule of shortest paths allows only channels of this rank.  Return INT32_MAX if ranks do not apply at switch u. */
 static inline int32_t ibn_trees_least_rank(const job_t *job, const uint16_t *distance, int32_t u)
 {
     const ibn_network *net = job->net;

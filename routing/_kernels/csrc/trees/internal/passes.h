@@ -20,8 +20,9 @@
 typedef struct {
     /* Compute the tree of a destination, and add the tree's flow to a load account. */
     void (*grow)(void *kernel, int32_t which, int32_t target);
-    /* Update the kernel's own counts.  The function `removed` is called before a tree is recomputed, and `restored`
-     * after a tree was restored.  NULL: the kernel has no such counts. */
+    /* Update counts that only this kernel has: Nue counts the trees that use each dependency.  The function `removed`
+     * is called when a tree has been removed, and `restored` when an old tree has been restored.  NULL: the kernel has
+     * no such counts. */
     void (*removed)(void *kernel, int32_t which, int32_t target);
     void (*restored)(void *kernel, int32_t which, int32_t target);
     /* Give switch u another next hop towards a destination, if this lowers the sum of all channel costs in account 0.
@@ -52,8 +53,8 @@ typedef struct {
     int searches; /* whether the local search is made after each pass except the first pass */
 } passes_t;
 
-/* ibn_trees_account_prepare allocates the arrays that a load account has in every kernel, and returns 1 if memory is
- * exhausted. ibn_trees_account_release frees all arrays of an account. */
+/* ibn_trees_account_prepare allocates those arrays of a load account that both kernels (balance.c and Nue) use.  It
+ * returns 0, or 1 if memory is exhausted.  ibn_trees_account_release frees all arrays of a load account. */
 int ibn_trees_account_prepare(const ibn_network *net, load_account *account);
 void ibn_trees_account_release(load_account *account);
 void ibn_trees_account_move_tree(const job_t *job, load_account *account, const uint8_t *next, int32_t target,
