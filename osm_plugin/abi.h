@@ -21,6 +21,7 @@
     M(osm_subn_t, need_update) M(osm_subn_t, mgrp_mgid_tbl) M(osm_subn_t, p_qos_policy) M(osm_subn_t, prtn_pkey_tbl) \
     M(osm_subn_t, sm_state) M(osm_subn_t, coming_out_of_standby) M(osm_subn_t, first_time_master_sweep) \
     M(osm_subn_opt_t, max_op_vls) M(osm_subn_opt_t, lmc) M(osm_subn_opt_t, log_file) M(osm_subn_opt_t, qos) \
+    M(osm_subn_opt_t, routing_engine_names) \
     M(osm_subn_opt_t, qos_options) M(osm_subn_opt_t, qos_ca_options) M(osm_subn_opt_t, qos_sw0_options) \
     M(osm_subn_opt_t, qos_swe_options) M(osm_subn_opt_t, qos_rtr_options) M(osm_subn_opt_t, event_plugin_name) \
     M(osm_subn_opt_t, event_plugin_options) M(osm_subn_opt_t, config_file) M(osm_subn_opt_t, root_guid_file) \

@@ -31,15 +31,17 @@ class Callbacks:
         self._ffi = ffi
         self._host = host
 
-    def start(self, options: Any, opensm_log: Any, names: Any, names_room: int, note: Any, room: int) -> int:  # noqa: PLR0917
+    def start(  # noqa: PLR0917
+        self, options: Any, opensm_log: Any, configured: Any, names: Any, names_room: int, note: Any, room: int
+    ) -> int:
         """Start the worker, and write the names of its engines to ``names``, one per line (``ibnue_host_start``).
 
-        ``options`` is OpenSM's option event_plugin_options, and ``opensm_log`` the path of OpenSM's log.
-        ``names_room`` is the size of ``names`` in bytes.
+        ``options`` is OpenSM's option event_plugin_options, ``opensm_log`` the path of OpenSM's log, and ``configured``
+        OpenSM's option routing_engine.  ``names_room`` is the size of ``names`` in bytes.
         """
 
         def action() -> str:
-            engines, line = self._host.start(self._text(options), self._text(opensm_log))
+            engines, line = self._host.start(*map(self._text, (options, opensm_log, configured)))
             self._put(names, names_room, "\n".join(engines))
             return line
 

@@ -17,8 +17,8 @@
 #ifndef IBNUE_HOST_H
 #define IBNUE_HOST_H
 
-int ibnue_host_start(const char *options, const char *opensm_log, char *names, size_t names_room, char *note,
-                     size_t room);
+int ibnue_host_start(const char *options, const char *opensm_log, const char *configured, char *names,
+                     size_t names_room, char *note, size_t room);
 int ibnue_host_memory(int *fd, uint64_t *generation, char *note, size_t room);
 int ibnue_host_send(const char *engine, uint64_t sequence, char *note, size_t room);
 int ibnue_host_wait(uint64_t sequence, int milliseconds, char *note, size_t room);

@@ -45,7 +45,7 @@ class Host:
         self._paths = paths
         self._file = ConfigFile(None)
         self._ports_config = PluginConfig()  # the configuration for the next request for port rules
-        self._opensm_log = ""
+        self._opensm_log = self._configured = ""
         self._log_problem = ""  # why the worker's log cannot be opened; "": it can be opened
         self._worker: WorkerProcess | None = None
         self._generation = 0
@@ -82,8 +82,10 @@ class Host:
     def _config(self) -> PluginConfig:
         return self._file.current
 
-    def start(self, options: str, opensm_log: str) -> tuple[list[str], str]:
+    def start(self, options: str, opensm_log: str, configured: str = "") -> tuple[list[str], str]:
         """Start the worker, and wait until it is ready.
+
+        ``configured`` is OpenSM's option routing_engine.  The worker loads the code of these engines first.
 
         Returns
         -------
@@ -92,7 +94,7 @@ class Host:
         line
             A line for OpenSM's log.
         """
-        self._opensm_log = opensm_log
+        self._opensm_log, self._configured = opensm_log, configured
         self._file = ConfigFile(config_path(options))
         if options and self._file.path is None:
             self._remarks.append(f"event_plugin_options {options}: names no configuration, so the defaults apply")
@@ -460,6 +462,7 @@ class Host:
         setup = {
             "path": None if self._file.path is None else str(self._file.path),
             "config": self._config.to_table(),
+            "engines": self._configured,
             "doubtful": self._failed.get("", 0) > 1,
         }
         reports, copies = self._status.reports.fileno(), self._copies if module == "worker" else ()

@@ -98,7 +98,7 @@ static int is_for_this_opensm(const struct osm_opensm *osm)
 static void *create(struct osm_opensm *osm)
 {
     struct ibnue_plugin *plugin;
-    const char *options, *log_file;
+    const char *options, *log_file, *configured;
     char note[IBNUE_WHY] = IBNUE_PYTHON_FAILED;
     char names[4096] = IBNUE_ENGINES, *rest = NULL;
 
@@ -106,6 +106,7 @@ static void *create(struct osm_opensm *osm)
         return NULL;
     options = osm->subn.opt.event_plugin_options;
     log_file = osm->subn.opt.log_file;
+    configured = osm->subn.opt.routing_engine_names;
     if (atomic_flag_test_and_set(&taken)) {
         osm_log(&osm->log, OSM_LOG_ERROR, "ERR IBN5: ibnue is loaded already; name it once in event_plugin_name\n");
         return NULL;
@@ -124,7 +125,8 @@ static void *create(struct osm_opensm *osm)
         atomic_flag_clear(&taken);
         return NULL;
     }
-    if (ibnue_host_start(options ? options : "", log_file ? log_file : "", names, sizeof(names), note, IBNUE_WHY)
+    if (ibnue_host_start(options ? options : "", log_file ? log_file : "", configured ? configured : "", names,
+                         sizeof(names), note, IBNUE_WHY)
         != IBNUE_TOKEN)
         SAY(plugin, OSM_LOG_ERROR, "ERR IBN7: %s; no engine of ibnue routes until this is corrected, or until a slow worker has started\n", note);
     else

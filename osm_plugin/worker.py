@@ -1,8 +1,9 @@
 """Run the worker process, which computes and proves the tables that OpenSM requests.
 
 The host inside OpenSM starts the worker, and passes the descriptors of a socket and of shared memory to it.  The worker
-loads the kernels and the modules for the first sweep, and reports that it is ready.  Then it answers one request after
-the other, until OpenSM ends.  While it waits for requests, it loads the code of the other engines.
+loads the kernels, and reports that it is ready.  While OpenSM discovers the fabric, it loads the code of the configured
+engines.  Then it answers one request after the other, until OpenSM ends.  While it waits for requests, it loads the
+code of the other engines.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ import json
 import resource
 import socket
 import sys
-from collections.abc import Iterator, Mapping
+from collections import deque
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from multiprocessing.connection import wait
 from pathlib import Path
@@ -44,23 +46,18 @@ IDLE = 1.0
 """Seconds without a request after which the worker loads the code of one more engine."""
 
 
-def load_later_code(engines: Mapping[str, Engine]) -> Iterator[str]:
-    """Load the code that requests after the first sweep may need.
-
-    Each step routes and proves a small fabric with one engine, and yields the name of the engine.
-    """
-    # Engines partition large fabrics with METIS.  Some engines examine fabrics with igraph.
-    import igraph  # noqa: PLC0415, F401
-    import pymetis  # noqa: PLC0415, F401
-
+def load_code(engines: Iterable[Engine]) -> Iterator[str]:
+    """Load the code of engines.  Each step routes and proves a small fabric with one engine, and yields its name."""
     fabric = generate("ring", ["4"], cas=1)
-    for engine in engines.values():
+    for engine in engines:
         # Engines that choose among other engines are left out, because they would run those engines a second time.
         # Engines for trees cannot route a ring.  An engine that fails has loaded its code before it fails.
         with suppress(Exception):
             if not offers_of(engine).chooses:
                 verify(fabric, engine.route(fabric, EngineOptions(effort=0.0)), engine)
         yield engine.name
+    # Engines partition large fabrics with METIS, but not the small fabric.
+    import pymetis  # noqa: PLC0415, F401
 
 
 def serve(link: socket.socket, handler: RequestHandler, log: WorkerLog, later_code: Iterator[str]) -> None:
@@ -68,7 +65,7 @@ def serve(link: socket.socket, handler: RequestHandler, log: WorkerLog, later_co
 
     Work that OpenSM does not wait for is done after each answer: checks of transitions, and garbage collection.
     ``link`` is the socket to OpenSM, and ``handler`` computes the answers.  ``later_code`` is the result of
-    :func:`load_later_code`.
+    :func:`load_code` for the engines whose code is not loaded yet.
     """
 
     def send(line: str) -> None:
@@ -114,7 +111,8 @@ def main(setup_text: str) -> int:
     setup_text
         JSON object with the file descriptors ``socket``, ``memory``, ``reports`` and ``copies``, the process id
         ``parent``, and ``doubtful``: whether workers have ended with the tables in force.
-        The keys ``path`` and ``config`` are optional: the file and the content of the configuration.
+        The key ``engines`` holds OpenSM's option routing_engine.  The keys ``path`` and ``config`` are optional: the
+        file and the content of the configuration.
 
     Returns
     -------
@@ -141,7 +139,10 @@ def main(setup_text: str) -> int:
     try:
         handler.prepare(config)
         link.send(json.dumps({"engines": names, "about": about, "protocol": protocol()}).encode())
-        serve(link, handler, log, load_later_code(ENGINES))
+        # OpenSM discovers the fabric now.  Any request needs the modules of all engines, to know their options.
+        configured = setup["engines"].replace(",", " ").split()
+        deque(load_code(engine for engine in ENGINES.values() if PREFIX + engine.name in configured), maxlen=0)
+        serve(link, handler, log, load_code(ENGINES.values()))
     except Exception:
         log.bug()
         return FAILED

@@ -166,7 +166,7 @@ def test_modules_in_opensm_load_no_command_line(module):
 
 
 SWEEPS = """
-from osm_plugin.worker import load_later_code
+from osm_plugin.worker import load_code
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
 from routing.errors import OptionError, RoutingError
@@ -174,7 +174,7 @@ from routing.publish import verify
 from routing.topologies import generate
 
 fabrics = [generate("torus", ["3x3"], cas=1), generate("xgft", ["2x2", "1x2"]), generate("dragonfly", ["1", "2", "1"])]
-assert list(load_later_code(ENGINES)) == list(ENGINES)
+assert list(load_code(ENGINES.values())) == list(ENGINES)
 loaded = set(sys.modules)
 for fabric in fabrics:
     for engine in ENGINES.values():
