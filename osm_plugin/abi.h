@@ -21,7 +21,6 @@
     M(osm_subn_t, need_update) M(osm_subn_t, mgrp_mgid_tbl) M(osm_subn_t, p_qos_policy) M(osm_subn_t, prtn_pkey_tbl) \
     M(osm_subn_t, sm_state) M(osm_subn_t, coming_out_of_standby) M(osm_subn_t, first_time_master_sweep) \
     M(osm_subn_opt_t, max_op_vls) M(osm_subn_opt_t, lmc) M(osm_subn_opt_t, log_file) M(osm_subn_opt_t, qos) \
-    M(osm_subn_opt_t, routing_engine_names) \
     M(osm_subn_opt_t, qos_options) M(osm_subn_opt_t, qos_ca_options) M(osm_subn_opt_t, qos_sw0_options) \
     M(osm_subn_opt_t, qos_swe_options) M(osm_subn_opt_t, qos_rtr_options) M(osm_subn_opt_t, event_plugin_name) \
     M(osm_subn_opt_t, event_plugin_options) M(osm_subn_opt_t, config_file) M(osm_subn_opt_t, root_guid_file) \
@@ -35,7 +34,7 @@
     M(osm_subn_opt_t, lash_start_vl) M(osm_subn_opt_t, nue_max_num_vls) M(osm_subn_opt_t, nue_include_switches) \
     M(osm_subn_opt_t, use_optimized_slvl) M(osm_subn_opt_t, sm_assigned_guid) M(osm_subn_opt_t, sm_sl) \
     M(osm_subn_opt_t, qos_policy_file) M(osm_subn_opt_t, partition_config_file) \
-    M(osm_qos_options_t, max_vls) M(osm_qos_options_t, sl2vl) \
+    M(osm_subn_opt_t, routing_engine_names) M(osm_qos_options_t, max_vls) M(osm_qos_options_t, sl2vl) \
     M(osm_qos_options_t, vlarb_high) M(osm_qos_options_t, vlarb_low) M(osm_sm_t, p_subn) M(osm_sm_t, p_log) \
     M(osm_sm_t, p_lock) M(osm_sm_t, ucast_mgr) M(osm_sa_t, p_subn) M(osm_sa_t, p_log) M(osm_vl15_t, p_stats) \
     M(osm_ucast_mgr_t, p_subn) M(osm_stats_t, qp0_mads_outstanding) M(osm_node_t, sw) M(osm_node_t, node_info) \

@@ -31,28 +31,25 @@ class Callbacks:
         self._ffi = ffi
         self._host = host
 
-    def start(  # noqa: PLR0917
-        self, options: Any, opensm_log: Any, configured: Any, names: Any, names_room: int, note: Any, room: int
-    ) -> int:
+    def start(self, options: Any, log: Any, configured: Any, names: Any, names_room: int, note: Any, room: int) -> int:  # noqa: PLR0917
         """Start the worker, and write the names of its engines to ``names``, one per line (``ibnue_host_start``).
 
-        ``options`` is OpenSM's option event_plugin_options, ``opensm_log`` the path of OpenSM's log, and ``configured``
+        ``options`` is OpenSM's option event_plugin_options, ``log`` the path of OpenSM's log, and ``configured``
         OpenSM's option routing_engine.  ``names_room`` is the size of ``names`` in bytes.
         """
 
         def action() -> str:
-            engines, line = self._host.start(*map(self._text, (options, opensm_log, configured)))
+            engines, line = self._host.start(*map(self._text, (options, log, configured)))
             self._put(names, names_room, "\n".join(engines))
             return line
 
         return self._called(note, room, action)[0]
 
     def memory(self, descriptor: Any, generation: Any, note: Any, room: int) -> int:
-        """Pass to C the file descriptor of the memory shared with the worker, and the worker's number
-        (``ibnue_host_memory``).
+        """Pass to C the file descriptor of the memory that is shared with the worker (``ibnue_host_memory``).
 
-        The method stores the descriptor in ``descriptor``, and the worker's number (which counts all workers) in
-        ``generation``.
+        The method stores the file descriptor in ``descriptor``, and the number of workers that were started so far in
+        ``generation``.  If the number has changed, C has to map the memory of a new worker.
         """
         code, found = self._called(note, room, self._host.memory)
         if found is not None:
@@ -98,17 +95,18 @@ class Callbacks:
         return self._called(note, room, self._host.check_worker)[0]
 
     def policies(self, note: Any, room: int) -> int:
-        """Return whether the configuration names a file of port rules: TOKEN if so, else PENDING.
+        """Return whether the configuration names a file of port rules (``ibnue_host_policies``).
 
-        C code calls this function as ``ibnue_host_policies``.  An error message is written to ``note``, which has
-        ``room`` bytes.
+        Return TOKEN if it names such a file, and PENDING if not.  If the configuration cannot be read, write the reason
+        to ``note``, which has ``room`` bytes, and return FAILED.
         """
         code, named = self._called(note, room, self._host.has_policies)
         return PENDING if code == TOKEN and not named else code
 
     def written(self, plan: int, rounds: int, note: Any, room: int) -> int:
-        """Record that the switches have the first ``rounds`` rounds of the update schedule with the number ``plan``
-        (``ibnue_host_written``).
+        """Record how many rounds of an update schedule all switches have acknowledged (``ibnue_host_written``).
+
+        ``plan`` is the number of the update schedule, and ``rounds`` the number of acknowledged rounds.
         """
         return self._called(note, room, lambda: self._host.written(int(plan), int(rounds)))[0]
 
@@ -117,8 +115,9 @@ class Callbacks:
         return self._called(note, room, lambda: self._host.status(self._text(facts)))[0]
 
     def shadow(self, in_force: Any, descriptor: Any, generation: Any, note: Any, room: int) -> int:
-        """Pass to C the memory shared with the shadow engine's worker; PENDING: no shadow engine
-        (``ibnue_host_shadow``).
+        """Pass to C the memory that the shadow engine's worker shares with OpenSM (``ibnue_host_shadow``).
+
+        Return PENDING if no shadow engine is configured, or if the shadow engine's own tables are in force.
 
         ``in_force`` is the engine whose tables OpenSM uses.  ``descriptor`` and ``generation`` are set as in
         :meth:`memory`.
@@ -129,10 +128,11 @@ class Callbacks:
         return PENDING if code == TOKEN and not found else code
 
     def shadow_send(self, in_force: Any, own_sls: int, sequence: int, note: Any, room: int) -> int:
-        """Ask the shadow engine's worker to compare the tables in force with its own (``ibnue_host_shadow_send``).
+        """Ask the shadow engine's worker to compare its own tables with the tables in force
+        (``ibnue_host_shadow_send``).
 
         ``in_force`` is the engine whose tables OpenSM uses, ``own_sls`` whether this engine assigns SLs, and
-        ``sequence`` the number of the sweep's request.
+        ``sequence`` the number of the request in the shared memory.
         """
         call = self._host.shadow_send
         return self._called(note, room, lambda: call(self._text(in_force), bool(own_sls), int(sequence)))[0]
@@ -150,7 +150,10 @@ class Callbacks:
         self._ffi.memmove(buffer, data, len(data))
 
     def _called(self, note: Any, room: int, action: Callable[[], Result]) -> tuple[int, Result | None]:
-        """Call a function, and write its text or its error to ``note``, which has ``room`` bytes.
+        """Call a function, and write a line for the log to ``note``, which has ``room`` bytes.
+
+        If the function returns a text, the line is this text.  If the function fails, the line is the error message.
+        Otherwise the line is empty.
 
         Returns
         -------
@@ -175,14 +178,13 @@ FUNCTIONS = tuple(name for name in vars(Callbacks) if not name.startswith("_"))
 
 
 def attach(ffi: Any, python: str, paths: list[str], library_protocol: str = "") -> None:
-    """Install a :class:`Host` as the implementation of ``host.h``.  If the protocols of library and package differ,
-    refuse every call.
+    """Make a :class:`Host` execute the functions of ``host.h``.  If the protocols of library and package differ, each
+    of these functions fails with an error message instead.
 
-    The library calls this function with the values that were fixed when it was built.  Very old libraries pass no
-    protocol.
+    The plugin library calls ``attach`` when OpenSM loads the library.  The build of the library fixed the arguments.
 
     ``ffi`` is the cffi object of the library, ``python`` the path of the interpreter, and ``paths`` the folders to put
-    on ``sys.path``.
+    on ``sys.path``.  ``library_protocol`` is the protocol of the library; very old libraries pass none.
     """
     if library_protocol != protocol():
         _refuse_all(ffi, library_protocol or "none")
@@ -199,7 +201,8 @@ def _refuse_all(ffi: Any, library_protocol: str) -> None:
     ).encode()
 
     def refuse(*arguments: Any) -> int:
-        # The last two arguments are ``note`` and ``room`` in all functions that can report a reason to the C part.
+        # If a function of ``host.h`` can report an error to the C part, its last two arguments are ``note`` and
+        # ``room``.
         if len(arguments) > 1:
             note, room = arguments[-2:]
             ffi.memmove(note, text[: room - 1] + b"\0", min(len(text), room - 1) + 1)

@@ -15,8 +15,10 @@
 
 #include "host.h"
 
-/* This flag is set while a plugin exists.  OpenSM calls `create` each time that event_plugin_name names the plugin, but
- * one process can have only one Python interpreter. */
+#define TEXT(option) ((option) ? (option) : "")
+
+/* This flag is set while a plugin exists, so that `create` refuses a second plugin.  OpenSM calls `create` each time
+ * that event_plugin_name names the plugin.  But one process can have only one Python interpreter. */
 static atomic_flag taken = ATOMIC_FLAG_INIT;
 
 static void free_plugin(struct ibnue_plugin *plugin)
@@ -98,15 +100,12 @@ static int is_for_this_opensm(const struct osm_opensm *osm)
 static void *create(struct osm_opensm *osm)
 {
     struct ibnue_plugin *plugin;
-    const char *options, *log_file, *configured;
+    const osm_subn_opt_t *opt = &osm->subn.opt;
     char note[IBNUE_WHY] = IBNUE_PYTHON_FAILED;
     char names[4096] = IBNUE_ENGINES, *rest = NULL;
 
     if (!is_for_this_opensm(osm))
         return NULL;
-    options = osm->subn.opt.event_plugin_options;
-    log_file = osm->subn.opt.log_file;
-    configured = osm->subn.opt.routing_engine_names;
     if (atomic_flag_test_and_set(&taken)) {
         osm_log(&osm->log, OSM_LOG_ERROR, "ERR IBN5: ibnue is loaded already; name it once in event_plugin_name\n");
         return NULL;
@@ -125,7 +124,7 @@ static void *create(struct osm_opensm *osm)
         atomic_flag_clear(&taken);
         return NULL;
     }
-    if (ibnue_host_start(options ? options : "", log_file ? log_file : "", configured ? configured : "", names,
+    if (ibnue_host_start(TEXT(opt->event_plugin_options), TEXT(opt->log_file), TEXT(opt->routing_engine_names), names,
                          sizeof(names), note, IBNUE_WHY)
         != IBNUE_TOKEN)
         SAY(plugin, OSM_LOG_ERROR, "ERR IBN7: %s; no engine of ibnue routes until this is corrected, or until a slow worker has started\n", note);
@@ -154,8 +153,9 @@ void ibnue_worker_check(struct ibnue_plugin *plugin)
             strncmp(note, "ERR", 3) ? "ibnue: " : "", note);
 }
 
-/* Return whether OpenSM's nodes, switches and ports have the layout of the headers.  Engines check this layout, too.
- * But rules for ports apply under any engine, so perhaps no ibnue engine has run before. */
+/* Return whether OpenSM's structs of nodes, switches and ports have the layout of the headers.  The engines of ibnue
+ * check this layout, too.  But the plugin also uses these structs while another engine routes.  Then perhaps no engine
+ * of ibnue has checked them. */
 static int may_use_nodes(struct ibnue_plugin *plugin)
 {
     char why[IBNUE_WHY];
@@ -176,15 +176,15 @@ static void report(void *data, osm_epi_event_id_t event, void *about)
     if (event == OSM_EVENT_ID_UCAST_ROUTING_DONE && plugin->layout_known) {
         ibnue_rounds_go_on(plugin);
         ibnue_copies_written(plugin);
-        /* ibnue_rounds_go_on comes first, because it writes the last round, and ibnue_settle then sets OpenSM's hop
-         * counts by the final tables. */
+        /* ibnue_settle sets OpenSM's hop counts by the final tables.  So ibnue_settle comes after ibnue_rounds_go_on,
+         * which writes the last round. */
         ibnue_settle(plugin);
     }
     if (event == OSM_EVENT_ID_HEAVY_SWEEP_DONE && may_use_nodes(plugin))
         ibnue_copies_discovered(plugin);
     if (event == OSM_EVENT_ID_HEAVY_SWEEP_START)
-        /* Each sweep counts the cut tables from 0.  A sweep that failed before the event SUBNET UP has not reset the
-         * count. */
+        /* `narrow` counts the SL-to-VL tables that OpenSM cuts to fewer VLs.  Each heavy sweep counts from 0, even if
+         * the sweep before has failed. */
         plugin->narrow = 0;
     ibnue_status_event(plugin, event);
     if (event != OSM_EVENT_ID_HEAVY_SWEEP_START && event != OSM_EVENT_ID_SUBNET_UP)

@@ -51,7 +51,8 @@ def load_code(engines: Iterable[Engine]) -> Iterator[str]:
     fabric = generate("ring", ["4"], cas=1)
     for engine in engines:
         # Engines that choose among other engines are left out, because they would run those engines a second time.
-        # Engines for trees cannot route a ring.  An engine that fails has loaded its code before it fails.
+        # Some engines cannot route a ring, such as engines for trees.  Their exceptions are ignored, because the code
+        # of an engine is loaded before the engine fails.
         with suppress(Exception):
             if not offers_of(engine).chooses:
                 verify(fabric, engine.route(fabric, EngineOptions(effort=0.0)), engine)
@@ -74,7 +75,8 @@ def serve(link: socket.socket, handler: RequestHandler, log: WorkerLog, later_co
             link.send(json.dumps({"remark": line}).encode())
 
     def receive() -> bytes:
-        # Without this wait, the log would report a failed write only after the next request, maybe days later.
+        # Also wait for the end of a write of the state file.  Otherwise, the log would report a failed write only after
+        # the next request, maybe days later.
         while (files := handler.state.writing) is not None and link not in wait([link, files]):
             for line in handler.state.written():
                 send(line)
@@ -109,8 +111,9 @@ def main(setup_text: str) -> int:
     Parameters
     ----------
     setup_text
-        JSON object with the file descriptors ``socket``, ``memory``, ``reports`` and ``copies``, the process id
-        ``parent``, and ``doubtful``: whether workers have ended with the tables in force.
+        JSON object with the file descriptors ``socket``, ``memory``, ``reports`` and ``copies``, and the process id
+        ``parent``.  Its key ``doubtful`` is true if two workers in a row have ended while they used the same tables.
+        The new worker does not use these tables.
         The key ``engines`` holds OpenSM's option routing_engine.  The keys ``path`` and ``config`` are optional: the
         file and the content of the configuration.
 
@@ -122,26 +125,25 @@ def main(setup_text: str) -> int:
     reset_signals()
     limit_resources()
     exit_with_parent(int(setup["parent"]))
-    # The garbage collector is off: it can take longer than a sweep, so serve() collects after each answer instead.
-    # The modules that are loaded now stay until the process ends, so no garbage collection has to visit them.
-    gc.freeze()
     reporter = Reporter(socket.socket(fileno=int(setup["reports"])))
     path = Path(setup["path"]) if setup.get("path") else None
     log, config = WorkerLog(), from_message(setup.get("config"))
     log.level = config.log_level
-    memory = SharedMemory(int(setup["memory"]))
-    handler = RequestHandler(memory, ENGINES, reporter, path, log, copies=setup["copies"])
+    handler = RequestHandler(SharedMemory(int(setup["memory"])), ENGINES, reporter, path, log, copies=setup["copies"])
     if setup["doubtful"]:
         handler.state.distrust()
     link = socket.socket(fileno=int(setup["socket"]))
     about = f"ibnue {routing.__version__}, Python {sys.version.split()[0]}, numpy {np.__version__}"
-    names = [PREFIX + name for name in plugin_engines()]
     try:
         handler.prepare(config)
+        names = [PREFIX + name for name in plugin_engines()]
         link.send(json.dumps({"engines": names, "about": about, "protocol": protocol()}).encode())
         # OpenSM discovers the fabric now.  Any request needs the modules of all engines, to know their options.
-        configured = setup["engines"].replace(",", " ").split()
-        deque(load_code(engine for engine in ENGINES.values() if PREFIX + engine.name in configured), maxlen=0)
+        names = setup["engines"].replace(",", " ").split()
+        deque(load_code(engine for engine in ENGINES.values() if PREFIX + engine.name in names), maxlen=0)
+        # The garbage collector is off: it can take longer than a sweep, so serve() collects after each answer instead.
+        # The modules that are loaded now stay until the process ends, so no garbage collection has to visit them.
+        gc.freeze()
         serve(link, handler, log, load_code(ENGINES.values()))
     except Exception:
         log.bug()
