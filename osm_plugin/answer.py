@@ -87,14 +87,16 @@ def write_answer(
     sequence
         Number of the request that is answered.
     deferred, plan
-        The entries that later rounds of the update schedule write (:data:`DEFERRED` [N]), and the schedule's number.
+        The entries that later rounds of the update schedule write (:data:`DEFERRED` [N]), and the number of the update
+        schedule.
     wait, first_draining_round
-        Seconds to wait before a round, so that packets can leave the fabric, in addition to the wait for
-        acknowledgements; and the first round that needs these seconds (0: no round needs them).
+        ``wait``: the seconds that OpenSM waits before a round, after all switches have acknowledged the round before,
+        so that packets can leave the fabric.  ``first_draining_round``: the first round, counted from 1, that begins
+        with this wait; all later rounds also begin with it.  0: no round begins with it.
     multicast
         Tree for all multicast groups.  None: the tree formed by the paths of all switches towards a root switch.
     classes
-        SLs and VLs for the classes of a QoS policy, with the tables to write in place of ``tables``.  None without a
+        SLs and VLs of the QoS classes, and the tables that OpenSM gets in place of ``tables``.  None: there is no QoS
         policy.
     """
     fabric, hops = tables.fabric, np.ascontiguousarray(tables.proof.hops)

@@ -56,7 +56,8 @@ class Base:
         A channel dependency graph with all dependencies of packets that follow the old entries.  None means that the
         dependencies are unknown until the tables are traced.
     rewired
-        bool[S, L], the entries over cables that have changed places.  None: no such entries are known.
+        bool[S, L], the entries over channels that did not exist when the tables were made, such as channels of cables
+        that have changed places.  None: no such entries are known.
     strength
         Strength of the proof of the tables in the switches, if the worker remembers these tables from an earlier sweep
         or a state file; otherwise None.
@@ -117,9 +118,9 @@ def base_of(
         unknown.
     remembered
         Earlier tables, each with True if this process has published the tables, or with False if it has read them from
-        a state file.  The first tables that match the entries in the switches determine the SLs in use.  If the new
-        tables have the same SLs, some switches may already have entries of the new tables.  Such a switch exists if
-        another OpenSM ended while it was writing the new tables.
+        a state file.  The first of these tables that match the entries in the switches determine the SLs in use.  If
+        the new tables have the same SLs, entries of the new tables may be among the entries in the switches.  This
+        occurs if another OpenSM ended while it was writing the new tables.
     left
         For the GUID of each switch and end port that has left the fabric: the tables that were in force when it left.
         A switch that returns may still have entries of these tables, and open connections may use their SLs.  None:
@@ -172,7 +173,7 @@ def base_of(
 
 
 def _without_rows(lft: Bytes, groups: Sequence[ReturnedGroup]) -> Bytes:
-    """Return LFTs in which the returned switches have no entries."""
+    """Return a copy of the LFTs without the entries of the switches that have returned to the fabric."""
     staying = lft.copy()
     for group in groups:
         staying[group.rows] = NO_PORT
@@ -180,9 +181,9 @@ def _without_rows(lft: Bytes, groups: Sequence[ReturnedGroup]) -> Bytes:
 
 
 def _has_only(lft: Bytes, group: ReturnedGroup, fabric: Fabric) -> bool:
-    """Return whether every entry of a group's returned switches is an entry of the group's tables.
+    """Return whether the switches of a group have only entries of the group's tables, or missing entries.
 
-    These tables were in force when the switches of the group left the fabric.  Missing entries are accepted.
+    The switches of the group had left the fabric, and have returned.  The group's tables were in force when they left.
     """
     present = np.full_like(lft, NO_PORT)
     present[group.rows] = lft[group.rows]

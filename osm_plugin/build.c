@@ -40,8 +40,8 @@ __attribute__((used)) static const struct build build = {
     .row = {IBNUE_STRUCTS(STRUCT_ROW) IBNUE_MEMBERS(MEMBER_ROW)},
 };
 
-/* Return the 64-bit FNV-1a hash of `row`, the names, offsets and sizes of all members.  The log shows this hash, and
- * build_info.py computes it from the file. */
+/* Return the 64-bit FNV-1a hash of the names, offsets and sizes of all structs and members (`row`).  The log shows this
+ * hash.  build_info.py computes the same hash from the library file. */
 uint64_t ibnue_abi_hash(void)
 {
     const unsigned char *byte = (const unsigned char *)build.row;

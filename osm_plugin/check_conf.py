@@ -88,7 +88,8 @@ class _Conf:
     text
         Content of the file, with a byte order mark if the file has one.
     settings
-        Values of the options that have a value, by name, as OpenSM reads them.
+        Value of each option, by the name of the option, as OpenSM reads it.  Options with the value "(null)" are left
+        out.
     """
 
     path: Path
@@ -110,9 +111,10 @@ class _Conf:
 
 
 def named_configuration(opensm_conf: Path | None) -> Path | None:
-    """Return the configuration of the plugin that an opensm.conf names.  None for the argument: OpenSM's usual file.
+    """Return the path of the plugin's configuration file that an opensm.conf names.
 
-    The result is None if the file cannot be read, names no configuration, or has an error in ``event_plugin_options``.
+    ``opensm_conf`` is the path of the opensm.conf; None: OpenSM's usual file.  The result is None if the opensm.conf
+    cannot be read, names no configuration, or has an error in ``event_plugin_options``.
     """
     with suppress(IbnueError):
         return config_path(_Conf.read(opensm_conf or OPENSM_CONF).settings.get("event_plugin_options", ""))
@@ -122,8 +124,8 @@ def named_configuration(opensm_conf: Path | None) -> Path | None:
 def check_configuration(path: Path | None, opensm_conf: Path | None) -> list[Finding]:
     """Check a configuration file of the plugin and an opensm.conf together.
 
-    Without a configuration file (None), the configuration that opensm.conf names is checked, or else the defaults
-    apply.  Without an opensm.conf (None) only the configuration is checked.
+    If ``path`` is None, the configuration file that opensm.conf names is checked.  If opensm.conf names none, the
+    default configuration is used.  If ``opensm_conf`` is None, only the configuration file is checked.
 
     Raises
     ------
@@ -205,7 +207,10 @@ def _shadow(config: PluginConfig, file: Toml) -> Iterator[Finding]:
 
 
 def _wrong(file: Toml, problem: str, *keys: str) -> Finding:
-    """Return an error about a value of the configuration, with its line.  ``keys`` lead to the value."""
+    """Return an error about a value of the configuration file, with the line of the value.
+
+    ``keys`` are the names of the tables that contain the value, and its key.
+    """
     return Finding(True, str(file.error(problem, *keys)))
 
 
@@ -235,7 +240,10 @@ def _opensm_conf(config: PluginConfig, path: Path | None, conf: _Conf) -> Iterat
 
 
 def _plugin_names(value: str) -> list[str]:
-    """Split the value of ``event_plugin_name`` as OpenSM does: a comma ends only the first name."""
+    """Split the value of ``event_plugin_name`` into names, as OpenSM does.
+
+    A comma or white space ends the first name.  Only white space ends the other names.
+    """
     first, *others = re.split(r"[, \t\n]", value.lstrip(", \t\n"), maxsplit=1)
     return [first, *re.split(r"[ \t\n]+", "".join(others))]
 
@@ -305,7 +313,10 @@ def _qos_policy(policy: Path, pkeys: set[int] | None, where: str) -> Iterator[Fi
 
 
 def _qos_lists(conf: _Conf) -> Iterator[Finding]:
-    """Report lists of VLs and weights in opensm.conf that OpenSM reads only in part."""
+    """Report options of opensm.conf whose value is a malformed list of VLs, or of VLs with weights.
+
+    OpenSM reads such a list only in part.
+    """
     for name, value in conf.settings.items():
         for end, form, what in _QOS_LISTS:
             if re.fullmatch(end, name) and not re.fullmatch(form, re.sub(r"\s", "", value), re.ASCII):
@@ -348,7 +359,10 @@ def _engine_names(names: list[str], config: PluginConfig, where: str) -> Iterato
 
 
 def _opensms_own(names: list[str], ours: list[str], where: str) -> Iterator[Finding]:
-    """Report OpenSM's own engines in the list ``names``, if the list has engines of the plugin (``ours``), too."""
+    """Report OpenSM's own engines in ``names``, the list of engines in opensm.conf.
+
+    ``ours`` are the engines of the plugin in this list.  If the list has none of them, nothing is reported.
+    """
     for name in (name for name in names if name in BUILTIN and ours):
         later = [each for each in ours if names.index(each) > names.index(name)]
         if later and name == "minhop":
@@ -393,7 +407,9 @@ def _qos(answer: Mapping[str, str], names: list[str], config: PluginConfig, wher
 
 
 def _data_vls(answer: Mapping[str, str]) -> tuple[int, str, str]:
-    """Return how many data VLs opensm.conf allows, the reason for an error message, and the remedy."""
+    """Return how many data VLs opensm.conf allows, a text that states the reason of this limit, and a text with the
+    remedy.
+    """
     if answer.get("qos") != "TRUE":
         return 1, "without QoS OpenSM sets up only one", "qos TRUE"
     code = c_number(answer.get("max_op_vls", ""))
@@ -406,6 +422,9 @@ def _data_vls(answer: Mapping[str, str]) -> tuple[int, str, str]:
 
 
 def _max_vls(answer: Mapping[str, str], key: str) -> int | None:
-    """Return the value of an option ``qos_*max_vls``; None if OpenSM ignores the value, such as 16."""
+    """Return the value of the option ``key``, whose name ends with "max_vls".
+
+    Return None if the option is missing, or if its value is not from 1 to 15, because OpenSM ignores such a value.
+    """
     number = c_number(answer.get(key, ""))
     return number if number is not None and 1 <= number <= MAX_DATA_VLS else None

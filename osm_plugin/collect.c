@@ -70,7 +70,8 @@ static uint32_t vls_allowed(const osm_subn_opt_t *opt)
 
     if (!opt->qos)
         return 1;
-    /* Like in OpenSM, the option for one kind of port replaces the option for all ports. */
+    /* As in OpenSM, an option for one kind of port (such as qos_ca_max_vls) replaces the option for all ports
+     * (qos_max_vls). */
     for (size_t i = 0; i < sizeof(own) / sizeof(*own); i++) {
         uint32_t most = own[i]->max_vls > 0 ? own[i]->max_vls : all->max_vls;
         vls = most > 0 ? least(vls, most) : vls;
@@ -98,8 +99,8 @@ static void write_device(struct ibnue_device *device, osm_node_t *node)
         memcpy(device->name, node->print_desc, strnlen(node->print_desc, sizeof(device->name) - 1));
 }
 
-/* Return the port at the other end of a cable, and the index of its node in *device.  Return NULL if there is no
- * cable, or if the node is not in the request. */
+/* Return the port at the other end of the cable of `port`, and store the index of that port's device in `*device`.
+ * Return NULL if `port` has no cable, or if that device is not in the request. */
 static osm_physp_t *far_end(const struct ibnue_walk *walk, osm_physp_t *port, int *device)
 {
     osm_physp_t *far = osm_physp_get_remote(port);
@@ -126,8 +127,9 @@ static uint8_t is_throttled(const struct ibnue_walk *walk, uint32_t device, int 
            (uint32_t)peer < walk->switches && osm_link_is_throttled(port, opt->fdr10 == 1);
 }
 
-/* Append the end ports of a device to a request, and the cables whose first end is at the device.  Lower `data_vls` to
- * the number of VLs that the ports support. */
+/* Append to a request the end ports of a device, and the cables whose first end (struct ibnue_cable) is at the device.
+ * If a port of the device supports fewer VLs than `data_vls` of the request, lower `data_vls`.  Ports of sick links do
+ * not count. */
 static void write_ports(const struct ibnue_walk *walk, uint32_t device, struct ibnue_request *request,
                         struct ibnue_endport *endport, struct ibnue_cable *cable)
 {

@@ -21,7 +21,8 @@ FILES = ("root_guid_file", "hop_weights_file", "port_prof_ignore_file", "cn_guid
 
 
 class ConfFiles:
-    """Applies the options of opensm.conf.  If a file cannot be used, its last usable version is used instead.
+    """Applies the options of opensm.conf.  If an option names a file that cannot be used, the last usable version of
+    this file is used instead.
 
     Parameters
     ----------
@@ -37,17 +38,18 @@ class ConfFiles:
 
     def __init__(self, folder: Path | None = None) -> None:
         self.folder = folder
-        # descriptor of a copy in memory of each file that was usable, by the name of the option and the path
+        # key: name of an option and path of its file; value: descriptor of a memory file with the last usable version
         self._copies: dict[tuple[str, str], int] = {}
         self._silent = SilentFiles()
-        # options that only opensm.conf has, as they were read last; None: opensm.conf was never read
+        # last values of the options (FOREIGN) that are read from opensm.conf because OpenSM does not pass them on;
+        # None: opensm.conf was never read
         self._foreign: dict[str, str] | None = None
         self._reader: threading.Thread | None = None  # thread that reads the folder; it is started only once
         self._stored: dict[str, bytes] = {}  # content of each file in the folder, by the name of the file
         self._unsaved: dict[str, bytes] = {}  # content that the folder does not have yet, by the name of the file
 
     def save(self) -> None:
-        """Store in the folder the usable versions of files that the folder does not have yet.
+        """Write the usable versions of files into the folder, except versions that the folder already has.
 
         Raises
         ------
@@ -67,16 +69,17 @@ class ConfFiles:
             self._stored[name] = content
 
     def _stored_version(self, key: tuple[str, str]) -> bytes | None:
-        """Return the content of the stored version of a file; None if there is none, or if it is not read yet.
+        """Return the content of the stored version of a file.  Return None if there is no stored version, or if the
+        folder has not been read yet.
 
-        The first call reads the folder.  If no option of opensm.conf names a file, this method is not called.
+        The first call reads the folder.  So the folder is read only if an option of opensm.conf names a file.
         """
         if self.folder is None:
             return None
         if self._reader is None:
             self._reader = threading.Thread(target=self._read, args=(self.folder,), daemon=True)
             self._reader.start()
-            # If the file system does not answer, the thread may never end.
+            # The waiting time has a limit, because the thread may never end if the file system does not answer.
             self._reader.join(silent_files.ANSWER_SECONDS)
         return self._stored.get(_stored_name(key))
 

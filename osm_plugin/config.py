@@ -141,7 +141,7 @@ class PluginConfig:
     def files(self) -> dict[tuple[str, ...], Path]:
         """Return the input files that the configuration names.
 
-        The keys of the result are the keys that lead to the file's name in the configuration: ``("bundle",)``,
+        The result maps keys to paths.  Each key states which setting names the file: ``("bundle",)``,
         ``("policies",)``, ``("engine", NAME, KEY)`` or ``("classes", NAME, KEY)``.
         """
         keys = [(key, getattr(self, key)) for key in ("bundle", "policies")]
@@ -155,8 +155,9 @@ class PluginConfig:
         return found
 
     def with_files(self, files: Mapping[tuple[str, ...], Path]) -> PluginConfig:
-        """Return a copy of the configuration that names other files.  ``files`` has the new path by key, with the keys
-        of :meth:`files`.
+        """Return a copy of the configuration that names other files.
+
+        ``files`` maps keys, as in the result of :attr:`files`, to the new paths.
         """
         tables: dict[str, Any] = {
             section: {name: dict(table) for name, table in getattr(self, section).items()}
@@ -168,7 +169,7 @@ class PluginConfig:
         return replace(self, **tables, **top)
 
     def to_table(self) -> dict[str, Any]:
-        """Return all settings as a table for JSON, which :func:`config_from_table` can read."""
+        """Return all settings as a dictionary that can be stored as JSON.  :func:`config_from_table` reads it."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @property

@@ -80,7 +80,8 @@ def decide(
 def decide_pinned(fabric: Fabric, pinned: Published) -> Start:
     """Decide how to get tables for the fabric from the tables that the administrator has pinned.
 
-    The re-route gets no baseline, so it never changes entries of the pinned tables back to entries of other tables.
+    If the fabric has changed, the pinned tables are re-routed.  This re-route gets no baseline tables, so it never
+    replaces entries of the pinned tables by entries of baseline tables.
     """
     unchanged = pinned.fabric.digest == fabric.digest
     return Start(Decision.ROLL_BACK if unchanged else Decision.REPAIR_PINNED, pinned, stability=Stability.FULL)

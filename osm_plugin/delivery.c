@@ -1,7 +1,7 @@
-/* Check in one pass over the LFTs that the hop counts state the length of every path.
+/* Check in one pass over the LFTs that each hop count is the number of hops to the switch that delivers the LID.
  *
- * If the hop count decreases by one at each switch, the path ends at the switch that delivers, and cannot loop.  Only
- * paths with other hop counts are followed switch by switch. */
+ * If the hop count is one smaller at each next switch of a path, the path reaches that switch, and has no forwarding
+ * loop.  So the path of an entry is followed only if the hop count at its next switch is not one smaller. */
 #include "view.h"
 
 #include <stdlib.h>
@@ -92,8 +92,8 @@ int ibnue_delivery_check(const struct view *view, const struct ibnue_answer *ans
     return wrong;
 }
 
-/* Count the pairs of a switch and an end port's base LID that have no path.  All end ports that are cabled to a
- * switch count. */
+/* Count the pairs of a switch and an end port for which the switch has no path to the end port's base LID.  End ports
+ * without a cable to a switch are left out. */
 uint64_t ibnue_delivery_missing(const struct view *view, const struct ibnue_answer *answer, const uint8_t *bytes)
 {
     const uint8_t *hops = bytes + answer->hops_at;

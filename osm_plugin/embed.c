@@ -1,5 +1,5 @@
-/* Start inside OpenSM the Python interpreter, which manages the worker processes.  Callbacks that threads of OpenSM's
- * SA use never call Python. */
+/* Start the Python interpreter inside OpenSM.  The Python code manages the worker processes.  Threads of OpenSM's SA
+ * also call functions of the plugin, but these functions never call Python. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 

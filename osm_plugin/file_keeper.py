@@ -146,8 +146,9 @@ class FileKeeper:
         self._send()
 
     def _send(self) -> None:
-        """Send queued requests, as long as fewer than :data:`MOST_SENT` sent requests have no answer yet.  Requests are
-        sent before earlier requests are answered, so that a request for one file does not wait for another file.
+        """Send queued requests, until :data:`MOST_SENT` requests wait for an answer.
+
+        Several requests are sent at once, so that an answer about one file does not delay the request for another file.
         """
         while self._tasks and len(self._sent) < MOST_SENT:
             task = self._tasks.popleft()

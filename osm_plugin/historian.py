@@ -60,7 +60,7 @@ class Historian:
     Parameters
     ----------
     remark
-        Function that accepts a line for the log.  Threads call it.
+        Function that accepts a line for the log.  Several threads may call this function at the same time.
     """
 
     def __init__(self, remark: Callable[[str], None]) -> None:
@@ -99,7 +99,7 @@ class Historian:
         folder = folder_of(config)
         if folder is None:
             return None
-        # While a read that an earlier sweep requested is still in progress, the last known tables are returned.
+        # If the thread is still reading the pinned tables for an earlier sweep, return the last known tables.
         if not self._asked.is_set():
             return self._pinned
         self._asked.clear()

@@ -76,9 +76,9 @@ def digest_of(kept: SavedTables) -> str:
 
 
 def store(folder: Path, kept: SavedTables, most: int) -> Path | None:
-    """Store proven tables unless they are already stored.  Remove the oldest files so that ``most`` remain.
+    """Store proven tables unless they are already stored.  Then keep the ``most`` newest files, and remove older files.
 
-    The pinned file is never removed.
+    The pinned file is never removed, even if it is older.
 
     ``kept`` are the tables with their fabric.
 
@@ -124,7 +124,7 @@ def pinned_name(folder: Path) -> str | None:
     Raises
     ------
     InputError
-        The pin cannot be read, or does not name a file of stored tables.
+        The file ``pin.json`` cannot be read, or does not name a file of stored tables.
     """
     path = folder / PIN
     try:

@@ -1,17 +1,16 @@
 /* Functions that the Python part inside OpenSM (host.py) provides to the C part of the plugin (the shim).
  *
- * Every function returns 0x1b0e on success.  Some functions have further return values, see the list.  Any other value
- * means failure.  Then `note` has the reason: a text of at most `room` bytes, including the final 0.
+ * Every function returns 0x1b0e on success.  The list below has further return values of some functions.  All other
+ * values mean failure.  Then `note` has the reason: a text of at most `room` bytes, including the final 0.
  * - ibnue_host_wait: 0x1b0f if there is no answer after `milliseconds`, but the deadline has not passed.  0x1b10 if
  *   the deadline has passed, but the worker still computes.
  * - ibnue_host_send, ibnue_host_wait: 0x1b11 if the worker has ended or stalled, and another worker is started.
- * - ibnue_host_awaited: 0x1b0e if OpenSM should sweep again.  A sweep is needed if the worker has a message or has
- *   stopped computing, or if the pause before the next rebalancing is over.  0x1b0f if such a sweep may be needed later.
- *   Any other value if no such sweep is expected, or after a failure.
+ * - ibnue_host_awaited: 0x1b0e if OpenSM should sweep now, as described at Host.awaited in host.py.  0x1b0f if OpenSM
+ *   may have to sweep later.  Any other value if no sweep is expected, or after a failure.
  * - ibnue_host_policies: 0x1b0f if the configuration names no rules for ports.
  * - ibnue_host_check_worker: `note` has the next line for the log, which begins with "ERR" if it is an error.
- * - ibnue_host_shadow: 0x1b0f if no shadow engine (an engine that only computes tables for comparison) is configured,
- *   or if its own tables are in force.
+ * - ibnue_host_shadow: 0x1b0f if no shadow engine (an engine that computes tables only for comparison) is configured,
+ *   or if the shadow engine's own tables are in force.
  *
  * This file may contain only plain declarations, because cffi parses it as well. */
 #ifndef IBNUE_HOST_H

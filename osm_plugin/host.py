@@ -54,12 +54,14 @@ class Host:
         self._pause = FIRST_PAUSE / 2  # pause before the last start
         self._next_start = 0.0  # earliest time of the next start between sweeps, as time.monotonic()
         self._last_death = ""  # how the last worker ended that had not become ready
-        # deadline of the request on which the sweep waits, as time.monotonic(); 0: there is no such request
+        # deadline of the request for whose answer the sweep waits, as time.monotonic(); 0: no sweep waits
         self._until = 0.0
-        # time of the last sweep that found a worker overdue but left it running, as time.monotonic()
+        # time of the last sweep in which a worker was not ready after start_deadline, but was left running, as
+        # time.monotonic()
         self._found_overdue = 0.0
         self._remarks: list[str] = []
-        # number of rounds of each update schedule that all switches have acknowledged, by the number of the schedule
+        # number of the last update schedule ("plan"), and how many of its rounds all switches have acknowledged
+        # ("rounds"); empty after a request has passed both to the worker
         self._written: dict[str, int] = {}
         self._shadow: WorkerProcess | None = None
         self._shadow_generation = 0
@@ -67,8 +69,8 @@ class Host:
         self._asked_for: int | None = None
         self._answer: dict[str, Any] | None = None
         self._engine = ""  # engine of the last request
-        # engines that have failed since the last answer with tables; for each engine, the number of workers that ended
-        # while they computed its tables; "" stands for workers that ended while they started
+        # key: each engine that has failed since the last answer with tables; value: number of workers that failed while
+        # they computed tables for this engine.  The key "" is for workers that failed before they were ready.
         self._failed: dict[str, int] = {}
         # time at which to request a sweep that rebalances more entries, as time.monotonic(); None: never
         self._again: float | None = None
@@ -132,8 +134,9 @@ class Host:
     def _replace_unready(self) -> None:
         """Replace a worker that has ended, or hangs, before it was ready.
 
-        A worker that only takes long to start is not replaced.  If every sweep replaced it, no worker would ever become
-        ready.  A worker that never becomes ready, for example because of an endless loop, is replaced.
+        A worker that needs longer than ``start_deadline`` but still computes is not replaced at once.  If every sweep
+        replaced the worker, no worker would ever become ready.  After :data:`MOST_START_DEADLINES` times
+        ``start_deadline`` the worker is replaced, because it may be in an endless loop.
         """
         if (worker := self._worker) is None:
             return
@@ -222,12 +225,17 @@ class Host:
         return str(answer["note"])
 
     def awaited(self) -> bool | None:
-        """Return whether OpenSM should sweep again now.  None means that no expected event would need a sweep.
+        """Return whether OpenSM should sweep now.  False: a sweep may be needed later.  None: no sweep is expected.
 
-        A sweep is needed in four cases: a late answer has arrived, the worker has stopped computing an answer, the
-        worker has started or is overdue after a failure, or the pause before the next rebalancing is over.  If a sweep
-        leaves an overdue worker running, the worker is overdue again ``start_deadline`` seconds after this sweep.
-        While a sweep waits for the worker, no other sweep is needed.
+        OpenSM should sweep in four cases:
+
+        - A late answer has arrived.
+        - The worker has stopped computing an answer.
+        - After a failure, the new worker has become ready, or has not become ready within ``start_deadline`` seconds.
+          If a sweep leaves such a worker running, these seconds count from that sweep.
+        - The pause before the next rebalancing is over.
+
+        While a sweep waits for the worker, the result is never True.
         """
         with self._lock:
             worker, now = self._worker, time.monotonic()
@@ -334,7 +342,7 @@ class Host:
         self._put_status(lambda status: status.take_summary(facts))
 
     def _put_status(self, *changes: Callable[[Status], None]) -> None:
-        """Write the status file with some changes and the worker's process number."""
+        """Apply some changes to the status, set the worker's process number in it, and write the status file."""
         worker = self._worker
         pid = worker.process.pid if worker is not None and worker.alive else None
         self._status.put(self._output_files(), *changes, lambda status: status.take_worker(pid))
@@ -428,7 +436,8 @@ class Host:
         """End a worker that has failed while it started or routed, and start another worker.  Return a line for the
         log.
 
-        ``died`` is whether the worker has ended by itself, so that the tables in force may be the cause.
+        ``died`` is whether the worker has ended by itself, had an internal error, or sent a wrong message or wrong
+        tables.  The tables in force may be the cause of such a failure.
         """
         cause = "" if self._worker is None or self._worker.hello is None else self._engine
         self._failed[cause] = max(int(cause != ""), self._failed.get(cause, 0) + died)
@@ -481,7 +490,9 @@ class Host:
         return Path(self._opensm_log).parent / "ibnue-worker.log" if self._opensm_log.startswith("/") else None
 
     def _open_log(self) -> IO[bytes] | None:
-        """Open the workers' log.  If the file cannot be opened, report the reason once, and later report its end."""
+        """Open the workers' log.  If the file cannot be opened, report the reason once.  Also report when the file can
+        be opened again.
+        """
         path, log, why = self._log_path(), None, ""
         try:
             log = None if path is None else path.open("ab")

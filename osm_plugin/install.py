@@ -37,7 +37,7 @@ _HEADERS = {
 
 @dataclass(frozen=True)
 class InstalledPlugin:
-    """A plugin library that was built, and what the user has to configure.
+    """An installed plugin library, and what the user has to configure.
 
     Attributes
     ----------
@@ -170,7 +170,7 @@ def _include(root: Path) -> Path:
         if not (include / header).is_file() and not (system / header).is_file():
             missing[include / header] = package
     if missing:
-        # The error names all missing packages at once: a user installs them with one command.
+        # The error names all missing packages, so that a user can install them with one command.
         packages = [*missing.values(), *_other_packages(root)]
         raise EnvironmentProblem(
             f"the header {next(iter(missing))} is missing (apt install {' '.join(dict.fromkeys(packages))})"
@@ -179,7 +179,9 @@ def _include(root: Path) -> Path:
 
 
 def _other_packages(root: Path) -> list[str]:
-    """Return the Debian packages that are missing to build and load the plugin: OpenSM, the compiler, Python's headers.
+    """Return which Debian packages are missing of those with OpenSM, the compiler, and Python's headers.
+
+    All these packages are needed to build and load the plugin.
 
     ``root`` is the folder below which OpenSM is installed.
     """
@@ -283,7 +285,8 @@ def python_build() -> PythonBuild:
         raise EnvironmentProblem(f"the header {include / 'Python.h'} is missing (apt install {_python_headers()})")
     here = Path(__file__).resolve().parents[1]
     site = {Path(sysconfig.get_path(kind)).resolve() for kind in ("purelib", "platlib")}
-    # The path is not resolved, because Python finds its virtual environment by the location of this symbolic link.
+    # In a virtual environment, the path of the interpreter is a symbolic link.  The link is not resolved, because
+    # Python finds the virtual environment by the location of the link.
     return PythonBuild(
         executable=Path(sys.executable).absolute(),
         include=tuple(dict.fromkeys((include, platform))),

@@ -62,7 +62,9 @@ class Installed:
 
 
 def inspect(library: Path, opensm_version: str | None) -> Installed:
-    """Check whether the installed OpenSM (version None: unknown) and this package can use a plugin library.
+    """Check whether the installed OpenSM and this package can use a plugin library.
+
+    ``opensm_version`` is the version of the installed OpenSM; None: unknown, so the version is not checked.
 
     Raises
     ------
@@ -126,8 +128,8 @@ def remove(library: Path, *, force: bool = False) -> None:
     Raises
     ------
     EnvironmentProblem
-        The library does not exist or cannot be removed.  Without ``force``, other causes are a library of another
-        plugin or of a Debian package, and a running OpenSM that has loaded the library.
+        The library does not exist or cannot be removed.  Unless ``force`` is set, there are three more causes.  The
+        library is of another plugin, belongs to a Debian package, or is loaded in a running OpenSM.
     """
     if not library.is_file():
         raise EnvironmentProblem(
@@ -184,7 +186,8 @@ def _writer(path: Path) -> str | None:
         return None
     if about.st_uid != 0:
         return f"belongs to user {about.st_uid}"
-    # The permissions of a symbolic link do not count.  In a sticky folder, other users cannot replace files of root.
+    # The kernel ignores the permissions of a symbolic link.  A folder with the sticky bit is safe even if all users may
+    # write to it, because they cannot replace files of root there.
     if stat.S_ISLNK(about.st_mode) or (stat.S_ISDIR(about.st_mode) and about.st_mode & stat.S_ISVTX):
         return None
     by = about.st_mode & _BY_OTHERS

@@ -28,8 +28,8 @@ class Job:
     snapshot, config
         The request with its fabric, and the configuration that came with the request.
     engine, options
-        The engine that computes the tables, and its options.  With pinned tables, these are the engine that computed
-        the pinned tables and its options.
+        The engine that computes the tables, and its options.  If tables are pinned: the engine that computed the pinned
+        tables, and the options with which it did so.
     key
         Text that identifies the options (:func:`~osm_plugin.route_or_reroute.options_key`).
     multicast_roots
@@ -50,8 +50,10 @@ class Job:
     start: Start
 
     def origin_of(self, routing: Routing) -> tuple[str, str]:
-        """Return the engine and the options of new tables.  Repaired tables of a failed engine remain the tables of
-        this engine, so that it continues with them as soon as it works again.
+        """Return the engine and the options to record with new tables.
+
+        If the new tables are only a repair of tables that another, failed engine has computed, return that engine and
+        its options.  So that engine continues with these tables as soon as it works again.
         """
         before = self.start.before
         if self.pinned is None and isinstance(before, SavedTables) and routing.provenance.engine == before.engine:
@@ -83,7 +85,10 @@ class Outcome:
 
 @dataclass(frozen=True, eq=False)
 class Unsettled:
-    """An answer whose tables are not stored yet.  If ``resets`` is set, the tables also become the baseline tables."""
+    """The tables of an answer that are not yet stored as remembered tables.
+
+    If ``resets`` is true, the tables also become the baseline tables when they are stored.
+    """
 
     kept: SavedTables
     change: Change | None

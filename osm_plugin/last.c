@@ -1,9 +1,10 @@
-/* Keep the last tables that are proven free of credit loops together with their subnet.  Use them again when an engine
- * fails.
+/* Keep the last tables that are proven free of credit loops, together with the subnet for which they were computed.
+ * Use these tables again when an engine fails.
  *
- * If all engines fail, OpenSM leaves the LFTs in the switches as they are, and answers no path query.  As long as the
- * subnet is unchanged, byte for byte, the proof of the last tables is valid.  If the subnet has changed, the proof
- * covers the entries that are still valid, because a subset of an acyclic set of dependencies is acyclic. */
+ * If all engines failed, OpenSM would leave the LFTs in the switches as they are, and answer no path query.  While the
+ * subnet is unchanged, byte for byte, the proof of the last tables is valid.  If the subnet has changed, only the valid
+ * entries are used.  The proof still covers them: without the other entries the CDG has fewer edges, and stays
+ * acyclic. */
 #include "shim.h"
 
 #include <stdio.h>
@@ -67,7 +68,7 @@ int ibnue_another_follows(const struct ibnue_engine *engine)
     return (next && next->next) || !osm->no_fallback_routing_engine;
 }
 
-/* Return whether another engine comes after this engine in OpenSM's list. */
+/* Return whether the engine `other` comes after `engine` in OpenSM's list, or is `engine` itself. */
 int ibnue_comes_later(const struct ibnue_engine *engine, const struct ibnue_engine *other)
 {
     const struct osm_routing_engine *next = engine->plugin->osm->routing_engine_list;
@@ -79,8 +80,8 @@ int ibnue_comes_later(const struct ibnue_engine *engine, const struct ibnue_engi
     return next != NULL;
 }
 
-/* Return whether all engines that OpenSM can try after this engine belong to this plugin, so that they need the worker.
- */
+/* Return whether all engines that OpenSM can try after this engine belong to this plugin.  Engines of this plugin need
+ * the worker. */
 static int only_own_follow(const struct ibnue_engine *engine)
 {
     const osm_opensm_t *osm = engine->plugin->osm;
@@ -98,9 +99,9 @@ static int only_own_follow(const struct ibnue_engine *engine)
     return osm->no_fallback_routing_engine;
 }
 
-/* Return whether this engine will probably have tables in the next sweep, because only its worker has failed, and for
- * the first time.  A worker that was replaced is ready about a second later.  A late worker still computes, and its
- * tables are used in the next sweep. */
+/* Return whether this engine will probably have tables in the next sweep.  This is so if the worker was replaced or is
+ * late, and the engine has failed for the first time.  A new worker is ready about a second later.  A late worker still
+ * computes, and its tables are used in the next sweep. */
 static int recovers_soon(const struct ibnue_engine *engine)
 {
     const struct ibnue_asked *asked = &engine->plugin->asked;
@@ -108,8 +109,9 @@ static int recovers_soon(const struct ibnue_engine *engine)
     return (asked->replaced || asked->late) && engine->lost == 1;
 }
 
-/* Return the number of milliseconds after which the next sweep begins even if a late worker still computes.  Return 0
- * if the next sweep need not begin before the worker has an answer. */
+/* Return the number of milliseconds after which the next sweep begins even if a late worker still computes.  This limit
+ * exists so that OpenSM can try an engine that needs no worker.  Return 0 if the worker is not late, or if no such
+ * engine comes after this engine. */
 static int longest_pause(const struct ibnue_engine *engine)
 {
     const struct ibnue_asked *asked = &engine->plugin->asked;
@@ -117,7 +119,8 @@ static int longest_pause(const struct ibnue_engine *engine)
     return asked->late && !only_own_follow(engine) ? asked->waited : 0;
 }
 
-/* Give tables to OpenSM from the buffer that `source` names.  Return 0, or -1 with the reason in `why`. */
+/* Give the tables of an answer to OpenSM.  `bytes` is the buffer with the tables, and `source` the name of this buffer.
+ * Return 0, or -1 with the reason in `why`. */
 static int publish_last(struct ibnue_engine *engine, const struct ibnue_answer *answer, const uint8_t *bytes,
                    enum ibnue_source source, char *why)
 {
@@ -137,9 +140,9 @@ static int serve_remains(struct ibnue_engine *engine, const uint8_t *now, char *
     const struct ibnue_remains *remains = &plugin->remains;
     int length, spare, pause;
 
-    /* The next engine in OpenSM's list may be the engine that computed the last proven tables.  That engine may be able
-     * to route the changed subnet.  So this engine fails, and OpenSM tries the next engine before OpenSM gets the
-     * entries that are still valid. */
+    /* If another engine computed the last proven tables, that engine may come next in OpenSM's list, and may be able to
+     * route the changed subnet.  So this engine fails, and OpenSM tries the next engine before it gets the entries that
+     * are still valid. */
     if (plugin->last.engine != engine && ibnue_another_follows(engine)) {
         snprintf(what, IBNUE_WHY, "the last proven tables are those of %s, so the next engine is tried",
                  plugin->last.engine->name);
@@ -148,8 +151,8 @@ static int serve_remains(struct ibnue_engine *engine, const uint8_t *now, char *
     if (ibnue_remains_make(plugin, now, what))
         return -1;
     /* If another engine routed now, it would replace nearly all entries, and this engine would replace them again in
-     * the next sweep.  Each of these changes can be unsafe.  So if this engine will probably route in the next sweep,
-     * pairs without a path wait for that sweep. */
+     * the next sweep.  Each of these changes can be unsafe.  If this engine will probably route in the next sweep, no
+     * other engine is tried.  Some pairs of end ports then have no path until that sweep. */
     spare = remains->served < remains->pairs && ibnue_another_follows(engine);
     if (spare && !recovers_soon(engine)) {
         snprintf(what, IBNUE_WHY, "%" PRIu64 " of %" PRIu64 " pairs of end ports have a path in its last tables, so the "

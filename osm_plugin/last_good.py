@@ -165,8 +165,8 @@ class LastGood:
         self._folder = None if path is None else saved_folder(path)
         self._good = None if path is None else read_saved(path)
         self._silent = silent_files.SilentFiles()
-        # The present problem of port rules (key True) and of routing (key False); "": no problem. Each has an entry of
-        # its own, because either can be wrong alone.
+        # The unsolved problem of the last request for port rules (key True), and of the last request for routing (key
+        # False); "": no problem.
         self._wrong = {True: "", False: ""}
         # What to save: the configuration, whether the file of port rules was read, and whether the bundle was read.
         self._pending: tuple[PluginConfig, bool, bool] | None = None
@@ -221,8 +221,8 @@ class LastGood:
         self._pending = config, ports, bundle
         if self._good is None:
             self._good = config  # save() later replaces self._good by a configuration that names copies of the files
-        # Requests for routing and for port rules can have the same problem.  Then the first of them that works again
-        # reports the end of the problem, and the other one does not report it again.
+        # Requests for routing and requests for port rules can have the same problem.  The first request without this
+        # problem reports its end.  Later requests of the other kind do not report the end once more.
         solved = self._wrong[ports]
         self._wrong = {request: "" if text == solved else text for request, text in self._wrong.items()}
         return result, VALID_AGAIN if solved else ""
@@ -259,16 +259,22 @@ class LastGood:
         self._good, self._saved = good, (*pending, stamps)
 
     def _copies_of(self, config: PluginConfig) -> Mapping[tuple[str, ...], Path]:
-        """Return the saved copies of the files that ``config`` names, by the keys of the files."""
+        """Return the paths of the saved copies of the files that ``config`` names.
+
+        The result has the same keys as :attr:`PluginConfig.files`.
+        """
         known = {} if self._good is None else self._good.files
         return {keys: known[keys] for keys in config.files if keys in known}
 
     def _instead_of(self, config: PluginConfig, silent: Path | None, *, ports: bool) -> PluginConfig | None:
-        """Return the last good configuration to use instead of ``config``; None if no good configuration is known, or
-        if it equals ``config``.
+        """Return the configuration to use instead of ``config``, which has failed.  Return None if there is no better
+        one.
 
-        ``silent`` is a file whose file system does not answer; None: there is none.  ``ports`` is whether the
-        configuration is used for port rules only.
+        The result is the last good configuration.  If ``ports`` is true, ``config`` was used for port rules.  Then
+        the result is ``config`` with the port rules and classes of the last good configuration.
+
+        ``silent`` is a file whose file system does not answer; None: there is none.  A configuration that names this
+        file is not returned.
         """
         good = self._good
         if good is None:

@@ -26,7 +26,7 @@ struct ibnue_request {
     uint32_t endports; /* number of cabled ports of CAs and routers */
     uint32_t cables; /* number of cables */
     uint32_t data_vls; /* number of data VLs that OpenSM sets up on every port of the fabric */
-    uint32_t qos;      /* whether OpenSM runs with QoS.  Only then it writes SL-to-VL tables */
+    uint32_t qos;      /* whether OpenSM runs with QoS.  Without QoS, OpenSM writes no SL-to-VL tables */
     uint64_t device_at;  /* offset of struct ibnue_device[devices] */
     uint64_t endport_at; /* offset of struct ibnue_endport[endports] */
     uint64_t cable_at;   /* offset of struct ibnue_cable[cables] */
@@ -37,7 +37,8 @@ struct ibnue_request {
     uint32_t served;     /* enum ibnue_served: engine of the tables that the switches acknowledged last */
     /* offset of uint16[switches], the highest LID for which each switch forwards packets (LinearFDBTop) */
     uint64_t top_at;
-    /* offset of uint8[switches][blocks of 64 LIDs], whether the block at lft_at equals the block in the switch */
+    /* offset of uint8[switches][LFT blocks]: 1 if the LFT block at lft_at is known to equal the block in the switch;
+     * 0 if the block in the switch is unknown */
     uint64_t known_at;
     /* offset of uint8[switches][lids], the LFTs in the switches.  Values in unknown blocks have no meaning */
     uint64_t lft_at;
@@ -71,8 +72,8 @@ struct ibnue_cable {
     uint8_t port[2]; /* port numbers at both ends */
     uint8_t width;     /* link width: number of physical lanes */
     uint8_t throttled; /* whether the cable is slower than its ports allow, and avoid_throttled_links is set */
-    /* whether OpenSM considers the cable unhealthy, although the cable is between switches and up.  Only entries that
-     * are already in the switches may use such a cable. */
+    /* whether the cable joins two switches, and OpenSM considers it unhealthy.  Only entries that are already in the
+     * switches may use such a cable. */
     uint8_t sick;
     uint8_t unused[3]; /* padding */
     double speed; /* speed in Gb/s per physical lane */
@@ -87,12 +88,14 @@ struct ibnue_answer {
     uint32_t lids;     /* number of columns of the LFTs */
     uint32_t vls;      /* number of data VLs that the tables use */
     uint32_t sl_kind;  /* enum ibnue_sl_kind: index of the SL table */
-    uint32_t sl2vl_ports; /* number of ports of a switch in the SL-to-VL tables, 0: one row of 16 for all switches */
+    /* number of ports of a switch in the SL-to-VL tables; 0: a single table of 16 VLs applies to all switches */
+    uint32_t sl2vl_ports;
     uint32_t certified; /* whether the tables are proven free of credit loops */
     uint64_t lft_at;   /* offset of uint8[switches][lids], the LFTs */
     /* offset of uint8[switches][lids], number of hops to the switch that delivers the LID, 255: no path */
     uint64_t hops_at;
-    /* offset of uint8[lids], uint8[switches][lids] or uint8[source lids][lids], SL of each path, by sl_kind */
+    /* offset of the SL of each path: uint8[lids], uint8[switches][lids] or uint8[source lids][lids], depending on
+     * `sl_kind` */
     uint64_t sl_at;
     /* offset of int32[lids], row of the switch to which the port with the LID is cabled, or -1 */
     uint64_t switch_of_at;
@@ -108,22 +111,24 @@ struct ibnue_answer {
     uint32_t deferred;     /* number of writes in later rounds, 0: round 1 writes all entries */
     /* milliseconds to wait before a round, in addition to acknowledgements, so that packets leave the fabric */
     uint32_t round_wait;
-    /* number of the first round, counted from 1, before which OpenSM waits for `round_wait`; 0: no round needs the wait
-     */
+    /* number of a round, counted from 1: OpenSM waits for `round_wait` before this round and before each later round.
+     * 0: OpenSM never waits for `round_wait` */
     uint32_t wait_from;
     uint32_t unused; /* padding */
     uint64_t end;          /* offset at which the answer ends */
 };
 
-/* QoS classes.  Each SL of the QoS policy is a class, which has an SL for each layer (VL) of the engine's
- * tables. */
+/* SLs and VLs of the QoS classes.  Each SL of OpenSM's QoS policy is a QoS class.  A QoS class has one SL for each
+ * layer (VL) of the engine's tables. */
 struct ibnue_classes {
-    uint8_t sl_for[256]; /* [16 * hint + SL of the tables], SL of a path if OpenSM proposes the SL `hint` */
-    uint8_t vl_like[16]; /* [VL], the VL whose arbitration weight this VL gets, 255 for a VL that carries no data */
+    /* SL of a path if OpenSM proposes the SL `hint` (index: 16 * hint + the SL that the tables have for the path) */
+    uint8_t sl_for[256];
+    /* for each VL, the VL of the QoS policy from which it gets its arbitration weight; 255 for a VL without data */
+    uint8_t vl_like[16];
 };
 
-/* A write of an LFT entry in a later round than the first.  If an entry changes twice, it occurs twice, the later round
- * first. */
+/* A write of an LFT entry in a later round than the first.  If an entry is written twice in later rounds, there are two
+ * of these structs for it, first the one with the later round. */
 struct ibnue_deferred {
     uint32_t row;  /* row of the switch that has the LFT entry */
     uint16_t lid; /* LID of the LFT entry */
@@ -131,8 +136,8 @@ struct ibnue_deferred {
     uint8_t port;  /* port of the entry until that round, 255: no port */
 };
 
-/* Name that the worker gets instead of an engine's name if values of ports are requested.  In this case an
- * ibnue_policy_request follows the request, at the next multiple of 8, and LFTs follow the ibnue_policy_request.
+/* Name that the worker gets instead of an engine's name, if the shim requests values of ports (HOQLife, VLStallCount).
+ * Then the memory has three parts: the request; at the next multiple of 8 bytes, an ibnue_policy_request; and LFTs.
  * ibnue_request.end is the end of these LFTs. */
 #define IBNUE_POLICIES "policies"
 #define IBNUE_POLICY_REQUEST_MAGIC UINT64_C(0x31716c7065756e69)
@@ -152,7 +157,8 @@ struct ibnue_policy_answer {
     uint64_t sequence; /* number of the request that is answered */
     uint32_t switches; /* number of switches, as in the request */
     uint32_t unused; /* padding */
-    /* offset of uint16[switches][256], for each port: VLStallCount << 5 | HOQLife, and the mask of valid bits << 8 */
+    /* offset of uint16[switches][256], one value for each port.  Bits 0 to 4: HOQLife.  Bits 5 to 7: VLStallCount.
+     * Bits 8 to 15: a mask of those bits among bits 0 to 7 that the rules set */
     uint64_t want_at;
 };
 

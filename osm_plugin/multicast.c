@@ -17,7 +17,7 @@ struct growth {
     uint8_t *member;    /* [switches], whether the switch itself or a port cabled to the switch is a member */
     uint8_t *on;        /* [switches], whether the switch is on the tree of the group */
     uint32_t *branches; /* [switches], number of children of each switch on the tree of the group */
-    int32_t *child;     /* [switches], row of one of the children of each switch */
+    int32_t *child;     /* [switches], row of the only child of each switch; used only if `branches` is 1 */
 };
 
 static osm_switch_t *switch_of_row(const struct growth *growth, int32_t row)
@@ -78,8 +78,9 @@ static void mark_paths(const struct growth *growth)
     }
 }
 
-/* Remove the switches above the root of the group's tree.  The root of the group's tree is the first switch, from
- * `root` on down, that has a member or several branches. */
+/* Shorten the group's tree at its top.  Begin at `root`, a root of the answer's multicast tree, and go down.  Remove
+ * each switch from the group's tree until a switch has a member or several children.  This switch becomes the root of
+ * the group's tree. */
 static void cut_above(const struct growth *growth, int32_t root)
 {
     while (growth->on[root] && !growth->member[root] && growth->branches[root] == 1) {
@@ -129,7 +130,7 @@ ib_api_status_t ibnue_multicast(void *context, osm_mgrp_box_t *group)
     cl_qlist_t members;
     cl_qmap_t map;
 
-    osm_purge_mtree(&growth.plugin->osm->sm, group); /* Another engine may have left a tree for this group. */
+    osm_purge_mtree(&growth.plugin->osm->sm, group); /* Remove the tree that another engine may have left. */
     if (osm_mcast_make_port_list_and_map(&members, &map, group)) {
         osm_mcast_drop_port_list(&members);
         return IB_INSUFFICIENT_MEMORY;

@@ -207,7 +207,8 @@ def _verdict(option: Option, value: str, engine: str, taken: AcceptedOptions, si
         if Path(value) in silent:
             raise not_answered(Path(value))
         option.take(value, taken)
-    # InputError is both an IbnueError and a ValueError.  So the clause for IbnueError has to come first.
+    # InputError is a subclass of both IbnueError and ValueError.  So the clause for IbnueError has to come before the
+    # clause for ValueError.
     except (NotAcceptedError, IbnueError) as problem:
         return Verdict(option.name, value, False, str(problem), failed=isinstance(problem, IbnueError))
     except ValueError:
@@ -216,9 +217,9 @@ def _verdict(option: Option, value: str, engine: str, taken: AcceptedOptions, si
 
 
 def foreign_options(path: str | None) -> dict[str, str]:
-    """Read from opensm.conf the options that only other builds of OpenSM know, and that OpenSM does not pass on.
+    """Read those options of opensm.conf that other builds of OpenSM know, but OpenSM 3.3.23 ignores (:data:`FOREIGN`).
 
-    If the file cannot be read, there are no options.  OpenSM itself continues without the file, too.
+    If the file cannot be read, return no options.  OpenSM itself continues without the file, too.
     """
     if path is None:
         return {}
@@ -279,8 +280,8 @@ def _add_weights(found: list[tuple[int, int, float]], taken: AcceptedOptions) ->
 
 
 def _port_lines(path: str, numbers: int) -> Iterator[tuple[int, list[int]]]:
-    """Yield from each line of a file a GUID and the ``numbers`` numbers after it.  Like OpenSM, skip lines with fewer
-    numbers.
+    """Yield the GUID of each line of a file, and the numbers after the GUID.  ``numbers`` states how many numbers are
+    read.  Like OpenSM, skip lines with fewer numbers.
     """
     for _, line in lines_of(read_text(path)):
         words = [c_number(word) for word in line.partition("#")[0].split()[: 1 + numbers]]

@@ -80,8 +80,8 @@ def port_classes(config: PluginConfig) -> PortClasses:
 
 
 def roots_there(options: EngineOptions, fabric: Fabric) -> EngineOptions:
-    """Replace the file of root switches by the switches in this file that the fabric has.  If the fabric has none of
-    these switches, the engine chooses roots.
+    """Return options with a list of root switches instead of a file of root switches.  The list has those switches of
+    the file that are in the fabric.  If there are none, the engine chooses roots.
     """
     if options.root_guid_file is None:
         return options
@@ -101,8 +101,9 @@ def ignored_roots(path: str | Path, fabric: Fabric) -> str:
 def _leave_vls(found: dict[str, Any], policy: QosPolicy) -> None:
     """Limit the number of VLs if there is a QoS policy, so that every QoS class gets SLs and VLs.
 
-    ``found`` is changed in place.  Its "vls" of "auto" becomes "min", the fewest VLs that the engine needs.  A number
-    is limited to the layers (VLs of the tables) for which every QoS class can have an SL.
+    ``found`` has the engine options, and is changed in place.  If the option "vls" is "auto", it becomes "min": the
+    fewest VLs that the engine needs.  If the option is a number, it is limited to the number of layers for which every
+    QoS class can have an SL.
     """
     if not policy.sls:
         return

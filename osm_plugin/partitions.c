@@ -15,8 +15,9 @@
 
 #define LONGEST_HEAD 256 /* number of bytes of the head of a definition that are read */
 
-/* Return whether the head of a definition, such as "Default=0x7fff, sl=1", is not valid, or defines another partition
- * than the default partition.  For an empty head, return 0.  The function overwrites `head`. */
+/* Return whether the head of a partition's definition is invalid or is for another partition than the default
+ * partition.  The head is the part before the colon, such as "Default=0x7fff, sl=1".  For an empty head, return 0.  The
+ * function overwrites `head`. */
 static int is_other(char *head)
 {
     char *rest, *name = strtok_r(head, ",", &rest), *key, *end;

@@ -22,7 +22,8 @@
 
 /* The value that the rules demand of a port, and the state of the attempts to set it. */
 struct demand {
-    uint8_t mask, value; /* bits of vl_stall_life that the rules set, and their values; mask 0: no rule applies */
+    /* mask: the bits of vl_stall_life that the rules set, 0 if no rule applies.  value: the values of these bits */
+    uint8_t mask, value;
     uint8_t asked;       /* vl_stall_life in the last request */
     /* mask of the fields (HOQLife, VLStallCount) in which the port did not accept the demanded value */
     uint8_t refused;
@@ -110,8 +111,8 @@ int ibnue_request_with_tables(struct ibnue_plugin *plugin, struct ibnue_memory *
     return 0;
 }
 
-/* Store the values in the worker's answer instead of earlier values.  If the demanded value of a port is unchanged, the
- * count of attempts at this port is kept.  Return 0, or -1 with the reason in `why`. */
+/* Replace the demanded values of all ports by the values in the worker's answer.  If the demanded value of a port is
+ * unchanged, the count of attempts at this port is kept.  Return 0, or -1 with the reason in `why`. */
 static int read_answer(struct ibnue_plugin *plugin, char *why)
 {
     const struct ibnue_request *request = (const struct ibnue_request *)plugin->memory.bytes;
@@ -187,7 +188,7 @@ static int ask_policies(struct ibnue_plugin *plugin, char *note)
     return 0;
 }
 
-/* Return the mask of the fields of vl_stall_life (HOQLife, VLStallCount) that contain any of the bits. */
+/* Return the mask of those fields of vl_stall_life (HOQLife, VLStallCount) in which at least one bit of `bits` lies. */
 static uint8_t fields_of(uint8_t bits)
 {
     return (uint8_t)((bits & 0x1F ? 0x1F : 0) | (bits & 0xE0 ? 0xE0 : 0));

@@ -69,7 +69,11 @@ class PolicyDesk:
         return f"{Path(policy.path).name}: {count_noun(len(policy.rules), 'rule')}{remark}{idle}"
 
     def _tables(self, fabric: Fabric, lft: npt.NDArray[np.uint8]) -> tuple[Routing, str]:
-        """Return the tables in the switches, and the assumption about their VLs ("" if there is none)."""
+        """Return the tables in the switches, and a remark for the log.
+
+        The VLs are known only if the switches have the last computed tables.  Otherwise, the remark states the
+        assumption that all packets use one VL.  If the VLs are known, the remark is "".
+        """
         if self._routed is not None and self._routed[0] == fabric.digest:
             known = self._routed[1]
             if np.array_equal(known.lft, lft):

@@ -29,7 +29,8 @@ static void *copied(const void *from, size_t bytes)
     return to ? memcpy(to, from, bytes) : NULL;
 }
 
-/* Return a copy of the tables in an answer that OpenSM's queries need, NULL if memory allocation fails. */
+/* Copy those tables of an answer that are needed to answer OpenSM's queries.  Return the copy, NULL if memory
+ * allocation fails. */
 static struct ibnue_service *service_new(const struct ibnue_plugin *plugin, const struct ibnue_answer *answer,
                                          const uint8_t *bytes)
 {
@@ -60,8 +61,9 @@ static struct ibnue_service *service_new(const struct ibnue_plugin *plugin, cons
     return service;
 }
 
-/* Replace the tables that answer OpenSM's queries.  A reader increments a counter before it loads the pointer.  So if
- * the counter is 0 after the pointer was exchanged, no reader uses an old copy.  Then all old copies are freed. */
+/* Replace the tables that answer OpenSM's queries.  A reader increments a counter before it loads the pointer to the
+ * tables.  If the counter is 0 after the pointer was replaced, no reader uses an old copy, so all old copies are freed.
+ * Otherwise, the old copies are kept until a later call. */
 static void service_swap(struct ibnue_engine *engine, struct ibnue_service *fresh)
 {
     struct ibnue_service *old = atomic_exchange(&engine->service, fresh);
@@ -113,8 +115,8 @@ void ibnue_spread_port0(const struct ibnue_plugin *plugin)
     }
 }
 
-/* Fill OpenSM's new LFT of a switch.  Entries above the LIDs of the answer are cleared, because another engine may have
- * left entries there. */
+/* Fill OpenSM's new LFT of a switch.  Entries for LIDs above the largest LID of the answer are cleared, because another
+ * engine may have left such entries. */
 static void fill_switch(osm_switch_t *sw, const uint8_t *lft, uint32_t lids)
 {
     memcpy(sw->new_lft, lft, lids);
@@ -194,9 +196,9 @@ int ibnue_row_of_guid(const struct ibnue_service *service, uint64_t guid)
     return low < service->switches && service->guid[low] == guid ? (int)low : -1;
 }
 
-/* Fill the SL-to-VL table of a switch for an in-port and an out-port, or the table of a CA or router.  If the tables in
- * `service` differ by switch, they contain no table for CAs and routers.  In this case a CA or router maps SL n to VL n
- * modulo the number of VLs. */
+/* Fill the SL-to-VL table of a switch for an in-port and an out-port, or the table of a CA or router.  If `service` has
+ * separate SL-to-VL tables for each switch, it has no table for CAs and routers.  A CA or router then maps SL n to VL
+ * (n modulo the number of VLs). */
 static void set_sl2vl(const struct ibnue_service *service, const osm_node_t *node, uint8_t in_port, uint8_t out_port,
                       ib_slvl_table_t *table)
 {
@@ -213,9 +215,9 @@ static void set_sl2vl(const struct ibnue_service *service, const osm_node_t *nod
         ib_slvl_table_set(table, sl, ports && !node->sw ? sl % service->vls : vl[sl] & 15);
 }
 
-/* Return whether OpenSM will change VLs in an SL-to-VL table when it writes the table, because the port operates fewer
- * VLs than the table uses.  OpenSM masks VLs to the operational VLs that the port has at this moment, and raises the
- * operational VLs only later in the sweep. */
+/* Return whether OpenSM will change VLs in an SL-to-VL table when it writes the table to a port.  OpenSM masks each VL
+ * of the table to the operational VLs of the port at this moment.  OpenSM raises the number of operational VLs only
+ * later in the sweep. */
 static int is_cut(const osm_physp_t *port, const ib_slvl_table_t *table)
 {
     unsigned code = ib_port_info_get_op_vls(&port->port_info), mask = code ? (1u << (code - 1)) - 1 : 0;
@@ -237,7 +239,7 @@ void ibnue_update_sl2vl(void *context, osm_physp_t *port, uint8_t in_port, uint8
 
     if (service && service->vls > 1) {
         set_sl2vl(service, port->p_node, in_port, out_port, table);
-        /* Ports without a cable, and port 0 of switches, belong to no channel. */
+        /* Ports without a cable, and port 0 of switches, belong to no channel, so their tables are not counted. */
         engine->plugin->narrow += osm_physp_get_remote(port) && is_cut(port, table);
     }
     ibnue_service_release(engine);

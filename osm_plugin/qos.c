@@ -12,17 +12,17 @@
 /* Blocks 0 and 1 of a port are its low-priority table, and blocks 2 and 3 its high-priority table. */
 #define HIGH_BLOCK 2
 #define USUAL_WEIGHT 4 /* weight of most VLs in OpenSM's default low-priority table */
-#define UNUSED_VL 255  /* value for a VL that carries no data */
+#define UNUSED_VL 255  /* value in `like` (see find_used) for a VL that carries no data */
 
 /* This symbol is weak.  If OpenSM does not export the function, the policy of the previous sweep is used. */
 extern int osm_qos_parse_policy_file(osm_subn_t *subn) __attribute__((weak));
 
 static uint32_t sls_of_policy(const osm_subn_t *subn, int *open);
 
-/* Read the QoS policy file again if it has changed.  OpenSM itself reads it after routing, which is too late for the
- * tables of the first sweep.  If the file is gone, OpenSM's parser only drops the policy.  If the file has an error,
- * the parser drops the policy as well.  The SLs of the last policy are remembered in this case, so that the error
- * does not replace all tables.  This function is called in a sweep, with OpenSM's exclusive lock held. */
+/* Read the QoS policy file again if it has changed.  OpenSM itself reads the file after routing, which is too late for
+ * the tables of the first sweep.  OpenSM's parser drops the policy if the file is gone or has an error.  If the file
+ * has an error, the plugin keeps the SLs of the last policy, so that the error does not replace all tables.  This
+ * function is called in a sweep, with OpenSM's exclusive lock held. */
 void ibnue_qos_refresh(struct ibnue_plugin *plugin)
 {
     osm_subn_t *subn = &plugin->osm->subn;
@@ -91,7 +91,8 @@ void ibnue_qos_sls(const struct ibnue_plugin *plugin, uint32_t *policy, uint32_t
     }
     *partitions = ibnue_partitions_sls(plugin);
     if ((*policy && !open) || (!*policy && *partitions == 1))
-        *partitions = 0; /* The partitions' SLs are never used, or all of them are the default SL 0. */
+        /* Either the QoS policy always gives an SL, or it names none and all partitions have the default SL 0. */
+        *partitions = 0;
 }
 
 /* Sum of the weights of each VL in one arbitration table of a port. */
@@ -137,9 +138,9 @@ static int occurs_before(const ib_vl_arb_table_t *block, unsigned entry)
     return 0;
 }
 
-/* Write an entry for a VL into a block.  The new entry replaces an entry that has no weight, or whose VL is not in
- * `used`.  If there is no such entry, it replaces an entry whose VL has an earlier entry.  Return 0, or -1 if no entry
- * of the block can be replaced. */
+/* Write an entry for a VL into a block.  `used` is a mask of the VLs that can carry data.  The new entry replaces an
+ * entry that has no weight, or whose VL is not in `used`.  If the block has no such entry, the new entry replaces an
+ * entry whose VL has an earlier entry in the block.  Return 0, or -1 if no entry can be replaced. */
 static int add_entry(ib_vl_arb_table_t *block, unsigned length, uint8_t vl, unsigned weight, uint32_t used)
 {
     for (int last_resort = 0; last_resort < 2; last_resort++)
@@ -154,7 +155,8 @@ static int add_entry(ib_vl_arb_table_t *block, unsigned length, uint8_t vl, unsi
     return -1;
 }
 
-/* Fill `like` for a port: for each VL that can carry data, the VL whose weight it gets.  Other VLs get UNUSED_VL. */
+/* Fill `like` for a port.  If VL n can carry data, like[n] is the VL whose arbitration weight VL n gets if it has no
+ * entry of its own.  Otherwise, like[n] is UNUSED_VL. */
 static void find_used(const struct ibnue_service *service, const char *sl2vl, unsigned mask, uint8_t *like)
 {
     char *end;
@@ -183,10 +185,11 @@ static const char *chosen(const char *own, const char *all, const char *usual)
     return own ? own : all ? all : usual;
 }
 
-/* Add entries for VLs that can carry data, but have no entry in either table of the administrator.  A port never
- * serves a VL without an entry.  Each such VL gets the weight of another VL, which carries the first layer of the
- * same QoS class.  An entry is added only if `block` belongs to the table in which that other VL has its entry.  If
- * `high` is set, `block` belongs to the high-priority table, otherwise to the low-priority table. */
+/* Add entries to `block` for VLs that can carry data, but have no entry in either table of the administrator.  A port
+ * never serves a VL without an entry.  Each such VL gets the weight of its model VL, which is the VL that find_used
+ * gives.  If the model VL has no entry, the weight is USUAL_WEIGHT.  The new entry belongs to the high-priority table
+ * if the model VL has an entry there, otherwise to the low-priority table.  `high` states whether `block` belongs to
+ * the high-priority table. */
 static void complete(struct ibnue_engine *engine, const struct ibnue_service *service, osm_physp_t *port,
                      uint8_t number, ib_vl_arb_table_t *block, unsigned length, int high)
 {

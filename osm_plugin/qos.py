@@ -144,7 +144,7 @@ def _without_policy(routing: Routing, row: npt.NDArray[np.uint8], layers: list[i
 
     If a request demands an SL, its path gets this SL only if the engine's SL for the path uses the same VL.
 
-    ``row`` is the VL of each SL, and ``layers`` lists the VLs that the engine's tables use.
+    ``row`` has the VL of each SL in the engine's tables, and ``layers`` lists the VLs that these tables use.
     """
     hints = np.arange(SLS, dtype=np.uint8)
     sl_for = np.where(row[:, None] == row[None, :], hints[:, None], hints[None, :]).astype(np.uint8)
@@ -183,8 +183,8 @@ class _Assignment:
         own_layer = np.array([layers.index(value) if value in layers else 0 for value in self.row.tolist()])
         hints = np.arange(SLS)
         sl_for = np.where(layer_of[:, None] == own_layer[None, :], hints[:, None], sl[class_of][:, own_layer])
-        # The tables get the SLs of the first class instead of the engine's SLs.  So the columns of ``by_label`` are
-        # indexed by the new SLs.
+        # The tables get the SLs of the first class instead of the engine's SLs.  So the second index of ``by_label`` is
+        # one of these new SLs, whereas the second index of ``sl_for`` is an SL of the engine.
         label = sl[0][own_layer]
         by_label = np.where(layer_of[:, None] == layer_of[None, :], hints[:, None], sl[class_of][:, layer_of])
         assert (by_label[:, label] == sl_for).all()

@@ -102,8 +102,8 @@ class _Word(NamedTuple):
     Attributes
     ----------
     kind
-        Name of the group of :data:`_WORD` to which the word belongs.  The kind of a mark is the mark itself.  The kind
-        "" is the end of the file.
+        Usually the name of the group in the pattern :data:`_WORD` that matched the word, such as "number".  The kind of
+        a punctuation mark is the mark itself.  The kind "" stands for the end of the file.
     text
         The word.  The colon after a name is left out.
     line
@@ -121,10 +121,11 @@ class _Word(NamedTuple):
 def _words(text: str) -> Iterator[_Word]:
     """Yield the words of a policy, with a last word for the end of the file.
 
-    As in OpenSM, a name decides how the rest of its line is read.  The rest of a line after ``use`` is text.
+    As in OpenSM, the name of a statement decides how the rest of the line is read.  For example, all words after the
+    name ``use`` are text, including numbers.
     """
-    # `forms` has the kinds of the values that the names in this line allow (values of `_NAMES`), and the word "use" if
-    # the line has the name "use".
+    # `forms` states which values the names in the current line allow.  It has the form of each name, which is a value
+    # of `_NAMES`.  For the name "use", it has the word "use" instead.
     line, forms = 1, set[str]()
     for match in _WORD.finditer(text):
         kind, word = str(match.lastgroup), match[0]
@@ -165,7 +166,8 @@ class _Policy:
         self._values: dict[str, list[str]] = {}  # by name, the values in the innermost section
         self._levels: set[str] = set()
         self._groups: set[str] = set()
-        # QoS levels and port groups that match rules use: "QoS level" or "port group", its name, and the line
+        # each use of a QoS level or port group in a match rule: "QoS level" or "port group", its name, and the first
+        # line of the rule
         self._used: list[tuple[str, str, int]] = []
 
     def read(self) -> None:

@@ -10,8 +10,8 @@
 #include <string.h>
 
 #define BLOCK IB_SMP_DATA_SIZE /* number of entries of an LFT block, and its size in bytes */
-/* Maximum number of read requests that a switch gets before it answers.  A switch that leaves one request unanswered
- * gets no more requests. */
+/* Maximum number of read requests that are sent to a switch at once.  A switch that leaves one request unanswered gets
+ * no more requests. */
 #define BATCH 8
 /* Time limit in milliseconds for reading blocks.  Blocks that are not read by then remain unknown. */
 #define READ_MS 5000
@@ -196,8 +196,9 @@ void ibnue_copies_drop(struct ibnue_plugin *plugin)
     plugin->copies = (struct ibnue_copies){.of = NULL};
 }
 
-/* Let OpenSM's SA answer path queries from the tables in force while the lock is released.  With `serve` 0, end this
- * state.  Before OpenSM calls an engine, it clears `new_lft` and routing_engine_used, from which the SA answers. */
+/* Let OpenSM's SA answer path queries from the tables in force while the lock is released.  The SA answers from
+ * `new_lft` and routing_engine_used, which OpenSM clears before it calls an engine.  If `serve` is set, fill both from
+ * the tables in force.  If `serve` is 0, clear both again. */
 static void serve_meanwhile(struct ibnue_plugin *plugin, int serve)
 {
     for (uint32_t row = 0; row < plugin->rows.switches; row++) {
@@ -352,7 +353,8 @@ void ibnue_copies_read(struct ibnue_plugin *plugin)
     serve_meanwhile(plugin, 0);
 }
 
-/* Return the number of LFT columns that a request needs to describe all switches. */
+/* Return the number of LFT columns in a request.  There is a column for each LID up to the highest LID that is read
+ * from any switch. */
 static uint32_t lids_of(const struct ibnue_plugin *plugin)
 {
     uint32_t lids = 0;

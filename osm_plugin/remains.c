@@ -13,7 +13,7 @@
 /* The old subnet, for which the tables were proven, and the current subnet.  Maps relate their devices, switches and
  * LIDs. */
 struct cut {
-    struct view old, now; /* subnet of the last proven tables, and present subnet, with their indexes */
+    struct view old, now; /* the subnet of the last proven tables, and the current subnet, each with its indexes */
     /* [devices of the old subnet], index in the current subnet, GONE: the device no longer exists */
     uint32_t *new_device;
     uint32_t *old_row;  /* [switches of the current subnet], row in the old subnet; GONE: not a switch of the old subnet */
@@ -25,7 +25,8 @@ struct cut {
     const uint8_t *bytes;              /* the old request, followed by the parts of the answer `before` */
 };
 
-/* Match old devices from `from` to `to` with current devices from `now_from` to `now_to` by GUID and kind.  Both
+/* Find the current device with the GUID and kind of each old device, and store its index in `new_device`.  The old
+ * devices are those from `from` to `to` - 1.  The current devices are those from `now_from` to `now_to` - 1.  Both
  * ranges are sorted by GUID. */
 static void match_devices(struct cut *cut, uint32_t from, uint32_t to, uint32_t now_from, uint32_t now_to)
 {
@@ -96,7 +97,8 @@ static int cut_open(struct cut *cut, const struct ibnue_tables *last, const uint
     return 0;
 }
 
-/* Return the other end of the cable at a switch port if it is the same port as before, otherwise NULL. */
+/* Return the port to which the cable at a switch port leads.  Return NULL if the switch port has no cable, or if its
+ * cable led to another port before. */
 static const struct peer *peer_stays(const struct cut *cut, uint32_t old_row, uint32_t row, uint8_t port)
 {
     const struct peer *was = peer_of(&cut->old, old_row, port), *is = peer_of(&cut->now, row, port);
@@ -151,10 +153,11 @@ static void set_layout(struct ibnue_answer *answer, uint32_t switches, uint32_t 
     answer->deferred_at = place(answer, answer->deferred * sizeof(struct ibnue_deferred));
 }
 
-/* Copy the entries that are still valid, and the hop counts.  Count the other entries, and mark their LIDs in
- * `torn`.
+/* Copy the entries that are still valid, and the hop counts.  Count the entries that are not valid any more, and mark
+ * their LIDs in `torn`.
  *
- * Entries of rounds that may not be complete are copied too.  ibnue_rounds_begin removes them until their round. */
+ * Entries of rounds that may not be complete are copied too.  ibnue_rounds_begin later removes these entries from the
+ * new LFTs, and writes each of them in its round. */
 static void fill_tables(struct cut *cut, struct ibnue_remains *remains)
 {
     const struct ibnue_answer *a = cut->before, *b = &remains->answer;
@@ -197,7 +200,8 @@ static void walk_from(struct cut *cut, const struct ibnue_remains *remains, uint
     while (!found && !(found = state[row])) {
         uint8_t port = lft[(size_t)row * b->lids];
         const struct peer *peer = peer_of(&cut->now, row, port);
-        state[row] = LOST; /* If the path returns to this switch, it is a loop and ends here. */
+        /* If the path returns to this switch, the path is a forwarding loop, and the search ends with LOST. */
+        state[row] = LOST;
         cut->path[length++] = row;
         if (port == OSM_NO_PATH)
             found = LOST;
@@ -294,8 +298,8 @@ static void fill_tree(const struct cut *cut, struct ibnue_remains *remains)
     }
 }
 
-/* Copy the writes of rounds that may be incomplete, if the entry is still valid.  Until its round, such an entry has no
- * port. */
+/* Copy the deferred entries of rounds that may not be complete, except entries that are not valid any more.  A copied
+ * entry has no out-port until its round. */
 static void fill_rounds(const struct cut *cut, struct ibnue_remains *remains)
 {
     const struct ibnue_answer *a = cut->before;

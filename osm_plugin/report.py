@@ -34,8 +34,8 @@ class Answer:
     how
         Method by which the tables were computed, in words.
     figures
-        Numbers of LFT entries "entries_broken" and "entries_changed", and share "all_to_all_kept" of the all-to-all
-        rate.  Unknown figures are missing.
+        Figures by name.  "entries_broken" and "entries_changed" are numbers of LFT entries.  "all_to_all_kept" is the
+        all-to-all rate divided by the rate of the previous tables.  Unknown figures are missing.
     seconds
         Duration of each phase of the routing, by name.
     """

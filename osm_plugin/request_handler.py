@@ -79,8 +79,8 @@ class RequestHandler:
         self.state = State(copies=copies)
         self._changes = SwitchChanges(self.state)
         self._saver, self._unsaved = Desk("ibnue-last-good"), ""
-        # The historian gets the method ``remark`` instead of ``remarks.append``, because take_remarks() replaces the
-        # list.
+        # The historian gets the method ``remark`` instead of ``remarks.append``.  take_remarks() replaces the list
+        # ``remarks``, but ``remarks.append`` would add lines to the old list.
         self._historian = Historian(self.state.remark)
         self._policies = PolicyDesk()
         self._conf_files = ConfFiles()
@@ -88,8 +88,8 @@ class RequestHandler:
         self._unsettled: Unsettled | None = None
         self._lines: list[str] = []
         self._asked = ""  # engine of the last request
-        # log lines about options that applied at the last request to each engine, by the name of the engine; and the
-        # log lines of all engines together
+        # _reported: by the name of each engine, the log lines about options that applied at the last request to this
+        # engine.  _known: the log lines of all engines together
         self._reported: dict[str, set[str]] = {}
         self._known: set[str] = set()
         self._balanced: Routing | None = None  # tables for which a search found no better balance
@@ -250,8 +250,8 @@ class RequestHandler:
         outcome = Outcome(made, kept, base, change)
         self._remember(job, outcome)
         figures = made.figures if base is None else {**made.figures, "entries_changed": base.changed}
-        # The log line also has the reason why earlier tables were not used in this attempt (`start_note`).  This method
-        # may be called again with another configuration, and then only the last attempt is logged.
+        # `start_note`, which the log line includes, may have the reason why earlier tables were not used.  If this
+        # method is called again with another configuration, only the reason of the last call is logged.
         line = describe(job, outcome, [*self.state.take_remarks(), *filter(None, [self.state.start_note])])
         self._report = Answer(snapshot.sequence, kept, change, made.how, figures, clock.seconds())
         return f"{line}; {multicast.describe()}; {clock}"
@@ -290,11 +290,13 @@ class RequestHandler:
             self.state.distrust()
         if remembers:
             self.state.refresh(config.state_path, threads=threads_of(config))
-        # The report of written rounds may be about the tables that have just been read.
+        # The report of written rounds may be about the tables that have just been read from the state file.  So the
+        # report is processed after the file is read.
         self.written(request.get("written", {}))
         if not remembers or stability is Stability.FRESH:
             return decide(fabric, None, stability=stability)
-        # If the worker has ended for this engine, too, the tables of failed engines may be the cause, and are not used.
+        # The worker may have ended during a request to this engine, too.  The tables of failed engines may be the
+        # cause, so they are not used in this case.
         before = self.state.before(engine.name, key, fabric, {} if failed.get(engine.name) else failed)
         baseline = None if before is None else self.state.baseline_of(before)
         # All entries of an unfinished update schedule must be in the switches before other entries are changed.
@@ -307,8 +309,8 @@ class RequestHandler:
         )  # fmt: skip
 
     def _remember(self, job: Job, outcome: Outcome) -> None:
-        """Keep the tables of an answer until OpenSM has the answer.  Record whether their balance may still be
-        improved.
+        """Keep the tables of an answer until OpenSM has the answer.  If the balance of the tables may still be
+        improved, set the time until the next sweep.
         """
         kept, config = outcome.kept, job.config
         self._policies.routed(kept.fabric, kept.routing)
@@ -334,7 +336,7 @@ class RequestHandler:
 
     def _take_over(self, engine: Engine, config: PluginConfig, snapshot: Snapshot) -> AcceptedOptions:
         """Apply the options of opensm.conf, and log each option that is not applied, once."""
-        # Without a state file, the administrator wants no copies on the disk.
+        # An administrator who has disabled the state file wants no copies of other files on the disk, either.
         self._conf_files.folder = None if config.state_path is None else cache_folder() / _CONF_FILES
         taken = self._conf_files.take_over(snapshot.conf, engine.name, config.options_of(engine.name))
         lines = list(taken.lines)
@@ -374,7 +376,7 @@ class RequestHandler:
         return classes
 
     def _log_new(self, lines: list[str]) -> None:
-        """Log those of the given lines that did not apply at the last request to any engine."""
+        """Log the given lines, except lines that already applied at the last request to one of the engines."""
         self._lines += [line for line in lines if line not in self._known]
         self._known.update(lines)
         self._reported[self._asked].update(lines)

@@ -111,18 +111,18 @@ def sls_after_return(
     Parameters
     ----------
     old, old_fabric
-        The tables that were in force before this change, with the rows and columns of ``fabric``; and the fabric for
-        which they were made.
+        The tables that were in force before the devices returned, with the rows and columns of ``fabric``; and the
+        fabric for which these tables were made.
     returned
         The returned devices, and the tables that were in force when these devices left, with the rows and columns of
         ``fabric``.
     fabric
-        The present fabric.
+        The fabric with the returned devices.
 
     Returns
     -------
-    The SL table.  None if the SL2VL tables differ.  None, too, if senders at one switch use different SLs, and the
-    fabric has too many LIDs for a table of all pairs.
+    The SL table.  None if the tables ``old`` and the tables in ``returned`` have different SL2VL tables.  None, too, if
+    senders at one switch use different SLs, and the fabric has too many LIDs for one SL per pair of LIDs.
     """
     if any(not np.array_equal(before.sl2vl, old.sl2vl) for _, before in returned):
         return None
@@ -138,12 +138,12 @@ def _by_switch(
     equal.  Returns None if two senders at one switch use different SLs.
     """
     by_lid = old.service_levels.by_lid
-    # Even if SLs depend on the destination alone, end ports of a returned switch may use other SLs than all other end
-    # ports.  So the table gets a row for each switch.
+    # Even if SLs depend on the destination alone, returned devices may use other SLs than all other senders.  So the
+    # table gets a row for each switch.
     sl = np.tile(old.sl, (fabric.switches, 1)) if by_lid else old.sl.copy()
     for group, before in returned:
         sl[:, group.lids] = before.sl[..., group.lids]
-    # bool[L]: the LIDs of senders whose SLs are in the row of their switch already.
+    # bool[L]: the LIDs of senders.  True if the row of the sender's switch in `sl` already has the SLs of this sender.
     settled = _owners(old_fabric, len(fabric.lids)) > 0
     for group, before in returned:
         for row in np.unique(fabric.lids.switch[group.lids]).tolist():
@@ -173,7 +173,7 @@ def _by_source_lid(old: Routing, returned: Sequence[tuple[ReturnedGroup, Routing
 
 
 def _by_sender(routing: Routing, fabric: Fabric) -> Bytes:
-    """Return the SLs of a routing with a row for the LID of each sender."""
+    """Return the SLs of the tables ``routing`` as uint8[L, L]: by the LID of the sender and by the destination LID."""
     sls, switch = routing.service_levels, np.maximum(fabric.lids.switch, 0)
     return sls.matrix[sls.row_of(switch, np.arange(len(switch)))]
 
@@ -190,10 +190,10 @@ def _owners(fabric: Fabric, count: int) -> npt.NDArray[np.uint64]:
 
 
 def are_entries_of(lft: Bytes, remembered: SavedTables, fabric: Fabric, earlier: Sequence[SavedTables] = ()) -> bool:
-    """Return whether the switches have the entries of the remembered tables.
+    """Return whether the entries in the switches, ``lft``, equal the entries of the tables ``remembered``.
 
-    Three differences are accepted: a missing entry in a switch, an entry of an update round that may not be complete,
-    and an entry of the tables ``earlier``.
+    An entry in a switch may differ in three cases: it is missing, an update round that may not be complete writes it,
+    or it equals the entry of one of the tables ``earlier``.
     """
     others = _other_entries(lft, remembered, fabric)
     for tables in earlier if len(others) else ():
@@ -204,7 +204,9 @@ def are_entries_of(lft: Bytes, remembered: SavedTables, fabric: Fabric, earlier:
 
 
 def _other_entries(lft: Bytes, remembered: SavedTables, fabric: Fabric) -> npt.NDArray[np.int64]:
-    """Return the flat indices of the entries that the remembered tables do not have."""
+    """Return the entries in the switches, ``lft``, that differ from the tables ``remembered``, as flat indices in
+    ``lft``.  Missing entries, and entries of update rounds that may not be complete, are not returned.
+    """
     was, row = remembered.routing.lft, np.asarray(old_rows(remembered.fabric, fabric), np.int64)
     lids = min(lft.shape[1], was.shape[1])
     if len(row) == len(was) and lids == lft.shape[1] and bool((row == np.arange(len(row))).all()):

@@ -26,9 +26,9 @@ void ibnue_rounds_drop(struct ibnue_plugin *plugin)
     plugin->rounds = (struct ibnue_rounds){.entry = NULL};
 }
 
-/* Prepare the rounds of tables that OpenSM has received.  Set the entries of later rounds to the ports that these
- * entries keep until their round.  If `again` is set, these entries are set to no port, because it is unknown which of
- * these rounds an earlier sweep has written. */
+/* Prepare the rounds of tables that OpenSM has received.  In OpenSM's new LFTs, set each entry of a later round to the
+ * port that the entry keeps until its round.  If `again` is set, an earlier sweep may have written some rounds of the
+ * same tables.  It is unknown which rounds these are, so the entries have no port until their round. */
 void ibnue_rounds_begin(struct ibnue_engine *engine, const struct ibnue_answer *answer, const uint8_t *bytes,
                         int again)
 {
@@ -56,8 +56,8 @@ void ibnue_rounds_begin(struct ibnue_engine *engine, const struct ibnue_answer *
         uint8_t *place = plugin->rows.row[entry->row]->new_lft + entry->lid, port = entry->port;
         entry->port = *place; /* From here on, the field `port` of an entry in the list is the out-port that the entry
                                * gets in its round. */
-        /* If an entry is removed before its round, the list has two writes for the entry.  Only the second write is
-         * counted. */
+        /* If an entry is removed before its round, the list has two writes for the entry: the removal, and the write of
+         * the new port.  Only the write of the new port is counted. */
         rounds->left += entry->port != OSM_NO_PATH;
         *place = again ? OSM_NO_PATH : port;
         rounds->last = entry->round > rounds->last ? entry->round : rounds->last;

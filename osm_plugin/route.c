@@ -54,8 +54,8 @@ static int write_request(struct ibnue_plugin *plugin, const struct ibnue_walk *w
     return 0;
 }
 
-/* Describe the subnet in a request, and write it into the memory that is shared with the worker.  Return 0, or
- * another value with the reason in `note`.  A worker that has just been started has to be waited for. */
+/* Describe the subnet in a request, and write the request into the memory that is shared with the worker.  If the
+ * worker has just been started, wait until it is ready.  Return 0, or another value with the reason in `note`. */
 static int share_request(struct ibnue_engine *engine, struct times *times, char *note)
 {
     struct ibnue_plugin *plugin = engine->plugin;
@@ -137,7 +137,7 @@ static enum late take_late(const struct ibnue_engine *engine, char *note)
     return LATE_ANSWER;
 }
 
-/* Log the error with `code` that an engine gives no tables to OpenSM, for the reason `why`. */
+/* Log that an engine gives no tables to OpenSM.  The line has the error code `code` and the reason `why`. */
 static void log_failure(const struct ibnue_engine *engine, const char *code, const char *why)
 {
     SAY(engine->plugin, OSM_LOG_ERROR, "%s: %s routed nothing: %s\n", code, engine->name, why);
@@ -210,7 +210,8 @@ static int publish_late(struct ibnue_engine *engine, const char *note)
         return refuse(engine, why);
     now = ibnue_subnet_now(plugin);
     replaces = plugin->copies.served && plugin->copies.served->context != engine;
-    /* Another engine of this plugin may only have kept what is left of this engine's tables. */
+    /* Another ibnue engine may have fallen back on the tables of this engine.  Then the late answer replaces tables of
+     * this engine only. */
     if (ibnue_copies_origin(plugin) == IBNUE_SERVED_OURS && plugin->last.engine == engine)
         replaces = 0;
     fits = now && taken->engine == engine && ibnue_same_subnet(now, taken->bytes);
@@ -219,8 +220,8 @@ static int publish_late(struct ibnue_engine *engine, const char *note)
         ibnue_last_keep(plugin);
     if (!fits)
         return 1;
-    /* The worker has judged the change from the tables that were in use when the worker read them.  If another engine has
-     * routed since, neither the rounds nor the verdict apply. */
+    /* The worker has found the rounds and the verdict for a change from the tables that the switches had at the
+     * request.  If another engine has routed since the request, the rounds and the verdict do not apply any more. */
     if (replaces)
         taken->answer.deferred = 0;
     if (publish(engine, why))
@@ -235,10 +236,11 @@ static int publish_late(struct ibnue_engine *engine, const char *note)
     return 0;
 }
 
-/* Return whether this engine does not ask the worker, because the worker still computes the tables of another engine.
- * Then set `done` to the result of this engine: 0, or -1 if it failed.
+/* Return whether this engine must not ask the worker, because the worker still computes tables for another engine.  If
+ * so, set `done` to the result of this engine: 0, or -1 if this engine failed.
  *
- * If this engine discarded the late answer, and its own answer came late as well, no engine would ever get tables. */
+ * Suppose that this engine discarded the late answer for the other engine, and asked the worker for its own tables.  If
+ * these tables came late as well, no engine would ever get tables. */
 static int leaves_worker_to_another(struct ibnue_engine *engine, int *done)
 {
     struct ibnue_asked *asked = &engine->plugin->asked;
@@ -250,14 +252,14 @@ static int leaves_worker_to_another(struct ibnue_engine *engine, int *done)
         return 0;
     snprintf(why, sizeof(why), "the worker was still computing tables for %s", asked->engine->name);
     if (!ibnue_comes_later(engine, asked->engine)) {
-        /* The late answer is for another engine, which has already failed in this sweep, and uses the answer in the
-         * next sweep. */
+        /* OpenSM has already called the other engine in this sweep, and the other engine has failed.  The other
+         * engine uses its late answer in the next sweep. */
         *done = fall_back(engine, "ERR IBN1", why);
         return 1;
     }
     /* The other engine is later in OpenSM's list.  So this engine and all engines in between fail, and OpenSM calls
-     * the other engine.  If the first of these engines is called twice, OpenSM has not called the other engine in
-     * the meantime.  Then the worker is left to the other engine no longer. */
+     * the other engine.  `left` is the first engine that fails for this reason.  If OpenSM calls `left` a second time,
+     * it has not called the other engine in the meantime.  Then `left` may ask the worker. */
     if (asked->left == engine)
         return 0;
     if (!asked->left)

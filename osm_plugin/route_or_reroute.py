@@ -114,9 +114,10 @@ def _kept(engine: Engine, options: EngineOptions, fabric: Fabric, before: Publis
 def _rerouted(
     engine: Engine, options: EngineOptions, fabric: Fabric, before: Published, start: Start
 ) -> tuple[Plan | None, str]:
-    """Return the re-routed tables, or None and a remark for the log if the re-route fails.
+    """Re-route the tables ``before``.  Return the plan with the new tables, and an empty text.  If the re-route fails,
+    return None and a remark for the log.
 
-    ``before`` are the earlier tables, and ``start`` is the decision with the parameters of the re-route.
+    ``start`` is the decision with the parameters of the re-route.
     """
     try:
         made = reroute(

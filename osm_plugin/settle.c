@@ -27,8 +27,9 @@ void ibnue_settle_taken(struct ibnue_plugin *plugin)
     left->engine = NULL;
 }
 
-/* Set the hop counts of a switch for some LIDs.  The ports come from OpenSM's LFT, which was checked.  The function
- * does not check the hop counts.  Return 0, or -1 if memory allocation fails. */
+/* Set OpenSM's hop counts of a switch for the LIDs `lid`[count].  `hops` has the hop counts by LID, which are not
+ * checked.  The hop count of a LID is stored for the port that OpenSM's LFT names for the LID.  This LFT was checked
+ * before.  Return 0, or -1 if memory allocation fails. */
 static int fill_hops(osm_switch_t *sw, const uint8_t *hops, const uint16_t *lid, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {

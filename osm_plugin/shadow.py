@@ -62,8 +62,8 @@ class Inspection:
         Digest (checksum) of the fabric.
     verdict
         Verdict on the tables in force.  "no loop" or "loop": whether the tables have a credit loop.  "unknown": the SLs
-        of these tables are unknown, and they would have a credit loop if all paths used one VL.  "incomplete": routes
-        are missing.
+        of these tables are unknown, and the tables would have a credit loop if all paths used one VL.  "incomplete":
+        the tables have no credit loop, but routes are missing.
     certified
         Whether the shadow engine's tables are proven free of credit loops; None if it computed no tables.
     problem
@@ -208,9 +208,9 @@ def _share(share: float | None) -> str:
 
 
 def tables_in(memory: SharedMemory, message: Mapping[str, Any]) -> Tables | None:
-    """Copy the fabric and the tables in force from the shared memory.
+    """Return a copy of the fabric and of the tables in force, which are in the shared memory.
 
-    The result is None if the next sweep has begun to overwrite these data.
+    Return None if the next sweep has begun to overwrite the shared memory.
     """
     sequence = int(message["sequence"])
     try:

@@ -8,8 +8,8 @@
 #include <stdint.h>
 #include <time.h>
 
-/* osm_config.h must come before all other headers of OpenSM: it enables members of osm_subn_opt_t, and the headers that
- * depend on it do not include it. */
+/* Include osm_config.h before all other headers of OpenSM.  The macros of osm_config.h enable members of
+ * osm_subn_opt_t.  OpenSM's other headers need these macros, but do not include osm_config.h. */
 #include <opensm/osm_config.h>
 
 #include <opensm/osm_event_plugin.h>
@@ -19,7 +19,7 @@
 #include "layout.h"
 
 #define IBNUE_WHY 1024 /* size in bytes of a buffer for a reason or a note */
-/* reason of a failure if the host has stored no reason: Python cannot load the host */
+/* reason of a failure that is logged if Python cannot load the host, because the host then stores no reason */
 #define IBNUE_PYTHON_FAILED \
     "Python cannot load ibnue inside of OpenSM, and OpenSM's standard error has the reason: install ibnue for this " \
     "Python again, run 'ibnue plugin install', and start OpenSM again"
@@ -48,7 +48,7 @@ struct ibnue_memory {
 struct ibnue_rows {
     uint32_t switches;  /* number of switches */
     osm_switch_t **row; /* [switches], OpenSM's switches by row */
-    size_t room;        /* not used: ibnue_seen.room is the length of the array `row` as well */
+    size_t room;        /* not used; ibnue_seen.room is the length of the array `row` */
 };
 
 /* Number of LFT blocks, of 64 LIDs each, up to the highest unicast LID. */
@@ -57,11 +57,14 @@ struct ibnue_rows {
 /* Knowledge about the LFT in one switch. */
 struct ibnue_copy {
     uint64_t guid;               /* GUID of the switch, in host order */
-    uint8_t known[IBNUE_BLOCKS]; /* whether OpenSM's copy of the block equals the block in the switch */
-    /* whether the block was requested from the switch and the answer was not yet examined */
+    uint8_t known[IBNUE_BLOCKS]; /* for each LFT block: whether OpenSM's copy equals the block in the switch */
+    /* for each LFT block: whether the plugin has requested the block from the switch, and has not yet examined the
+     * answer */
     uint8_t asked[IBNUE_BLOCKS];
     uint8_t silent;  /* whether the switch has left a read request unanswered */
-    uint8_t assumed; /* whether the blocks count as empty without being read, until OpenSM has written them */
+    /* whether all LFT blocks of the switch count as empty at a cold start, until OpenSM has written them; the plugin
+     * has not read the blocks from the switch */
+    uint8_t assumed;
 };
 
 /* Knowledge about the LFTs in all switches. */
@@ -77,7 +80,7 @@ struct ibnue_copies {
  * never be dereferenced, because OpenSM may have freed the nodes. */
 struct ibnue_seen {
     const osm_node_t **node; /* [room], the addresses; the first `count` of them are valid */
-    size_t count, room;      /* number of valid addresses, and size of the array */
+    size_t count, room;      /* number of valid addresses, and length of the array `node` */
 };
 
 /* A node with its sort key. */
@@ -106,9 +109,9 @@ struct ibnue_walk {
 /* The tables from which the callbacks path_sl and update_sl2vl answer: a private copy, which is not changed once
  * OpenSM can use it. */
 struct ibnue_service {
-    /* switches, lids: lengths of the arrays below.  vls: number of data VLs that the tables use.  sl_kind: index of
-     * `sl`, as enum ibnue_sl_kind.  sl2vl_ports: number of ports of a switch in `sl2vl`; 0: one row for all
-     * switches. */
+    /* switches, lids: lengths of the arrays below.  vls: number of data VLs that the tables use.  sl_kind: a value of
+     * enum ibnue_sl_kind, which states how `sl` is indexed.  sl2vl_ports: number of ports that each switch has in
+     * `sl2vl`; 0: all switches and ports share one row of 16 VLs. */
     uint32_t switches, lids, vls, sl_kind, sl2vl_ports;
     uint64_t *guid;     /* [switches], GUIDs of the switches, ascending, in host order */
     int32_t *switch_of; /* [lids], row of the switch to which the port with the LID is cabled, or -1 */
@@ -118,7 +121,7 @@ struct ibnue_service {
     int32_t *parent;               /* [switches], the multicast tree: next switch towards the root, or -1 */
     uint8_t *up_port;              /* [switches], port that leads to the switch's parent in the multicast tree */
     uint8_t *down_port;            /* [switches], port of the parent that leads to this switch, in the multicast tree */
-    struct ibnue_service *retired; /* next element in the list of replaced copies that a reader may still use */
+    struct ibnue_service *retired; /* next element in the list of replaced tables, which threads may still read */
 };
 
 /* LFT entries that later rounds of this sweep still have to write. */
@@ -126,8 +129,8 @@ struct ibnue_rounds {
     struct ibnue_deferred *entry; /* [count], the entries, with the ports that their rounds write; NULL: none */
     struct ibnue_engine *engine;  /* engine whose tables are written */
     uint64_t plan;                /* number of the update schedule, as the worker identifies it */
-    /* count: number of writes that later rounds still have to do.
-     * left: number of distinct LFT entries that these writes change; an entry can occur twice. */
+    /* count: number of writes in `entry`.  left: number of these writes that set an entry to a port.  An entry can have
+     * two writes: a removal, and in a later round the write of its new port. */
     uint32_t count, left;
     uint32_t wait_ms; /* milliseconds to wait before a round, so that packets leave the fabric */
     /* last: number of the last round, counted from 1. wait_from: this round and all later rounds begin with the wait of
@@ -151,7 +154,8 @@ struct ibnue_asked {
     size_t room;        /* size of the buffer in bytes */
     uint64_t answer_at; /* offset of the answer in the shared memory, in bytes */
     uint64_t sequence;  /* number of the request */
-    const struct ibnue_engine *engine; /* engine that has requested tables; NULL: the request was for values of ports */
+    /* engine that has requested tables; NULL: the request was for HOQLife and VLStallCount of ports */
+    const struct ibnue_engine *engine;
     int late;                          /* whether the worker has missed the deadline and still computes */
     int waited;                        /* milliseconds for which OpenSM has waited for the worker */
     /* While `engine` waits for a late answer, engines before it in OpenSM's list fail, so that OpenSM calls
@@ -166,7 +170,8 @@ struct ibnue_remains {
     struct ibnue_answer answer; /* head of the answer with the valid entries; its offsets refer to `bytes` */
     uint32_t dropped;           /* number of entries that became invalid */
     uint32_t moved;             /* number of end ports that are new or at another switch port than before */
-    /* number of subtrees that are cut off from the multicast tree, including new switches */
+    /* number of switches that have no edge towards the root of the multicast tree, because the edge was lost or the
+     * switch is new */
     uint32_t cut_off;
     uint64_t pairs;  /* number of ordered pairs of end ports */
     uint64_t served; /* number of ordered pairs of end ports that have a path */
@@ -197,12 +202,13 @@ struct ibnue_engine_status {
 struct ibnue_engine {
     struct ibnue_plugin *plugin;             /* the plugin to which this engine belongs */
     struct ibnue_engine_status status;       /* result of the engine's last call */
-    /* number of times that this engine failed because of its worker, since some engine has had new tables */
+    /* number of times that this engine failed because its worker was late or was replaced; set to 0 when any ibnue
+     * engine gets new tables */
     int lost;
     char *name;                              /* name of the engine in opensm.conf, with the prefix "ibnue-" */
     _Atomic(struct ibnue_service *) service; /* tables that answer OpenSM's queries, NULL: none */
-    atomic_uint readers;                     /* number of threads that may be using a copy of the tables */
-    struct ibnue_service *retired;           /* list of the replaced copies that are not freed yet */
+    atomic_uint readers;                     /* number of threads that may read `service` or replaced tables */
+    struct ibnue_service *retired;           /* list of replaced tables, which are freed when no thread reads them */
     struct ibnue_engine *next;               /* next engine of the plugin, NULL: this is the last engine */
 };
 
@@ -214,7 +220,7 @@ struct ibnue_unsettled {
     struct ibnue_engine *engine; /* engine that computed the tables; NULL: there are no such tables */
     struct ibnue_answer answer;  /* head of the answer; its offsets refer to the buffer that `source` names */
     enum ibnue_source source;    /* buffer that contains the tables */
-    int rounds_open;             /* whether the switches do not have all rounds of these tables yet */
+    int rounds_open;             /* whether some rounds of these tables have not been written yet */
 };
 
 /* The thread that checks the worker between two sweeps. */
@@ -225,14 +231,16 @@ struct ibnue_watch {
     int runs;              /* whether the thread was started */
     int wanted;            /* whether a sweep may be needed soon; protected by `lock` */
     int ending;            /* whether the thread has to end; protected by `lock` */
-    unsigned orders;       /* number of times that a sweep has set `wanted`; protected by `lock` */
-    int asked;             /* whether no engine was called since the last request for a sweep; protected by `lock` */
+    /* number of times that a sweep has set `wanted`, `spared` and `fruitless`; protected by `lock` */
+    unsigned orders;
+    /* whether the thread has requested a sweep, and no engine has been called since then; protected by `lock` */
+    int asked;
     int fruitless;         /* number of consecutive failures of engines; protected by `lock` */
-    /* whether the next sweep is needed even if the worker does not start, because the last sweep did not try engines
-     * that might have routed; protected by `lock` */
+    /* whether the thread requests the next sweep even if no worker gets ready, because OpenSM could have tried another
+     * engine in the last sweep; protected by `lock` */
     int spared;
-    /* time at which the next sweep is needed even if a late worker still computes (CLOCK_MONOTONIC), 0: none; protected
-     * by `lock` */
+    /* time (CLOCK_MONOTONIC) at which the thread requests the next sweep even if a late worker still computes; 0: the
+     * thread waits for the worker; protected by `lock` */
     struct timespec until;
 };
 
@@ -266,15 +274,20 @@ struct ibnue_plugin {
     struct ibnue_unsettled unsettled; /* tables with work that has to wait for acknowledgements */
     struct ibnue_watch watch;         /* the thread that waits for a worker */
     struct ibnue_rounds rounds;       /* entries that later rounds still have to write */
-    int layout_known; /* whether the structs of nodes, switches and ports were compared with the headers */
+    /* whether the layout of OpenSM's structs of nodes, switches and ports was compared with the headers of the build */
+    int layout_known;
     int stopped;      /* whether a round of the last update was not acknowledged */
     /* attributes of the QoS policy file when it was last read */
     struct ibnue_stamp policy_file;
-    uint32_t policy_sls; /* mask of the SLs in the last QoS policy without an error, 0: there was none */
+    uint32_t policy_sls; /* mask of the SLs in the last QoS policy without an error; 0: there was no such policy */
     int policy_open;     /* whether a QoS level of that policy has no SL */
-    uint32_t partition_sls; /* mask of the SLs of the partitions that partition_config_file last had without an error */
-    int partitions_dropped; /* whether OpenSM has dropped the partitions of that file because of an error */
-    struct ibnue_arbitration arbitration, last_arbitration; /* VL arbitration in this sweep, and in the sweep before */
+    /* mask of the SLs of OpenSM's partitions in the last sweep in which OpenSM did not drop the partitions of
+     * partition_config_file */
+    uint32_t partition_sls;
+    /* whether OpenSM has dropped the partitions of partition_config_file, for example because of a file error */
+    int partitions_dropped;
+    /* changes of the VL arbitration tables in this sweep, and in the sweep before */
+    struct ibnue_arbitration arbitration, last_arbitration;
     /* number of SL-to-VL tables that OpenSM has cut to fewer VLs in this sweep, and in the sweep before */
     uint32_t narrow, last_narrow;
     /* number of cut tables in the last log line IBN40; 0: no such line was logged since OpenSM began to cut tables */

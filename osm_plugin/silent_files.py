@@ -21,7 +21,7 @@ def not_answered(path: Path) -> InputError:
 
 
 class SilentFiles:
-    """Opens files in threads, which may never end if a file system does not answer."""
+    """Finds files whose file system does not answer: a thread tries to open each file, and may never end."""
 
     def __init__(self) -> None:
         self._opening: dict[Path, threading.Thread] = {}

@@ -120,8 +120,8 @@ class Snapshot:
 
 
 def _bytes(memory: mmap.mmap, dtype: np.dtype[Any], at: int, count: int) -> bytes:
-    """Return a copy of ``count`` structs of type ``dtype`` that begin at byte ``at``.  With a copy, the mapping can be
-    closed.
+    """Return a copy of ``count`` structs of type ``dtype`` that begin at byte ``at`` of the shared memory.  The copy
+    stays valid when the shared memory is unmapped.
 
     Raises
     ------
@@ -305,7 +305,7 @@ def fabric_from_arrays(
         link_width=cable["width"].copy(),
         link_speed=cable["speed"].copy(),
     )
-    # The index of LIDs is built here, so that two ports with one LID raise FabricError at once.
+    # Build the index of LIDs now, and not at its first use.  If two ports have the same LID, this raises FabricError.
     len(fabric.lids)
     return fabric
 

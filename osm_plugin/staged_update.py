@@ -94,9 +94,9 @@ def _which(schedule: UpdateSchedule) -> str:
 def stage_update(base: Base, after: SavedTables, *, wanted: bool, threads: int = 2) -> Change | None:
     """Return the change from the tables in the switches to the new tables; None if nothing changes.
 
-    If ``wanted`` is true, an update schedule is searched for.  Unknown entries are treated as missing entries.  A first
-    round, which only removes entries, also removes the unknown entries from the switches.  Until that round, packets
-    may have taken any path.  So all packets have to leave the fabric before the second round.
+    If ``wanted`` is true, an update schedule is searched for.  Unknown entries are treated as missing entries.  If
+    there are unknown entries, the first round only removes entries, among them all unknown entries.  Before this round,
+    packets may have taken any path.  So all packets have to leave the fabric before the second round.
 
     ``base`` has the tables in the switches, and ``after`` the new tables.
     """
@@ -122,7 +122,8 @@ def _is_same(base: Base) -> bool:
 def _find_schedule(base: Base, after: SavedTables, *, threads: int) -> tuple[UpdateSchedule | None, bool]:
     """Search for an update schedule without a credit loop.
 
-    If both tables are proven for requests and replies, a schedule that is safe for both is tried first.
+    The old and the new tables may both be proven for requests and replies.  Then the search first looks for a schedule
+    that is safe for requests and replies.
 
     ``base`` has the tables in the switches, and ``after`` the new tables.
 
@@ -131,7 +132,8 @@ def _find_schedule(base: Base, after: SavedTables, *, threads: int) -> tuple[Upd
     schedule
         The update schedule; None if the search found none.
     replies
-        Whether the schedule is safe for replies as well, provided that both tables are safe for replies.
+        False if the schedule is not safe for replies, although the old and the new tables are both proven for replies.
+        Otherwise true.
     """
     known = None
     if base.cdg is not None and after.proof.cdg is not None:
@@ -172,8 +174,9 @@ def _deferred_entries(schedule: UpdateSchedule, old: Routing) -> npt.NDArray[np.
     """Return the entries that rounds after the first round write or remove, as an array of
     :data:`~osm_plugin.answer.DEFERRED`.
 
-    Each element has the port that the entry has before its round.  So an entry that one round removes and a later round
-    writes has two elements: the removal with the old port, and the later round with port 255 (no port).
+    Each element has the port that the entry has before its round.  If one round removes an entry and a later round
+    writes it, the entry has two elements.  The element of the removal has the old port.  The element of the later round
+    has port 255 (no port).
 
     ``old`` are the tables before the first round.
     """

@@ -165,20 +165,18 @@ def _check_fabric(fabric: Fabric, bundle: Bundle, path: Path) -> None:
 
 def _check_certificate(fabric: Fabric, routing: Routing, bundle: Bundle, threads: int) -> None:
     if bundle.strength not in ("forward", "reversible"):
-        # The configuration allowed tables with a credit loop when the file was written.  Such tables are proven again
-        # before they are used.
+        # The file has no certificate, because the configuration allowed tables with a credit loop when the file was
+        # written.  Tables without a certificate are proven again before they are used.
         return
     strength: Strength = "forward" if bundle.strength == "forward" else "reversible"
     check_certificate(fabric, routing, Certificate(bundle.order, strength, bundle.scope), threads=threads)
 
 
 def fits(kept: SavedTables, fabric: Fabric) -> bool:
-    """Return whether tables belong to this subnet.
+    """Return whether the tables ``kept`` belong to the subnet of ``fabric``.
 
-    The tables belong to the subnet of ``fabric`` if the fabric of the tables and ``fabric`` have common switches: at
-    least half of the switches of the smaller fabric.
-
-    ``kept`` are the tables, with the fabric for which they were computed.
+    ``kept`` also has the fabric for which the tables were computed.  The tables belong to the subnet if at least half
+    of the switches of the smaller fabric are in the other fabric, too.
     """
     common = len(np.intersect1d(kept.fabric.switch_guid, fabric.switch_guid, assume_unique=True))
     return 2 * common >= min(kept.fabric.switches, fabric.switches)

@@ -162,8 +162,8 @@ static void report_change(struct ibnue_engine *engine, int failing, int served)
     engine->status.failing = failing;
 }
 
-/* Record the result of an engine after OpenSM has called it for tables.  Return this result, `code`.  The result is 0
- * if the engine has tables. */
+/* Record the result of an engine after OpenSM has called the engine for tables.  `code` is the result: 0 if the engine
+ * has tables, otherwise -1.  Return `code`. */
 int ibnue_status_asked(struct ibnue_engine *engine, int code)
 {
     const struct ibnue_unsettled *left = &engine->plugin->unsettled;

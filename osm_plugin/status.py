@@ -122,8 +122,8 @@ class Status:
     def take_report(self, report: Mapping[str, Any]) -> None:
         """Update the status from a report of a worker.
 
-        A report with the key "sequence" has figures about an answer.  The keys of other reports are parts of the status
-        file, which the report replaces.
+        A report with the key "sequence" has figures about an answer.  Any other report has new content for parts of the
+        status file.  Each key of such a report names the part that its value replaces.
         """
         if "sequence" in report:
             known = self._reports.setdefault(int(report["sequence"]), {})

@@ -39,22 +39,22 @@ class OutputFiles:
 
 
 class StatusWriter:
-    """Collects changes of the status and reports of workers, and writes the files in a thread.
+    """Collects changes of the status and reports of workers, and writes the status and metrics files in a thread.
 
     Parameters
     ----------
     about
         Version and process number of the plugin.
     remark
-        Function that the thread calls with a line for OpenSM's log on a file that cannot be written.  Each reason is
-        reported once.
+        Function that adds a line to OpenSM's log.  The thread calls it if a file cannot be written, once for each
+        reason, and when the file can be written again.
     chore
         Function that the thread calls at least once a second.
 
     Attributes
     ----------
     reports
-        The socket to which workers send reports.  Each worker gets a copy of its descriptor.
+        The socket to which workers send reports.  Each worker gets a copy of the socket's descriptor.
     """
 
     def __init__(self, about: Mapping[str, Any], remark: Callable[[str], None], chore: Callable[[], None]) -> None:
@@ -88,7 +88,8 @@ class StatusWriter:
         self._wake()
 
     def _wake(self) -> None:
-        # An empty message wakes the thread.  If the socket is full, its messages wake the thread.
+        # An empty message wakes the thread.  If the socket is full, sending fails, but the messages in the socket wake
+        # the thread.
         with suppress(OSError):
             self.reports.send(b"", socket.MSG_DONTWAIT)
 

@@ -33,10 +33,12 @@ class SwitchChanges:
         self._state = state
         # the tables that this process published last; None: it has published none
         self._in_force: SavedTables | None = None
-        # for the GUID of each switch and end port that has left the fabric: the tables that were in force when it left;
-        # None: these tables are not stored any more, because more than MOST_LEFT sets of tables have followed
+        # The key is the GUID of a switch or end port that has left the fabric.  The value is the set of tables that was
+        # in force when the device left.  Only the last MOST_LEFT sets of such tables are stored.  None: the tables are
+        # not stored any more.
         self._left: dict[int, SavedTables | None] = {}
-        # tables that this process published before; the writing of newer tables may have been interrupted
+        # Tables that this process published before the tables in force.  A switch may still have entries of these
+        # tables, if the writing of newer tables was interrupted.
         self._earlier: deque[SavedTables] = deque(maxlen=MOST_LEFT)
         self._silent: frozenset[int] = frozenset()  # GUIDs of the switches with unknown entries in the last sweep
 
@@ -52,7 +54,7 @@ class SwitchChanges:
         last = self._state.last
         if last is not None and last.deferred is not None and number == plan_number(last):
             self._state.last = as_written(last, rounds)
-            # The baseline tables may be the same object as the last tables.  Then the report applies to the baseline
+            # If the baseline tables are the same object as the last tables, record the written rounds for the baseline
             # tables, too.
             if self._state.baseline is last:
                 self._state.baseline = self._state.last

@@ -42,8 +42,8 @@ class State:
     remarks
         Lines for OpenSM's log that were not returned yet.
     start_note
-        Reason for the log why the last result of :meth:`before` was None, or which failed engine made the tables; "" if
-        there is nothing to report.
+        Text for the log about the last call of :meth:`before`: why the call returned None, or which failed engine
+        computed the returned tables.  "" if there is nothing to report.
     """
 
     def __init__(self, timeout: float = RETRY_SECONDS, copies: Sequence[int] = ()) -> None:
@@ -57,7 +57,8 @@ class State:
         self._stamps: dict[Path, Stamp] = {}
         self._saved: dict[Path, SavedTables] = {}
         self._copied: dict[int, SavedTables] = {}  # the tables in each memory file, by its number
-        # reason why the last request failed, by kind of the request and path of the file
+        # reason why the last read or write of a file failed; the key is the kind of request ("look", "put") and the
+        # path
         self._problems: dict[tuple[str, str], str] = {}
         self._overdue = False  # whether reading or writing a file took too long, so that sweeps no longer wait for it
         self._distrusted = False  # whether tables that an earlier worker has left are ignored
@@ -114,10 +115,12 @@ class State:
         return None
 
     def _is_outdated(self, stamp: Stamp, content: int) -> bool:
-        """Return whether the worker before this one has left other and newer tables than those of a state file.
+        """Return whether the worker before this one has left tables in a memory file that are newer than a state file
+        and differ from it.
 
-        The contents are compared, too, because the times of some file systems are whole seconds.  ``content`` is the
-        descriptor of a copy of the file in memory.
+        The times of both files are compared, and also their contents, because some file systems store times in whole
+        seconds.  ``stamp`` begins with the time of the state file's last change.  ``content`` is the descriptor of a
+        copy of the state file in memory.
         """
         return any(
             (about := os.fstat(copy)).st_size and stamp[0] < about.st_mtime_ns
@@ -209,11 +212,12 @@ class State:
     def before(
         self, engine: str, options: str, fabric: Fabric, failed: Container[str] = frozenset()
     ) -> SavedTables | None:
-        """Return the tables that OpenSM received last, if they were computed for this subnet, engine and options.
+        """Return the tables that OpenSM received last, if they are for the subnet of ``fabric`` and were computed by
+        ``engine`` with ``options``.
 
-        ``failed`` are engines that failed before ``engine`` was tried instead.  Tables of these engines are returned,
-        too.  Otherwise the result is None.  If OpenSM has received tables, the attribute ``start_note`` then has the
-        reason why these tables are not returned.
+        ``failed`` are engines that failed before ``engine`` was tried.  Tables of these engines for this subnet are
+        returned, too, whatever their options are.  In all other cases the result is None.  If OpenSM has received
+        tables, but the result is None, the attribute ``start_note`` has the reason.
         """
         last, self.start_note = self.last, ""
         if last is None:
@@ -287,10 +291,9 @@ class State:
 
 
 def with_classes_of(kept: SavedTables, fabric: Fabric) -> SavedTables:
-    """Return tables with the port-class rules of ``fabric``.  A state file stores only a text that identifies the
-    rules.
+    """Return the tables ``kept`` with the rules of ``fabric`` for the classes of end ports.
 
-    ``kept`` are tables from a state file.
+    Tables from a state file do not have these rules, because the file stores only a text that identifies the rules.
     """
     if kept.fabric.port_classes == fabric.port_classes:
         return kept

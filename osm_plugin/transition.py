@@ -51,8 +51,10 @@ def transition_line(change: Change, *, threads: int = 2) -> str | None:
 
 
 def _assumed(change: Change) -> list[str]:
-    """Return the assumptions of the verdict that were not checked, in words.  The list is empty if all assumptions were
-    checked.
+    """Return phrases with the unchecked assumptions of the verdict on a change of tables.
+
+    The only possible assumption is that senders use certain SLs: the SLs of the state file, or of the tables published
+    last.
     """
     source = {"state": "the state file", "last": "the tables published last"}.get(change.base.sls)
     if source and max(change.base.routing.vls, change.after.routing.vls) > 1:

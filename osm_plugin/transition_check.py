@@ -10,7 +10,10 @@ from routing.errors import IbnueError
 
 
 def check_transition(change: Change) -> str | None:
-    """Return a line that states whether a change is safe, or why this is unknown; None if nothing changes."""
+    """Return a line that states whether a change of tables is safe, or why its safety was not judged.
+
+    Return None if no table changes.
+    """
     try:
         return transition_line(change, threads=1)
     except IbnueError as problem:

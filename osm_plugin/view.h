@@ -34,7 +34,8 @@ struct view {
 IBNUE_HIDDEN int ibnue_view_open(struct view *view, const uint8_t *bytes);
 IBNUE_HIDDEN void ibnue_view_close(struct view *view);
 
-/* The functions of delivery.c, declared next, check that the hop counts state the lengths of the paths in the LFTs. */
+/* The next two functions are in delivery.c.  The first one checks that the hop counts of an answer are the lengths of
+ * the paths in its LFTs.  The second one counts the pairs of a switch and an end port that have no path. */
 IBNUE_HIDDEN int ibnue_delivery_check(const struct view *view, const struct ibnue_answer *answer, const uint8_t *bytes);
 IBNUE_HIDDEN uint64_t ibnue_delivery_missing(const struct view *view, const struct ibnue_answer *answer,
                                              const uint8_t *bytes);

@@ -63,7 +63,7 @@ static void gather(struct ibnue_walk *walk, struct ibnue_seen *seen, const cl_qm
         if (osm_node_get_type(node) != IB_NODE_TYPE_SWITCH) {
             walk->place[--high] = here;
             walk->endports += osm_node_get_num_physp(node);
-        } else if (node->sw) { /* Without its SwitchInfo, a switch has no tables and is left out. */
+        } else if (node->sw) { /* A switch without SwitchInfo has no tables, so it is not listed. */
             walk->place[low++] = here;
         }
     }
@@ -102,8 +102,9 @@ int ibnue_device_of(const struct ibnue_walk *walk, const osm_node_t *node)
     return walk->entry[slot].node ? (int)walk->entry[slot].device : -1;
 }
 
-/* List and sort the nodes, and set the plugin's rows of switches.  The function is called for each request, because
- * OpenSM may recreate its objects between sweeps. */
+/* List the nodes: first the switches and then the other nodes, each sorted by GUID.  Store OpenSM's object of each
+ * switch in the plugin, by row.  The function is called for each request, because OpenSM may recreate its objects
+ * between sweeps. */
 int ibnue_walk_open(struct ibnue_plugin *plugin, struct ibnue_walk *walk, char *why)
 {
     const osm_subn_t *subn = &plugin->osm->subn;
@@ -138,7 +139,8 @@ void ibnue_walk_close(struct ibnue_walk *walk)
 }
 
 /* Prefetch objects that will be read soon: the node three positions ahead, the ports of the node two positions ahead,
- * and the peers of the next node's ports.  A port takes 1.6 kB, of which only the part before `dr_path` is read. */
+ * and the peers of the next node's ports.  OpenSM's object of a port takes 1.6 kB.  Only its members before the member
+ * `dr_path` are read, so only these members are prefetched. */
 void ibnue_walk_ahead(const struct ibnue_walk *walk, uint32_t device)
 {
     if (device + 3 < walk->devices)

@@ -1,6 +1,6 @@
 /* Check the worker between sweeps, also while another SM is the master.  Replace a worker that has ended.  Request a
- * heavy sweep when a worker becomes ready that has missed the deadline or has replaced another worker.  Also request a
- * sweep after a pause, if the worker has more entries to rebalance.
+ * heavy sweep when the late answer of a worker has arrived, or when a new worker is ready after a failure.  Also
+ * request a sweep after a pause, if the worker has more entries to rebalance.
  *
  * A thread polls the host for these events, and signals OpenSM as a trap does.  The thread ends with the plugin. */
 #include "shim.h"
@@ -11,8 +11,9 @@
 
 #define SLICE_MS 200 /* milliseconds between two polls of the host if a sweep may be needed soon */
 #define IDLE_MS 1000 /* milliseconds between two polls of the host otherwise */
-/* Maximum number of times that the delay before the next sweep is doubled, beginning with SLICE_MS.  From the second
- * consecutive failure on, the delay is doubled once per failure. */
+/* After n consecutive failures of engines, the thread waits for SLICE_MS x 2^n before it requests the next sweep.
+ * There is no such wait after a single failure.  This maximum is the largest n in the formula, so that the wait cannot
+ * grow further. */
 #define MOST_DOUBLINGS 8
 
 /* Return the time of CLOCK_MONOTONIC at which a number of milliseconds from now is over. */
@@ -138,14 +139,15 @@ void ibnue_watch_begin(struct ibnue_plugin *plugin)
     order(&plugin->watch, 1, 0, plugin->watch.fruitless + 1);
 }
 
-/* Withdraw the request of ibnue_watch_spare, because a sweep asks the engines again now. */
+/* Withdraw the request of ibnue_watch_spare for another sweep, because OpenSM calls an engine now. */
 void ibnue_watch_spare_no_more(struct ibnue_plugin *plugin)
 {
     order(&plugin->watch, 0, 0, plugin->watch.fruitless);
 }
 
-/* Request the next sweep even if no worker gets ready, because OpenSM could have tried another engine in this sweep.  If
- * `longest_pause` is not 0, request the next sweep at the latest after this number of milliseconds. */
+/* Make the watch thread request another sweep even if the worker does not get ready.  This is necessary because the
+ * plugin has published old tables in this sweep, so OpenSM did not try another engine.  If `longest_pause` is not 0,
+ * the thread requests the sweep at the latest after this number of milliseconds. */
 void ibnue_watch_spare(struct ibnue_plugin *plugin, int longest_pause)
 {
     pthread_mutex_lock(&plugin->watch.lock);

@@ -23,8 +23,8 @@ void ibnue_memory_unmap(struct ibnue_memory *memory)
     memory->size = 0;
 }
 
-/* Map the whole file behind `fd`.  If the file is smaller than `least` bytes, it is grown first.  The file cannot
- * shrink, because the host has sealed it. */
+/* Map the whole file with the descriptor `fd`.  First extend the file to `least` bytes if it is smaller.  The file
+ * cannot shrink, because the host has sealed it. */
 int ibnue_memory_map(struct ibnue_memory *memory, int fd, uint64_t generation, size_t least, char *why)
 {
     struct stat about;
@@ -46,8 +46,9 @@ int ibnue_memory_map(struct ibnue_memory *memory, int fd, uint64_t generation, s
     return 0;
 }
 
-/* Allocate the pages that the answer will probably take while the worker computes, because page faults take time.
- * The allocation is only an optimisation, so failures are ignored.  The worker itself grows the file if necessary. */
+/* While the worker computes, allocate the memory pages that its answer will probably need.  This avoids page faults
+ * later, which take time.  The allocation is only an optimisation, so failures are ignored.  The worker itself grows
+ * the file if necessary. */
 void ibnue_memory_prepare(struct ibnue_plugin *plugin)
 {
     size_t table = (size_t)plugin->rows.switches * (plugin->osm->subn.max_ucast_lid_ho + 1u);

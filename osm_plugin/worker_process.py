@@ -197,9 +197,9 @@ class WorkerProcess:
         """Return whether the worker has used CPU time, or has waited for a processor, within the last ``timeout``
         seconds.
 
-        A process that is stopped, or that waits for a lock or for a blocked file system, does neither.  A program that
-        limits CPU time stops the worker for less than ``timeout`` at a time.  The state of the worker is read only by
-        calls of :meth:`listen`.
+        The result is false if the worker is stopped, or if it waits for a lock or for a blocked file system.  A limit
+        of CPU time does not make the result false, because it stops the worker for less than ``timeout`` at a time.
+        Between calls of :meth:`listen`, the state of the worker is not read, so these calls have to be frequent.
         """
         self.listen()
         return self.alive and self._used is not None and time.monotonic() < self._moved + timeout
@@ -240,7 +240,7 @@ class WorkerProcess:
             self._log_file = _identity(os.fstat(log.fileno()))
 
     def receive(self, until: float) -> dict[str, Any] | None:
-        """Return the next message of the worker.  None if no message arrives before the time ``until``
+        """Return the next message of the worker.  Return None if no message arrives before the time ``until``
         (``time.monotonic()``).
 
         Raises
@@ -314,7 +314,7 @@ class WorkerProcess:
         return f"{how} ({last})" if last else how
 
     def _log_tail(self) -> str:
-        # The log may be a device, for example /dev/full, whose end would never be reached.
+        # Only a regular file is read.  If the log is a device such as /dev/full, a read would never reach an end.
         if self._log_path is None or not self._log_path.is_file():
             return ""
         try:

@@ -65,11 +65,11 @@ class AllowedTurns:
         uint8[N] for the N possible CDG edges: 1 if the edge is allowed, else 0, in the order of
         :meth:`~routing.edges.Edges.channels`.
     spanning
-        int32[S], channel from each switch to its parent in a spanning tree of its connected part; -1 for the root.  All
-        CDG edges between channels of the spanning trees, in both directions, must be allowed, except edges that lead
-        back over the same link.
+        int32[S], channel from each switch to its parent in a spanning tree of its connected part; -1 for the root.  The
+        spanning trees consist of these channels and the opposite channels.  All CDG edges inside the spanning trees
+        must be allowed, except edges that lead back over the same link.
     order
-        Positions of the bundles of parallel channels in a topological order of the turns, int32.
+        int32[M], position of each of the M bundles of parallel channels in a topological order of the allowed turns.
     """
 
     allowed: npt.NDArray[np.uint8]
@@ -130,11 +130,12 @@ def balance(
     threads
         Worker threads; they do not change the result.
     bisection
-        Whether a channel becomes free of cost for the other switches of a destination's tree once the tree uses the
-        channel.  Together with a hop cost, this concentrates the flow to a destination on few channels.  Such trees
-        suit permutations and bisections, but not all-to-all traffic.
+        Whether a channel that a destination's tree already uses costs nothing for further switches of this tree.  If
+        ``hop_cost`` is positive too, the flow to a destination uses few channels.  Such trees suit permutations and
+        bisections, but not all-to-all traffic.
     hop_cost
-        Cost of every hop, which is added to the cost of its load.  The channel with the highest utilisation has cost 1.
+        Cost of every hop, in addition to the cost of the load on its channel.  The load of the channel with the highest
+        utilisation costs 1.
     rank
         int32[C], rank of each channel, for shortest paths only.  Of the channels that lead one hop nearer to the
         destination, a switch uses only channels of the lowest rank.
@@ -146,8 +147,8 @@ def balance(
 
     Notes
     -----
-    Cost: O(D (C + S hops)) per pass, with ``turns`` times log C; memory 2 D S bytes, with shortest paths another
-    6 S^2 bytes.
+    Cost: O(D (C + S hops)) per pass; with ``turns``, this is multiplied by log C.  Memory: 2 D S bytes; with shortest
+    paths, 6 S^2 bytes more.
     """
     switches, count = len(sources), len(targets.root)
     network, aims = network_of(channels, inverse_capacity, sources), targets_of(targets)

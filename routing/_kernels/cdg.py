@@ -107,7 +107,8 @@ def trace_endports(
     """Return the CDG edges that a trace has without traffic between switches.
 
     The result is uint32[edges], in the format of :attr:`Trace.dep`.  ``found`` is the trace with all traffic.  Only
-    routes to the LIDs of switches are followed again.  Cost: O(S L') for the L' LIDs of switches.
+    routes to the LIDs of switches are followed again, because ``found.to_endports`` has the CDG edges of all other
+    routes.  Cost: O(S L') for the L' LIDs of switches.
     """
     dep = np.zeros((2, slots.count), np.uint32)
     tables = tables_of(

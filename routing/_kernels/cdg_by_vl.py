@@ -34,8 +34,8 @@ class VlTrace:
     vls
         VLs in use, as bits.
     dropped
-        Number of pairs (switch, LID) with a complete route on which packets of some sender at the switch are dropped
-        because of their SL.
+        Number of pairs (switch, LID) that lose packets although their route is complete: packets of at least one sender
+        at the switch are dropped because of their SL.
     """
 
     hops: npt.NDArray[np.uint8]
@@ -135,9 +135,9 @@ def _senders(
 def _repliers(fabric: Fabric, routing: Routing) -> npt.NDArray[np.int32]:
     """Return the LIDs of the senders whose replies must be followed.
 
-    Senders at ports of a switch with equal rows in the SL2VL table cause equal dependencies if all packets to their
-    LIDs have equal SLs.  So one such sender represents all such senders.  A CA or router is preferred to the switch
-    itself.
+    Two senders at one switch cause equal dependencies under two conditions.  Their ports have equal rows in the SL2VL
+    table, and each source sends with equal SLs to the LIDs of both senders.  One sender represents all senders that are
+    equal in this respect.  A CA or router is preferred to the switch itself.
     """
     lid = np.flatnonzero(fabric.lids.switch >= 0).astype(np.int32)
     lid = lid[np.argsort(fabric.lids.port[lid] == 0, kind="stable")]

@@ -79,8 +79,9 @@ def check_delta(
     increasing
         Whether the caller knows that all of ``dependencies`` follow the order.
     pages
-        uint8[N], whether each page of :data:`~routing._kernels.shared_copy.PAGE` entries may have changed or missing
-        entries.  The pages may be given only if no SL has changed; None: all entries are compared.
+        uint8[N] for N pages of :data:`~routing._kernels.shared_copy.PAGE` consecutive LFT entries: whether the page may
+        contain a changed or missing entry.  Other pages are skipped.  None: all entries are compared, which is
+        necessary if an SL has changed.
 
     Notes
     -----

@@ -57,8 +57,8 @@ class TreeGraph:
         """Return the graph of a tree topology with the given levels (int32[S]).  Channels between two switches of one
         level are on no path up and then down.
 
-        ``inverse_capacity`` is float64[C].  Cost: O(C log C), and O(S) for each switch that is placed in the order
-        before a switch above it.
+        ``inverse_capacity`` is float64[C].  Cost: O(C log C).  Some switches come before a switch of a higher level in
+        the switch order; each of them costs a further O(S).
         """
         order = np.lexsort((channels.port, channels.dst, channels.src))
         number = np.empty(len(order), np.int32)
@@ -116,8 +116,9 @@ class TreeTables:
     searched
         Number of entries towards end ports that the closed form left open.
     filled, filled_between_leaves
-        Number of entries that got a longer path, because no path leads up and then down.  Number of these entries that
-        lead from leaf to leaf (switches with end ports on the level of :func:`leaf_level`).
+        ``filled`` is the number of entries with a longer path, because no path leads up and then down.
+        ``filled_between_leaves`` is the number of filled entries that lead from one leaf to another.  Leaves are the
+        switches with end ports on the level of :func:`leaf_level`.
     free
         Number of LIDs to which the closed form has assigned no top switch, because links are missing.  Towards such a
         LID, every source chooses a path separately.
@@ -159,7 +160,7 @@ def closed_form(
     threads
         Worker threads; they do not change the result.
     loads
-        Whether to add up the flow on each channel, which takes some time on trees without missing links.
+        Whether to return the flow on each channel.  This takes additional time on trees without missing links.
 
     Notes
     -----

@@ -14,10 +14,10 @@ def sort_channels(
 ) -> npt.NDArray[np.int32]:
     """Compute a topological order of the channels for each of several VLs.
 
-    ``masks`` (uint32[edges]) has the VLs, as bits, on which each CDG edge is used.  Each element of ``bits`` is the
-    number of a bit of ``masks``.  The bit stands for the requests on a VL, or for the requests and replies on a VL.
-    For each of these bits, the CDG edges whose mask has the bit form a graph, and the channels are sorted by this
-    graph.
+    ``masks`` (uint32[edges]) has the VLs, as bits, on which each CDG edge is used.  If ``masks`` is
+    :attr:`routing._kernels.cdg.Trace.dep`, the low bits are for requests, and the high bits for requests and replies.
+    ``bits`` contains the numbers of the bits for which orders are computed.  The order for a bit covers the CDG edges
+    whose mask has this bit.
 
     Returns
     -------

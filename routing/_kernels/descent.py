@@ -57,11 +57,13 @@ class TreeSlots:
     level
         int32[S], level of each switch: the number of tiers below it.
     slot
-        int32[S], slot of each switch: its number among the upper switches that have equal lower neighbours.
+        int32[S], slot of each switch: its number in its group.  A group is the switches of one level that are connected
+        with each other by links to the level below.
     slots
-        int32[S], number of slots above each switch, at least 1.
+        int32[S], number of switches in the group above each switch, at least 1.
     stride
-        int32[S], number of consecutive destinations for which each switch uses one slot above it in the first pass.
+        int32[S].  In the first pass, a switch sends up to one slot for this number of consecutive destinations, and
+        then goes on to the next slot.
     """
 
     position: npt.NDArray[np.int32]
@@ -78,16 +80,17 @@ class DescentCosts:
     Attributes
     ----------
     meet_source, meet_target
-        float64[S] and float64[D].  The weight of the flow from a switch to a destination is the product of both values.
-        The weight counts where the flow shares a channel with other flows.
+        float64[S] and float64[D], weight of each source switch and of each destination.  The weight of a flow is the
+        product of the weights of its source and of its destination.  The weights of two flows determine the cost of a
+        channel that both flows share.
     ceiling
         float64[C], ceiling of each channel: utilisation (flow times inverse capacity) up to which the channel has no
         extra cost.  The lowest ceiling, which most channels have, is the common ceiling.
     least_peak
         Lower bound, for any tables, of the highest utilisation of the channels with the common ceiling.
     discount
-        float64[sweeps], a number from 0 to 1 for each pass.  If two flows share two channels in a row, this part of the
-        pair's weight does not count again at the second channel.
+        float64[sweeps], for each pass: a part from 0 to 1.  If two flows share two consecutive channels, this part of
+        the cost of the pair is not counted at the second channel.
     price
         float64[sweeps], for each pass: cost of a unit of utilisation above a ceiling.
     """

@@ -33,8 +33,8 @@ class Reach:
     hops
         uint16[S, S] by destination and source: the fewest hops, :data:`UNREACHED` if there is no path.
     degree
-        uint8[S, S]: the number of different first channels of the paths that have at most ``most_hops`` hops, at most
-        255.
+        uint8[S, S] by destination and source: the number of channels out of the source with which such a path can
+        begin.  Only paths of at most ``most_hops`` hops count (see :func:`reach`).  Numbers above 255 are given as 255.
     """
 
     hops: npt.NDArray[np.uint16]
@@ -61,8 +61,8 @@ class TreeRequest:
         uint8[orders, S, S], by switch order, destination and source: number of different first channels of the paths
         that the order allows, at most 255.
     initial
-        uint8[S, S], first trees, which have shortest paths, as the index of the next channel by destination and source.
-        None: the kernel computes the first trees.
+        uint8[S, S] by destination and source: index of the next channel in the first tree of the destination.  The
+        paths in these trees are shortest paths.  None: the kernel computes the first trees.
     trees, wanted
         Number of trees of each destination (K, at most :data:`MOST_TREES`), and number of link-disjoint paths that each
         pair of switches should have.
@@ -106,10 +106,10 @@ class DisjointTrees:
         uint8[S, K, S], by destination, tree and switch: index of the next channel among the channels of the switch, or
         :data:`NO_CHANNEL`.  Destinations without end ports have only the first tree.
     order
-        uint8[S, K, S], by destination, tree and source: the switch order that allows the paths of the tree between both
-        switches, in both directions.  If the request is ``shared``, this order allows their paths in all trees.
-        :data:`NO_ORDER` if no switch order allows the paths, for switches in different connected parts, and for two
-        switches without end ports.
+        uint8[S, K, S], by destination, tree and source: number of a switch order that allows both the path and its
+        reply path.  If the request is ``shared``, two switches have the same switch order in all trees.
+        :data:`NO_ORDER` in three cases: no switch order allows both paths, the switches are in different connected
+        parts, or neither switch has end ports.
     load
         float64[2, C], utilisation (flow times inverse capacity) of each channel in all-to-all traffic, for the first
         trees alone, and for all trees together.  In the second case, each flow is added to the channels of its path in
@@ -144,10 +144,10 @@ def balance_order(channels: Channels, position: npt.NDArray[np.int32], *, steps:
 
 
 def reach(channels: Channels, position: npt.NDArray[np.int32], *, most_hops: int) -> Reach:
-    """Return the hops of the paths that lead up and then down in a switch order.
+    """Return the hops of the shortest paths that lead up and then down in a switch order.
 
-    For each pair of switches, also return the number of channels out of the first switch with which such a path can
-    begin, if the path has at most ``most_hops`` hops.
+    For each pair of switches, also return the number of channels out of the source with which such a path can begin.
+    For this number, a path may be longer than a shortest path, but has at most ``most_hops`` hops.
 
     ``position`` (int32[S]) is the position of each switch in the order.  Cost: O(S C).
     """
@@ -189,8 +189,8 @@ def disjoint_trees(request: TreeRequest) -> DisjointTrees:
 
     Notes
     -----
-    Cost: each pass compares K paths for each of S^2 K subtrees and each of the switch's channels.  Memory: 5 S^2 K
-    bytes.
+    Cost: there are S^2 K subtrees, one for each destination, tree and switch.  For each subtree and each channel out of
+    its switch, a pass compares K paths.  Memory: 5 S^2 K bytes.
     """
     switches, trees = len(request.weight), request.trees
     found = DisjointTrees(

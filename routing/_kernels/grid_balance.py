@@ -20,11 +20,13 @@ class FlowTrees:
     roots
         int32[T], destination of each tree.
     hop, regular
-        uint8[T, S]: index of the bundle by which each switch sends, 255 for none, and whether the path is regular.
+        uint8[T, S] each, by tree and switch.  ``hop`` is the index of the bundle by which the switch sends, 255 if
+        there is no path.  ``regular`` is 1 if the path is a regular path, else 0.
     hops
         int32[T, S], number of hops to the destination, -1 for no path.
     flow, load
-        float64[T, S] and float64[N]: traffic through each switch in a tree, and traffic on each bundle.
+        ``flow`` is float64[T, S], the traffic through each switch in each tree.  ``load`` is float64[N], the traffic on
+        each of the N bundles of parallel links.
     """
 
     roots: npt.NDArray[np.int32]

@@ -26,9 +26,9 @@ _RENAME_EXCHANGE = 2
 
 @contextmanager
 def atomic_write(path: str | Path) -> Iterator[BinaryIO]:
-    """Open a temporary file for writing, which replaces ``path`` when the block ends without an exception.
+    """Open a temporary file for writing.  The file replaces ``path`` when the ``with`` block ends without an exception.
 
-    If ``path`` is a symbolic link, the file that it names is replaced, not the link.
+    If ``path`` is a symbolic link, the link stays, and the file to which the link leads is replaced.
 
     Raises
     ------
@@ -37,11 +37,12 @@ def atomic_write(path: str | Path) -> Iterator[BinaryIO]:
     EnvironmentProblem
         The folder is missing or cannot be written, or the disk is full.
     """
-    # In contrast to realpath, Path.resolve raises an exception for a cycle of symbolic links.
+    # Path.resolve would raise an exception for a cycle of symbolic links, but realpath does not.
     target = Path(os.path.realpath(path))
     part = _part(target)
     with _environment(target):
-        # A rename would replace even a device node: after a write to /dev/null, no program on the machine could use it.
+        # A rename can replace even a device node by a regular file.  If ``path`` were /dev/null, no program on the
+        # machine could use the device /dev/null after the rename.
         if Path(path).exists() and not Path(path).is_file():
             what = "a folder" if Path(path).is_dir() else "not a regular file"
             raise InputError(f"is {what}, but a file is to be written", path=path, remedy="name a file")
@@ -75,7 +76,7 @@ def make_parents(path: str | Path) -> None:
 
 
 def make_folder(path: str | Path) -> Path:
-    """Create a folder, if it does not exist, into which the caller will write files.
+    """Create a folder for output files unless the folder exists, and return its path.
 
     Raises
     ------
@@ -107,7 +108,8 @@ def atomic_directory(path: str | Path, *, marker: str, known: Collection[str]) -
     Raises
     ------
     InputError
-        The path is not a folder, contains other files, or is a folder in which this process runs.
+        The path is not a folder, or the folder contains other files.  Or the folder is the working folder of this
+        process, or contains the working folder.
     EnvironmentProblem
         The parent folder is missing or cannot be written.
     """
@@ -131,9 +133,10 @@ def atomic_directory(path: str | Path, *, marker: str, known: Collection[str]) -
 
 
 def _part(target: Path) -> Path:
-    """Return a unique temporary name next to the target.
+    """Return a unique temporary name in the folder of the target.
 
-    The caller chooses the name before it creates the file, so that an interrupt at any time can remove the file.
+    The caller gets the name before it creates the temporary file or folder.  So it can remove the file or folder after
+    an interrupt at any time.
     """
     return target.parent / f".{target.name}.{secrets.token_hex(8)}.part"
 

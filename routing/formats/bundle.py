@@ -41,7 +41,7 @@ class Bundle:
     endport_guid, endport_name, endport_port, endport_lid, endport_lmc
         The end ports: uint64[E] (ascending), str, uint8[E], uint16[E] and uint8[E].
     routing
-        The tables, with the LIDs of the time when the bundle was written.
+        The tables.  Their columns are the LIDs that the fabric had when the bundle was written.
     channel_switch, channel_port
         int32[C], uint8[C]: row of the source switch and out-port of each channel.
     order
@@ -90,7 +90,7 @@ def write_bundle(
     path
         The file to write.  It is written to a temporary name and then renamed.
     fabric, routing, proof
-        The fabric, its tables, and their proof, whose certificate is written if the proof has one.
+        The fabric, its tables, and the proof of the tables.  The certificate is written if the proof has one.
     more
         Additional arrays, whose names begin with :data:`MORE`.  :func:`read_bundle` ignores them.
 
@@ -335,8 +335,10 @@ def _refuse_other_endports(bundle: Bundle, fabric: Fabric) -> None:
 
 
 def _refuse_other_ports(bundle: Bundle, fabric: Fabric, routing: Routing) -> None:
-    """Raise TableError if a switch does not deliver a LID by the port to which the LID's end port is cabled, or if an
-    out-port does not exist.
+    """Raise TableError if the ports in the tables do not fit the fabric.
+
+    The switch of an end port must deliver the end port's LIDs by the port to which the end port is cabled.  Missing
+    entries are allowed.  Every out-port in the tables must exist.
     """
     lids = fabric.lids
     known = np.flatnonzero(lids.switch >= 0)

@@ -67,10 +67,10 @@ class BundleChecker:
         self._bytes = 0
 
     def expect(self, name: str) -> Expected:
-        """Return the check of the dtype and the shape of the array ``name``, for
-        :class:`~routing.formats.npz.NpzReader`.
+        """Return a function that checks the dtype and the shape of the array ``name``.
 
-        The check returns a description of the first error, or None if there is no error.
+        :class:`~routing.formats.npz.NpzReader` calls the function before it reads the array.  The function returns a
+        description of the first error, or None if there is no error.
         """
 
         def complaint(dtype: np.dtype[Any], shape: tuple[int, ...]) -> str | None:

@@ -31,8 +31,10 @@ class Table:
 
     @classmethod
     def of(cls, title: str, records: Sequence[Mapping[str, object]], columns: Sequence[str] | None = None) -> Table:
-        """Return a table of records.  The columns are the keys of the records.  A list in a cell becomes words joined
-        by ``; ``.
+        """Return a table with one row for each record.
+
+        The columns are ``columns``, or all keys of the records if ``columns`` is None.  A list in a cell becomes a text
+        with ``; `` between the items.
         """
         names = tuple(columns if columns is not None else dict.fromkeys(name for each in records for name in each))
         return cls(title, names, tuple(tuple(plain_cell(each.get(name)) for name in names) for each in records))
@@ -56,8 +58,9 @@ def plain_cell(value: object) -> Cell:
 
 
 def csv_text(table: Table) -> str:
-    """Return a table as CSV with a header line.  An unknown value becomes an empty cell, and a truth value "yes" or
-    "no".
+    """Return a table as CSV with a header line.
+
+    An unknown value becomes an empty cell.  True becomes "yes", and False becomes "no".
     """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")

@@ -23,9 +23,9 @@ def clique_trees(
     """Return a tree towards each destination in a grid whose dimensions are cliques or have two positions.
 
     A tree uses the dimensions in the given order, with at most two hops in each dimension.  A minimal tree has two hops
-    only where the link to the destination's coordinate is missing.  Every other tree has a *middle* in each row (the
-    switches that differ only in the coordinate of one dimension).  All switches of the row that have a link to the
-    middle send over the middle.
+    in a dimension only where the link to the destination's coordinate is missing.  A row is the switches that differ
+    only in the coordinate of one dimension.  A tree that is not minimal has a *middle* in each row where links allow a
+    middle.  All switches of the row that have a link to the middle send over the middle.
 
     Parameters
     ----------
@@ -46,8 +46,9 @@ def clique_trees(
     Returns
     -------
     uint8[D, S]
-        Index of the bundle among the bundles of the switch.  The index is 255 at the destination, at switches outside
-        of the grid, and where missing links or switches allow no such path.
+        Index of the bundle among the bundles of the switch.  The index is 255 at the destination and at switches
+        outside of the grid.  It is also 255 where missing links or switches leave no path with at most two hops in the
+        dimension.
 
     Notes
     -----
@@ -114,11 +115,12 @@ class _Rows:
         return linked
 
     def _replace_missing_links(self, found: Hops, goal: Ints, rank: Ints) -> None:
-        """Let switches without a link to the goal send to a switch that has such a link.
+        """Give a next hop to each switch without a link to the goal, if possible.  The goal is the switch of the row
+        that has the destination's coordinate.  The next hop is a third switch of the row, which has links to both.
 
-        ``found`` (uint8[D, N]) has the next hops.  ``goal`` (int64[D]) is the coordinate of each destination along the
-        dimension, and ``rank`` (int64[D]) is a number for each destination: destinations with successive numbers use
-        different switches that have such a link.
+        ``found`` (uint8[D, N], changed in place) has the bundle by which each switch sends towards each destination.
+        ``goal`` (int64[D]) is the coordinate of each destination along the dimension.  ``rank`` (int64[D]) is a number
+        for each destination.  Destinations with successive ranks use different next hops, if there are several.
         """
         linked = self._has_link()
         missing = (self.there[self.row] >= 0) & (self.link == NONE)
@@ -134,8 +136,8 @@ class _Rows:
         """Return int64[D, rows], the coordinate of the middle of each row for each destination; -1: no middle.  A
         middle is linked to the goal: the switch of the row that has the destination's coordinate (``goal``, int64[D]).
         Every other switch of the row is linked to the middle or to the goal, so no path in the row has more than two
-        hops.  Destinations take the possible middles in turn, by their numbers ``rank``.  Destinations that ``wanted``
-        does not mark have no middles.
+        hops.  Destinations take the possible middles in turn, in the order of ``rank`` (int64[D]).  ``wanted``
+        (bool[D]) marks the destinations that get middles.
         """
         linked, present = self._has_link(), self.there >= 0
         lacks = present[:, :, None] & ~linked

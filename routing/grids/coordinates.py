@@ -134,8 +134,8 @@ _FOUND: WeakKeyDictionary[Fabric, Coordinates | str] = WeakKeyDictionary()
 def find_coordinates(fabric: Fabric) -> Coordinates:
     """Return the coordinates of the switches of a fabric.  Several engines need them, so the result is stored.
 
-    The coordinates follow from the cables alone, not from ports or names.  GUIDs determine only the choice among
-    symmetric coordinates.  Links and switches may be missing.
+    The coordinates follow from the cables alone, not from ports or names.  If symmetry allows several assignments of
+    coordinates, the GUIDs decide which assignment is returned.  Links and switches may be missing.
 
     Raises
     ------
@@ -146,8 +146,8 @@ def find_coordinates(fabric: Fabric) -> Coordinates:
     -----
     Coordinates are first assigned to one switch and its neighbours.  From there they are spread to all other switches;
     switches whose coordinates are certain come first.  At the end, every link is compared with the coordinates.
-    Squares (cycles of four switches) show which links are opposite, by the relation of D. Djokovic,
-    "Distance-preserving subgraphs of hypercubes", J. Comb. Theory B 14, 1973.
+    Squares (cycles of four switches) show which links lie in one dimension: the opposite links of a square do, by the
+    relation of D. Djokovic, "Distance-preserving subgraphs of hypercubes", J. Comb. Theory B 14, 1973.
     Cost: O(S d^2 n) for S switches of degree d in n dimensions, for each switch from which coordinates are spread.
     """
     if fabric not in _FOUND:
@@ -197,8 +197,8 @@ def _grid_of(near: Neighbours, component: Sequence[int]) -> Grid:
     seen = 0
     first = max(FIRST_ATTEMPTS, FIRST_VISITS // max(links, 1))
     for attempt in range(starts + min(MOST_RANDOM, most) if from_these else 0):
-        # Once every start has been tried, further attempts take doubtful positions at random.  Random choices help
-        # where many links are missing.
+        # The first attempts use each start once.  Later attempts use the starts again, and choose at random between
+        # positions that are not certain.  Random choices help where many links are missing.
         chance = random.Random(attempt) if attempt >= starts else None
         grown = Growth.of(near, from_these[attempt % len(from_these)], chance)
         if attempt >= first and (best is None or len(best[1].misfits()) > 2 + BAD * links):
@@ -223,7 +223,9 @@ def _grid_of(near: Neighbours, component: Sequence[int]) -> Grid:
 
 
 def has_complete_grid(near: Neighbours, component: Sequence[int]) -> bool:
-    """Return whether squares determine coordinates of a component in which no switch and no link is missing."""
+    """Return whether a component is a complete grid: squares determine its coordinates, and no switch and no link is
+    missing.
+    """
     links = sum(len(near[switch]) for switch in component) // 2
     candidates = frames(near, component, BY_SQUARES, len(component))
     every = (by_squares(near, frame) for frame in itertools.islice(candidates, BY_SQUARES))

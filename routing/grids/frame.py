@@ -23,9 +23,9 @@ class Frame:
     origin
         The switch that gets coordinate 0 in all dimensions.
     cliques
-        For each dimension of which all switches in a row are linked to each other: the neighbours in this dimension.
+        The neighbours in each dimension in which all switches of a row are linked to each other.
     opposite
-        Pairs of neighbours on both sides of the origin in one dimension.
+        Pairs of neighbours on opposite sides of the origin; each pair lies in a dimension of its own.
     single
         Neighbours that are alone in their dimension.
     doubtful
@@ -122,8 +122,9 @@ def _spans_square(near: Neighbours, origin: int, a: int, b: int) -> bool:
 def _is_linked_elsewhere(near: Neighbours, origin: int, a: int, b: int) -> bool:
     """Return whether two neighbours (``a``, ``b``) of a switch lie in one dimension although no link joins them.
 
-    For at least two other neighbours ``c`` of the switch, a link must join the two switches that are next to ``a`` and
-    ``b`` in the direction of ``c``.
+    Parallel rows show this: for at least two other neighbours ``c`` of the switch, a link joins the two switches next
+    to ``a`` and ``b`` in the direction of ``c``.  The result is False if ``a`` and ``b`` have another common neighbour
+    besides the switch.
     """
     if len(near[a] & near[b]) > 1:
         return False
@@ -135,7 +136,8 @@ def _shifted(near: Neighbours, origin: int, pair: tuple[int, int], c: int) -> li
     """Return the fourth corners of two squares that both contain the switch ``origin`` and its neighbour ``c``.
 
     One square contains the first switch of ``pair``, the other square the second switch of ``pair``.  Both switches of
-    ``pair`` are neighbours of ``origin``.  The result is empty unless both fourth corners are unique.
+    ``pair`` are neighbours of ``origin``.  The result is a list with one pair of corners.  The list is empty if one of
+    the squares has no possible fourth corner, or several.
     """
     one, other = (near[neighbour] & near[c] - {origin} for neighbour in pair)
     if len(one) != 1 or len(other) != 1:

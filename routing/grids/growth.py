@@ -50,8 +50,8 @@ class Growth:
     near
         Neighbours of each switch.
     is_clique, length
-        For each dimension: whether all switches of a row are linked; length of the rings, 0 if the dimension has no
-        rings.
+        Two lists with one value for each dimension.  ``is_clique``: whether all switches of a row are linked to each
+        other.  ``length``: the length of the rings, 0 if the dimension has no rings.
     position, at
         Position of each placed switch, and the switch at each position.
     labels
@@ -61,7 +61,8 @@ class Growth:
     chance
         Source of random choices among positions that are not certain; None: the first position is taken.
     has_failed
-        Whether so many links do not fit that the search ended.
+        Whether the search ended without success, because too many links do not fit, or too many switches have no
+        certain position.
     known_misfits
         Result of :meth:`misfits` once no position changes any more; None: not yet known.
     """
@@ -158,8 +159,8 @@ class Growth:
         return found if self.is_clique[found] or gap == 1 or gap + 1 == self.length[found] else -1
 
     def misfits(self) -> list[tuple[int, int]]:
-        """Return the pairs of linked switches whose positions no link of the grid joins, or of which one has no
-        position.
+        """Return the pairs of linked switches that do not fit: their positions are not neighbours in the grid, or one
+        of the two switches has no position.
         """
         if self.known_misfits is not None:
             return self.known_misfits
@@ -173,9 +174,9 @@ class Growth:
         ]
 
     def possible_links(self) -> int:
-        """Return the number of links that the placed switches have in a grid without missing links.
+        """Return the number of links that the placed switches would have if no link were missing.
 
-        The result is computed once as soon as no position changes any more (``known_misfits``).
+        Once no position changes any more (``known_misfits`` is set), the result is computed once and stored.
         """
         if self._possible_links is None or self.known_misfits is None:
             ends = sum(beside in self.at for position in self.at for beside in self.around(position))
@@ -229,8 +230,9 @@ class Growth:
                 self.has_failed |= self._wrong > FEW + MOST_WRONG * self._joined
 
     def _count_closed(self, switch: int, position: Position) -> None:
-        """Count a switch as closed if all of its neighbours have positions.  A slice of the grid is all positions with
-        one value of one coordinate.  The switch is counted in each slice that contains its position.
+        """Count a switch as closed if all of its neighbours have positions.  The counts are by slice, where a slice is
+        all positions of the grid with one value of one coordinate.  The switch counts in each slice that contains its
+        position.
         """
         if self._placed_near[switch] == len(self.near[switch]):
             self._closed.update(enumerate(position))
@@ -272,13 +274,13 @@ class Growth:
         return int(any(self.is_clique[axis] and here >= self.labels[axis] for axis, here in enumerate(candidate)))
 
     def _square_costs(self, switch: int) -> list[tuple[Position, list[int]]]:
-        """Return the position of each placed neighbour of a switch, and the costs of the link between this neighbour
-        and the switch.
+        """Return a list with a pair for each placed neighbour of a switch: the position of the neighbour, and the costs
+        of the link between the neighbour and the switch.
 
-        The list has one cost for each dimension in which the link may lead: the weighted number of squares that
-        contradict this dimension.  Let P be the placed neighbour, and Q another neighbour of P.  If the links from P to
-        Q and from P to the switch lie in two dimensions, Q and the switch are opposite corners of a square.  If these
-        links lie in one dimension, on both sides of P, there is no such square.
+        The costs have one number for each dimension in which the link may lead.  The number is high if squares, or
+        missing squares, contradict this dimension.  Let P be the placed neighbour, and Q another placed switch next to
+        P.  If the links from P to Q and from P to the switch lie in two dimensions, Q and the switch are opposite
+        corners of a square.  If these links lie in one dimension, on both sides of P, there is no such square.
         """
         near, position, dimensions = self.near, self.position, range(len(self.length))
         found = []
@@ -298,7 +300,8 @@ class Growth:
         return found
 
     def _square_cost(self, squares: list[tuple[Position, list[int]]], candidate: Position) -> int:
-        """Return the sum of the costs that squares give a candidate for the position of a switch.
+        """Return the cost that squares add to a candidate for the position of a switch.  The cost is a sum over the
+        placed neighbours.  Each neighbour adds the cost of the dimension in which its link to the candidate would lie.
 
         ``squares`` is the result of :meth:`_square_costs` for the switch.
         """
@@ -306,8 +309,9 @@ class Growth:
         return sum(costs[axis] for axis, costs in axes if axis >= 0)
 
     def _border_cost(self, candidate: Position) -> int:
-        """Return a cost for a position beyond a border of the grid.  A position is beyond the border if the switches of
-        the slice next to the position have no further neighbours.
+        """Return a cost for a position that would begin a new slice of the grid, in a dimension that has no cliques and
+        no closed rings.  A slice is all positions with one value of one coordinate.  The cost rises with the share of
+        switches in the adjacent slice whose neighbours all have positions, because the grid probably ends there.
         """
         found = 0
         for axis, here in enumerate(candidate):
@@ -360,8 +364,9 @@ class Growth:
     def _close_rings(self, *, at_end: bool) -> None:
         """Close the rows of a dimension to rings if links join the first and the last switch of the rows.
 
-        Two such links with the same distance between their ends determine the length of the rings.  If ``at_end`` (all
-        switches have a position), one link is enough, but half of the rows of this length must have such a link.
+        Two such links with the same distance between their ends determine the length of the rings.  With ``at_end`` (no
+        more switches will be placed), one link is enough.  In this case, at least half of the rows with switches at the
+        first and the last position of such a ring must have such a link.
         """
         for (axis, length), votes in sorted(self._closing.items(), key=lambda item: (-item[1], item[0])):
             if self.length[axis] or length < SHORTEST_RING or (votes < 2 and not at_end):

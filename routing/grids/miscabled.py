@@ -98,12 +98,12 @@ def _fitting_pairs(fabric: Fabric, coordinates: Coordinates) -> int:
 
 
 def surplus_links(fabric: Fabric, coordinates: Coordinates) -> Ints:
-    """Return the links of all bundles that have more links than usual, in grids where another bundle has fewer links.
-
-    A cable in the wrong port may by chance join two neighbours.  Such a cable fits the coordinates.
+    """Return the links of all bundles that have more links than usual, as they may be miscabled.
 
     A bundle is all parallel links of two neighbours.  The usual number of links is the median over the bundles of the
-    same dimension.  A grid in which no bundle lacks a link is left out, because its large bundles are intended.
+    same dimension.  A cable in the wrong port may by chance join two neighbours, so that it fits the coordinates.  Then
+    one bundle has too many links, and another bundle lacks a link.  If no bundle of a grid lacks a link, large bundles
+    are intended, and no links of this grid are returned.
 
     Returns
     -------
@@ -147,7 +147,7 @@ def _bundles(fabric: Fabric, grid: Grid) -> tuple[Ints, Ints, Ints, Ints]:
 
 
 def _neighbours(grid: Grid, axis: int) -> int:
-    """Return the number of pairs of present switches that are neighbours in a dimension."""
+    """Return the number of pairs of switches whose positions are neighbours along a dimension, linked or not."""
     present = np.zeros(grid.size, bool)
     present[tuple(grid.position.T)] = True
     rows = np.moveaxis(present, axis, -1)

@@ -34,8 +34,9 @@ class GridPaths:
     regular
         bool[2, S, S]: whether the path takes no detour.
     crossing
-        uint8[2, S, S]: for each ring dimension one bit, in the order of the dimensions: whether the path crosses the
-        dateline of its ring, between the last and the first position.
+        uint8[2, S, S] by set, destination and switch: the datelines that the path crosses, as bits.  Bit n belongs to
+        the n-th dimension of rings, counted from 0 in the order in which paths use the dimensions.  The dateline of a
+        ring is between its last and its first position.
     rings
         Number of dimensions of rings.
     """
@@ -80,9 +81,9 @@ def _mean_inverse_capacity(grid: Grid, fabric: Fabric, bundles: LinkBundles) -> 
 def grid_paths(fabric: Fabric, coordinates: Coordinates, bundles: LinkBundles, *, same_side: bool = False) -> GridPaths:
     """Return dimension-ordered paths between all switches of each component.
 
-    With ``same_side``, the paths of each set use one side of a ring in both directions between two switches.
-    Otherwise, the paths in both directions may use opposite sides if the length of the ring is a multiple of four.  The
-    load of such a ring is then more even.
+    ``same_side`` concerns two switches that are half a ring apart.  With ``same_side``, the two paths between them in
+    one set (one path in each direction) use the same side of the ring.  Otherwise, the two paths may use opposite sides
+    if the length of the ring is a multiple of four.  The load of such a ring is then more even.
 
     Where a ring is broken, the path takes the other side of the ring.  Where missing links of a dimension leave no path
     along the dimension, the path takes a detour (:func:`routing.grids.detours.add_detours`).
@@ -113,9 +114,10 @@ def _row_tables(grid: Grid, axis: int, bundles: LinkBundles) -> tuple[Hops, Hops
     Returns
     -------
     hop : uint8[N, size]
-        Bundle by which each switch sends towards each coordinate, 255 if the row does not lead there.
+        Bundle by which each switch sends towards each coordinate of its row, 255 if no path in the row leads to the
+        coordinate.
     other : uint8[N, size]
-        Bundle on the other side of the ring if both sides are equally long; elsewhere as ``hop``.
+        As ``hop``, except that paths to a destination half a ring away use the other side of the ring.
     """
     switches, kind = len(bundles.first) - 1, grid.kind[axis]
     # The last row and the last column of `index` belong to positions without a switch.
@@ -133,8 +135,9 @@ def _row_tables(grid: Grid, axis: int, bundles: LinkBundles) -> tuple[Hops, Hops
 
 
 def _line_rows(members: npt.NDArray[np.int64], index: Hops, is_ring: bool) -> tuple[Hops, Hops]:
-    """Return the first hops along rows of lines or rings, as two arrays uint8[R, size, size] by row, coordinate and
-    coordinate of the destination.  In the second array, paths to a destination half a ring away use the other side.
+    """Return the first hops along rows of lines or rings, as two arrays uint8[R, size, size].  The three indices are
+    the row, the coordinate of the switch and the coordinate of the destination.  In the second array, paths to a
+    destination half a ring away use the other side of the ring, if no link of the ring is missing.
 
     ``members`` (int64[R, size]) has the switch at each position of each row, and ``index`` the bundle of each pair of
     linked switches.
@@ -159,8 +162,9 @@ def _line_rows(members: npt.NDArray[np.int64], index: Hops, is_ring: bool) -> tu
 
 
 def _clique_rows(members: npt.NDArray[np.int64], index: Hops) -> tuple[Hops, Hops]:
-    """Return the first hops along rows of a HyperX, as two equal arrays in the format of :func:`_line_rows`.  A missing
-    link is replaced by two hops over a higher coordinate.
+    """Return the first hops along rows of a HyperX, as two arrays in the format of :func:`_line_rows`.  Both arrays are
+    equal, because these rows have no other side.  If a link is missing, the path has two hops, over a switch with a
+    higher coordinate than both ends, if there is one.
 
     Hops to a higher coordinate come before hops to a lower coordinate, so such paths close no cycle of dependencies.
     """
@@ -185,8 +189,8 @@ def _whole_paths(
     """
     count, position = len(grid.switches), grid.position
     hop, crossing = np.full((2, count, count), NONE, np.uint8), np.zeros((2, count, count), np.uint8)
-    # `later` is bool by pair of switches: whether the coordinates of both switches have an odd sum.  The sum is over
-    # the dimensions that the path uses after the present dimension.
+    # `later` is bool by destination and switch: whether the sum of the coordinates of both switches is odd.  The sum
+    # covers only the dimensions that the path uses after dimension `axis`.
     later = np.zeros((count, count), bool)
     bit = sum(grid.kind[axis] is Kind.RING for axis in order)
     for axis, (nearest, farther) in reversed(list(zip(order, tables, strict=True))):
@@ -207,9 +211,9 @@ def _whole_paths(
             # loads.
             parity = start + later[rows, columns]
             if same_side and size % 4 == 0:
-                # On a ring whose length is a multiple of four, opposite switches have equal parities.  So their two
-                # paths, one in each direction, would use opposite sides of the ring.  The parity is therefore changed
-                # in one of the two directions.
+                # On a ring whose length is a multiple of four, the positions of two opposite switches are both even or
+                # both odd.  So the two paths between them, one in each direction, would use opposite sides of the ring.
+                # The parity is therefore changed in one of the two directions.
                 parity += start < end
             for side in (0, 1):
                 forward = (parity + side) % 2 == 0

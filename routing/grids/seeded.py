@@ -17,15 +17,16 @@ RING_OF_FOUR = 4
 def seeded(coordinates: Coordinates, conf: TorusConf, fabric: Fabric) -> Coordinates:
     """Return coordinates with the dimensions and datelines of a torus-2QoS.conf.
 
-    A seed of the file is a switch with some of its links, which define the directions.  The grid that contains the
-    first seed whose switches are all present is changed.  Its dimensions are in the order x, y, z, and the origin of
-    each ring is where the file puts it.  The dateline is between the last and the first position.
+    A seed of the file is a switch with some of its links, which define the directions.  The function uses the first
+    seed whose switches are all in one grid, and changes only this grid.  The dimensions of the changed grid are in the
+    order x, y, z, and the origin of each ring is where the file puts it.  The dateline is between the last and the
+    first position.
 
     Raises
     ------
     InputError
-        The file states another topology than the cables have, two switches of a seed are not neighbours, or no seed is
-        in the fabric.
+        The file states another topology than the cables have, two switches of a seed are not neighbours, or no seed has
+        all of its switches in one grid.
     """
     row_of = {guid: row for row, guid in enumerate(fabric.switch_guid.tolist())}
     for seed in conf.seeds:

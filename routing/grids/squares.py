@@ -65,8 +65,9 @@ def _close_rings(grown: Growth, position: dict[int, Position]) -> bool:
         size = grown.length[one] = int(hops[axis == one].max()) + 1
         closing = (axis == one) & (hops == size - 1)
         place[:, one] %= size
-        # `closing` marks the links between the first and the last position of a row, each link twice (once from each
-        # end).  So these links are accepted as closing links of rings if at least half of the rows have such a link.
+        # `closing` marks the links between the first and the last position of each row, every link twice (once from
+        # each end).  The links close rings if at least half of the rows have such a link.  As each link counts twice,
+        # the condition compares their number with the number of rows.
         if np.count_nonzero(closing) >= np.count_nonzero(place[:, one] == 0):
             fits |= closing
     grown.position = dict(zip(position, map(tuple, place.tolist()), strict=True))

@@ -21,13 +21,14 @@ Degrees = Counter[int]
 
 
 def undone_swaps(fabric: Fabric, grid: Grid) -> npt.NDArray[np.int64]:
-    """Return the rows of all cables that complete a grid if they exchange an end with another cable, int64[N].
+    """Return int64[N], rows of the cables in swaps that complete the grid.  In a swap, two cables exchange one end
+    each.
 
-    A complete grid has a switch at each position, and one cable between every two neighbours.  The search runs if the
-    present grid is incomplete, and has at most :data:`MOST_CABLES` cables.
+    A complete grid has a switch at each position, and one cable between every two neighbours.  The search runs only if
+    the grid is incomplete, and has at most :data:`MOST_CABLES` cables.
 
     A swap does not change the degree (number of cables) of any switch.  So the search ends at once if no complete grid
-    has switches of the present degrees.  For most grids that lack a cable, no complete grid has such degrees.
+    has switches with the degrees of this grid.  This is the case for most grids that lack a cable.
 
     Cost: O(K) for each pair of the K cables, and a search for coordinates for up to :data:`MOST_CHECKS` pairs.
     """

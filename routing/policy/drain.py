@@ -18,19 +18,20 @@ def drain_times(
 ) -> npt.NDArray[np.float64]:
     """Compute how long a packet can wait at the head of a queue of each switch port without a deadlock, in seconds.
 
-    In the worst case all CAs and routers send to one destination, and switches serve their inputs round-robin.  Two
-    upper bounds are valid in this case, and the result is the smaller bound:
+    In the worst case all CAs and routers send to one destination, and switches serve their inputs round-robin.  The
+    result is the smaller one of two upper bounds for this case:
 
-    - Let the buffer at the receiving end of channel c be full of packets for destination d.  At each switch from this
-      buffer to d, count the inputs that send to d.  Let ``g(c, d)`` be the product of these counts.  Round-robin
-      service is unfair to distant senders, so the buffer forwards one packet every ``g(c, d)`` packet times.  Let
-      ``n(c)`` be the number of inputs that send over c.  These inputs share the buffer round-robin.  So the head of
-      each input waits at most ``n(c)`` x the largest ``g(c, d)`` packet times, and one more packet time for the packet
-      in transmission.
-    - If every sender has sent one burst, all bursts arrive within (number of senders) x (time of a burst).
+    - The first bound assumes that the senders never stop.  Consider the channel c out of the port, and a destination d.
+      The buffer at the end of c is full of packets to d.  Each switch from this buffer to d serves its inputs with
+      packets to d in turn.  So the buffer forwards one packet every ``g(c, d)`` packet times, where ``g(c, d)`` is the
+      product of the numbers of these inputs.  In the switch of the port, ``n(c)`` inputs send packets over c in turn.
+      So a packet waits at most ``n(c)`` x the largest ``g(c, d)`` packet times.  One more packet time is added for the
+      packet in transmission.
+    - The second bound assumes that every sender sends only one burst.  All bursts arrive within (number of senders) x
+      (time of a burst).
 
-    The packet time is measured on the slowest link of the paths to the destination.  This link limits the rate of the
-    buffers upstream.  A packet that arrives slowly also blocks the link on which it leaves.
+    The packet time is the time of a packet on the slowest link of the paths to the destination.  This link limits the
+    rate of the buffers upstream.
 
     Parameters
     ----------
@@ -93,12 +94,11 @@ class _Tree:
     channel
         int[S]: next channel on the route.
     sends
-        bool[S]: whether traffic for the LID comes from end ports of the switch or from upstream.
+        bool[S]: whether the switch sends packets to the LID, from its own end ports or from switches upstream.
     local
         Rows of the end ports that send.
     gap
-        float64[S]: time between two packets that the switch forwards from the same input, in packet times of the last
-        link.
+        float64[S]: time between two packets to the LID that the switch forwards from the same input, in packet times.
     """
 
     def __init__(self, fabric: Fabric, routing: Routing, lid: int) -> None:

@@ -79,10 +79,11 @@ def write_switch_files(found: PortPolicies, fabric: Fabric, folder: str | Path) 
 def opensm_lines(found: PortPolicies, facts: PortFacts) -> list[str]:
     """Return lines for opensm.conf that set OpenSM's four global values.
 
-    Two of the values are for ports to CAs, and two for ports to switches.  Each value is the most frequent value in the
-    policy for ports of its kind, so that as few ports as possible need another value.  Ports that no rule sets count
-    with OpenSM's default values.  OpenSM writes the values to every port in every heavy sweep.  The plugin then has to
-    rewrite every port for which the policy sets other values.
+    The values are HOQLife and VLStallCount of ports to CAs and routers, and HOQLife and VLStallCount of ports to
+    switches.  Each value is the most frequent value of the policy for such ports.  A port whose value no rule sets
+    counts with OpenSM's default value.  OpenSM writes the four values to the ports in every heavy sweep.  The plugin
+    then has to rewrite each port for which the policy sets another value.  The most frequent values keep these ports
+    few.
     """
 
     def usual(values: npt.NDArray[np.int16], ports: npt.NDArray[np.bool_], default: int) -> int:
@@ -102,7 +103,8 @@ def opensm_lines(found: PortPolicies, facts: PortFacts) -> list[str]:
 def stall_life(found: PortPolicies) -> npt.NDArray[np.uint16]:
     """Return the policy values in the encoding of the PortInfo attribute: uint16[S, 256].
 
-    The lower byte is VLStallCount << 5 | HOQLife.  The upper byte is the mask of the bits that rules set.
+    The lower byte is VLStallCount << 5 | HOQLife.  The upper byte is a mask of the lower byte: its bits are 1 for a
+    value that a rule sets, and 0 for a value that no rule sets.
     """
     life, stall = found.hoq_life.astype(np.int32), found.vl_stall_count.astype(np.int32)
     value = np.where(life >= 0, life, 0) | np.where(stall >= 0, stall, 0) << 5

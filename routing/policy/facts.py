@@ -27,9 +27,9 @@ class PortFacts:
     exists, cabled
         bool[S, 256]: whether the switch has this external port, and whether the port has a cable.
     role
-        bool[S, 256] for each role.  Only cabled ports have roles.  "leaf", "core": whether the switch has end ports, or
-        has no end ports.  "ca-facing", "switch-facing": whether the cable leads to a CA or to a switch.  "loop":
-        whether the channel out of the port is on a credit loop.
+        bool[S, 256] for each role.  Only cabled ports have roles.  "leaf": the port's switch has counted end ports.
+        "core": the port's switch has no counted end ports.  "ca-facing": the cable leads to a CA or router.
+        "switch-facing": the cable leads to a switch.  "loop": the channel out of the port is on a credit loop.
     rate, lane_speed
         float64[S, 256] in Gb/s: data rate of the link, and signalling rate of one of its physical lanes.  0 without a
         cable.

@@ -121,8 +121,8 @@ class Selector:
     Attributes
     ----------
     switches
-        Patterns of switch names, or of GUIDs if they begin with 0x.  At least one pattern must match.  An empty tuple
-        means any switch.
+        Names, GUIDs or patterns of switches.  A pattern is compared with the name and the GUID of a switch.  The switch
+        of the port must match at least one element of the tuple.  An empty tuple means any switch.
     ports
         Port numbers.  An empty tuple means any port.
     roles

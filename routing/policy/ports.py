@@ -53,7 +53,10 @@ class PortPolicies:
         return at < len(positions) and int(positions[at]) == position
 
     def decides(self, rule: int) -> int:
-        """Return the number of ports at which a rule determines a property: no later rule sets this property."""
+        """Return the number of ports at which a rule determines at least one property.
+
+        The rule that determines a property of a port is the last rule that sets this property at the port.
+        """
         positions, whats = self.selected[rule], [what for what, _ in self.policy.rules[rule].values]
         return int(np.stack([self.number[what].ravel()[positions] == rule for what in whats]).any(axis=0).sum())
 
@@ -97,9 +100,9 @@ def apply_rules(policy: Policy, fabric: Fabric, facts: PortFacts, *, strict: boo
     Raises
     ------
     OptionError
-        Two rules contradict each other, a port is unknown, a head-of-queue lifetime is shorter than a breaker's
-        detection time, or a rule selects ports on credit loops although there are no tables.  The error names file,
-        line and remedy.
+        Two rules contradict each other, or a rule selects ports on credit loops although there are no tables.  Or the
+        head-of-queue lifetime of a port is not longer than the detection time of its deadlock breaker.  With
+        ``strict``, a pattern or port number matches nothing.  The error names file, line and remedy.
 
     Notes
     -----
@@ -139,10 +142,11 @@ def _check_conflict(
     setting: tuple[int, Property],
     positions: npt.NDArray[np.int64],
 ) -> None:
-    """Raise OptionError if an earlier rule has set a property to another value at some of the ports ``positions``.
+    """Raise OptionError if a rule sets a property of a port for which an earlier rule has set another value.
 
-    ``earlier`` is the index of the rule that has set the property so far at each port, -1 for none.  ``setting`` is the
-    index of the new rule and the property.
+    ``setting`` is the index of the rule and the property.  ``positions`` are the ports that the rule selects, as
+    ``switch * 256 + port``.  For each of these ports, ``earlier`` is the index of the last earlier rule that has set
+    the property, or -1 if there is none.
     """
     index, what = setting
     rule = policy.rules[index]
@@ -169,7 +173,8 @@ def _check_lifetimes(found: PortPolicies, fabric: Fabric, facts: PortFacts) -> N
     At each port with a deadlock breaker, the head-of-queue lifetime must be longer than the breaker's detection time.
     """
     breakers = [dict(rule.values).get("breaker") for rule in found.policy.rules]
-    # Ports whose breaker no rule sets have the index -1.  This index selects the last element of `detect`, which is 0.
+    # `detect` has the detection time of each rule's breaker, and a 0 at the end.  A port whose breaker no rule sets has
+    # the rule index -1, which selects this 0.
     detect = np.array([b.detect_time if isinstance(b, Breaker) else 0.0 for b in breakers] + [0.0])
     attempts = np.array([hoq_seconds(code) for code in range(HOQ_MOST + 1)])
     life = attempts[np.where(found.hoq_life < 0, facts.opensm_hoq, found.hoq_life)]

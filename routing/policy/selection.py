@@ -86,8 +86,9 @@ def ports_of(
     places : int64[N]
         Selected ports as ``switch * 256 + port``, ascending.
     missing
-        Without ``strict``: one text for each pattern that matches no switch, and one text for the first port number
-        that no selected switch has.  With ``strict``, such a mismatch is an error.
+        Without ``strict``: descriptions of mismatches.  There is one text for each pattern that matches no switch.  If
+        no selected switch has some of the rule's port numbers, another text names the first such number.  With
+        ``strict``, a mismatch is an error.
 
     Raises
     ------

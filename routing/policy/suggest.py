@@ -67,13 +67,14 @@ class Suggestion:
 def suggest(
     fabric: Fabric, routing: Routing, *, packet_bytes: int = 4096, burst_bytes: int = 65536, breaker: bool = True
 ) -> tuple[Suggestion, ...]:
-    """Propose three policy rules: for ports to CAs, for ports to switches, and for ports on credit loops.
+    """Propose up to three policy rules: for ports to CAs, for ports to switches, and for ports on credit loops.
 
-    :func:`~routing.policy.drain.drain_times` computes the longest wait of a packet without a deadlock.  On credit
-    loops, the lifetime is the shortest HOQLife value of at least twice this wait.  On other ports the lifetime is
-    OpenSM's default, unless twice the wait is longer.  Where no deadlock is possible, a short lifetime would only lose
-    packets.  A port on a loop is suspected of a deadlock after the longest wait.  The port's lifetime is at least twice
-    this detection time.
+    :func:`~routing.policy.drain.drain_times` computes the longest wait of a packet without a deadlock.  The proposed
+    head-of-queue lifetime is at least twice this wait.  Ports on credit loops get the shortest such HOQLife value.
+    Other ports get at least OpenSM's default, because they need no short lifetime: no deadlock is possible there.
+
+    With ``breaker``, ports on credit loops get a Deadlock Breaker.  The breaker's detection time is the longest wait,
+    but at least 10 packet times.  The lifetime is then also at least twice the detection time.
 
     Parameters
     ----------
@@ -136,7 +137,8 @@ def _round_up(seconds: float) -> float:
 def rules_text(found: tuple[Suggestion, ...], fabric: Fabric, *, assumed: str | None = None) -> str:
     """Return the text of a policy file with the proposed rules.  Comments in the file state reasons and assumptions.
 
-    ``found`` lists the proposals.  ``assumed`` is the assumption about the VLs of the tables, or None.
+    ``found`` lists the proposals.  ``assumed`` is the text of an assumption about unknown SLs or SL2VL tables, or None
+    if all tables are known.
     """
     lines = [f"# Proposed by ibnue for {json.dumps(fabric.name)} and its tables."]
     if assumed is not None:

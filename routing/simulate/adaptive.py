@@ -126,7 +126,7 @@ class Adaptive(Mechanism):
     seed: int = 1
 
     def numbers(self, network: Network, traffic: Traffic) -> npt.NDArray[np.int64]:
-        """Return the settings of :func:`adaptive_arrays` as one array.
+        """Return the settings for the kernel: the arrays of :func:`adaptive_arrays`, joined to one array.
 
         Raises
         ------
@@ -153,8 +153,9 @@ class AdaptiveArrays:
     columns
         Number of destinations that ``choice`` distinguishes: all switches, or all LIDs.
     enter_sl, enter_port
-        uint8[S, L] and uint8[S]: SL of a packet that enters the escape VLs (or, with port groups, the fabric) at a
-        switch, and the in-port under which SL2VL is read for the packet.
+        uint8[S, L] and uint8[S]: SL and in-port by which SL2VL gives the VL of a packet that enters the escape VLs at a
+        switch.  The SL depends on the switch and the destination LID.  If switches use port groups instead of escape
+        VLs, ``enter_sl`` has the SL of a packet that enters the fabric at the switch.
     lid_column
         int32[L]: number of the destination to which a LID belongs, or -1.
     lid_channel
@@ -192,7 +193,10 @@ class AdaptiveArrays:
 
 
 def _lid_channels(network: Network) -> npt.NDArray[np.int32]:
-    """Return int32[L]: for each LID, the channel from its last switch to its owner, or -1 if no port has the LID."""
+    """Return int32[L]: for each LID, the channel from the last switch of its paths to the end port with the LID.
+
+    The value is -1 if no end port has the LID, or if this end port is not cabled to a switch.
+    """
     arrays, fabric = network.arrays, network.fabric
     position = {at: c for c, at in enumerate(zip(arrays.src.tolist(), arrays.src_port.tolist(), strict=True))}
     found = np.full(len(fabric.lids), -1, np.int32)
@@ -244,8 +248,8 @@ def adaptive_arrays(network: Network, adaptive: Adaptive) -> AdaptiveArrays:
         check_escape(network, count, stay=adaptive.stay)
     enter_sl, enter_port = injection_points(network)
     recovers = adaptive.scheme is Scheme.CONCURRENT
-    # The port groups are checked by the rule ESCAPE, because a packet that waits in an adaptive switch may leave by any
-    # port of its group.
+    # The proof of the port groups depends on what a waiting packet may do (routing.port_groups.Rule).  The rule ESCAPE
+    # is right here: in an adaptive switch, a waiting packet may leave by any port of its group.
     grouped = adaptive.scheme is Scheme.GROUPS
     allowed = grouped_channels(network, Rule.ESCAPE) if grouped else shortest_channels(network)
     return AdaptiveArrays(
@@ -292,12 +296,12 @@ def _check_reach(network: Network, traffic: Traffic) -> None:
 
 
 class AdaptiveSimulation(Simulation):
-    """Simulation with adaptive switches.  :func:`simulate_adaptive` makes it.
+    """Simulation with adaptive switches, as :func:`simulate_adaptive` returns it.
 
     Attributes
     ----------
     adaptive
-        Argument of :func:`simulate_adaptive`.
+        Options of adaptive routing.
     """
 
     def __init__(
@@ -321,26 +325,28 @@ class AdaptiveSimulation(Simulation):
         return super().totals() | dict(zip(TOTALS, results.tolist(), strict=True))
 
     def saved(self) -> npt.NDArray[np.int64]:
-        """Return int64[N]: packets that each channel has sent without credits, to a spare buffer or to a packet's CA.
+        """Return int64[N]: number of packets that each of the N channels has sent without credits.
 
-        Only the schemes TOKEN and CONCURRENT send without credits.
+        Such a packet goes to a spare buffer of the next switch, or to the CA of its destination.  Only the schemes
+        TOKEN and CONCURRENT send without credits.
         """
         return self.results_of(self.adaptive)[len(TOTALS) :]
 
     def wait_graph(self) -> WaitFor:
         """Return the wait-for graph of the queues at the present tick.
 
-        Vertex channel x V + VL is the input queue of that virtual channel.  Spare buffers 0 of all switches follow, and
-        then their spare buffers 1.  A queue waits for all virtual channels and spare buffers that its first packet may
-        take.
+        The vertices are the input queues of all virtual channels, then spare buffer 0 of each switch, and then spare
+        buffer 1 of each switch.  The queue of a virtual channel has the number channel x V + VL.  A queue waits for all
+        virtual channels and spare buffers that its first packet may take.
         """
         waiter, awaited, moves = self._handle.wait_graph()
         return WaitFor.of(waiter, awaited, len(moves), can_move=moves)
 
     def permanent_waits(self) -> WaitFor:
-        """Return the present wait-for graph.  If no knot can be permanent, every queue in it is marked as able to move.
+        """Return the present wait-for graph, for a search for permanent knots.
 
-        No knot is permanent if the scheme or a remedy ends every knot.
+        If the scheme or a remedy ends every knot, no knot is permanent.  Then every queue of the graph is marked as
+        able to move.
 
         The schemes TOKEN, BUBBLE and RELAY end every knot.  HOQLife ends every knot only if all ports have a limit: the
         limit of a head packet is the longest limit of the ports that the packet may take.  So one port without a limit
@@ -364,8 +370,8 @@ def simulate_adaptive(
     Parameters
     ----------
     network
-        Network from :func:`routing.simulate.network.build_network`.  Its ``vls`` is the number of VLs.  Only the escape
-        paths use the tables of the network.
+        Network from :func:`routing.simulate.network.build_network`.  Its ``vls`` is the number of VLs.  Only two
+        schemes use the tables of the network: ESCAPE for the escape paths, and GROUPS for the port groups.
     traffic
         Flows, all of which must have reachable destinations.
     adaptive

@@ -159,10 +159,10 @@ def run_adaptive(scenario: Scenario, case: Case) -> CaseOutput:
 
 
 def _bubble_over_others(accepted: Mapping[str, float]) -> dict[str, float | None]:
-    """Return the throughput of the scheme ``bubble`` divided by the throughput of each other scheme, by the name of the
-    figure.  None for a scheme without throughput.
+    """Return the figures ``bubble_over_...`` by name.
 
-    ``accepted`` is the throughput by scheme.
+    Each figure is the throughput of the scheme ``bubble`` divided by the throughput of another scheme.  A figure is
+    None if the throughput of the other scheme is 0.  ``accepted`` is the throughput by scheme.
     """
     return {
         f"bubble_over_{name}": round(accepted["bubble"] / share, 3) if share else None
@@ -192,7 +192,10 @@ def _simulation(
     *,
     mechanisms: Sequence[Mechanism],
 ) -> Simulation:
-    """Set up the simulation of one scheme.  None means a simulation that routes only by fixed tables."""
+    """Set up the simulation of a case with one scheme of adaptive routing.
+
+    If ``scheme`` is None, the simulation routes only by fixed tables.
+    """
     remedies = remedies_of(scenario, case)
     if scheme is None:
         switching = switching_of(scenario, case)

@@ -40,7 +40,8 @@ class CaseOutput:
     found
         Figures by name, which the case can compare with expected values.
     stated
-        Settings that influence the result and are printed with it: arbitration, inputs, buffer, seed, remedy.
+        Settings by name that influence the result and are printed with it, such as the arbitration, the size of the
+        buffers and the seed.
     series
         Time series for charts; None if the case has no time series.
     events

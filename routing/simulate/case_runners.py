@@ -44,7 +44,8 @@ class Result:
     scenario, case
         Names of the scenario and the case.
     stated
-        Settings that influence the result and are printed with it: arbitration, inputs, buffer, seed, remedy.
+        Settings by name that influence the result and are printed with it, such as the arbitration, the size of the
+        buffers and the seed.
     found
         Measured figures by name.
     expected
@@ -56,7 +57,8 @@ class Result:
     events
         Log of the run: time (in packet times) and text of each drop and each action of a deadlock breaker.
     origin, chosen
-        Origin of the expected figures, and settings chosen for them, as the case states them.
+        Texts of the case: the origin of the expected figures, and the settings that were chosen so that the simulation
+        gives these figures.
     """
 
     scenario: str
@@ -216,9 +218,10 @@ def run_case(scenario: Scenario, case: Case) -> Result:
     except InputError as error:
         if error.line is not None:
             raise
-        # The error has no location in the file, so it gets the location of the case.
+        # The error states no line of the scenario file, so its message gets the location of the case.
         raise scenario.error(error.problem, *case.where, remedy=error.remedy) from None
-    # A broken promise is a bug of a routing engine and not an error of the file, so it is not reported as such.
+    # A broken promise is a bug of a routing engine.  So the exception must not become an error message about the
+    # scenario file.
     except (BrokenPromise, FalseCertificate):
         raise
     except RoutingError as error:

@@ -34,9 +34,8 @@ def _ticks(most: float) -> list[float]:
 def _panel(title: str, time: npt.NDArray[np.float64], lines: Lines, top: float) -> list[str]:
     """Draw one chart with its axes and a legend, and return its SVG elements.
 
-    ``top`` is the y coordinate of its upper edge.  Only the first eight lines are drawn.
-
-    ``time`` has the time of each point, and ``lines`` the values of each line by its name.
+    ``time`` has the time of each point, and ``lines`` has the values of each line by the name of the line.  Only the
+    first eight lines are drawn.  ``top`` is the y coordinate of the upper edge of the chart.
     """
     shown = list(lines.items())[:MOST_LINES]
     most = max((float(np.nanmax(values, initial=0.0)) for _, values in shown), default=0.0) or 1.0

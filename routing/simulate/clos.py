@@ -41,9 +41,9 @@ class ClosTiming:
     wire
         Delay of a link in ticks.  Credits take this time, too.
     crossbar_delay, output_delay
-        Ticks from the arrival of a head at a crossbar, and at an output queue, until it can continue.  The wire and the
-        delay of the crossbar together should be at least the time of a packet on a link: a packet is then complete
-        before it takes the crossbar.
+        Ticks for which the head of a packet waits at least: at a crossbar (``crossbar_delay``), and at an output queue
+        (``output_delay``).  The sum of ``wire`` and ``crossbar_delay`` should be at least the time of a packet on a
+        link.  A packet is then complete before it takes the crossbar.
     input_blocks, output_blocks
         Size of an input queue and of an output queue, in blocks of 64 bytes.
     """
@@ -87,11 +87,11 @@ class Clos:
 
 @dataclass(frozen=True)
 class _Crossbar:
-    """Crossbar of a switch, with its handle, the handles of its output queues, and the rule of its routes.
+    """Crossbar of a switch: its device, the devices of its output queues, and the rule that selects an output.
 
-    The output to adapter d over path p is ``divided // unit % radix``, where ``divided`` is p for switches that spread
-    packets (``by_path``), and d for all other switches.  So ``unit`` is the number of consecutive values of ``divided``
-    that share an output.
+    A switch that spreads packets (``by_path``) sends a packet on path p through output ``p // unit % radix``.  Any
+    other switch sends a packet for adapter d through output ``d // unit % radix``.  So ``unit`` consecutive paths or
+    adapters share an output.
     """
 
     handle: int
@@ -111,8 +111,8 @@ class _Builder:
     def switch(self, by_path: bool, unit: int) -> _Crossbar:
         """Add one switch: a crossbar with its output queues.
 
-        ``by_path`` is whether the switch spreads packets over paths.  ``unit`` is the divisor by which the switch
-        computes an output from a destination (see :class:`_Crossbar`).
+        ``by_path`` is whether the switch spreads packets over paths.  ``unit`` is the divisor in the rule by which the
+        switch selects an output (see :class:`_Crossbar`).
         """
         number, radix = len(self.crossbars), self.radix
         crossbar = self.fabric.add_device(NodeKind.SWITCH, CROSSBAR_GUID + number, f"s{number}", 2 * radix)
@@ -125,10 +125,11 @@ class _Builder:
         return self.crossbars[-1]
 
     def network(self, size: int, unit: int, level: int) -> tuple[list[tuple[int, int]], list[int]]:
-        """Add a network for ``size`` adapters.  Return its free inputs as (crossbar, port), and its output queues.
+        """Add a Clos network with ``size`` inputs and outputs, which may be a part of a larger Clos network.
 
-        Within this network, a packet to adapter n of the whole network has the destination n // ``unit``.  ``level`` is
-        the number of larger networks that contain this network.
+        Return the inputs as pairs (crossbar, port), and the output queues.  A packet to adapter n of the largest
+        network leaves this network by output n // ``unit``.  ``level`` is the number of larger networks that contain
+        this one.
         """
         radix = self.radix
         if size == radix:
@@ -146,7 +147,10 @@ class _Builder:
 
 
 def _levels(adapters: int, radix: int) -> int:
-    """Return k for a Clos network of 2 k + 1 stages: its first k stages spread packets over several paths."""
+    """Return the number k of stages that spread packets over several paths.
+
+    The Clos network then has 2 k + 1 stages of switches.
+    """
     levels, size = 0, radix
     while 1 < radix <= size < adapters:
         levels, size = levels + 1, size * radix

@@ -46,7 +46,7 @@ packet that came while the virtual channel was active.
 
 @dataclass(eq=False)
 class Detector:
-    """Detection of deadlock with one timeout, compared with the exact state.
+    """Detection of deadlock with one timeout, compared with the virtual channels that really are stuck.
 
     Attributes
     ----------
@@ -110,9 +110,10 @@ class Readings:
     detectors
         One detector for each timeout.
     waiting_since, stuck_since
-        int64[N]: tick of the reading since which packets have been queued for each virtual channel, and tick of the
-        reading since which the virtual channel has been stuck; -1 if no packets were queued, or if the virtual channel
-        was not stuck, at the last reading.
+        int64[N] each, for each virtual channel.  ``waiting_since`` is the tick of the reading since which packets have
+        been queued for the virtual channel.  It is -1 if no packets were queued at the last reading.  ``stuck_since``
+        is the tick of the reading since which the virtual channel has been stuck.  It is -1 if the virtual channel was
+        not stuck at the last reading.
     episodes
         Number of times that a virtual channel became stuck.
     active
@@ -169,9 +170,10 @@ def _first_came(simulation: Simulation) -> Ticks:
 
 
 def activity_ticks(network: Network, packet: int) -> int:
-    """Return for how many ticks a virtual channel counts as active after a packet has left.
+    """Return for how many ticks a virtual channel counts as active after it has sent a packet.
 
-    This is the time until the next switch can send the packet on.  ``packet`` is the packet time in ticks.
+    After these ticks, the next switch has received the packet and can forward it.  ``packet`` is the packet time in
+    ticks.
     """
     return packet + int(network.arrays.wire.max()) + int(network.arrays.switch_delay.max())
 

@@ -23,9 +23,10 @@ FAR = 255
 def injection_points(network: Network) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]:
     """Return the SLs and in-ports of packets that enter the escape VLs at each switch.
 
-    SL and in-port determine the VL of the packet in the SL2VL table.  A packet from another switch enters the escape
-    VLs like a packet from the first end port of the switch: with its SL towards the destination, and with its port as
-    in-port.  At a switch without end ports, the packet enters like a packet from the switch itself (in-port 0).
+    SL and in-port determine the VL of the packet in the SL2VL table.  A packet enters the escape VLs as if it came from
+    the first end port of the switch.  Its SL is then the SL from this end port to the destination.  Its in-port is the
+    switch port to which this end port is cabled.  If the switch has no end ports, the packet gets the SL from the
+    switch itself to the destination, and in-port 0.
 
     Returns
     -------

@@ -46,7 +46,8 @@ class _Operation:
     bytes
         Size of the message.
     requires
-        For each operation that comes before this one: its number, and whether it must be complete.  If not, it must
+        Operations that have to come before this operation, as pairs (number of the operation, complete).  If
+        ``complete`` is true, that operation must be complete before this one starts.  Otherwise, that operation must
         only have started.
     message
         Number of the message that the operation sends or receives.
@@ -78,7 +79,9 @@ class _Start:
 
 
 def read_goal(path: Path, fabric: Fabric) -> Workload:
-    """Read a schedule in GOAL.  Rank n is the n-th CA of the fabric that can send.
+    """Read a schedule in GOAL, the format of the simulator LogGOPSim.
+
+    Rank n of the schedule is end port n, counted from 0, among the fabric's end ports that can send.
 
     Raises
     ------
@@ -232,7 +235,7 @@ def _starts(path: Path, operations: list[_Operation]) -> list[_Start]:
 
 
 def _completion(operation: _Operation, start: _Start) -> _Start:
-    """Return the condition for the completion of an operation, in the form of the condition for its start."""
+    """Return the condition under which an operation is complete, given the condition for its start."""
     if operation.peer is None:
         return start.later(operation.nanoseconds)
     if operation.peer[0] == "recv":

@@ -102,7 +102,8 @@ def path_hops(fabric: Fabric, path: Sequence[str]) -> list[tuple[int, int]]:
     _port_to(fabric, devices[0], devices[1])
     hops = [(near, _port_to(fabric, near, far)) for near, far in pairwise(devices[1:])]
     target = endport_of(fabric, path[-1])
-    # A CA may have two ports at this switch.  The path names one of them, which is used.
+    # Two ports of the destination CA may be cabled to the last switch.  The path then ends at the port that its last
+    # name selects.
     if hops[-1][0] == int(fabric.endport_switch[target]):
         hops[-1] = hops[-1][0], int(fabric.endport_switch_port[target])
     return hops
@@ -137,7 +138,8 @@ def lids_of(fabric: Fabric, name: str) -> list[int]:
 def path_by_tables(fabric: Fabric, routing: Routing, endport: int, lid: int) -> list[str]:
     """Follow the LFTs from an end port to a LID, and return the names of the devices on the path.
 
-    If an entry is missing, the path ends there.  The last name is always the name of the LID's owner.
+    The last name of the result is always the name of the LID's owner, even if packets do not reach it.  If an entry is
+    missing, the name before the last one is the switch with the missing entry.
     """
     channels, switch = fabric.channels, int(fabric.endport_switch[endport])
     path = [fabric.endport_label[endport]]
@@ -149,7 +151,9 @@ def path_by_tables(fabric: Fabric, routing: Routing, endport: int, lid: int) -> 
 
 
 def _shortest(fabric: Fabric) -> npt.NDArray[np.uint8]:
-    """Compute LFTs with the lowest port on a shortest path to each CA's LID, uint8[S, L].  Entries for other LIDs are
+    """Compute LFTs, uint8[S, L], for the LIDs of end ports.
+
+    Each entry towards such a LID is the lowest port of the switch on a shortest path.  Entries towards other LIDs are
     NO_PORT.
     """
     hops, channels = distances(fabric), fabric.channels
@@ -168,10 +172,13 @@ def _shortest(fabric: Fabric) -> npt.NDArray[np.uint8]:
 def d_mod_k(fabric: Fabric) -> Routing:
     """Compute the D-mod-K tables of a tree, in which the number of the destination CA selects the up-port.
 
-    Let n be the number of the destination CA, and ``w`` the number of upward paths from a leaf to a switch's level.
-    The switch uses up-port ``n // w`` modulo the number of its up-ports.  So CAs that share an up-port at one level are
-    spread over the up-ports of the next level.  Downward paths use the lowest port.  In a tree of constant bisection,
-    the flows of a shift pattern then share no channel (Zahavi 2012).
+    Let n be the number of the destination CA's LID among all LIDs of CAs, counted from 0.  For each level, take the
+    largest number of up-ports that a switch of this level has.  Let w be the product of these numbers over all levels
+    below a switch; w is 1 for a leaf.  The switch uses up-port n // w modulo the number of its up-ports.  So CAs that
+    share an up-port at one level are spread over the up-ports of the next level.  Downward paths use the lowest port.
+
+    In a shift pattern, each CA sends to the CA whose number is larger by a constant.  If the tree has the same capacity
+    between any two levels, the flows of a shift pattern share no channel (Zahavi 2012).
 
     Raises
     ------

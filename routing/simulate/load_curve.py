@@ -76,8 +76,9 @@ class Measurement:
 
 
 def truncation_point(values: Floats) -> int:
-    """Return the number of leading values that belong to the warm-up, at most half of them (MSER).
+    """Return how many of the first values belong to the warm-up of a run, by the rule MSER.
 
+    ``values`` are the mean latencies of the run's batches.  The warm-up takes at most half of the batches.
     Cost: O(n^2) for n values.
     """
     half = len(values) // 2
@@ -127,8 +128,8 @@ def measure(simulation: Simulation, traffic: Traffic, load: float) -> Measuremen
 def _batch_means(histograms: Sequence[Latencies], sums: Sequence[int]) -> Floats:
     """Return the mean latency of each batch.  A batch without deliveries gets the value of the previous batch.
 
-    ``histograms`` and ``sums`` have the latencies and the sum of latencies up to the beginning of each batch, and at
-    the end.
+    ``histograms`` has the histograms of all latencies since the start of the simulation, and ``sums`` has the sums of
+    these latencies.  Both have one element for the beginning of each batch, and one for the end of the last batch.
     """
     counts = np.diff([int(each.packets.sum()) for each in histograms])
     means, last = [], 0.0
@@ -165,13 +166,14 @@ def simulation_of(
     speedup: int = 1,
     seed: int = 1,
 ) -> Simulation:
-    """Set up a simulation with fixed tables, or with a scheme of adaptive routing whose escape paths are the tables.
+    """Set up a simulation with fixed tables or with a scheme of adaptive routing.
 
-    The time limits of a scheme are the same as in the included scenarios: a packet counts as stuck after one packet
+    If ``scheme`` is None, switches use the fixed tables of the network.  Only then, ``mechanisms`` and ``speedup`` have
+    an effect.  ``speedup`` is the number of packets that an input of a switch can send at once.
+
+    With the scheme ESCAPE, the tables of the network are the escape paths.  The time limits of a scheme have the
+    default values of scenario files: a scheme acts on a packet that has waited at the head of its queue for one packet
     time.
-
-    ``scheme`` None means fixed tables, to which ``mechanisms`` can be attached.  ``speedup`` is the number of packets
-    that an input of a switch can send at once.
     """
     if scheme is None:
         switching = Switching(speedup=speedup, seed=seed)

@@ -25,9 +25,8 @@ def run_message_types(scenario: Scenario, case: Case) -> CaseOutput:
     - ``enough``: whether the link has at least ``needed`` VLs.
     - ``strict`` and ``wide`` (the two methods): for each type, the number of VLs from which a message may choose at a
       hop.  The list is empty if the link has too few VLs.
-    - ``channels``: for each method, the smallest number of VLs of a link with which messages of every type may choose
-      from a required number of VLs at each hop.  The key ``usable`` of ``[case.chain]`` sets this number; its default
-      is 1.
+    - ``channels``: for each method, the smallest number of VLs that a link needs so that messages of every type have a
+      choice of ``usable`` VLs at each hop.  ``usable`` is a key of ``[case.chain]``, with the default 1.
     """
     table: Mapping[str, Any] | None = case.table.get("chain")
     if table is None:

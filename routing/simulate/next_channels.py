@@ -20,8 +20,8 @@ from routing.simulate.network import Network
 class NextChannels:
     """Channels by which packets may leave each switch.
 
-    LIDs with the same channels share a *column*.  The channels of switch ``s`` and column ``k`` are
-    ``channel[first[i]:first[i + 1]]``, with i = s x columns + k.
+    A *column* stands for one LID, or for several LIDs with the same channels at all switches.  The channels of switch
+    ``s`` and column ``k`` are ``channel[first[i]:first[i + 1]]``, with i = s x columns + k.
 
     Attributes
     ----------
@@ -44,7 +44,7 @@ class NextChannels:
 def shortest_channels(network: Network) -> NextChannels:
     """List the channels on shortest paths.  LIDs whose paths end at the same switch share a column.
 
-    A packet has no choice at the last switch, so no channel is listed there.
+    For the last switch of a path the list has no channel, because the packet has no choice at this switch.
     """
     arrays, hops = network.arrays, network.arrays.distance.astype(np.int64)
     inside = np.flatnonzero((arrays.src < arrays.switches) & (arrays.dst < arrays.switches))
@@ -55,14 +55,14 @@ def shortest_channels(network: Network) -> NextChannels:
 
 
 def grouped_channels(network: Network, rule: Rule) -> NextChannels:
-    """List the channels of the port groups of the network's tables.  Each LID has a column.
+    """List the channels of the port groups of the network's tables.  Each LID has a separate column.
 
     Parameters
     ----------
     network
         Network with the tables.
     rule
-        Rule by which the switches treat a packet that has to wait.
+        Whether a packet that has to wait keeps its port (``COMMIT``), or takes the first port with room (``ESCAPE``).
 
     Raises
     ------

@@ -165,7 +165,7 @@ class Remedies:
     Attributes
     ----------
     port
-        Settings of every port without an exception below.
+        Settings of the ports for which ``leaf`` and ``ports`` state nothing.
     leaf
         Settings of ports to CAs and routers.  None: the settings of ``port``.
     ports
@@ -183,9 +183,9 @@ class Remedies:
         Whether a port may become master even if its blocked flows have no other shortest path.  The master then moves
         the port's other flows.  If false, such a port is never elected.
     rounds
-        Number of control messages that a port sends with one identifier before it draws a new random identifier.  0:
-        the port keeps its identifier.  The published protocol never draws a new identifier.  With 0, no master is
-        elected if a port that waits for the loop, and is not on the loop, has the smallest identifier.
+        Number of control messages that a port sends with one SPUID before it draws a new random SPUID.  0: the port
+        keeps its SPUID, as in the published protocol.  But then a port outside the loop that waits for the loop can
+        have the smallest SPUID, and no master is elected.
     """
 
     port: Remedy = Remedy()
@@ -259,7 +259,7 @@ class Switching:
 
 
 def _remedy_of(network: Network, remedies: Remedies) -> list[Remedy]:
-    """Return the settings for blocked packets of each channel's sending port.  Ports of CAs have no such settings."""
+    """Return the remedies of the sending port of each channel.  Ports of CAs get settings without a remedy."""
     arrays, none = network.arrays, Remedy()
     leaf = remedies.port if remedies.leaf is None else remedies.leaf
     chosen = []
@@ -336,7 +336,8 @@ def _check_pauses(network: Network, pauses: Pauses, fcp_period: int, breakers: s
 def _wheel_bits(network: Network, mtu: int) -> int:
     """Return log2 of the number of slots of the kernel's timing wheel (its queue of future events).
 
-    The wheel should cover all events that one packet schedules, and some more.
+    A slot is one tick.  Within ``WHEEL_BITS``, the wheel has over four times as many slots as a hop of the largest
+    packet takes ticks.
     """
     arrays = network.arrays
     slowest = int(arrays.cost.max(initial=1)) * int(mtu) >> 20
@@ -399,11 +400,12 @@ def option_arrays(network: Network, switching: Switching, remedies: Remedies, mt
 
 
 def frees_knots(arrays: NetworkArrays, options: OptionArrays) -> npt.NDArray[np.bool_]:
-    """Return bool[N]: whether each channel's sending port has a Deadlock Breaker that works.
+    """Return bool[N]: whether the sending port of each channel has a Deadlock Breaker that can work.
 
-    Deadlock Breaker can free a knot only if this holds for all channels of the knot.  The receiver must be a switch,
-    because CAs discard control messages.  A rule must last longer than the period of flow control packets.  Otherwise,
-    the added room is removed before the sender has credits for it.
+    A knot can be resolved only if the Deadlock Breakers of all channels of the knot can work.  A Deadlock Breaker can
+    work on two conditions.  The channel leads to a switch, because CAs discard control messages.  A rule lasts longer
+    than the period of flow control packets, because otherwise the added room is removed before the sender has credits
+    for this room.
     """
     to_switch = arrays.dst < arrays.switches
     return np.asarray(to_switch & (options.breaker == Breaker.DEADLOCK) & (options.release > options.fcp_period))

@@ -57,7 +57,8 @@ Found = dict[str, Any]
 def _of_flows(simulation: Simulation, plan: Plan, early: npt.NDArray[np.int64], ticks: int) -> Found:
     """Return the figures about flows, such as throughput and latency.
 
-    ``early`` is int64[names]: bytes delivered at the start of the measurement, which is ``ticks`` before its end.
+    ``early`` is int64[names]: bytes of each named flow that were delivered before the measurement started.  The
+    measurement has lasted ``ticks`` ticks.
     """
     flows = simulation.flows()
     share = (by_name(plan, flows.bytes) - early) / BLOCK / max(ticks, 1)
@@ -144,14 +145,15 @@ def _links_used(simulation: Simulation, early: npt.NDArray[np.int64]) -> dict[st
 def _over_time(recorder: Recorder, start: float) -> Found:
     """Return the figures that are computed from the time series after packet time ``start``.
 
-    The figures are mainly the largest used space of each buffer, in packets of full size, and the smallest throughput
-    between two points.  Space counts as used from the sending of a packet until the sender has the credits back.
+    The main figures are the largest used space of each buffer, in packets of full size, and the smallest throughput
+    from one point of the time series to the next point.  Space counts as used from the sending of a packet until the
+    sender has the credits back.
     """
     network, late = recorder.simulation.network, np.asarray(recorder.time) > start
     rooms, shares = np.asarray(recorder.taken, float)[late] / recorder.packet, recorder.shares()[late]
     fullest, pauses = rooms.max(axis=0, initial=0.0), recorder.simulation.virtual_channels().pauses.sum(axis=1)
-    # All cables from one device to another have one name, and so one value: the largest used space, or the sum of the
-    # pauses.
+    # Parallel channels have the same name, so they get one common figure: the largest of their used spaces, or the sum
+    # of their pauses.
     most, message = dict[str, float](), dict[str, int]()
     for n, c in enumerate(recorder.channels):
         name = network.path_name(c)
@@ -168,10 +170,11 @@ def _over_time(recorder: Recorder, start: float) -> Found:
 
 
 def _of_change(recorder: Recorder, start: int) -> Found:
-    """Return the figures about a change of tables: latency and throughput before, during and after it, and knots.
+    """Return the figures about a change of tables.
 
-    "During" is the time from the first to the last write.  A phase without time is left out.  ``start`` is the tick at
-    which the measurement starts.
+    The figures are latency and throughput in three phases (before, during and after the change), and the number of
+    recorded points with a deadlock.  "During" is the time from the first to the last write.  A phase that lasts 0 ticks
+    is left out.  ``start`` is the tick at which the measurement starts.
     """
     if recorder.plan.change is None:
         return {}
@@ -193,7 +196,7 @@ def _of_change(recorder: Recorder, start: int) -> Found:
 
 
 def _queues_stated(switching: Switching) -> Found:
-    """Return the settings of switches with output queues that are printed with a result."""
+    """Return the settings to print if switches are not adaptive: kind of input queues, and any speedup other than 1."""
     speedup = {} if switching.speedup == 1 else {"speedup": switching.speedup or "unlimited"}
     return {"inputs": switching.inputs.name.lower(), **speedup}
 
@@ -248,8 +251,9 @@ def run_packets(scenario: Scenario, case: Case) -> CaseOutput:
 def _shown(scenario: Scenario, plan: Plan) -> list[int]:
     """Return the channels to show in the chart.
 
-    They are the channels on the paths that the scenario lists, otherwise the channels on the paths of the flows,
-    otherwise all channels.
+    If the scenario lists paths, the channels on these paths are shown.  Otherwise, the channels on the paths of the
+    flows are shown.  For traffic of a table ``[traffic]`` without listed paths, all channels into switches are shown.
+    A chart has at most ``MOST_CHANNELS`` channels.
     """
     paths = [flow[key] for flow in scenario.flows for key in ("path", "then") if key in flow]
     if paths or scenario.tables["traffic"]:
@@ -278,7 +282,8 @@ def _at_standstill(scenario: Scenario, case: Case, plan: Plan) -> Found:
 def run_lock_times(scenario: Scenario, case: Case) -> CaseOutput:
     """Find how the time until deadlock depends on the buffer size.
 
-    The case is simulated to a standstill for each size of ``buffers``.  A line is fitted to the times.
+    The case is simulated to a standstill for each size in its key ``buffers``.  If each run deadlocks, a line is fitted
+    to the times as a function of the size.
     """
     sizes = case.table.get("buffers", [])
     if len(set(sizes)) < 2 or not all(isinstance(size, int | float) for size in sizes):

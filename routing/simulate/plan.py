@@ -29,8 +29,8 @@ class Action(NamedTuple):
     do
         Function to call with the simulation.
     drained
-        bool[L]: LIDs for which no packet should be in flight at that tick, because the change has waited until these
-        packets left.  None: no such requirement.
+        bool[L]: LIDs that should be drained at this tick, so that no packet to them is in flight.  None: the action
+        requires no drained LIDs.
     """
 
     tick: int
@@ -47,10 +47,10 @@ class Plan:
     network, traffic
         Network with its initial tables, and the traffic.
     owner
-        For each flow of the traffic, an index in ``names``.  The name at this index is the name of the flow in the
-        scenario file from which the flow of the traffic was made.
+        For each flow of the traffic, the index of its name in ``names``.  Several flows can have the same name.
     names
-        Names of the scenario file's flows, by which results are reported.
+        Names of flows, by which results are reported: the name in the scenario file, the name of the end port that
+        sends, or the table of the mechanism that adds the flow.
     actions
         Actions during the run, in order of time.
     mechanisms
@@ -58,7 +58,7 @@ class Plan:
     change
         Ticks of the first and the last write of a change of tables.  None: the run has no change of tables.
     watch
-        Subnet manager that is among the actions.  None: the actions have no subnet manager.
+        Simulated subnet manager that some of the actions call.  None: no subnet manager is simulated.
     """
 
     network: Network

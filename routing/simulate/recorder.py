@@ -101,7 +101,8 @@ class Recorder:
     def _in_flight(self, lids: npt.NDArray[np.bool_]) -> int:
         """Return the number of packets in flight to the LIDs that ``lids`` (bool[L]) marks.
 
-        If a flow also has other destinations, only its packets that are queued in switches are counted.
+        If a flow sends to marked and to other LIDs, packets of the flow are counted only while they are queued in
+        switches.
         """
         if lids.all():
             return self.simulation.totals()["in_flight"]
@@ -117,8 +118,8 @@ class Recorder:
         return found
 
     def shares(self) -> npt.NDArray[np.float64]:
-        """Return the throughput of each named flow since the previous point: float64[n, names], as fractions of a
-        link.
+        """Return the throughput of each named flow from the previous point to each of the n points: float64[n, names],
+        as fractions of a link's rate.
         """
         time, got = np.asarray(self.time), np.asarray(self.got, float)
         elapsed = np.maximum(np.diff(time, prepend=time[:1] - 1), 1e-9) * self.packet * BLOCK

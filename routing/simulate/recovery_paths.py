@@ -34,11 +34,11 @@ def recovery_channels(network: Network) -> npt.NDArray[np.int32]:
     """Return the next channel of each recovery path, int32[2, S, S].
 
     The indexes are the spare buffer that holds the packet (0 or 1), the switch of this buffer, and the last switch of
-    the path.  A packet in spare buffer 0 may continue to any neighbour, and a packet in spare buffer 1 only to later
-    switches.
+    the path.  A packet in spare buffer 0 may continue to any neighbour.  A packet in spare buffer 1 may continue only
+    to neighbours with a higher position in the order of :func:`switch_ranks`.
 
-    Paths have as few hops as the order of the switches allows.  If several channels begin a shortest path, the channel
-    with the lowest number is returned.  An entry is -1 if no path exists.
+    Paths have as few hops as this rule allows.  If several channels begin such a path, the channel with the lowest
+    number is returned.  An entry is -1 if no path exists.
     """
     arrays, ranks = network.arrays, switch_ranks(network)
     count = arrays.switches
@@ -47,9 +47,9 @@ def recovery_channels(network: Network) -> npt.NDArray[np.int32]:
     hops[:, np.arange(count), np.arange(count)] = 0
     inside = np.flatnonzero((arrays.src < count) & (arrays.dst < count))
     later = ranks[arrays.dst[inside]] > ranks[arrays.src[inside]]
-    # A path in spare buffers 1 stays in them, and leads to switches with ever higher ranks.  So these paths are
-    # computed first, beginning at the highest rank.  A path in spare buffers 0 leads to lower ranks, and may then
-    # continue in spare buffers 1.
+    # A packet in a spare buffer 1 only moves to switches of higher rank, and again into a spare buffer 1.  So the paths
+    # from spare buffers 1 are computed first, beginning at the switch of the highest rank.  A packet in a spare buffer
+    # 0 may move to lower ranks in spare buffers 0, and changes to a spare buffer 1 when it moves to a higher rank.
     for buffer, order in ((1, np.argsort(-ranks)), (0, np.argsort(ranks))):
         for switch in order.tolist():
             leaves = (arrays.src[inside] == switch) & (later | (buffer == 0))

@@ -97,9 +97,9 @@ def _clos_of(table: Mapping[str, Any]) -> Clos:
 
 
 def _between(early: AdapterCounts, late: AdapterCounts, rows: Sequence[int], ticks: int) -> tuple[float | None, float]:
-    """Return the mean delay, in times of a small packet, and the throughput of the adapters ``rows``.
+    """Return the mean delay, in times of a small packet, and the throughput of the adapters with the numbers ``rows``.
 
-    The period lasts ``ticks``, from the reading ``early`` of the counters to the reading ``late``.
+    ``early`` and ``late`` are the counters at the start and at the end of a period of ``ticks`` ticks.
     """
     departed = int((late.departed - early.departed)[rows].sum())
     delay = int((late.delay - early.delay)[rows].sum())
@@ -141,8 +141,8 @@ def _series(
 ) -> Series:
     """Return the time series of a simulation: grants held, the fullest output queue, and throughputs.
 
-    ``read`` has the counters at each of ``ticks``, and ``occupied`` the blocks in the queues.  The first ``hot``
-    adapters are hotspots.
+    ``read`` has the counters of the adapters at each tick in ``ticks``.  ``occupied`` has the number of blocks in each
+    output queue at these ticks.  The first ``hot`` adapters are hotspots.
     """
     cold, blocks = list(range(hot, len(adapters.clos.first_lid))), -(-adapters.segment // 64)
     pairs = list(pairwise(ticks))
@@ -175,8 +175,10 @@ def run_request_grant(scenario: Scenario, case: Case) -> CaseOutput:
     - ``hot``: throughput of the hotspots with the last load
     - ``most_held``, ``fullest``: largest number of grants that an input held, and most segments in a queue of an
       output, at the points of the time series of the last load
-    - ``phases``: delay and throughput before, during and after the time in which hotspots are blocked
-    - ``slowdown``: with the key ``compare``, the largest ratio of a delay to the delay at this load without hotspots
+    - ``phases``: delay and throughput before, during and after the time in which hotspots are blocked, with the last
+      load
+    - ``slowdown``: delay with hotspots divided by the delay without hotspots, the largest over all loads; only with
+      the key ``compare``
 
     Raises
     ------

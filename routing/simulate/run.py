@@ -193,23 +193,23 @@ class Simulation:
         return self._handle.packets()
 
     def wait_graph(self) -> WaitFor:
-        """Return the present wait-for graph of the virtual channels (channel x V + VL).  Its ``.deadlocks`` are exact.
+        """Return the present wait-for graph of the virtual channels (channel x V + VL).
 
         A virtual channel A waits for a virtual channel B if the head packet of a queue in A's buffer needs more credits
-        of B than B will have.  Credits that are on the wire to B's sender are included.  A can move if its buffer is
-        empty, if packets are on the way to the buffer, or if the head packet of one of its queues can be sent.
+        of B than B's sender has.  Credits on the wire to B's sender count as well.  A can move if its buffer is empty,
+        if packets are on the wire to this buffer, or if the head packet of one of its queues can be sent.
         """
         waiter, awaited, can_move = self._handle.wait_graph()
         return WaitFor.of(waiter, awaited, len(can_move), can_move=can_move)
 
     def permanent_waits(self) -> WaitFor:
-        """Return the present wait-for graph, in which the queues of a knot are marked as able to move if a remedy will
-        end this knot.
+        """Return the present wait-for graph, in which the members of a knot count as able to move if a remedy will end
+        the knot.
 
-        HOQLife ends a knot if it drops a packet of the knot.  The HOQLife of a packet is set at the port by which the
-        packet will leave.  In a knot, this port sends to another queue of the knot.  The method assumes that Deadlock
-        Breaker ends a knot if all ports of the knot have Deadlock Breaker, and the added room lets at least one head
-        packet of the knot advance.
+        A lifetime limit of the switches ends each knot.  A HOQLife limit ends a knot if the sending port of any channel
+        of the knot has this limit.  The method assumes that Deadlock Breaker ends a knot under two conditions.
+        Deadlock Breaker works at the sending ports of all channels of the knot, and the added room lets at least one
+        head packet advance.
         """
         graph = self.wait_graph()
         can_move = graph.can_move.copy()
@@ -290,7 +290,8 @@ class Simulation:
         """Take both directions of a link down.  The tables are not changed.
 
         Packets on the link and packets queued for the link are lost, and so are packets that arrive for the link later.
-        CAs at the link cannot send.  A packet is on a link until its head has reached a switch, or its tail a CA.
+        CAs at the link cannot send.  A packet is on a link to a switch until its head arrives, and on a link to a CA
+        until its tail arrives.
         Control messages of deadlock breakers on the link are lost without being counted.
 
         Parameters
@@ -362,7 +363,8 @@ class Simulation:
 def has_breaker(remedies: Remedies, *kinds: Breaker) -> bool:
     """Return whether any port has a deadlock breaker of the given kinds.
 
-    A Loop Breaker writes tables, and uses the hop counts between switches to find other shortest paths.
+    Callers ask for Loop Breaker because it writes tables, and because it needs the hop counts between switches in order
+    to find other shortest paths.
     """
     every = [remedies.port, *remedies.ports.values(), *([] if remedies.leaf is None else [remedies.leaf])]
     return any(remedy.breaker in kinds for remedy in every)

@@ -41,8 +41,8 @@ class Case:
     origin
         Origin of the expected figures, one of ``ORIGINS``; None if the file does not state it.
     chosen
-        Settings that were chosen so that the simulation gives the expected figures.  The text also has the range of
-        values of the settings that give these figures.  The text may be empty.
+        Text about settings that were chosen so that the simulation gives the expected figures, with the range of values
+        that gives these figures.  Empty: the file has no such text.
     where
         Location of the case in the file, for error messages.
     """
@@ -67,7 +67,7 @@ class Scenario:
     name
         Name of the file without suffix.
     file
-        The parsed file.  It creates errors with line numbers.
+        The parsed TOML file, from which errors take their line numbers.
     title, source, about
         Descriptions for readers: title, origin and explanation of the scenario.
     tables
@@ -128,7 +128,9 @@ class Scenario:
         return ("flow", [flow_name(number, one) for number, one in enumerate(self.flows)].index(flow["name"]), key)
 
     def choice(self, what: str, text: object, choices: Mapping[str, Value]) -> Value:
-        """Return the value that belongs to a word of the file.  ``what`` describes the word in the error message.
+        """Return the value that ``choices`` has for ``text``, a word of the file.
+
+        ``what`` describes the word in the error message.
 
         Raises
         ------

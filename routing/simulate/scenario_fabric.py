@@ -178,7 +178,9 @@ def _plug(fabric: Fabric, text: str) -> tuple[int, int | None]:
 
 
 def _plugs(fabric: Fabric, link: int) -> Iterator[set[tuple[int, int | None]]]:
-    """Yield the possible ends of a cable that a text names: (device, port) pairs, with the port or None."""
+    """Yield each form in which a text may name both ends of a cable: two pairs (device, port), where the port may be
+    left out (None).
+    """
     (a, b), (p, q) = fabric.link_device[link].tolist(), fabric.link_port[link].tolist()
     return ({(a, near), (b, far)} for near in (None, p) for far in (None, q))
 
@@ -260,14 +262,14 @@ def read_scenario_tables(scenario: Scenario, fabric: Fabric, path: str, *where: 
 def _literal_paths(
     scenario: Scenario, fabric: Fabric, flows: Sequence[Mapping[str, Any]], more: Sequence[Sequence[str]]
 ) -> list[Sequence[str]]:
-    """Return the listed paths, which the tables must contain.
+    """Check and return the paths from which the routing tables of a scenario are made.
 
-    ``flows`` may have paths, and ``more`` lists further paths.
+    The paths are the key ``path`` of each flow in ``flows`` that has this key, and the paths in ``more``.
 
     Raises
     ------
     ParseError
-        A path names a device or cable that does not exist.
+        A path is too short, or names a device or cable that does not exist.
     """
     placed = [(flow["path"], scenario.flow_at(flow, "path")) for flow in flows if "path" in flow]
     placed += [(path, ("routing", "paths", number)) for number, path in enumerate(more)]

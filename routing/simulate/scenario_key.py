@@ -17,8 +17,8 @@ class Key:
     needed
         Whether the key is mandatory.
     least, most
-        Bounds of a number, within which all values computed from the number fit the integers of the C kernels.  Bounds
-        that depend on other keys are checked when the key is used.
+        Smallest and largest allowed number.  Within these bounds, all values computed from the number fit the integers
+        of the C kernels.  Bounds that depend on other keys are checked when the key is used.
     item
         Schema of the items of a list; None: the items are checked when the key is used.
     """

@@ -87,7 +87,7 @@ def check_unused_keys(file: Toml) -> None:
     ----------
     file
         Scenario file whose tables have known keys and values of the right types.  An unknown value, such as an unknown
-        ``what``, is not reported here.  It is reported when the value is used.
+        kind of case (key ``what``), is not reported here.  It is reported when the value is used.
     """
     document = file.table
     cases = document["case"]
@@ -127,7 +127,8 @@ def _check_fabric(file: Toml, fabric: Table) -> None:
 def _check_routing(file: Toml, routing: Table, engine_later: bool) -> None:
     """Raise ParseError for a key of ``[routing]`` that has no effect because of another key of the table.
 
-    ``engine_later`` is whether some case names an engine, which replaces a rule, files or paths of ``[routing]``.
+    ``engine_later`` is whether some case names an engine.  The engine of a case uses the keys ``seed`` and ``vls`` of
+    ``[routing]``, even if ``[routing]`` itself names no engine.
     """
     leading = next((key for key in ("engine", "tables", "rule") if key in routing), None)
     for key in ("tables", "rule", "fill", "paths"):
@@ -239,7 +240,11 @@ def _check_case(file: Toml, case: Table, number: int) -> None:
 
 
 def _check_adaptive(file: Toml, case: Table, *where: str | int) -> None:
-    """Raise ParseError for a key of a case with adaptive switches that has no effect, or for too many schemes."""
+    """Raise ParseError if a key of a case with adaptive switches has no effect, or if the schemes are not allowed.
+
+    Only a case with ``what = "adaptive"`` may name several schemes, or the scheme "tables".  Every other case must name
+    exactly one scheme.
+    """
     schemes = set(case["adaptive"].get("schemes", []))
     _check_words(file, case, "adaptive", schemes, SCHEME_KEYS, *where)
     if case.get("what", PACKETS) != "adaptive" and (len(schemes) != 1 or "tables" in schemes):

@@ -154,8 +154,8 @@ TOLERANCE = Key(NUMBER, least=0, most=1)
 def made_by(routing: Mapping[str, Any], case: Mapping[str, Any]) -> str | None:
     """Return the source of the routing tables of a simulation case.
 
-    The result is ``engine``, ``tables`` (files) or ``rule``.  None means that the tables contain the listed paths of
-    flows.
+    The result is ``engine``, ``tables`` (files) or ``rule``.  None means that the tables are made from the paths that
+    the scenario file lists.
 
     Parameters
     ----------

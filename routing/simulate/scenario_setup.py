@@ -194,7 +194,7 @@ def _flow(scenario: Scenario, network: Network, table: Mapping[str, Any], load: 
 def traffic_of(scenario: Scenario, case: Case, network: Network, flows: Sequence[Mapping[str, Any]]) -> Traffic:
     """Return the traffic of a simulation case: its flows, or the pattern of ``[traffic]``.
 
-    If a window is given, each flow has at most that many packets in flight.
+    If the scenario file states a window, the window is the largest number of packets of each flow in flight.
     """
     traffic = _sent(scenario, case, network, flows)
     window = _window(scenario, case)
@@ -294,10 +294,10 @@ def mechanisms_of(scenario: Scenario, case: Case) -> list[CaseMechanism]:
 
 
 def vls_for(scenario: Scenario, case: Case, *tables: Routing, used: int | None = None) -> int:
-    """Return the number of VLs of a case's network: VLs that packets use, and VLs that mechanisms add.
+    """Return the number of VLs of the network that a case simulates.
 
-    With adaptive switches, the case may state the number of VLs.  Otherwise, adaptive switches have one VL more than
-    the tables use.
+    Without adaptive switches, the number is the VLs that packets use plus the VLs that the mechanisms of the case add.
+    With adaptive switches, the number is stated in the case.  If it is not stated, it is ``used`` + 1.
 
     Parameters
     ----------
@@ -349,10 +349,10 @@ def build_network_for(
 
 
 def channels_of_paths(network: Network, paths: Sequence[Sequence[str]]) -> list[int]:
-    """Return the channels whose buffers a chart shows: the channels of the given paths in order, or all channels if
-    there are no paths.
+    """Return the channels whose buffers a chart shows.
 
-    Only channels into switches count.  Channels between switches come first, channels from CAs last.
+    The result has only channels into switches: those of the given paths, or all of them if there are no paths.
+    Channels between switches come first, and channels from CAs come last.
     """
     found = list(
         dict.fromkeys(network.channel_between(near, far) for path in paths for near, far in pairwise(path[:-1]))

@@ -97,8 +97,9 @@ def _changes(case: Table) -> bool:
 
 
 def _inspects(document: Table, case: Table, flow: Table) -> bool:
-    """Return whether a simulation case uses a flow, either as traffic or as a path that the routing tables must
-    contain.
+    """Return whether a simulation case uses a flow.
+
+    A case uses a flow if it sends the flow's traffic, or if it makes routing tables from the flow's path.
     """
     what, routing = case["what"], document.get("routing", {})
     if "flow" in READ_OF.get(what, {"flow": ()}) and not (document.get("traffic") and what != "pauses"):
@@ -120,7 +121,7 @@ def _check_keys(file: Toml, cases: Collection[Table], table: Table, *where: str 
 
 
 def _reading(cases: Collection[Table], name: str, key: str) -> Iterator[Table]:
-    """Iterate over the cases for which a key of the table ``name`` has an effect."""
+    """Yield the cases for which the key ``key`` in the scenario file's table ``name`` has an effect."""
     for case in cases:
         tables = READ_OF.get(case["what"])
         if tables is None or key in tables.get(name, ()):
@@ -136,7 +137,8 @@ def _unread(file: Toml, cases: Collection[Table], *where: str | int) -> ParseErr
 
 
 def _own(file: Toml, *where: str | int, own: str = "its own") -> ParseError:
-    """Return the error for a key that has no effect because every simulation case overrides it.  ``own`` names the
-    overriding key.
+    """Return the error for a key that has no effect because every simulation case overrides it.
+
+    ``own`` is the part of the error message that names what each case has instead of the key, such as "an engine".
     """
     return file.error(f"{where[-1]} does nothing if every case has {own}", *where, remedy="leave it out")

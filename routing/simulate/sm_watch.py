@@ -23,12 +23,12 @@ from routing.tables import Routing
 
 @dataclass(eq=False)
 class SmWatch:
-    """Subnet manager of one simulation run.
+    """Simulated subnet manager that watches the counters of one simulation run, and breaks suspected credit loops.
 
     Attributes
     ----------
     routing
-        The present tables.
+        The tables in force.
     before
         Counters at the last reading.  None: there was no reading yet.
     writes
@@ -43,7 +43,10 @@ class SmWatch:
     loop_free: bool = False
 
     def __call__(self, simulation: Simulation) -> None:
-        """Read the counters, and write the entries that remove the suspected loop, if there is such a loop."""
+        """Read the counters, and break a credit loop if the increase of the counters points to one.
+
+        The subnet manager breaks the loop by writing changed LFT entries.  It writes nothing if no change is found.
+        """
         now = _readings(simulation.network, simulation)
         before, self.before = self.before, now
         if before is None:

@@ -104,8 +104,9 @@ class RunResult(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Counters:
-    """Counters of each channel's sending port, int64[N] each.  They have the names of InfiniBand's counters if such
-    counters exist.
+    """Counters of the sending port of each channel, int64[N] each for N channels.
+
+    A counter that InfiniBand defines, too, has InfiniBand's name.
 
     Attributes
     ----------
@@ -126,7 +127,7 @@ class Counters:
     port_rcv_switch_relay_errors
         Packets that the receiver could not forward or deliver.
     control_bytes
-        Bytes of breakers' control messages sent.
+        Bytes sent in control messages of deadlock breakers.
     link_down_discards
         Packets lost because the channel's link was down: on the link, queued for the link, or forwarded to it later.
         Queued and later packets also count as ``port_xmit_discards``.
@@ -150,7 +151,9 @@ class Counters:
 
 @dataclass(frozen=True, eq=False)
 class VirtualChannels:
-    """State of every virtual channel (one VL of one channel), int64[N, V] each, in blocks of 64 bytes.
+    """State of every virtual channel (one VL of one channel), int64[N, V] each for N channels.
+
+    A block is 64 bytes.
 
     Attributes
     ----------
@@ -171,8 +174,8 @@ class VirtualChannels:
     sent
         Tick at which the tail of the last packet was sent, -1 if no packet was sent.
     suspected, spuid, stalled
-        State of the sending port: whether a deadlock breaker suspects the port, the identifier of the port, and whether
-        the VL is stalled.
+        State of the sending port: whether a deadlock breaker suspects the port, the port's SPUID (the identifier in its
+        control messages), and whether the VL is stalled.
     paused, pauses
         Whether the sender is paused, and how often the receiver has paused it.
     """

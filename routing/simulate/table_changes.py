@@ -31,10 +31,11 @@ FlowTables = Sequence[Mapping[str, Any]]
 
 
 def both_directions(flows: FlowTables) -> dict[str, list[FlowTables]]:
-    """Return the flows of a simulation case with their paths before and after the change of tables.
+    """Return the flows of a simulation case, on their paths before and after a change of tables.
 
-    The result maps ``old`` to a list with the flows on their old paths, ``new`` to a list with the flows on their new
-    paths, and ``both`` to a list with the flows on their old paths and the flows on their new paths.
+    The keys of the result are ``old``, ``new`` and ``both``.  Each value is a list of sets of flows.  The list for
+    ``old`` has one set: all flows on their old paths.  The list for ``new`` has one set: all flows on their new paths.
+    The list for ``both`` has these two sets.
     """
     new = [dict(flow, path=flow.get("then", flow.get("path"))) if "path" in flow else flow for flow in flows]
     return {"old": [flows], "new": [new], "both": [flows, new]}

@@ -77,7 +77,8 @@ class TableChange:
     def one_by_one(self) -> list[TableWrite]:
         """Return the writes of one switch after the other.
 
-        An SL2VL table for all switches changes with the first switch, and the SLs of senders with the last.
+        If one SL2VL table applies to all switches, this table changes together with the LFT of the first switch.  The
+        SLs of senders change together with the LFT of the last switch.
         """
         lft, sl2vl, writes = self.old.lft, self.old.sl2vl, list[TableWrite]()
         for number, switch in enumerate(self.order):
@@ -90,8 +91,8 @@ class TableChange:
     def rounds(self) -> list[TableWrite]:
         """Return the writes of the planner's rounds (:func:`routing.deadlock.schedule_search.find_schedule`).
 
-        The switches of a round are written one by one in the first half of ``every``.  In the second half, packets
-        leave.  The SLs of senders change with the last switch.
+        Each round lasts ``every`` ticks.  In the first half of this time, the switches of the round are written one by
+        one.  The second half gives packets time to leave the fabric.  The SLs of senders change with the last switch.
 
         Raises
         ------
@@ -110,12 +111,19 @@ class TableChange:
         return [*writes[:-1], replace(writes[-1], sl=self.new.service_levels.matrix)] if writes else []
 
     def removed_first(self) -> list[TableWrite]:
-        """Return the writes of a change that drops packets: changed entries are removed, and written later."""
+        """Return the writes of a change in two steps, which drops packets between the steps.
+
+        The first step removes all LFT entries that differ between old and new tables.  The second step writes the new
+        tables, ``every`` ticks later.
+        """
         left = np.where(self.old.lft == self.new.lft, self.old.lft, np.uint8(NO_PORT))
         return [TableWrite(0, left), TableWrite(self.every, *_all(self.new))]
 
     def drained(self) -> list[TableWrite]:
-        """Return the writes of a drained change: CAs pause for ``every`` ticks, then all tables are written."""
+        """Return the writes of a change in a drained fabric.
+
+        CAs send nothing for ``every`` ticks.  Then all tables are written at one tick, and CAs send again.
+        """
         nothing, everything = np.zeros(len(self.fabric.lids), bool), np.ones(len(self.fabric.lids), bool)
         return [TableWrite(0, held=everything), TableWrite(self.every, *_all(self.new), nothing, everything)]
 
@@ -171,17 +179,18 @@ def _all(routing: Routing) -> tuple[Bytes, Bytes, Bytes]:
 
 
 def _with_row(table: Bytes, source: Bytes, row: int) -> Bytes:
-    """Return a copy of ``table`` in which the row ``row`` is replaced by this row of ``source``."""
+    """Return a copy of ``table`` that has the row number ``row`` of the table ``source``."""
     changed = table.copy()
     changed[row] = source[row]
     return changed
 
 
 def aligned(fabric: Fabric, old: Routing, new: Routing) -> tuple[Routing, Routing]:
-    """Return two routings with SL tables and SL2VL tables of equal shapes, because a simulation keeps the shapes.
+    """Return the old and the new routing, with SL tables and SL2VL tables of equal shapes.
 
-    SLs by destination become SLs by switch, and SLs by switch become SLs by source LID, if the other routing needs it.
-    One SL2VL table for all switches becomes a table for each pair of ports.
+    Equal shapes are needed because a simulation cannot change the shapes of its tables.  If two shapes differ, the less
+    detailed table is expanded, and its values are repeated.  For example, SLs by destination become SLs by source
+    switch and destination.
     """
     both = (old, new)
     by_lid = any(routing.service_levels.by_source_lid for routing in both)
@@ -205,9 +214,10 @@ def aligned(fabric: Fabric, old: Routing, new: Routing) -> tuple[Routing, Routin
 
 
 def vls_of(old: Routing, new: Routing, writes: Sequence[TableWrite]) -> int:
-    """Return the number of data VLs that the packets of a change may use: with any SLs and any SL2VL of its steps.
+    """Return the number of data VLs that packets may use before, during and after a change of tables.
 
-    ``old`` and ``new`` are the tables before and after the change, and ``writes`` its steps.
+    The function assumes that a packet with any SL of the change may meet any SL2VL table of the change.  ``old`` and
+    ``new`` are the tables before and after the change, and ``writes`` are the steps of the change.
     """
     sls = [old.sl, new.sl, *(write.sl for write in writes if write.sl is not None)]
     maps = [old.sl2vl, new.sl2vl, *(write.sl2vl for write in writes if write.sl2vl is not None)]

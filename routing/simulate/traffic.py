@@ -73,7 +73,8 @@ class Flow:
     messages
         Number of messages.  None: no limit.
     interval
-        Mean ticks between messages (Poisson), ticks of a slot (Bernoulli), or ticks between messages of a burst.
+        Mean ticks between messages (Poisson), length of a slot in ticks (Bernoulli), or ticks from one message of a
+        burst to the next (bursty).
     probability
         Probability of a message in a slot (Bernoulli).
     burst, gap
@@ -234,8 +235,8 @@ def _check_sizes(network: Network, traffic: Traffic) -> None:
 def _reals(flow: Flow) -> tuple[float, ...]:
     """Return the floating-point parameters of a flow, in the order of ``FLOW_REALS``."""
     # For Bernoulli traffic with the probability p of a message in a slot, the kernel draws the number of empty slots
-    # before a message: the logarithm of a random number, times 1 / log(1 - p).  For p = 1, log(1 - p) is undefined.
-    # The factor 0 then gives no empty slots, which is correct.
+    # before a message: the logarithm of a random number, times the factor 1 / log(1 - p).  For p = 1, log(1 - p) is
+    # undefined.  The code then uses the factor 0, which correctly gives no empty slots.
     factor = 0.0 if flow.probability >= 1 else 1.0 / math.log1p(-flow.probability)
     return flow.interval, factor, flow.burst, flow.gap, flow.hot_share, 0.0
 
@@ -293,7 +294,7 @@ def senders(fabric: Fabric) -> list[int]:
 def all_to_all(fabric: Fabric, *, bytes: int = 2048, rounds: int = 1, mtu: int = 2048) -> Traffic:  # noqa: A002
     """Make an all-to-all exchange: every CA sends one message to every other CA at full rate, ``rounds`` times.
 
-    CA n begins with CA n + 1, so that the CAs do not all send to one destination at first.
+    CA n sends its first message to CA n + 1, so that the CAs do not all begin with the same destination.
 
     ``bytes`` is the size of a message, and ``mtu`` the size of the largest packet in bytes.
 

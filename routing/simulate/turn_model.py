@@ -13,8 +13,9 @@ from routing.tables import Provenance, Routing
 def west_first(fabric: Fabric) -> Routing:
     """Compute shortest paths of a mesh of two dimensions that take all steps to the west first.
 
-    West is the direction of descending first coordinates.  A path to the east takes the two dimensions in either order.
-    The sum of coordinates and LID decides at each switch.  So no path turns to the west, and one VL is deadlock-free.
+    West is the direction in which the first coordinate decreases.  All steps to the west come first, so no path turns
+    to the west, and one VL is deadlock-free.  A path to the east may change between the two dimensions at each switch:
+    the sum of the switch's coordinates and the destination LID selects the first dimension if it is odd.
 
     Raises
     ------

@@ -53,8 +53,9 @@ class Message:
 
 @dataclass(frozen=True)
 class Workload:
-    """Messages that depend on one another.  A message may depend on later messages, but the dependencies have no
-    cycle.
+    """Messages, some of which are sent only after other messages have arrived.
+
+    A message may depend on messages that come after it in ``messages``, but the dependencies have no cycle.
     """
 
     messages: tuple[Message, ...]
@@ -96,8 +97,8 @@ class Workload:
 def ring_allreduce(fabric: Fabric, size: int) -> Workload:
     """Return a ring all-reduce of ``size`` bytes: 2 (n - 1) steps, in each of which CA i sends a chunk to CA i + 1.
 
-    A CA sends the chunk of a step when the chunk of the step before has arrived.  The chunks have ``size`` / n bytes,
-    rounded up.
+    n is the number of CAs.  A CA sends its chunk of a step when it has received the chunk of the step before.  Each
+    chunk has ``size`` / n bytes, rounded up.
     """
     rows = _ranks(fabric)
     count, chunk = len(rows), -(-size // len(rows))
@@ -113,7 +114,8 @@ def halving_doubling(fabric: Fabric, size: int) -> Workload:
     """Return an all-reduce of ``size`` bytes by recursive halving and recursive doubling.
 
     In step k of the first half, a CA exchanges ``size`` / 2^k bytes with the CA at distance n / 2^k.  The second half
-    has the same steps in the opposite order.  A CA begins a step when the messages of all steps before have arrived.
+    has the same steps in the opposite order.  A CA begins a step when it has received the messages of all its earlier
+    steps.  n is the number of CAs.
 
     Raises
     ------

@@ -370,21 +370,23 @@ def _without_high_leaves(fabric: Fabric, leaf: npt.NDArray[np.bool_]) -> npt.NDA
 def _lower_high_leaves(
     fabric: Fabric, level: npt.NDArray[np.int32], senders: npt.NDArray[np.float64]
 ) -> npt.NDArray[np.int32]:
-    """Return int32[S], the levels after a correction.  Switches with senders (float64[S]) that are above all of their
-    neighbours are moved below these neighbours.  Switches that may be top switches with CAs of their own are not moved.
+    """Return int32[S], corrected levels.  A switch with senders (``senders``, float64[S]) moves below its neighbours if
+    all of them have lower levels.  Switches that may be top switches with CAs of their own are not moved.
     """
     channels = fabric.channels
     lowest = np.full(fabric.switches, fabric.switches, np.int32)
     np.minimum.at(lowest, channels.src, level[channels.dst])
     has_above = np.bincount(channels.src[level[channels.dst] >= level[channels.src]], minlength=fabric.switches) > 0
     high = (senders > 0) & (lowest < level) & ~has_above & (lowest > 0)
-    # A top switch with CAs of its own has links to several switches of the level below.
+    # A top switch with CAs of its own has links to several switches of the level below.  So a switch with at most two
+    # neighbours does not count as a top switch.
     pairs = np.unique(channels.src.astype(np.int64) * fabric.switches + channels.dst)
     several = np.bincount(pairs // fabric.switches, minlength=fabric.switches)
     leaves = np.bincount(channels.src[level[channels.dst] == 0], minlength=fabric.switches) > 0
     low = high & (several <= 2) & ~leaves
-    # A leaf whose neighbours are all top switches can have many links.  Such leaves are recognised by two conditions:
-    # all links up from their neighbours lead to such leaves, and other leaves reach each other without them.
+    # If all neighbours of a leaf are top switches, the leaf can have more than two neighbours.  Two conditions identify
+    # these leaves: their neighbours have no links up to other switches, and every two other leaves of a component have
+    # a common switch above them without these leaves.
     many = high & ~low & (senders > MOST_ABOVE * senders.max(initial=0.0))
     up = level[channels.dst] > level[channels.src]
     has_other = np.bincount(channels.src[up & ~many[channels.dst]], minlength=fabric.switches) > 0
@@ -404,8 +406,8 @@ def _share_tops(fabric: Fabric, level: npt.NDArray[np.int32], kept: npt.NDArray[
     src, dst = fabric.channels.src, fabric.channels.dst
     leaves = np.flatnonzero(kept & ~_has_below(fabric, level))
     upwards = kept[src] & kept[dst] & (level[dst] > level[src])
-    # Only switches without a kept switch above them have to be considered: if two leaves have any common switch above
-    # them, they have such a switch in common.
+    # It is enough to compare the uppermost kept switches.  If two leaves have a common switch above them, they also
+    # have a common uppermost switch.
     tops = np.flatnonzero(kept & (np.bincount(src[upwards], minlength=fabric.switches) == 0))
     reached = np.zeros((fabric.switches, len(tops)), bool)
     reached[tops, np.arange(len(tops))] = True
@@ -421,7 +423,7 @@ def _share_tops(fabric: Fabric, level: npt.NDArray[np.int32], kept: npt.NDArray[
 def distances(fabric: Fabric, starts: npt.NDArray[np.bool_]) -> npt.NDArray[np.int32]:
     """Return int32[S], hops of each switch from the nearest switch that is marked in ``starts`` (bool[S]).
 
-    In a connected component without a marked switch, hops are counted from its first switch.
+    In a connected component without a marked switch, hops are counted from the switch with the lowest number.
     """
     channels = fabric.channels
     _, first = np.unique(fabric.component, return_index=True)

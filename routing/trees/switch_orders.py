@@ -14,8 +14,8 @@ MOST_HUBS = 6
 
 
 def torn_leaves(fabric: Fabric, level: npt.NDArray[np.int32], position: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
-    """Return bool[S], whether some traffic of a switch can use only a part of the switch's links up, because of the
-    order of the switches.
+    """Return bool[S], whether each switch is torn.  A switch is torn if some of its traffic can use only a part of its
+    links up, because of the order of the switches.
 
     The array has all switches, not only leaves.  A switch is torn in two cases:
 
@@ -23,11 +23,12 @@ def torn_leaves(fabric: Fabric, level: npt.NDArray[np.int32], position: npt.NDAr
        and other leaves uses only these upper neighbours: a path over any other upper neighbour would lead down and then
        up in the order.
     2. Some of its upper neighbours, but not all, are turned over.  A switch is turned over if it comes before one of
-       its own upper neighbours in the order.  The order begins with the hub and the switches above the hub, from the
-       bottom up, so these switches are turned over.  The channel from a top switch to a turned-over switch leads up in
-       the order, and the channel to any other lower switch leads down.  A switch prefers paths down.  So traffic from
-       the top to the torn switch uses only those upper neighbours that are not turned over.  Upper neighbours that are
-       top switches do not count in this case.
+       its own upper neighbours in the order.  Examples are the switches between the hub and the top switches, because
+       the order begins with the hub and the switches above the hub, from the bottom up.  The channel from a top switch
+       to a turned-over switch leads up in the order.  The channel from a top switch to any other lower switch leads
+       down in the order.  Packets take paths down if possible.  So traffic from the top to the torn switch uses only
+       those upper neighbours that are not turned over.  Upper neighbours that are top switches do not count in this
+       case.
     """
     src, dst = fabric.channels.src, fabric.channels.dst
     up = level[dst] > level[src]
@@ -54,7 +55,7 @@ def hub_orders(
     hubs: list[list[int]] = []
     for component in range(int(fabric.component.max(initial=0)) + 1):
         members = np.flatnonzero(fabric.component == component)
-        # Only leaves on the level with the most senders can be hubs, and not switches below a leaf.
+        # Only leaves on the level with the most senders can be hubs.  So a switch below a leaf cannot be a hub.
         bottom = members[~has_lower[members]]
         weight = np.bincount(level[members], senders[members])[level[bottom]]
         leaves = bottom[weight == weight.max()]
@@ -82,12 +83,13 @@ def hub_orders(
 
 
 def chained_order(fabric: Fabric, level: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-    """Return an order that suits director switches below other director switches, int32[S].
+    """Return int32[S], a switch order for fabrics in which director switches (chassis with leaves and spines) are below
+    another director switch.
 
-    In this order, leaves and spines of a director switch alternate: each spine follows a leaf that has links to the
-    director switch above.  A leaf that has lost its links to the director switch above then reaches it over every spine
-    and the leaf before the spine.  In the orders of :func:`hub_orders`, a leaf without such links reaches the director
-    switch above over a single other leaf.
+    In this order, the leaves and spines of a lower director switch alternate: each spine follows a leaf that has links
+    to the upper director switch.  A leaf that has lost its own links to the upper director switch reaches it over every
+    spine and the leaf before the spine.  In the orders of :func:`hub_orders`, such a leaf reaches the upper director
+    switch over only one other leaf.
     """
     below, channels = _below(fabric, level), fabric.channels
     hubs = []
@@ -99,9 +101,10 @@ def chained_order(fabric: Fabric, level: npt.NDArray[np.int32]) -> npt.NDArray[n
 
 
 def breadth_first_orders(fabric: Fabric, level: npt.NDArray[np.int32], most: int) -> Iterator[npt.NDArray[np.int32]]:
-    """Yield at most ``most`` orders by the distance from a root in each component, int32[S].
+    """Yield at most ``most`` orders of the switches, int32[S].  Each order sorts the switches by their distance from
+    the root of their component.
 
-    Roots of the highest levels come first.
+    Orders whose roots have the highest levels come first.
     """
     roots = np.lexsort((np.arange(fabric.switches), -level, fabric.component))
     first = np.searchsorted(fabric.component[roots], np.arange(int(fabric.component.max(initial=0)) + 2))
@@ -133,26 +136,27 @@ def _order(
     *,
     chained: bool = False,
 ) -> npt.NDArray[np.int32]:
-    """Return int32[S], positions of the switches.  First come the hubs with the switches above them, from the bottom
-    up; then all other switches, from the top down.
+    """Return int32[S], the position of each switch in an order.  First come the hubs with the switches above them, from
+    the bottom up.  The switches of the two steps below follow.  All other switches come last, from the top down.
 
-    Every switch needs a path of links up that ends at one of these first switches.  As long as some switches lack such
-    a path, further switches are placed after the first switches:
+    Each switch needs a path that leads only up in the tree and ends at a placed switch.  As long as some switches lack
+    such a path, one of two steps places more switches:
 
-    1. Switches that lack a path, and are linked to a placed switch.
-    2. If there are none: the highest switch that has a path and is linked to a switch that lacks one.  The switches
-       above the chosen switch follow, from the bottom up.
+    1. Place all switches that lack a path and are linked to a placed switch.
+    2. If there are no such switches, choose the highest switch that has a path and is linked to a switch that lacks
+       one.  Place the switches above the chosen switch that have a path, from the top down, and then the chosen switch.
+       Then place the switches above the chosen switch that lack a path, from the bottom up.
 
-    With ``chained``, step 2 is preferred, and places only one switch that lacks a path at a time.  ``below`` is the
-    result of :func:`_below`.
+    With ``chained``, step 2 comes before step 1, and each step 2 places only one switch that lacks a path.  ``below``
+    is the result of :func:`_below`.
     """
     channels, switches = fabric.channels, fabric.switches
     placed: npt.NDArray[np.bool_] = np.zeros(switches, np.bool_)
     order: list[int] = []
 
     def turn_over(start: int, joined: npt.NDArray[np.bool_], most: int) -> None:
-        # `start` gets a path up to the placed switches.  The upper switches of this path come first in the order,
-        # because each switch needs a neighbour before it.
+        # Place `start` and switches above it, so that `start` has a path up over placed switches.  The upper switches
+        # of the path come first in the order, because each switch needs an earlier neighbour.
         above = np.flatnonzero(below[:, start] & ~placed)
         above = above[np.lexsort((level[above] * np.where(joined[above], -1, 1), ~joined[above]))]
         above = above[: int(joined[above].sum()) + most]
@@ -170,7 +174,8 @@ def _order(
         across = np.flatnonzero(apart & (np.bincount(channels.src[placed[channels.dst]], minlength=switches) > 0))
         linked = joined & ~placed & (np.bincount(channels.src[apart[channels.dst]], minlength=switches) > 0)
         rows = np.flatnonzero(linked)
-        # Trees that have no top switch in common may be joined by links between switches of one level.
+        # Two parts of a tree may have no top switch in common, and be joined only by links between switches of one
+        # level.
         if len(across) and not (chained and len(rows)):
             order.extend(across.tolist())
             placed[across] = True

@@ -66,7 +66,8 @@ class Mechanism(ABC):
 def in_ticks(table: Mapping[str, Any], packet: int, **usual: float) -> dict[str, Any]:
     """Return the settings of a case's table, with times in ticks instead of packet times.
 
-    ``packet`` is the packet time in ticks, and ``usual`` has the time of each setting that the table may leave out.
+    ``packet`` is the packet time in ticks.  ``usual`` names the settings that are times.  It has the default value of
+    each of these settings, in packet times.
     """
     return {**table, **{key: max(1, round(float(table.get(key, time)) * packet)) for key, time in usual.items()}}
 
@@ -91,7 +92,7 @@ class CaseMechanism(Mechanism):
         """Return the mechanism with the settings of a table.  ``packet`` is the length of a packet time in ticks."""
 
     def extended_traffic(self, network: Network, traffic: Traffic) -> Traffic:
-        """Return the traffic of a case with the flows that the mechanism adds at its end: none by default."""
+        """Return the traffic of a case, followed by the flows that the mechanism adds.  By default, it adds no flow."""
         return traffic
 
     @property

@@ -26,12 +26,14 @@ if TYPE_CHECKING:
 
 
 def rings_of(network: Network, traffic: Traffic) -> list[int]:
-    """Return the ring of every virtual channel, or -1.  A ring is a cycle of dependencies of the paths of the traffic.
+    """Return the number of the ring of each virtual channel; -1 if the virtual channel is on no ring.
+
+    A ring is a cycle of dependencies of the traffic's paths.
 
     Raises
     ------
     OptionError
-        Cycles share a virtual channel, so they are not rings.
+        Two cycles of dependencies share a virtual channel, so these cycles are not rings.
     """
     pairs = {
         pair
@@ -72,7 +74,7 @@ class Bubbles(CaseMechanism):
         return cls()
 
     def numbers(self, network: Network, traffic: Traffic) -> Sequence[int]:
-        """Return the size of a packet in blocks, and the number of the ring of each virtual channel, -1 without a ring.
+        """Return the size of a packet in blocks, and then the number of each virtual channel's ring (-1: no ring).
 
         Raises
         ------

@@ -35,9 +35,11 @@ class CongestionControl(CaseMechanism):
         A switch marks a packet if at least this number of packets is queued for the packet's virtual channel, including
         the packet itself.
     marking_rate
-        Packets of a virtual channel that are not marked between two marks.
+        Number of packets of a virtual channel that a switch leaves unmarked after each marked packet, although they
+        meet all conditions for a mark.
     victims
-        Whether ports without credits mark packets, too.  Such a port is a victim of congestion elsewhere.
+        Whether a port also marks a packet for which the port has no credits.  Such a port is a victim of congestion
+        elsewhere.
     smallest
         Size in bytes of the smallest packet that is marked.
     notice
@@ -49,8 +51,8 @@ class CongestionControl(CaseMechanism):
     timer
         Ticks after which the indices of all flows are lowered by one.
     step
-        Delay for each unit of the index, in packet times: at index i, the next packet of a flow follows the tail of a
-        packet after i x ``step`` packet times.
+        Delay for each unit of the index.  At index i, a flow pauses after the tail of each packet for i x ``step``
+        times the time that this packet takes on the link.
     """
 
     name: ClassVar[str] = "congestion"

@@ -31,8 +31,8 @@ class InjectionLimit(CaseMechanism):
     Attributes
     ----------
     packets
-        Number of full-size packets from other switches in the buffers of a switch.  From this number on, the CAs at the
-        switch send no new packets.
+        The limit.  The CAs at a switch send no new packets while the switch's buffers hold at least this number of
+        full-size packets from other switches.
     """
 
     name: ClassVar[str] = "injection-limit"
@@ -47,7 +47,7 @@ class InjectionLimit(CaseMechanism):
         return cls(**table)
 
     def numbers(self, network: Network, traffic: Traffic) -> Sequence[int]:
-        """Return the limit in blocks, and the ticks after which a flow tries again.
+        """Return the limit in blocks, and the number of ticks after which a stopped flow tries to send again.
 
         Raises
         ------

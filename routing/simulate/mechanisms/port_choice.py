@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PortChoice(CaseMechanism):
-    """Choice of a port for each arriving packet by the load of the ports, at all switches.
+    """Choice of an out-port for each packet that arrives at a switch, by the load of the out-ports.
 
     Attributes
     ----------
@@ -92,8 +92,8 @@ class PortChoice(CaseMechanism):
         return np.concatenate(parts).astype(np.int64)
 
     def figures(self, simulation: Simulation) -> dict[str, Any]:
-        """Return how many packets could choose among several ports of a switch (``choices``), and how many of these
-        packets took another port than the port of the table (``other_ports``).
+        """Return how many packets could choose among several out-ports of a switch (``choices``), and how many of these
+        packets took another out-port than that of the LFT entry (``other_ports``).
 
         A packet counts once at each switch.
         """

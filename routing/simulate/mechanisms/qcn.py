@@ -34,21 +34,24 @@ class Qcn(CaseMechanism):
     Attributes
     ----------
     equilibrium
-        Number of packets queued for a virtual channel in equilibrium; with more packets the feedback rises.
+        Number of packets queued for a virtual channel that QCN aims at.  The feedback, which slows a sender down,
+        grows with (queue length - ``equilibrium``) + ``weight`` x (change of the queue length since the last sample).
     weight
-        Weight of one of the two parts of the feedback: the change of the queue length since the last sample.
+        Factor in the feedback, see ``equilibrium``.
     sample
         Packets between two samples of a queue.  A congested queue is sampled up to ten times as often.
     notice
         Ticks from a sample until the sender reacts.
     cycle
-        Bytes that a flow sends in a cycle of its byte counter.
+        Bytes that a flow sends in one cycle of its byte counter.  The flow's rate rises at the end of each cycle of
+        the byte counter or of the timer.
     timer
-        Ticks of a cycle of the timer of a flow.
+        Ticks of one cycle of a flow's timer.
     increase
-        Step by which the target rate rises after five cycles, as a fraction of the link.
+        Smallest step by which the target rate of a flow rises in a cycle, as a fraction of the link's rate.  In the
+        first five cycles after a notification, the rate recovers without such steps.
     least
-        Lowest rate, as a fraction of the link.
+        Lowest rate of a flow, as a fraction of the link's rate.
     """
 
     name: ClassVar[str] = "qcn"

@@ -38,14 +38,16 @@ class Recn(CaseMechanism):
     set_aside
         Number of set-aside VLs of each port: the last VLs of the network, which no SL uses.
     threshold
-        A channel is congested if it has credits, and at least this number of packets is queued for the channel.
+        A channel is congested if at least this number of packets is queued for one of its VLs, although the sender has
+        credits for a packet.
     spread
-        If at least this number of packets is queued for a set-aside VL, the devices that send these packets are
-        notified.
+        If at least this number of packets is queued for a set-aside VL, the switch notifies the devices from which
+        these packets come.
     notice
         Ticks that a notification takes.
     release
-        Ticks between two checks of an assigned VL.  A VL that is empty is released.
+        Ticks between two checks of a set-aside VL that is assigned to a congestion tree.  A check releases the VL if
+        it is empty.
     """
 
     name: ClassVar[str] = "recn"

@@ -44,17 +44,17 @@ class Replies(CaseMechanism):
     forward_sl
         SL on which a CA forwards a request to a third CA, which then sends the reply.  None: the CA itself replies.
     shared_sl
-        Further SL for both forwarded requests and replies, besides ``forward_sl`` and ``sl``.  None: no further SL.
+        SL that forwarded requests and replies may use in addition to ``forward_sl`` and ``sl``.  None: no such SL.
     input, output
-        Size of each input queue of a CA, for requests and for forwarded requests.  Size of each output queue, for
-        forwarded requests and for replies.  All sizes are numbers of messages.
+        Sizes of a CA's queues in messages.  A CA has two input queues of size ``input``: for requests and for forwarded
+        requests.  It has two output queues of size ``output``: for forwarded requests and for replies.
     outstanding
-        Largest number of requests of a flow without a reply.  None: no limit.
+        Largest number of unanswered requests of a flow.  None: no limit.
     bytes
-        Bytes of a reply, and of a forwarded request.
+        Size in bytes of each reply and of each forwarded request.
     backoff
-        Ticks after which a request that cannot be forwarded is sent back to its CA, which then sends it to the third
-        CA.  None: never.
+        Ticks for which a request may wait until the CA can forward it.  After these ticks, the CA orders the requester
+        to send the request to the third CA itself.  None: no such order.
     rescue_sl
         SL of messages that a CA with the token rescues.  None: no message is rescued.
     detect
@@ -95,8 +95,8 @@ class Replies(CaseMechanism):
         """Return the output queue and the SL of each flow that a CA needs for messages other than its own requests.
 
         Queue 0 has forwarded requests, queue 1 replies, and queue 2 rescued messages.  A queue with a shared SL has two
-        flows.  The flow with the SL of the queue's message type comes last, because the kernel lets the queue wait for
-        the VL of this flow in the wait-for graph.
+        flows, and the flow with the SL of the queue's message type comes last.  In the wait-for graph of the kernel, a
+        queue waits for the VL of its last flow.
         """
         shared = [] if self.shared_sl is None else [self.shared_sl]
         forwards = [] if self.forward_sl is None else [(0, sl) for sl in (*shared, self.forward_sl)]
@@ -120,8 +120,8 @@ class Replies(CaseMechanism):
             to = lids
         answering = [row for row in rows if set(to) - {int(fabric.endport_lid[row])}]
         more = tuple(Flow(row, to, bytes=self.bytes, stop=0) for row in answering for _ in self._outlets())
-        # A stop at tick 0 marks the further flows.  So a flow of requests without any message gets a stop at tick 1
-        # instead.
+        # The mechanism recognises the added flows by their stop at tick 0.  A flow of requests with this stop sends
+        # nothing.  So the start and the stop of this flow are moved to tick 1, and the flow still sends nothing.
         flows = tuple(flow if flow.stop else replace(flow, start=1, stop=1) for flow in traffic.flows)
         return replace(traffic, flows=flows + more)
 

@@ -34,21 +34,21 @@ MOST_SEGMENTS = 1 << 20
 
 
 class AdapterCounts(NamedTuple):
-    """Counters of the adapters, int64[N] each.
+    """Counters of N adapters: each attribute is int64[N], one number for each adapter.
 
     Attributes
     ----------
     offered, offered_bytes
-        Packets, and their bytes, whose destination is this adapter, and which have arrived at any adapter by its
-        external line.
+        Number of packets for this adapter that any adapter has received from its external line, and their bytes.
     departed, departed_bytes
-        Packets, and their bytes, that have departed from this adapter.
+        Number of packets that have left this adapter by its external line, and their bytes.
     delay, worst
         Sum and maximum, over the departed packets, of the ticks from arrival to departure.
     held
         Number of grants that the adapter holds for its virtual output queues.
     room, fabric_room
-        Free segments of the reassembly buffer, and of the buffer in front of this adapter.
+        Free room in this adapter's reassembly buffer, and in the fabric-output buffer in front of this adapter, in
+        segments.
     """
 
     offered: Ints
@@ -82,7 +82,7 @@ class RequestGrant(Mechanism):
     segment, control
         Bytes of the largest segment, and of a segment without data.
     grant
-        Largest number of segments that a flow may have requested (G).
+        Largest number of segments of a flow for which requests may wait for grants at the same time (G).
     reassembly, fabric_buffer
         Size of a reassembly buffer and of the buffer of the last switch, in segments.
     grant_rate
@@ -179,10 +179,11 @@ class RequestGrant(Mechanism):
 
 
 def hotspot_loads(adapters: int, hot: Sequence[int], over: float, load: float) -> npt.NDArray[np.float64]:
-    """Return loads with which each hotspot gets ``over`` times the rate of a line, and each other output ``load`` times
-    this rate: float64[N, N].
+    """Return the load from each of N adapters (row) to each adapter (column), as a fraction of a line's rate:
+    float64[N, N].
 
-    ``adapters`` is the number of adapters, and ``hot`` lists the hotspots.  An output gets equal loads from all inputs.
+    ``adapters`` is N, and ``hot`` lists the hotspots.  The loads to a hotspot have the sum ``over``, and the loads to
+    any other adapter have the sum ``load``.  Each adapter gets equal loads from all adapters.
     """
     by_output = np.full(adapters, load)
     by_output[list(hot)] = over

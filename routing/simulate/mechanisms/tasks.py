@@ -26,9 +26,10 @@ MOST_TASKS = 1 << 26
 class Tasks(Mechanism):
     """Messages of a workload as tasks of a simulation, whose traffic must be ``workload.traffic(mtu)``.
 
-    A message is ready one tick after the last message on which it depends has arrived, or after its delay, and not
-    before its time.  A CA sends its messages in the order in which they become ready.  A message with a lost packet
-    never arrives, because there is no retransmission.
+    Each dependency of a message has a delay of at least one tick, which begins when the awaited message has arrived.  A
+    message is ready when all these delays have passed, but not before its time.  If a message has no dependency, its
+    delay begins at its time.  A CA sends its messages in the order in which they become ready.  A message with a lost
+    packet never arrives, because there is no retransmission.
 
     Attributes
     ----------
@@ -45,8 +46,10 @@ class Tasks(Mechanism):
         self.workload = workload
 
     def numbers(self, network: Network, traffic: Traffic) -> Sequence[int]:
-        """Return one list: the number of messages; flow, LID, bytes, time and delay of each message; and two messages
-        and a delay for each dependency.
+        """Return one list: the number of messages, five numbers for each message, and three for each dependency.
+
+        A message has the numbers flow, LID, bytes, time and delay.  A dependency has the numbers awaited message,
+        waiting message and delay.
 
         Raises
         ------

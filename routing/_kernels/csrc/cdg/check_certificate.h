@@ -15,8 +15,8 @@ typedef struct {
     const int32_t *at_port;  /* [S, 256]: channel that leaves by each port, -1: none */
     const int32_t *dst;      /* [C]: switch where each channel ends */
     const uint8_t *dst_port; /* [C]: port at which each channel enters the switch dst[c] */
-    /* VL of a packet, 15 and more: the packet is dropped.  Shape [S, P, P, 16], by switch, in-port, out-port and SL, or
-     * [16], by SL */
+    /* VL of a packet; the packet is dropped if the value is 15 or more.  The shape is [S, P, P, 16] (by switch,
+     * in-port, out-port and SL) or [16] (by SL) */
     const uint8_t *sl2vl;
     const int32_t *order; /* [V, C]: position of each channel in the topological order of each VL */
 } certificate_tables;
@@ -31,8 +31,9 @@ typedef struct {
 int ibn_cdg_check_certificate(const certificate_tables *tables, int32_t entries, const int32_t *entry_switch,
                               const uint8_t *entry_port, const uint16_t *sls, int32_t *fault);
 
-/* Check every next hop.  The channel by which a switch sends to a LID must come before the channel by which the next
- * switch sends to this LID, in the topological order of each VL.
+/* Check every next hop of the tables.  Towards each LID, a switch sends by one channel, and its next switch sends by
+ * another channel.  In the topological order of each VL, the switch's channel must come before the next switch's
+ * channel.
  *
  * bad: uint8 [S, V], output: 1 if a next hop of the switch violates the order of the VL; else 0.  If a VL has 0 at
  * all switches, no packet that keeps this VL violates its order. */

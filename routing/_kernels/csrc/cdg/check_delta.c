@@ -35,7 +35,7 @@ typedef struct {
      * seen: [S] number of the last LFT column or search in which each switch was visited. */
     int32_t *queue, *seen;
     int32_t stamp; /* number of the present LFT column or search, for comparison with the elements of `seen` */
-    checked_route *checked; /* [S] by switch: the last route that was checked and arrives */
+    checked_route *checked; /* [S]: for each switch, its last route that has passed the check */
 } job_t;
 
 /* Return the VLs, as bits, of the packets that enter the fabric at switch s towards a LID. */
@@ -54,9 +54,9 @@ static uint32_t vls_of(const delta_tables *t, int32_t s, int32_t lid)
     return vl_mask;
 }
 
-/* Record the dependency of channel `before` on channel c on each VL in `vl_mask` (bits).  Returns whether c comes later
- * than `before` in the topological orders of all these VLs.  If channel c is the first channel of the path, `before` is
- * -1 and nothing is recorded. */
+/* Return whether channel c comes later than channel `before` in the topological order of each VL in `vl_mask` (bits).
+ * If so, record the dependency of channel `before` on channel c on all these VLs.  If channel c is the first channel of
+ * the path, `before` is -1 and nothing is recorded. */
 static bool follows_order(job_t *job, uint32_t vl_mask, int32_t before, int32_t c)
 {
     const delta_tables *t = job->t;
@@ -73,10 +73,10 @@ static bool follows_order(job_t *job, uint32_t vl_mask, int32_t before, int32_t 
     return true;
 }
 
-/* Follow the packets from switch s to a LID, and check that they arrive and use channels in topological order.  A route
- * that joins a checked route is followed up to the first channel of the checked route, if their VLs agree.  Store
- * the hops from switch s, or 255 if the check fails.  Count the packets that were followed and the packets that
- * failed. */
+/* Follow the packets from switch s to a LID, and check that they arrive and use channels in topological order.  If the
+ * packets reach a switch with a checked route, only the first channel of this route is checked again.  This shortcut
+ * requires that the route was checked for all VLs of the packets.  Store the hops from switch s, or 255 if the check
+ * fails.  Count the packets that were followed and the packets that failed. */
 static void walk(job_t *job, int32_t s, int32_t lid)
 {
     const delta_tables *t = job->t;
@@ -102,8 +102,8 @@ static void walk(job_t *job, int32_t s, int32_t lid)
     job->counts[LOST] += !good;
     const uint8_t found = (uint8_t)(!good ? 255 : hops > MOST_HOPS ? MOST_HOPS : hops);
     uint8_t *stored = &job->hops[(int64_t)s * t->lids + lid];
-    /* Only changed hops are written: the array may share its memory with other arrays, so that the first write to a
-     * page copies the page. */
+    /* Write only if the value has changed.  The array may share pages of memory with other arrays, and the first write
+     * to a shared page costs a copy of the page. */
     if (*stored != found)
         *stored = found;
 }
@@ -210,8 +210,8 @@ static bool compare_rows(const delta_tables *t, int32_t s, int32_t *first, chang
 
 /* List the changed entries and SLs, sorted by LID.  Returns NULL if memory is exhausted.
  *
- * first: [L + 2], must be zero on entry, receives the index of each LID's first change.
- * seen: [S], scratch, which is set to zero in the end. */
+ * first: [L + 2], zero on entry.  Output: for each LID, the index of its first change in the returned list.
+ * seen: [S], scratch.  The function sets all elements to zero before it returns. */
 static change *find_changes(const delta_tables *t, int32_t *first, int32_t *seen)
 {
     for (int32_t s = 0; s < t->switches; s++)

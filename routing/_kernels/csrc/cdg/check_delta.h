@@ -3,9 +3,9 @@
 
 #include <stdint.h>
 
-/* Input of a check of changed tables: the new tables, the previous tables, and the topological orders to be checked.  A
- * dependency of channel c is on a channel out of switch dst[c].  The dependency on the k-th channel out of this switch
- * has index slot[c] + k in arrays [slots]. */
+/* Input of a check of changed tables: the new tables, the previous tables, and the topological orders to be checked.
+ * Channel c ends at switch dst[c].  The dependency of channel c on the k-th channel out of this switch has index
+ * slot[c] + k in arrays [slots]. */
 typedef struct {
     int32_t switches;
     int32_t lids;
@@ -29,13 +29,14 @@ typedef struct {
     const int32_t *lids_at_first; /* [S + 1]: index of each switch's first LID in lids_at */
     const int32_t *lids_at;       /* all LIDs, sorted by the switch that delivers them */
     const uint8_t *has_endport;   /* [S]: whether a CA or router is attached to the switch */
-    /* [16]: for each SL a set with one bit: the VL of the SL; 0: packets with this SL are dropped */
+    /* [16]: VL of each SL, as bits (1 << VL); 0: packets with this SL are dropped */
     const uint16_t *vl_bit;
     const uint8_t *lft; /* [S, L]: new out-port of each switch towards each LID */
     /* [S, L]: previous out-port of each switch towards each LID, 255 if the previous entry became invalid */
     const uint8_t *was;
-    /* [pages]: whether an entry in each page of `page` entries of `lft` may have changed or be missing.  NULL: all
-     * entries are compared; this is necessary if an SL has changed */
+    /* The array `lft` is divided into pages of `page` entries each.  [pages]: whether the page may have changed or
+     * missing entries; entries of other pages are not compared.  NULL: all entries and SLs are compared.  The pointer
+     * must be NULL if an SL has changed */
     const uint8_t *pages;
     int64_t page;
     const uint8_t *sl;     /* new SLs, [S, L] or [L]: see sl_by_switch */
@@ -43,16 +44,16 @@ typedef struct {
     const int32_t *order;  /* [V, C]: position of each channel in the topological order of each VL */
 } delta_tables;
 
-/* Check the packets whose route or VL has changed.  Each of these packets must arrive, and must use channels in
- * topological order.  Unless known_increasing is set, also check that the dependencies of all other packets follow the
- * order.
+/* Check the changed packets: packets whose route or SL has changed.  Each changed packet must arrive, and must use
+ * channels in topological order.  Unless known_increasing is set, also check that the dependencies of all other packets
+ * follow the order.
  *
- * dependencies: uint16 [slots], VLs, as bits, on which packets may have each dependency.  On entry, the array contains
- * the dependencies of unchanged packets.  The dependencies of changed packets are added.
- * hops: uint8 [S, L], hops from each switch to the switch that delivers each LID, by the previous tables; updated for
- * changed packets, 255 if the packet fails the check.
- * counts: int64 [3], output: packets followed; packets that do not arrive or violate the order; previous dependencies
- * that violate the order.
+ * dependencies: uint16 [slots], changed in place: VLs, as bits, on which packets may have each dependency.  On entry,
+ * the array has the dependencies of the previous tables.  The dependencies of changed packets are added.
+ * hops: uint8 [S, L], changed in place: hops from each switch to the switch that delivers each LID.  On entry, the
+ * array has the hops by the previous tables.  Changed packets get new hops, or 255 if the packet fails the check.
+ * counts: int64 [3], output: changed packets (pairs of switch and LID); changed packets that fail the check;
+ * dependencies of other packets that violate the order (0 if known_increasing is set).
  *
  * Returns 0, or 1 if memory is exhausted. */
 int ibn_cdg_check_delta(const delta_tables *tables, uint16_t *dependencies, uint8_t *hops, int64_t *counts);

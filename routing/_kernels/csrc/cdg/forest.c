@@ -24,8 +24,8 @@ int ibn_cdg_forest_prepare(cdg_forest *f, const cdg_tables *tables)
     size_t size = (size_t)tables->switches + 2;
     memset(f, 0, sizeof *f);
     f->t = tables;
-    /* The length of a row is an odd number of cache lines.  Therefore the rows of a block are spread over all sets of
-     * the cache, and do not evict each other. */
+    /* The length of a row is an odd number of cache lines (64 bytes each).  With an even number, the elements of one
+     * switch in all rows could compete for the same few places in the cache. */
     f->stride = (int64_t)(((size + 63) / 64 | 1) * 64);
     f->number = malloc(BLOCK * f->stride);
     f->far = malloc(BLOCK * f->stride);
@@ -60,9 +60,9 @@ void ibn_cdg_forest_load(cdg_forest *f, int32_t lid, int32_t count)
     }
 }
 
-/* Count the switches whose packets to a LID are not delivered.  There are separate counts for switches in the LID's
- * connected part and in other parts.  A third count has the switches of both kinds whose packets enter a forwarding
- * loop. */
+/* Count the switches whose packets to a LID are not delivered.  The first count is for switches in the LID's connected
+ * part, the second count for switches in other parts.  The third count is for all switches whose packets enter a
+ * forwarding loop, in any part. */
 static void count_lost(cdg_forest *f, int32_t lid)
 {
     const cdg_tables *t = f->t;

@@ -3,8 +3,9 @@
  * before.
  *
  * sequence: int32 [count], numbers of edges; edges that are not in `sequence` are not selected.
- * order: int32 [C], position of each channel in an initial order, which changes only the run time.  Output: positions
- * in a topological order of the selected edges, the best initial order for a similar sequence.
+ * order: int32 [C], changed in place: position of each channel in an order.  The order on entry influences only the run
+ * time.  On return, the array has a topological order of the selected edges.  This order makes a later call with a
+ * similar sequence fast.
  * allowed: uint8 [edges], output: 1 for the selected edges. */
 #include "cdg/maximal_turns.h"
 

@@ -14,9 +14,12 @@ typedef struct {
     atomic_int failed;
 } job;
 
-/* Sort the channels topologically by the dependencies of one VL (Kahn's algorithm).  `bit` is the number of the VL's
- * bit.  `dependencies` and `queue` are scratch, int32 [C].  Returns the number of channels that got a position.  A
- * channel is queued as soon as all channels before it have positions. */
+/* Sort the channels topologically by the dependencies of one VL (Kahn's algorithm).  A channel is queued as soon as all
+ * channels that depend on this channel have positions.  Returns the number of channels that got a position.
+ *
+ * bit: number of the bit that stands for the VL in g->dep.
+ * order: int32 [C], output: position of each channel, -1 if the channel got no position.
+ * dependencies, queue: int32 [C] each, scratch. */
 static int32_t sort(const cdg_dependencies *g, uint32_t bit, int32_t *order, int32_t *dependencies, int32_t *queue)
 {
     int32_t tail = 0, head = 0;

@@ -3,9 +3,9 @@
 
 #include <stdint.h>
 
-/* Dependencies between channels in the format of ibn_cdg_trace.  Channel c can depend on the channels out of switch d =
- * dst[c], which are first[d] to first[d + 1] - 1.  The dependency on the k-th of these channels has index slot[c] + k
- * in `dep`. */
+/* Dependencies between channels in the format of ibn_cdg_trace.  Channel c ends at switch d = dst[c].  Channel c can
+ * depend on the channels out of this switch, which are first[d] to first[d + 1] - 1.  The dependency of channel c on
+ * the k-th channel out of switch d has index slot[c] + k in `dep`. */
 typedef struct {
     int32_t channels;
     int32_t threads;

@@ -13,11 +13,14 @@ typedef struct {
     int32_t channels;
     int32_t lids;
     int32_t targets;
-    int32_t grown; /* number of targets whose port groups are enlarged; they are the first elements of `target` */
+    /* number of targets whose port groups may get more channels than the channel of the LFT entry: the first `grown`
+     * elements of the array `target` */
+    int32_t grown;
     int32_t vls;
     int32_t row;               /* (C + 7) / 8: number of bytes in which a set of channels is stored */
-    /* 1: a packet chooses one channel of its port group and waits for this channel alone. 0: a packet takes the first
-     * channel of its port group that has room, and the group always contains the channel of the tables */
+    /* 1: a packet chooses one channel of its port group, and then waits for this channel alone.  0: a packet takes the
+     * first channel of its port group that has room; in this case, each port group must contain the channel of the LFT
+     * entry */
     int32_t commit;
     const int32_t *first;      /* [S + 1]: first channel out of each switch */
     const int32_t *src;        /* [C]: switch where each channel begins */
@@ -33,9 +36,10 @@ typedef struct {
     const uint16_t *enter;
 } ibn_port_groups;
 
-/* Enlarge the port groups of some LIDs (the targets), one LID after the other.  A port group is the set of channels by
- * which a packet to a target may leave a switch.  A further channel joins the group if it closes no dependency cycle
- * with the port groups computed before.
+/* Compute the port groups of some LIDs (the targets).  A port group is the set of channels by which a packet to a
+ * target may leave a switch.  At first, each port group has only the channel of the LFT entry.  Then the port groups of
+ * the first groups->grown targets are enlarged, one target after the other.  A channel joins a port group if its new
+ * dependencies close no cycle with the dependencies so far.
  *
  * order: int32 [vls, C], a topological order of the tables' dependencies on each VL.
  * member: uint8 [targets, (C + 7) / 8], zeroed by the caller; receives for each target the channels in its port groups,
@@ -50,11 +54,11 @@ int ibn_cdg_grow_port_groups(const ibn_port_groups *groups, const int32_t *order
  * member: uint8 [targets, (C + 7) / 8], for each target the channels in its port groups, as bits: channel c is bit
  * c % 8 of byte c / 8.
  * masks: uint16 [edges], zeroed by the caller; receives the VLs, as bits, on which each CDG edge is used.
- * counts: int64 [6], output, summed over targets and the switches where packets arrive: port groups; channels in port
- * groups; port groups of two channels or more; empty port groups; port groups without the channel of the tables;
- * targets for which packets can circulate.
- * first: int32 [2], output: target and switch of the first error; -1, -1: no error.  The last three elements of
- * `counts` count the errors.
+ * counts: int64 [6], output.  The first five elements consider, for each target, the switches through which packets to
+ * the target pass.  0: port groups that are not empty; 1: channels in these port groups; 2: port groups of two channels
+ * or more; 3: empty port groups; 4: port groups that lack the channel of the LFT entry, but are not empty; 5: targets
+ * for which packets can circulate.  Elements 3 to 5 count errors.
+ * first: int32 [2], output: index of the target and switch of the first error; -1, -1: no error.
  *
  * Returns 0, or 1 if memory has run out. */
 int ibn_cdg_trace_port_groups(const ibn_port_groups *groups, const uint8_t *member, uint16_t *masks, int64_t *counts,

@@ -1,7 +1,7 @@
-/* Compute port groups for adaptive routing: enlarge each group while the dependencies stay acyclic.  Each group begins
- * with the channel of the tables.  A channel is a candidate for a group if it leads to a switch with fewer hops to the
- * target by the tables.  So packets come nearer to the target with every hop.  A candidate joins its group if the
- * dependencies that it adds close no cycle on any VL. */
+/* Compute port groups for adaptive routing: enlarge each group while the dependencies stay acyclic.  At first, a port
+ * group has only the channel of the LFT entry.  A channel out of a switch is a candidate for the switch's group if
+ * it leads to a switch with fewer hops to the target (by the LFTs).  So packets come nearer to the target with every
+ * hop.  A candidate joins its group if the dependencies that it adds close no cycle on any VL. */
 #include "cdg/port_groups.h"
 
 #include <stdlib.h>
@@ -14,8 +14,8 @@ enum { NONE = -1, UNKNOWN = -2 };
 typedef struct {
     const ibn_port_groups *g;
     acyclic graph;
-    int32_t *next;       /* [S]: channel of the tables towards the current target, or NONE */
-    int32_t *hops;       /* [S]: hops to the current target by the tables, or NONE */
+    int32_t *next;       /* [S]: channel of each switch's LFT entry towards the current target, or NONE */
+    int32_t *hops;       /* [S]: hops of each switch's path by the LFTs to the current target, or NONE */
     int32_t *sorted;     /* [S]: switches that have a path to the current target, sorted by hops */
     int32_t routed;      /* number of switches in `sorted` */
     int32_t *count;      /* [S + 1]: scratch of the sort */
@@ -144,8 +144,8 @@ static int need(grower *w, int32_t vl, int32_t c, int32_t following)
     return 1;
 }
 
-/* Append to `steps` the dependencies of channel c on the channels in the port group of the next switch.  With `commit`
- * 0, only the dependency on the channel of the tables is appended.  Returns 0 if some dependency is known to close a
+/* Append to `steps` the dependencies of channel c on the channels in the port group of the next switch.  If g->commit
+ * is 0, append only the dependency on the channel of the LFT entry.  Returns 0 if some dependency is known to close a
  * cycle, otherwise 1. */
 static int need_after(grower *w, int32_t vl, int32_t c)
 {
@@ -203,8 +203,9 @@ static int collect(grower *w, int32_t vl, int32_t s, int32_t c)
     return 1;
 }
 
-/* Record in `flow` that packets to the target pass switch `from` on the further VLs in `vls` (bits).  These packets may
- * also pass all switches that the port groups reach from there, so the VLs are recorded for these switches too. */
+/* Record in `flow` that packets to the current target pass switch `from` on the VLs in `vls` (bits).  Also record the
+ * VLs for all switches that the port groups reach from switch `from`, because the packets may pass these switches too.
+ */
 static void spread(grower *w, int32_t from, uint16_t vls)
 {
     const ibn_port_groups *g = w->g;
@@ -223,9 +224,10 @@ static void spread(grower *w, int32_t from, uint16_t vls)
     }
 }
 
-/* Add channel c to the port group of switch s if the dependencies that arise fit on every VL in use.  If they close a
- * cycle on some VL, the channel does not join the group.  Its dependencies on VLs that were tried before are not
- * removed.  Because of these dependencies, fewer channels may join other groups later. */
+/* Add channel c to the port group of switch s, unless the new dependencies close a cycle.  The dependencies are tried
+ * on each VL of the packets that pass switch s, one VL after the other.  If the dependencies close a cycle on some VL,
+ * the channel does not join the group.  But the dependencies on the VLs tried before stay in the CDGs.  Because of
+ * these dependencies, fewer channels may join other groups later. */
 static void join(grower *w, int32_t s, int32_t c)
 {
     for (int32_t vl = 0; vl < w->g->vls; vl++)

@@ -35,8 +35,9 @@ static void fault(tracer *w, int kind, int32_t t, int32_t s)
     w->counts[kind]++;
 }
 
-/* Record the dependencies of channel c on the channels in the port group of the switch where c ends, on the VLs in
- * `vls` (bits).  With `commit` 0, only the dependency on the channel of the tables is recorded. */
+/* Record the dependencies of channel c on the VLs in `vls` (bits).  Channel c depends on the channels in the port group
+ * of the switch where the channel ends.  If g->commit is 0, channel c depends only on the channel of this switch's LFT
+ * entry. */
 static void follow(tracer *w, int32_t c, uint16_t vls, int32_t goal, int32_t lid)
 {
     const ibn_port_groups *g = w->g;

@@ -1,5 +1,5 @@
-/* Compute a spanning tree for multicast packets, such that their dependencies close no cycle with the dependencies of
- * unicast packets. */
+/* Compute a spanning tree for multicast packets.  On this tree, the dependencies of multicast packets close no cycle
+ * with the dependencies of unicast packets. */
 #include "cdg/spanning_tree.h"
 
 #include <stdlib.h>

@@ -3,9 +3,8 @@
 
 #include <stdint.h>
 
-/* A fabric, and the acyclic channel dependency graph of its unicast packets on one VL.  A dependency of channel c is on
- * a channel out of switch dst[c].  The dependency on the k-th channel out of this switch has index slot[c] + k in
- * `used`. */
+/* A fabric, and the acyclic channel dependency graph of its unicast packets on one VL.  Channel c ends at switch
+ * dst[c].  The dependency of channel c on the k-th channel out of this switch has index slot[c] + k in `used`. */
 typedef struct {
     int32_t switches;
     int32_t channels;

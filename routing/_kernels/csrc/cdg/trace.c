@@ -14,8 +14,8 @@ enum { BLOCK = 64, MAX_THREADS = 64 };
 
 typedef struct {
     const cdg_tables *t;
-    /* [S, S]: by switches d and s, the VLs, as bits, of the replies that switch s sends to requests from any LID at
-     * switch d */
+    /* [S, S]: by the switch that sends requests (row) and the switch that sends the replies (column), the VLs of these
+     * replies, as bits */
     uint16_t *reply;
     /* [S]: VLs, as bits, of the requests to the LIDs that each switch delivers; used only if the SL depends on the
      * destination LID alone */
@@ -27,17 +27,18 @@ typedef struct {
 typedef struct {
     job *j;
     cdg_forest f;
-    /* [2, slots]: dependencies found by this thread, each with its VLs as bits; rows as for `dep` of ibn_cdg_trace */
+    /* [2, slots]: VLs, as bits, on which this thread has found each dependency.  Rows and elements have the format of
+     * the array `dep` of ibn_cdg_trace (trace.h) */
     uint32_t *deps;
-    /* [slots]: the row of `deps` for the present LID: row 0 for the LID of a CA or router, row 1 for the LID of a
-     * switch */
+    /* [slots]: the row of the array `deps` to which the dependencies of packets to the current LID are added.  This is
+     * row 0 for the LID of a CA or router, and row 1 for the LID of a switch */
     uint32_t *dep;
     int64_t sls; /* SLs in use, as bits */
     int code;
     /* [BLOCK, stride]: by LID of the block and switch, the VLs, as bits, of the packets that enter at the switch */
     uint32_t *mask;
-    /* [S + 2] by switch, then "dropped" and "delivered" (see `next` in forest.h): VLs, as bits, of the packets to the
-     * current LID that pass the switch */
+    /* [S + 2]: VLs, as bits, of the packets to the current LID that pass each switch.  Element S stands for "dropped",
+     * and element S + 1 for "delivered" (see `next` in forest.h). */
     uint32_t *flow;
 } worker;
 
@@ -58,8 +59,8 @@ static void dispose(worker *w)
     free(w->flow);
 }
 
-/* Fill `mask` with the VLs of the requests that enter at each switch for each LID of a block.  This function is for SLs
- * that depend on the source switch. */
+/* Fill `mask`, by LID of a block and switch, with the VLs of the requests to the LID that enter at the switch.  This
+ * function is for SLs that depend on the source switch. */
 static void load_masks_by_switch(worker *w, int32_t lid, int32_t count)
 {
     const cdg_tables *t = w->j->t;
@@ -76,8 +77,8 @@ static void load_masks_by_switch(worker *w, int32_t lid, int32_t count)
     w->sls |= used;
 }
 
-/* Fill `mask` with the VLs of the requests and replies that enter at each switch for each LID of a block.  This
- * function is for SLs that depend on the source LID. */
+/* Fill `mask`, by LID of a block and switch, with the VLs of the requests and replies to the LID that enter at the
+ * switch.  This function is for SLs that depend on the source LID. */
 static void load_masks_by_lid(worker *w, int32_t lid, int32_t count)
 {
     const cdg_tables *t = w->j->t;
@@ -172,10 +173,11 @@ static void add_loops(worker *w, const uint8_t *number, bool spread, uint32_t al
 }
 
 /* Collect the dependencies of packets to one LID.  Each switch is visited after all switches upstream of it.  The
- * channel of the visited switch depends on the channel of the next switch, on the VLs of the packets that pass the
- * visited switch.  These packets pass the next switch, too, so their VLs are added to the VLs of the next switch.
+ * packets that pass the visited switch use its channel, and then the channel of the next switch.  The dependency
+ * between these two channels is recorded for the VLs of these packets.  The same VLs are added to the VLs of the
+ * packets that pass the next switch.
  *
- * number[s]: number of the channel by which switch s sends.
+ * number[s]: number of the channel by which switch s sends to the LID (see trace.h).
  * spread: if true, packets to the LID use the VLs in w->flow; otherwise all these packets use the VLs in `all`
  * (bits). */
 static inline void collect(worker *w, const uint8_t *restrict number, bool spread, uint32_t all)
@@ -245,8 +247,8 @@ static void run(void *workers, int32_t me)
     dispose(w);
 }
 
-/* Collect the VLs of the replies to requests from switch d.  A reply enters the fabric at the destination of its
- * request, and uses the SL of the request. */
+/* Collect the VLs of all replies to requests from switch d, by the switch that sends the reply.  A reply enters the
+ * fabric at the destination of its request, and uses the SL of the request. */
 static void run_replies(void *context, int32_t d)
 {
     const job *j = context;

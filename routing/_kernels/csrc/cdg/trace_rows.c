@@ -2,12 +2,13 @@
  * switch), which is faster than by columns (LID by LID).
  *
  * A block is up to 64 LIDs of one destination switch.  A row of a block has the entries of one source switch towards
- * these LIDs.  The rows are visited in the order of the source switches' hops to the first LID of the block.  In this
- * order, the next switch towards each of the other LIDs has nearly always been visited before.  So no LID needs a
- * separate queue.
+ * these LIDs.  A visit of a row computes the hops from the source switch, which follow from the hops of the next
+ * switches.  The rows are visited in the order of the source switches' hops to the first LID of the block.  In this
+ * order, the next switches towards the other LIDs have nearly always been visited before, too.  So one order serves all
+ * LIDs of the block.
  *
  * A row is visited again if some next switch had not been visited before.  The general kernel (trace.c) takes over if
- * such visits complete no row, or if a packet is not delivered.
+ * such visits find none of the unknown hops, or if a packet is not delivered.
  *
  * Many switches deliver only their own LID.  The LIDs of up to 16 such switches form one block, because the LIDs lie
  * side by side in every row.  The routes to each of these LIDs are followed one after the other.
@@ -30,7 +31,8 @@ typedef struct {
     const cdg_tables *t;
     int32_t extended;  /* X, number of extended channels, which trace.h explains */
     int32_t words;     /* number of 64-bit words in which the dependencies of one channel are stored, one bit each */
-    /* blocks: number of blocks; singles: index of the first block of switches that deliver only one LID */
+    /* blocks: number of blocks; singles: number of the first block whose LIDs belong to switches that deliver only one
+     * LID each */
     int32_t blocks, singles;
     /* [L] LIDs, sorted by the switch that delivers them; LIDs of switches that deliver only one LID come last */
     int32_t *lid;
@@ -47,8 +49,9 @@ typedef struct {
     /* [S] switches whose row must be visited again, because a next switch in the row had not been visited yet */
     int32_t *again;
     uint8_t *far; /* [S] hops from each switch to the first LID of the current block */
-    /* [SINGLES, S], by LID (of a block of single LIDs) and switch. number: number of the channel by which the switch
-     * sends to the LID; hops: hops from the switch to the LID */
+    /* [SINGLES, S], by LID and switch, for a block of LIDs whose switches deliver only one LID each.
+     * number: number of the channel by which the switch sends to the LID.
+     * hops: hops from the switch to the LID. */
     uint8_t *number, *hops;
     /* [S, n] by switch and LID of the current block: (hops << 8) | (number of the next channel), or UNKNOWN if not yet
      * computed */
@@ -142,8 +145,8 @@ static inline int32_t visit(worker_t *w, int32_t s, int32_t target, const uint8_
         const size_t channel = kind[i] * channels + (size_t)(x + number), to = there & 255;
         uint64_t *bits = w->bits + channel * words + (to >> 6);
         const uint64_t bit = UINT64_C(1) << (to & 63);
-        /* A dependency is stored only if it is new.  Nearly all dependencies have been found before, and a load alone
-         * is cheaper than a load and a store. */
+        /* The dependency is written only if it is new.  Nearly all dependencies have been found before, and a read
+         * alone takes less time than a read and a write. */
         if (v == target)
             w->last[channel] = 1;
         else if (!(*bits & bit))
@@ -185,10 +188,9 @@ static bool settle(worker_t *w, int32_t target, const int32_t *lid, const uint8_
     return true;
 }
 
-/* Choose the LIDs whose LFT entries are prefetched, so that all entries of a block in an LFT row get into the cache.
- * Each cache line with entries of the block holds the entry of a chosen LID.  The entries of the chosen LIDs are at
- * least one cache line apart, except the entry of the block's last LID, which is always chosen.  The chosen LIDs are
- * written to `line`.  Returns the number of chosen LIDs. */
+/* Choose the LIDs of a block whose LFT entries are prefetched.  A prefetch brings a whole cache line, so not every LID
+ * needs one.  The function chooses the first LID, the last LID, and each LID that is at least 64 (one cache line)
+ * larger than the LID chosen before.  The chosen LIDs are written to `line`.  Returns the number of chosen LIDs. */
 static int32_t choose_lines(const int32_t *lid, int32_t n, int32_t *line)
 {
     int32_t lines = 0;
@@ -211,7 +213,8 @@ static void store_hops(const worker_t *w, const int32_t *lid, int32_t n, const i
     }
 }
 
-/* Return whether the switch that delivers a LID sends packets to the LID's owner. */
+/* Return whether the switch that delivers a LID has an LFT entry that leads to the owner of the LID.  The owner is a
+ * CA, a router or the switch itself. */
 static bool is_delivered(const cdg_tables *t, int32_t lid)
 {
     const int32_t target = t->lid_switch[lid];
@@ -219,8 +222,8 @@ static bool is_delivered(const cdg_tables *t, int32_t lid)
     return port == t->lid_port[lid] && t->exit[(size_t)target * 256 + port] == degree(t, target);
 }
 
-/* Follow the routes from all switches to the i-th LID of a block of single LIDs, and add their dependencies.  The
- * caller has filled w->number.  Returns whether all packets are delivered. */
+/* Follow the routes from all switches to one LID, whose switch delivers no other LID, and add their dependencies.  The
+ * LID is the i-th LID of its block.  The caller has filled w->number.  Returns whether all packets are delivered. */
 static bool follow_single(worker_t *w, int32_t lid, int32_t i)
 {
     const cdg_tables *t = w->j->t;
@@ -246,7 +249,8 @@ static bool follow_single(worker_t *w, int32_t lid, int32_t i)
     return true;
 }
 
-/* Follow the routes from all switches to n single LIDs.  Returns whether all packets are delivered. */
+/* Follow the routes from all switches to the n LIDs of a block whose switches deliver only one LID each.  Returns
+ * whether all packets are delivered. */
 static bool run_singles(worker_t *w, const int32_t *lid, int32_t n)
 {
     const cdg_tables *t = w->j->t;
@@ -359,8 +363,8 @@ static bool make_blocks(job_t *j)
     }
     for (int32_t lid = 0; lid < t->lids; lid++)
         first[t->lid_switch[lid] + 1] += t->lid_switch[lid] >= 0;
-    /* From here on, first[s] is the index in `lid` of the next LID of switch s, or -1 if the switch delivers only one
-     * LID. */
+    /* After this loop, first[s] is the index in `lid` at which the next LID of switch s is stored.  It is -1 if the
+     * switch delivers only one LID. */
     for (int32_t s = 0; s < t->switches; s++) {
         const int32_t own = first[s + 1];
         singles += own == 1;
@@ -389,8 +393,9 @@ static void finish(job_t *j, worker_t *workers, int32_t threads, uint32_t *dep)
         if (t->lid_switch[lid] < 0)
             for (int32_t s = 0; s < t->switches; s++)
                 j->hops[(size_t)s * t->lids + lid] = LOST;
-        /* Element 0 of each row of `dep` collects the VLs of all LIDs of CAs and routers (row 0) or of switches (row
-         * 1).  The function expand reads them there.  Callers ignore element 0 (see trace.h). */
+        /* Element 0 of row 0 collects the VLs of all LIDs of CAs and routers.  Element 0 of row 1 collects the VLs of
+         * all LIDs of switches.  Below, all dependencies of a row get the VLs of its element 0.  Callers ignore element
+         * 0 (see trace.h). */
         else
             dep[t->lid_port[lid] ? 0 : t->slots] |= vls;
     }

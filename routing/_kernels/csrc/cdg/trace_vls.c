@@ -25,24 +25,22 @@ typedef struct {
     job *j;
     cdg_forest f;
     uint16_t *deps; /* [2, slots, V]: dependencies found by this thread, in the format of `dep` of ibn_cdg_trace_vls */
-    /* [slots, V]: the row of `deps` for the current LID: row 0 if it belongs to a CA or router, row 1 if it belongs to
-     * a switch */
+    /* [slots, V]: the row of `deps` for the current LID: row 0 if the LID belongs to a CA or router, row 1 if it
+     * belongs to a switch */
     uint16_t *dep;
     /* vls_used: VLs in use, as bits.
      * dropped: number of pairs (switch, LID) for which packets of some sender at the switch are dropped. */
     int64_t vls_used, dropped;
     int code;
-    /* The next three arrays have S + 2 rows, as `next` in forest.h: one for each switch, row S for "dropped" and row
-     * S + 1 for "delivered".
+    /* The next three arrays have one row for each switch, row S for "dropped" and row S + 1 for "delivered" (see `next`
+     * in forest.h).  Each switch sends packets to the current LID by one channel.
      *
-     * [S + 2, 16]: by switch and SL, the VLs, as bits, of the packets on the channel by which the switch sends to the
-     * LID */
+     * [S + 2, 16]: by switch and SL, the VLs, as bits, of the packets on the switch's channel to the LID */
     uint16_t *flow;
-    /* [S + 2] by switch, then "dropped" and "delivered": SLs, as bits, of the packets on the channel by which the
-     * switch sends to the LID */
+    /* [S + 2]: by switch, the SLs, as bits, of the packets on the switch's channel to the LID */
     uint16_t *present;
-    /* [S + 2] by switch, then "dropped" and "delivered": SLs, as bits, whose packets no switch drops on the route from
-     * the next switch to the LID */
+    /* [S + 2]: by switch, the SLs, as bits, whose packets no switch drops from the next switch to the end of the
+     * route */
     uint16_t *rest;
     uint8_t *lost; /* [S]: whether some sender at the switch loses packets to the LID because of their SL */
     uint8_t *sl;   /* [BLOCK, N]: SL of each sender towards each LID of the block */
@@ -77,8 +75,8 @@ static inline const uint8_t *vl_row(const worker *w, int32_t s, int32_t in, int3
     return w->j->l->sl2vl + (((size_t)s * ports + in) * ports + out) * SLS;
 }
 
-/* Set *x to the extended channel by which switch s sends (trace.h explains the term).  Returns whether this channel
- * leads to another switch. */
+/* Set *x to the extended channel by which switch s sends to the current LID (trace.h explains the term).  Returns
+ * whether this channel leads to another switch.  If it does not, *x may be unset. */
 static inline bool channel_of(const worker *w, const uint8_t *number, int32_t s, int32_t *x)
 {
     const cdg_tables *t = w->j->t;
@@ -88,7 +86,7 @@ static inline bool channel_of(const worker *w, const uint8_t *number, int32_t s,
     return t->dep_first[*x] > 0;
 }
 
-/* Record packets with an SL that enter the fabric at switch s by in-port `in`.  The packets leave by the switch's
+/* Record that packets with SL `sl` enter the fabric at switch s by in-port `in`.  These packets leave switch s by its
  * channel to the LID, on the VL that SL2VL assigns. */
 static inline void enter(worker *w, const uint8_t *number, int32_t s, int32_t in, uint8_t sl)
 {
@@ -134,9 +132,9 @@ static void enter_replies(worker *w, const uint8_t *number, int32_t lid)
     }
 }
 
-/* Pass the packets on the channel of switch u to the next switch, where SL2VL assigns a VL to each SL again.  Record
- * the dependencies between the channels of both switches.  Returns whether the next switch received packets with an SL
- * or VL that is new there. */
+/* Follow the packets on the channel of switch u to the next switch.  There, SL2VL assigns a VL to each SL again.
+ * Record the dependencies of the channel of switch u on the channel of the next switch.  Returns whether packets of
+ * some SL use a VL at the next switch that packets of this SL have not used there before. */
 static bool step(worker *w, const uint8_t *number, int32_t u)
 {
     const cdg_tables *t = w->j->t;
@@ -182,7 +180,7 @@ static void collect(worker *w, const uint8_t *number)
     }
 }
 
-/* Collect the dependencies of all packets to a LID, from the switches at which the packets enter. */
+/* Record where the requests and replies to a LID enter the fabric, and collect the dependencies of these packets. */
 static void follow(worker *w, const uint8_t *number, const uint8_t *sl, int32_t lid)
 {
     const cdg_tables *t = w->j->t;
@@ -243,7 +241,8 @@ static bool repeats(const worker *w, int32_t lid, int32_t i)
     const cdg_tables *t = w->j->t;
     const int32_t target = t->lid_switch[lid + i];
     const uint8_t *number = w->f.number + i * w->f.stride, *sl = w->sl + (size_t)i * w->j->l->senders;
-    if (t->sl_rows && t->sl_rows != t->switches) /* The SLs of replies depend on the LID. */
+    /* If SLs depend on the source LID, the replies to two LIDs of one switch may have different SLs. */
+    if (t->sl_rows && t->sl_rows != t->switches)
         return false;
     for (int32_t k = i - 1; k >= 0; k--)
         if (t->lid_switch[lid + k] == target && !t->lid_port[lid + k] == !t->lid_port[lid + i]
@@ -269,8 +268,8 @@ static void run_block(worker *w, int32_t lid, int32_t count)
         ibn_cdg_forest_grow(&w->f, lid + i, i);
         if (target < 0)
             continue;
-        /* A delivered packet uses no further channel, as if it were dropped.  So the placeholder for "dropped"
-         * stands for delivery here. */
+        /* The switch that delivers the LID gets the placeholder for "dropped" as its channel, because a delivered
+         * packet uses no further channel either. */
         if (w->f.next[target] > t->switches)
             number[target] = (uint8_t)(t->xfirst[target + 1] - t->xfirst[target] - 2);
         if (!repeats(w, lid, i))

@@ -37,9 +37,9 @@ static void set_entry(disjoint_job *job, int32_t d, int64_t row, int32_t s, int3
     job->mask[row + s] = disjoint_mask_over(job, d, row, c);
 }
 
-/* Attach switch s to the tree by the cheapest channel to a neighbour whose path has `level` - 1 hops.  A link from s to
- * the destination is possible too, if the tree keeps the branch over this link.  Returns whether the switch was
- * attached.  `highest` is the highest utilisation of a channel. */
+/* Attach switch s to the tree by the cheapest possible channel.  A channel to a neighbour is possible if the
+ * neighbour's path has `level` - 1 hops.  A channel to the destination itself is possible if the tree keeps the branch
+ * over its link.  Returns whether the switch was attached.  `highest` is the highest utilisation of a channel. */
 static bool join(disjoint_job *job, int32_t d, int32_t tree, int32_t s, int32_t level, double highest)
 {
     const disjoint_request *net = job->net;
@@ -75,8 +75,8 @@ static int32_t keep_branches(disjoint_job *job, int32_t d, int32_t tree)
     job->depth[row + d] = 0;
     job->mask[row + d] = 255;
     for (int32_t q = 1; q < reached; q++) {
-        /* The nearest switches are visited first.  Therefore the next switch on the path of each visited switch has
-         * been decided already. */
+        /* The nearest switches are visited first.  Therefore it is already known whether the next switch on the path of
+         * a visited switch is on a copied branch. */
         const int32_t s = job->queue[q], c = disjoint_hop(job, job->next + base, s), w = net->dst[c];
         const bool keeps = w == d ? job->kept[net->link[c]] : job->depth[row + w] != DISJOINT_UNREACHED;
         if (keeps)
@@ -117,9 +117,9 @@ static void choose_kept(const disjoint_job *job, int32_t d, int32_t tree, const 
 {
     const disjoint_request *net = job->net;
     const int32_t degree = net->first[d + 1] - net->first[d], others = net->trees - 1;
-    /* `times` is the mean number of trees that choose a link, in percent.  If every pair of switches shall have as
-     * many link-disjoint paths as there are trees, two trees must not choose the same link.  In this case, the value is
-     * 99 percent.  With 100 percent, rounding could raise the number of chosen links above the number of links. */
+    /* `times` is the mean number of trees that choose a link, in percent.  If every pair of switches shall have as many
+     * link-disjoint paths as there are trees, two trees should not choose the same link.  In this case, the value is 99
+     * percent: slightly less than one tree for each link. */
     const int64_t times = net->wanted < net->trees ? 100 * (int64_t)(net->trees - net->wanted) : 99;
     int64_t from = (tree - 1) * degree * times / (100 * (int64_t)others);
     int64_t to = tree * degree * times / (100 * (int64_t)others);

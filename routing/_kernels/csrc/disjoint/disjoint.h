@@ -3,8 +3,9 @@
 
 #include <stdint.h>
 
-/* Request for K in-trees towards each destination of a fabric, K <= 8.  The fabric has S switches and C channels.  The
- * CDG edge from channel c to the k-th channel of switch dst[c] has number slot[c] + k.
+/* Request for K in-trees towards each destination of a fabric, K <= 8.  The fabric has S switches and C channels.
+ * Channel c ends at switch dst[c].  The CDG edge from channel c to the k-th channel out of this switch (k = 0, 1, ...)
+ * has number slot[c] + k.
  *
  * A switch order numbers the switches; paths lead first up and then down in this order.  A switch order allows a CDG
  * edge unless the edge leads from a channel down to a channel up.  A switch order allows a path if it allows all CDG
@@ -32,9 +33,8 @@ typedef struct {
     const double *inverse_capacity; /* [C]: inverse capacity of each channel, 1 for the slowest link */
     const uint16_t *distance; /* [S, S]: hops from each switch (column) to each destination (row), 65535: no path */
     const uint8_t *allowed;   /* [edges]: the switch orders that allow each CDG edge, as bits */
-    /* [orders, S, S]: by switch order and two switches, the number of different first channels of the allowed paths
-     * from one switch to the other (see ibn_disjoint_reach).  The two directions have different numbers, of which the
-     * smaller one is given */
+    /* [orders, S, S]: by switch order, destination and source, the number of different first channels of the paths that
+     * the switch order allows (array `degree` of ibn_disjoint_reach) */
     const uint8_t *degree;
     /* [S, S]: first trees with which the search begins: index of the next channel, by destination and switch; NULL: the
      * search computes its first trees */

@@ -13,8 +13,9 @@ static double power16(double x)
     return disjoint_power4(disjoint_power4(x));
 }
 
-/* Return the cost of the path that begins with channel c and then follows a tree, if `flow` is added to it.  The
- * entries of the tree begin at index `row` of job->next.  `highest` is the highest utilisation of a channel. */
+/* Return the cost that a path would have with an additional flow `flow`.  The path begins with channel c and then
+ * follows a tree to destination d.  The entries of the tree begin at index `row` of job->next.  `highest` is the
+ * highest utilisation of a channel. */
 static double path_cost(const disjoint_job *job, int32_t d, int64_t row, int32_t c, double flow, double highest)
 {
     const disjoint_request *net = job->net;
@@ -81,8 +82,8 @@ void ibn_disjoint_first_trees(disjoint_job *job)
 {
     const disjoint_request *net = job->net;
     double highest = 1;
-    /* 255: all switch orders allow the path.  A path that has not been computed yet must not exclude any switch
-     * order. */
+    /* A path that has not been computed yet must not exclude any switch order.  So all bits are set: 255 means that all
+     * switch orders allow the path. */
     memset(job->mask, 255, (size_t)net->switches * (size_t)net->switches * (size_t)net->trees);
     if (net->initial)
         copy_initial(job);
@@ -102,9 +103,10 @@ void ibn_disjoint_first_trees(disjoint_job *job)
     }
 }
 
-/* Choose a switch order that allows the paths between switches a and b in the first trees, in both directions.  Of
- * several possible switch orders, the order that allows paths over the most first channels is chosen; of equally good
- * orders, the first order at or after number `rotate`, in cyclic order.  Returns DISJOINT_NONE if no switch order
+/* Choose a switch order that allows the paths between switches a and b in the first trees, in both directions.  For
+ * each possible switch order, `degree` gives the number of first channels from a to b and from b to a.  The switch
+ * order is chosen whose smaller number of both directions is highest.  Of equally good switch orders, the first one at
+ * or after number `rotate` is chosen; number 0 follows after the last number.  Returns DISJOINT_NONE if no switch order
  * allows both paths. */
 static uint8_t choose(const disjoint_job *job, int32_t a, int32_t b, int32_t rotate)
 {

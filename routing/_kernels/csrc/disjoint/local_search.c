@@ -20,7 +20,7 @@ typedef struct {
     /* below: [S], hops to the moved switch; parent: [S], index of the parent in `subtree`.  Both arrays are in the
      * order of `subtree`. */
     int32_t *below, *parent;
-    uint32_t *member;        /* [S]: by switch, the number of the last move in whose subtree the switch was */
+    uint32_t *member;        /* [S]: by switch, the number of the last move that had the switch in `subtree` */
     uint32_t move;           /* number of the current move, for comparison with the elements of `member` */
     /* size: number of switches in `subtree`; deepest: hops from the farthest switch of `subtree` to the moved switch */
     int32_t size, deepest;
@@ -31,21 +31,22 @@ typedef struct {
      * mask: the switch orders that allow the path, as bits.
      * hit: the other trees with which the path would share a link, as bits. */
     uint8_t *mask, *hit;
-    /* [S, K]: scratch of the function follow_first_if_wrong: whether a path in a tree of a destination was replaced */
+    /* [S, K]: scratch of the function follow_first_if_wrong: by destination and tree, whether the function has replaced
+     * a path in this tree */
     uint8_t *changed;
     /* [candidates]: cost of each candidate next hop of the moved switch; negative: the next hop is not possible */
     double *cost;
-    /* [2] values by which loads are divided before costs are computed from them.  Index 0 is for the load by the first
-     * trees, index 1 for the load by all trees */
+    /* [2]: typical loads.  Loads are divided by the typical load before costs are computed.  Element 0 is for loads by
+     * the first tree of each destination alone, element 1 for loads by all trees together */
     double typical[2];
     double scale; /* factor by which the cost of load is multiplied before the other costs of a next hop are added */
-    /* highest load of a channel while the first tree of each destination is balanced; 0 in the local search over all
-     * trees */
+    /* while the first tree of each destination is balanced: the highest load of a channel by these trees; in the local
+     * search over all trees: 0 */
     double highest;
     /* whether loads below the highest load have a cost too; used only while the first trees are balanced */
     bool smooth;
-    /* limit for moves of next hops in the first tree of a destination: after a move, no channel of the new path may
-     * have a higher load by the first trees of all destinations together; 0: no limit */
+    /* limit for moves in the first tree of a destination; 0: no limit.  After such a move, no channel of the new path
+     * may have a load above the limit.  Only loads by the first trees of all destinations together count. */
     double cap;
 } search_job;
 
@@ -111,8 +112,8 @@ static double peak_cost(double load, bool smooth)
 }
 
 /* Return whether a move would raise the load of some channel above the limit `cap`.  The move sends the flow of the
- * subtree (search->flow) over channel c, and then by the first tree to destination d.  The entries of this tree
- * begin at index `row` of job->next. */
+ * subtree (search->flow) over channel c.  From the end of channel c, the flow follows the first tree of destination d.
+ * The entries of this tree begin at index `row` of job->next. */
 static bool exceeds_cap(const search_job *search, int32_t d, int64_t row, int32_t c)
 {
     const disjoint_job *job = search->job;
@@ -189,8 +190,8 @@ static int32_t rate(search_job *search, int32_t d, int32_t tree)
             || (longest > net->most_hops && depth[w] >= old_depth && a != old))
             continue;
         const int32_t wrong = fill_masks(search, d, tree, c, search->mask + (int64_t)a * net->switches);
-        /* A move in a first tree must not add paths that no suitable switch order allows.  The first trees have to
-         * provide an allowed path for every pair, because other trees fall back on the path of the first tree. */
+        /* A move in a first tree must not raise the number of paths that must not be used (disjoint_is_wrong).  If such
+         * a path occurs in another tree, the path of the first tree replaces it later. */
         if (tree == 0 && a != old && (wrong > wrong_now || exceeds_cap(search, d, row, c)))
             continue;
         search->cost[a] = WRONG_ORDER * wrong + (longest > net->most_hops ? HOP_OVER * (longest - net->most_hops) : 0)
@@ -200,16 +201,18 @@ static int32_t rate(search_job *search, int32_t d, int32_t tree)
     return possible;
 }
 
-/* Return the cost of the link-disjoint paths that switch s lacks. conflict: [K], for each tree the other trees, as
- * bits, in which the path of switch s shares a link with its path in this tree. */
+/* Return the cost of the link-disjoint paths that switch s lacks; 0 if the switch has no end ports.
+ *
+ * conflict: uint8 [K], by tree: the other trees, as bits, whose path from switch s shares a link with the path from
+ * switch s in this tree. */
 static double missing_cost(const disjoint_request *net, int32_t s, const uint8_t *conflict)
 {
     return net->weight[s] > 0 ? MISSING_PATH * (net->wanted - ibn_disjoint_most(conflict, net->trees, net->wanted)) : 0;
 }
 
-/* Add the cost of missing link-disjoint paths to the cost of the present next hop (number `old`).  Exclude every
- * next hop whose cost is higher than this sum even without the cost of missing paths.  Returns the number of next
- * hops that remain possible, including the present next hop. */
+/* Add the cost of missing link-disjoint paths to the cost of the present next hop (number `old`).  Then exclude every
+ * other next hop that costs more than the present next hop.  The costs of the other next hops do not contain missing
+ * paths yet, and can only rise.  Returns the number of next hops that remain possible, including the present one. */
 static int32_t rule_out(search_job *search, int32_t d, int32_t old)
 {
     const disjoint_request *net = search->job->net;
@@ -340,8 +343,8 @@ static void choose_orders_again(disjoint_job *job)
         }
 }
 
-/* Return whether the path from s to d in the first tree may be used, but the path from s to d in the given tree must
- * not be used (disjoint_is_wrong). */
+/* Return whether the path from s to d in a tree should be replaced.  This is the case if this path must not be used
+ * (disjoint_is_wrong), and the path from s to d in the first tree may be used. */
 static bool can_follow_first(const disjoint_job *job, int32_t d, int32_t tree, int32_t s)
 {
     const int64_t row = disjoint_row(job, d, 0);
@@ -350,7 +353,8 @@ static bool can_follow_first(const disjoint_job *job, int32_t d, int32_t tree, i
 }
 
 /* Replace the path from s to d in one tree by the path from s to d in the first tree.  If the request does not set
- * `shared`, also replace the path from d to s.  Switch orders and loads are not updated. */
+ * `shared` and switch s has end ports, also replace the path from d to s in the tree with the same number.  Switch
+ * orders and loads are not updated. */
 static void copy_both(disjoint_job *job, int32_t d, int32_t tree, int32_t s, uint8_t *changed)
 {
     ibn_disjoint_copy_first(job->net, job->next, d, tree, s);
@@ -485,10 +489,10 @@ static int64_t count_wrong(const disjoint_job *job)
     return found;
 }
 
-/* Balance the first trees.  The search moves next hops off the channels with the highest load.  It also replaces paths
- * that the switch order of no VL allows.  If the caller has given initial first trees, the search never raises a load
- * above the highest load of these trees.  The search ends after IDLE_PASSES passes without a gain.  Returns DISJOINT_OK
- * or DISJOINT_NO_MEMORY. */
+/* Balance the first trees of all destinations.  The search moves next hops off the channels with the highest load.  The
+ * search also tries to replace paths that must not be used (disjoint_is_wrong).  If the caller has given initial first
+ * trees, no move raises a load above the highest load of these initial trees.  The search ends after IDLE_PASSES passes
+ * without a gain.  Returns DISJOINT_OK or DISJOINT_NO_MEMORY. */
 int ibn_disjoint_balance_first(disjoint_job *job)
 {
     search_job search = {.job = job};
@@ -515,9 +519,9 @@ int ibn_disjoint_balance_first(disjoint_job *job)
     return code;
 }
 
-/* Improve all trees by local search.  Some paths must not be used (disjoint_is_wrong).  Afterwards, such a path
- * remains only if the path between its switches in the first tree must not be used either.  Returns DISJOINT_OK or
- * DISJOINT_NO_MEMORY. */
+/* Improve all trees by local search.  Then replace paths that must not be used (disjoint_is_wrong) by the paths of the
+ * first trees.  A path that must not be used remains only if the path of the first tree must not be used either.
+ * Returns DISJOINT_OK or DISJOINT_NO_MEMORY. */
 int ibn_disjoint_local_search(disjoint_job *job)
 {
     search_job search = {.job = job};
@@ -531,8 +535,8 @@ int ibn_disjoint_local_search(disjoint_job *job)
             follow_first_if_wrong(job, search.changed);
         count_load(job);
         set_scale(&search);
-        /* If each first tree shall use few channels (`concentrate`), the first trees are not changed: the search would
-         * spread their traffic over more channels. */
+        /* With `concentrate`, the first trees shall use few channels.  The search would spread the traffic of the first
+         * trees over more channels.  So the search changes only the other trees. */
         sweep(&search, job->net->concentrate ? 1 : 0, job->net->trees);
     }
     /* The loop ends, because each repetition replaces at least one path by a path of a first tree. */

@@ -22,8 +22,8 @@ typedef struct {
     int32_t *up; /* [S]: number of channels of each switch that lead up (to switches at lower positions) */
 } order_search;
 
-/* Return by how much the number of channels up of neighbour w changes if a switch moves from position a to position b.
- * The result is -1, 0 or 1. */
+/* Consider one channel from neighbour w to a switch that moves from position a to position b.  Return 1 if the channel
+ * leads up only after the move, -1 if it leads up only before the move, and otherwise 0. */
 static int32_t change_of(const order_search *search, int32_t w, int32_t a, int32_t b)
 {
     const int32_t p = search->position[w];
@@ -34,7 +34,7 @@ static int32_t change_of(const order_search *search, int32_t w, int32_t a, int32
 
 /* Move the switch at position a to position b, and the switches in between by one position.  A pair of channels out of
  * one switch is bad if both channels lead up or both lead down.  The move is made only if it does not raise the number
- * of bad pairs at all switches together. */
+ * of bad pairs at all switches together.  This number is computed exactly only if there are no parallel channels. */
 static void try_move(order_search *search, int32_t a, int32_t b)
 {
     const int32_t v = search->at[a], degree = search->first[v + 1] - search->first[v];
@@ -86,11 +86,11 @@ int ibn_disjoint_balance_order(int32_t switches, const int32_t *first, const int
     return code;
 }
 
-/* Find the paths to one destination that lead up and then down in a switch order.
+/* Find the paths to destination d that lead up and then down in a switch order (both parts may be empty).
  *
- * any: [S], hops of the shortest path of each switch.
- * degree: [S], number of channels of each switch with which a path of at most `most_hops` hops begins.
- * down: [S], scratch for the hops of the paths that lead down only. */
+ * any: [S], output: hops of the shortest such path from each switch.
+ * degree: [S], output: number of channels of each switch with which such a path of at most `most_hops` hops begins.
+ * down: [S], scratch: hops of the shortest path from each switch that leads down only. */
 static void reach_one(int32_t switches, const int32_t *first, const int32_t *dst, const int32_t *position,
                       const int32_t *at, int32_t d, int32_t most_hops, int32_t *down, int32_t *any, uint8_t *degree)
 {
@@ -103,8 +103,8 @@ static void reach_one(int32_t switches, const int32_t *first, const int32_t *dst
             if (position[dst[c]] > x && down[dst[c]] + 1 < down[v])
                 down[v] = down[dst[c]] + 1;
     }
-    /* Paths that begin with a channel up are computed after all paths that lead down only.  Switches are visited in the
-     * switch order.  So the hops of a switch's neighbours above it are final when the switch is visited. */
+    /* Paths that begin with a channel up are computed after all paths that lead down only.  Switches are visited by
+     * ascending position.  A channel up ends at a switch of lower position, whose hops are already final. */
     for (int32_t x = 0; x < switches; x++) {
         const int32_t v = at[x];
         int32_t usable = 0;

@@ -125,8 +125,9 @@ void ibn_disjoint_trace_tree(disjoint_job *job, int32_t d, int32_t tree)
         job->depth[row + s] = s == d ? 0 : DISJOINT_UNREACHED;
     job->mask[row + d] = 255;
     for (int32_t s = 0; s < net->switches; s++) {
-        /* The next hops are followed up to a switch whose hops are known.  The switches on the path get their values in
-         * reverse order, because the values of a switch follow from the values of its next switch. */
+        /* First follow the next hops up to a switch whose hops are known.  Then compute the hops and switch orders of
+         * the switches on this path, from the last one to switch s.  The computation for a switch uses the result of
+         * its next switch. */
         int32_t top = 0;
         for (int32_t v = s; job->depth[row + v] == DISJOINT_UNREACHED && next[v] != DISJOINT_NONE;) {
             job->count[top++] = v;

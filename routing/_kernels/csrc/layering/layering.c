@@ -14,9 +14,9 @@
 
 #include "layering/internal/layering_job.h"
 
-/* Place all units (see layering_job.h) that have no layer yet.  Only the first `vls` layers are tried.  With `avoid`,
- * no layer gets an edge that paths->avoid forbids there.  With `counted`, only counted paths are placed.  Returns the
- * number of units that fit into no layer. */
+/* Place all units (see layering_job.h) that have no layer yet.  Only the first `vls` layers are tried.  If `avoid` is
+ * set, no layer gets a CDG edge that paths->avoid forbids for this layer.  With `counted`, only counted paths are
+ * placed.  Returns the number of units that fit into no layer. */
 static int64_t place_all(layering_job *job, int32_t vls, int avoid, int counted)
 {
     return job->paths->mutual ? ibn_layering_place_pairs(job, vls, avoid, counted)
@@ -25,8 +25,8 @@ static int64_t place_all(layering_job *job, int32_t vls, int avoid, int counted)
 
 /* Put each unit into a layer.  A unit is a path, or all paths between two switches in both directions if `mutual` is
  * set in the request.  The units of counted paths come first.  Then next hops are moved off the channels with the peak
- * utilisation, the other units follow, and the load of the layers is balanced.  Returns nonzero if memory is
- * exhausted. */
+ * utilisation.  Then the other units are put into layers.  In the end, the load of the layers is balanced.  Returns
+ * nonzero if memory is exhausted. */
 static int run(layering_job *job)
 {
     const ibn_path_set *paths = job->paths;

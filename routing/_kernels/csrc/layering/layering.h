@@ -11,14 +11,14 @@ typedef struct {
     const int32_t *into;            /* [C], channels sorted by the switch that they enter */
     const int32_t *into_first;      /* [S + 1], index in `into` of the first channel that enters each switch */
     const double *inverse_capacity; /* [C], inverse capacity: utilisation is load times inverse capacity */
-    const double *sources;          /* [S], flow from each switch to every end port */
+    const double *sources;          /* [S], flow that each switch sends to one end port */
     int32_t targets;                /* D, number of destination LIDs */
     const int32_t *root;            /* [D], switch that delivers each target */
     const double *share;            /* [D], part of the flow to an end port that goes to this LID of the end port */
     const int32_t *at_first;        /* [S + 1], index in `at` of each switch's first target */
     const int32_t *at;              /* [D], targets sorted by the switch that delivers them */
-    /* [S], 1: all paths from and to this switch are counted paths, which means that they must get a layer; the other
-     * paths may stay without a layer */
+    /* [S], 1: each path that begins or ends at this switch is a counted path.  A counted path must get a layer; any
+     * other path may stay without a layer */
     const uint8_t *counted;
     /* [CDG edges]: for each edge, the layers, as bits, that must not use the edge in a first attempt to place the
      * counted paths.  Paths that fit into no layer in this attempt are placed without the restriction.  NULL: there is
@@ -29,12 +29,13 @@ typedef struct {
     int32_t orders; /* number of layers that have an initial order in `order` */
     /* [S]: number of the layer that is tried first for the paths to each switch; NULL: layer 0 is tried first */
     const int32_t *region;
-    /* number of channels that cycle searches may visit for counted paths, which the field `counted` explains */
+    /* number of channels that cycle searches may visit while counted paths are placed (see `counted`) */
     int64_t budget;
-    /* number of further channels that cycle searches may visit for the paths that are not counted paths */
+    /* number of further channels that cycle searches may visit while the other paths are placed, which are not counted
+     * paths */
     int64_t spare;
     int32_t most; /* largest allowed number of layers, up to 32 */
-    int32_t have; /* smallest number of layers over which the load is spread in the end */
+    int32_t have; /* minimum number of layers over which the load is spread in the end */
     /* 1: all paths between two switches, in both directions, are put into one layer; 0: each path gets its layer
      * separately */
     int32_t mutual;

@@ -5,10 +5,10 @@
 
 #include "layering/internal/layering_job.h"
 
-/* Give switch u another first hop to a target, such that its path fits into a layer.  Of the equally short paths that
- * fit into one of the first `vls` layers, the least loaded path is taken.  With `avoid`, no layer gets an edge that
- * paths->avoid forbids there.  Returns the layer, or -1 if no path fits.  The caller makes sure that no placed path to
- * the target leads through this switch. */
+/* Give switch u another first hop to a target, such that the new path of u fits into a layer.  The new path is as short
+ * as the old path, and fits into one of the first `vls` layers.  Of several such paths, the least loaded path is taken.
+ * If `avoid` is set, no layer gets a CDG edge that paths->avoid forbids for this layer.  Returns the layer, or -1 if no
+ * path fits.  The caller makes sure that no placed path to the target leads through this switch. */
 static int32_t place_elsewhere(layering_job *job, int32_t target, int32_t u, int32_t vls, int avoid)
 {
     const uint16_t *hops = job->hops + (int64_t)target * job->net.switches;
@@ -34,8 +34,8 @@ static int32_t place_elsewhere(layering_job *job, int32_t target, int32_t u, int
     return vl;
 }
 
-/* Store the layer of a placed path to a target.  The layer is also stored for the paths that are sections of this
- * path. */
+/* Store the layer of a placed path to a target.  The switches along this path send to the target by sections of the
+ * path.  The layer is stored for these sections too. */
 static void mark(layering_job *job, int32_t target, int32_t u, int32_t vl)
 {
     uint8_t *layer = job->layer + (int64_t)target * job->net.switches;
@@ -44,9 +44,9 @@ static void mark(layering_job *job, int32_t target, int32_t u, int32_t vl)
         layer[u] = (uint8_t)vl;
 }
 
-/* Place all paths without a layer into the first `vls` layers, the longest paths first.  With `avoid`, no layer gets an
- * edge that paths->avoid forbids there.  With `counted`, only counted paths are placed.  Returns the number of paths
- * that fit into no layer. */
+/* Place all paths without a layer into the first `vls` layers, the longest paths first.  If `avoid` is set, no layer
+ * gets a CDG edge that paths->avoid forbids for this layer.  With `counted`, only counted paths are placed.  Returns
+ * the number of paths that fit into no layer. */
 int64_t ibn_layering_place_paths(layering_job *job, int32_t vls, int avoid, int counted)
 {
     int32_t switches = job->net.switches, longest = 0;

@@ -5,7 +5,8 @@
 
 #include "layering/internal/layering_job.h"
 
-/* Compute the hops of the paths from all switches to all targets, NO_PATH where there is no path. */
+/* Compute the number of hops of the path from each switch to each target.  The number is NO_PATH if there is no
+ * path. */
 void ibn_layering_measure_hops(layering_job *job)
 {
     int32_t switches = job->net.switches;
@@ -27,8 +28,8 @@ void ibn_layering_measure_hops(layering_job *job)
     }
 }
 
-/* Append the CDG edges of the path to a target that begins with channel `from` to the edges of the current unit
- * (job->step).  Returns nonzero if memory ran out. */
+/* Append the CDG edges of one path to job->step, the list of the CDG edges of the current unit.  The path begins with
+ * channel `from` and leads to a target.  Returns nonzero if memory ran out. */
 int ibn_layering_collect_edges(layering_job *job, int32_t target, int32_t from)
 {
     int32_t root = job->paths->root[target], c = from;
@@ -48,8 +49,9 @@ int ibn_layering_collect_edges(layering_job *job, int32_t target, int32_t from)
 }
 
 /* Add the CDG edges of the current unit to one of the first `vls` layers.  A layer that has all these edges already is
- * preferred.  Otherwise the layers are tried in cyclic order from `start` on.  With `avoid`, no layer gets an edge that
- * paths->avoid forbids there.  Returns the layer, or -1 if the unit would close a cycle in each layer. */
+ * preferred.  Otherwise the layers are tried in cyclic order from `start` on.  If `avoid` is set, no layer gets a CDG
+ * edge that paths->avoid forbids for this layer.  Returns the layer, or -1 if the unit would close a cycle in each
+ * layer. */
 int32_t ibn_layering_place(layering_job *job, int32_t vls, int avoid, int32_t start)
 {
     if (job->graph.visited > job->budget)

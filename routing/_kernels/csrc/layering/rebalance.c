@@ -4,8 +4,9 @@
 
 #include "layering/internal/layering_job.h"
 
-/* Return the least loaded layer among the first `used` layers.  A layer is left out if its original, base[layer], is
- * not in the set `has` (bits).  `carried` is the load of each layer. */
+/* Return the least loaded of the first `used` layers whose originals are in the set `has` (bits), or 0 if there is no
+ * such layer.  base[layer] is the original of a layer; a layer that is not a clone is its own original.  carried[layer]
+ * is the load of a layer. */
 static int32_t least(const double *carried, uint32_t has, int32_t used, const int32_t *base)
 {
     int32_t best = -1;
@@ -15,10 +16,10 @@ static int32_t least(const double *carried, uint32_t has, int32_t used, const in
     return best < 0 ? 0 : best;
 }
 
-/* Make clones of layers.  The layers from number `vls` to `used` - 1 have no paths yet.  Each of them becomes a
- * clone of the layer that has the highest load per clone at that time. carried[layer] is the load of each layer.  A
- * clone has the CDG edges of its original, so the paths of the original can be divided between both. base[layer]
- * receives the original of each layer. */
+/* Make clones of layers.  The layers from number `vls` to `used` - 1 have no paths yet.  Each of these layers becomes a
+ * clone.  Its original is the layer whose load, divided by the number of its clones so far plus 1, is highest.
+ * carried[layer] is the load of each layer.  A clone has the CDG edges of its original, so the paths of the original
+ * can be divided between both. base[layer] receives the original of each layer. */
 static void share_out(const double *carried, int32_t vls, int32_t used, int32_t *base)
 {
     int32_t shares[32];
@@ -49,8 +50,9 @@ static void sort_by_hops(const uint16_t *hops, int32_t switches, int32_t *queue,
 }
 
 /* Choose for every path the least loaded of the layers that have all CDG edges of the path.  If `last` is set, store
- * the chosen layers.  Otherwise only sum the load of each layer in `carried`.  `used` and `base` are parameters of the
- * function `least`.  `has`, `queue` and `starts` are scratch. */
+ * the chosen layers.  Otherwise only sum the load of each layer in `carried`.  Only the first `used` layers may be
+ * chosen.  base[layer] is the original of each layer, as in the function `least`.  `has`, `queue` and `starts` are
+ * scratch. */
 static void rebalance_paths(layering_job *job, int last, int32_t used, const int32_t *base, double *carried,
                             uint32_t *has, int32_t *queue, int32_t *starts)
 {
@@ -79,8 +81,8 @@ static void rebalance_paths(layering_job *job, int last, int32_t used, const int
 }
 
 /* Choose for every pair of switches the least loaded of the layers that have all CDG edges of the pair's paths.  If
- * `last` is set, store the chosen layers.  Otherwise only sum the load of each layer in `carried`.  `used` and `base`
- * are parameters of the function `least`. */
+ * `last` is set, store the chosen layers.  Otherwise only sum the load of each layer in `carried`.  Only the first
+ * `used` layers may be chosen.  base[layer] is the original of each layer, as in the function `least`. */
 static void even_pairs(layering_job *job, int last, int32_t used, const int32_t *base, double *carried)
 {
     int32_t switches = job->net.switches;

@@ -5,7 +5,7 @@
 #include "layering/internal/layering_job.h"
 
 /* List in job->step the CDG edges of all paths between switches a and b, and compute the flow on these paths.  Returns
- * the hops of the longest of these paths, or 0 if a path is missing. */
+ * the number of hops of the longest of these paths, or 0 if a path is missing. */
 int32_t ibn_layering_path_between(layering_job *job, int32_t a, int32_t b, double *flow)
 {
     const ibn_path_set *paths = job->paths;
@@ -139,7 +139,7 @@ static int32_t place_pair_elsewhere(layering_job *job, int32_t a, int32_t b, int
     return vl;
 }
 
-/* Compute the hops of the longest path between every two switches, in either direction. */
+/* Compute the number of hops of the longest path between every two switches.  The paths in both directions count. */
 void ibn_layering_measure_lengths(layering_job *job)
 {
     int32_t switches = job->net.switches;
@@ -150,8 +150,8 @@ void ibn_layering_measure_lengths(layering_job *job)
 }
 
 /* Place all pairs of switches without a layer into the first `vls` layers.  The pairs with the longest paths are placed
- * first.  With `avoid`, no layer gets an edge that paths->avoid forbids there.  With `counted`, only pairs with counted
- * paths are placed.  Returns the number of pairs that fit into no layer. */
+ * first.  If `avoid` is set, no layer gets a CDG edge that paths->avoid forbids for this layer.  With `counted`, only
+ * pairs with counted paths are placed.  Returns the number of pairs that fit into no layer. */
 int64_t ibn_layering_place_pairs(layering_job *job, int32_t vls, int avoid, int counted)
 {
     int32_t switches = job->net.switches, longest = 0;

@@ -6,11 +6,11 @@
  * A pair that fits on none of these SLs gets one of the other SLs.  On such an SL, a path begins on VL 0.  A path stays
  * on its VL if its next dependency closes no cycle on this VL.  Otherwise the path moves up to the next VL.
  *
- * A dependency between two VLs always leads to the higher VL.  So no cycle contains such a dependency, and it is enough
- * that each VL alone is acyclic.
+ * A dependency between two VLs always leads to the higher VL.  So no cycle contains such a dependency.  It is enough
+ * that the CDG of each VL, without the dependencies between VLs, is acyclic.
  *
- * A switch assigns a VL by the in-port, out-port and SL of a packet, and does not know the packet's present VL.  So an
- * SL has only one VL for each pair of consecutive channels, on which all paths of this SL must agree. */
+ * A switch assigns a VL by the in-port, out-port and SL of a packet, and does not know the packet's present VL.  So for
+ * each SL and each CDG edge, all packets get the same VL on the second channel of the edge. */
 #include "layering/transitions.h"
 
 #include <stdlib.h>
@@ -26,13 +26,13 @@ typedef struct {
      * change it. */
     int32_t sls;
     int32_t edges; /* number of CDG edges */
-    /* [sls - paths->most, edges] by SL and CDG edge: VL of packets on the second channel of the edge, NO_VL: not
-     * decided yet */
+    /* [sls - paths->most, edges] for each SL whose packets may change their VL, and each CDG edge: VL of packets on the
+     * second channel of the edge, NO_VL: not decided yet */
     uint8_t *turn_vl;
     uint8_t *sl;         /* [S, S] SL of the paths between two switches */
     acyclic_step *added; /* CDG edges that the current attempt has added, each to the VL in `added_vl` */
     uint8_t *added_vl;   /* VL of each edge in `added` */
-    int32_t *decided;    /* CDG edges to whose second channel the current attempt has assigned a VL */
+    int32_t *decided;    /* CDG edges for which the current attempt has decided the VL in `turn_vl` */
     /* CDG edges that the current attempt could not add, because they close a cycle on the VL in `refused_vl` */
     acyclic_step *refused;
     uint8_t *refused_vl;               /* VL of each edge in `refused` */
@@ -143,9 +143,10 @@ static int try_sl(attempt *x, int32_t a, int32_t b, int32_t sl)
     return 1;
 }
 
-/* Return the first SL on which all paths between switches a and b fit, or NO_LAYER if they fit on no SL.  With
- * `change`, SLs whose packets may move to higher VLs are tried too.  With `avoid`, no VL gets a CDG edge that
- * paths->avoid forbids. */
+/* Put all paths between switches a and b on one SL, and add their CDG edges to VLs.  Returns the SL, or NO_LAYER if the
+ * paths fit on no SL.  If `change` is set, SLs whose packets may move to higher VLs are tried too, after all other SLs.
+ * If `avoid` is set, an SL whose packets keep their VL is skipped where paths->avoid forbids one of these CDG edges on
+ * the VL. */
 static uint8_t place_pair(attempt *x, int32_t a, int32_t b, int avoid, int change)
 {
     layering_job *job = &x->job;

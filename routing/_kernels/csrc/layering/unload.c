@@ -1,5 +1,6 @@
-/* Unload the channels with the peak utilisation.  A switch's next hop towards a target is moved off such a channel, if
- * the paths of all switches upstream still fit into a layer. */
+/* Unload the channels with the peak utilisation.  To unload a channel, a switch gets another next hop towards a target.
+ * This is done only if the changed paths still fit into layers: the path of the switch, and the paths of all switches
+ * upstream of the switch. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,8 +24,8 @@ static int32_t list_upstream(const layering_job *job, int32_t target, int32_t u,
     return tail;
 }
 
-/* Place the paths to a target of the first `count` switches in `queue`.  Paths that are not counted paths are left out.
- * Returns whether each of the paths fits into a layer. */
+/* Place the paths that lead from the first `count` switches in `queue` to one target.  Paths that are not counted paths
+ * are left out.  Returns whether each placed path fits into a layer. */
 static int all_fit(layering_job *job, int32_t target, const int32_t *queue, int32_t count)
 {
     int32_t root = job->paths->root[target], vls = job->graph.vls;
@@ -44,8 +45,9 @@ static int all_fit(layering_job *job, int32_t target, const int32_t *queue, int3
     return !job->failed;
 }
 
-/* Move the next hop of switch u towards a target to an equally short path whose utilisation stays below `peak`.  All
- * paths through the switch must still fit into a layer.  Returns whether the next hop was moved. */
+/* Give switch u another next hop towards a target.  The new path must be as short as the old path, and the utilisation
+ * of its channels must stay below `peak`.  All counted paths through the switch to this target must still fit into a
+ * layer.  Returns whether the next hop was moved. */
 static int unload_at(layering_job *job, int32_t target, int32_t u, double peak, int32_t *queue)
 {
     const uint16_t *hops = job->hops + (int64_t)target * job->net.switches;

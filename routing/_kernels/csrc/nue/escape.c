@@ -1,6 +1,6 @@
-/* Complete a tree that some switch cannot join by an allowed dependency.  This switch uses the escape tree.  Further
- * switches are moved to the escape tree until all dependencies of the tree are allowed.  As few switches as necessary
- * are moved. */
+/* Complete a tree that some switches cannot join by an allowed dependency.  These switches use the escape tree instead.
+ * Other switches are moved to the escape tree, until the tree has no forwarding loop and all its dependencies are
+ * allowed. */
 #include <string.h>
 
 #include "nue/internal/nue_job.h"

@@ -5,9 +5,8 @@
  * sorts its channels to switches of the tree by the cost of the whole path.  The neighbour takes the first channel
  * whose dependency on the next channel of the path is allowed.  The flow of the neighbour is added to the path at once.
  *
- * If a switch finds no such channel, local backtracking is tried: a switch of the tree changes its next hop, such that
- * a dependency of the first switch becomes allowed.  A switch that cannot join in this way uses the escape tree
- * (escape.c). */
+ * If a switch u finds no such channel, local backtracking is tried: a neighbour of u in the tree gets another next hop,
+ * so that u can join by a channel to this neighbour.  If that fails too, u uses the escape tree (escape.c). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -65,8 +64,8 @@ static void take(tree_t *tree, int32_t u, int32_t c)
     tree->grower->hop[u] = (hop_t){.channel = c, .to = net->dst[c]};
 }
 
-/* Add switch u to the tree by channel c: set the next hop, count the dependency as used, and add the flow of the
- * switch. */
+/* Add switch u to the tree by channel c: set the next hop of u, count the dependency of c on the next channel as used,
+ * and add the flow of u to its path. */
 static void join(tree_t *tree, int32_t u, int32_t c)
 {
     const ibn_network *net = tree->nue->job.net;
@@ -108,8 +107,8 @@ static int32_t gather(const tree_t *tree, int32_t u)
         int32_t v = net->dst[c];
         if (grower->depth[v] < 0 || grower->depth[v] > tree->depth)
             continue;
-        /* Parallel channels often follow one another.  All of them end at one switch, whose path cost is computed
-         * only once. */
+        /* Parallel channels often have consecutive numbers.  They end at the same switch, and the cost of this switch's
+         * path is then computed only once. */
         if (v != known && tree->share > 0.0)
             rest = walk(tree, v);
         known = v;
@@ -144,8 +143,8 @@ static int32_t choose(const tree_t *tree, int32_t u)
     return -1;
 }
 
-/* Let the tree grow wave by wave until no further switch can join.  The first wave comes from the switches in the queue
- * from index `head` on. */
+/* Let the tree grow wave by wave until no further switch can join.  The queue holds the switches of the tree.  In the
+ * first wave, only neighbours of the switches from index `head` of the queue on may join. */
 static void spread_out(tree_t *tree, int32_t head)
 {
     const ibn_network *net = tree->nue->job.net;

@@ -88,7 +88,8 @@ void ibn_nue_layer_forget(layer_t *layer, grower_t *grower)
         layer->blocked[grower->log[--grower->logged]] = (uint16_t)(layer->epoch - 1);
 }
 
-/* Search for a path over used dependencies from channel b to channel a, at positions between the positions of both.
+/* Search for a path over used dependencies from channel b to channel a.  Only channels at positions between the
+ * position of b and the position of a are visited.
  *
  * A breadth-first search runs forward from b (side 0), and another one runs backward from a (side 1).  At each step,
  * the search with fewer queued channels proceeds.  Returns 1 as soon as the searches meet, because b then reaches a.
@@ -170,7 +171,7 @@ void ibn_nue_layer_readmit(const nue_t *nue, layer_t *layer, grower_t *grower, c
 }
 
 /* Sort the channels topologically by the used dependencies, which are acyclic.  Of all channels that may come next, the
- * channel with the lowest rank comes next.  Returns nonzero if memory ran out. */
+ * channel with the lowest value in `rank` comes next.  Returns nonzero if memory ran out. */
 int ibn_nue_layer_sort(const nue_t *nue, layer_t *layer, const double *rank)
 {
     const ibn_network *net = nue->job.net;

@@ -12,7 +12,7 @@
 
 #include "nue/internal/nue_job.h"
 
-#define IDLE_PASSES 3 /* the kernel stops after this number of passes without a gain */
+#define IDLE_PASSES 3 /* stop after this number of passes in succession that do not lower the peak utilisation */
 #define WORD 256      /* Upper bound of the number of channels out of one switch. */
 
 /* Number of times that the utilisation of a channel is squared to get its cost, for each pass.  Few squarings spread
@@ -203,9 +203,9 @@ static void release(nue_t *nue, run_t *run)
     ibn_core_arrays_free(&nue->arrays);
 }
 
-/* Compute the trees of destinations without flow.  If a destination with flow belongs to the same switch, its tree is
- * copied, because the dependencies of this tree are in use.  Otherwise, the tree is grown, if possible over
- * dependencies that are already in use. */
+/* Compute the trees of destinations without flow.  If the switch of such a destination also delivers a destination with
+ * flow, the tree of the destination with flow is copied.  The dependencies of this tree are in use already.  Otherwise
+ * the tree is grown, if possible over dependencies that are already in use. */
 static void route_idle(run_t *run, double *load)
 {
     nue_t *nue = run->nue;

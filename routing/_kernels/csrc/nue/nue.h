@@ -11,13 +11,14 @@ typedef struct {
     int32_t full_passes;
     int32_t threads; /* number of threads, which does not change the result */
     int32_t started; /* 1: the array `next` holds initial trees on entry; 0: the first pass computes all trees */
-    /* cost of each hop, added to the cost of the load; the channel with the peak utilisation costs 1 */
+    /* cost of each hop, added to the cost of the load of a channel; the load of the channel with the peak utilisation
+     * costs 1 */
     double hop_cost;
     uint64_t seed; /* seed of the random generator, which shuffles LMC groups and switches */
     /* [layers, S], channel from each switch to its parent in the escape tree of each layer, -1 at the root */
     const int32_t *parent;
-    /* [layers, C], rank of each channel in the initial order of each layer; paths should use channels in the order of
-     * ranks */
+    /* [layers, C], rank of each channel in the initial order of each layer; along a path, the ranks of the channels
+     * should increase */
     const double *rank;
     const int32_t *reverse; /* [C], channel of the same link in the opposite direction */
 } ibn_nue_options;

@@ -79,8 +79,8 @@ static void set_state(ibn_sim *sim, ibn_adaptive *model)
     sort_flows(sim, model);
 }
 
-/* Hook: set up the state.  Return 1 if memory runs out, or if an option or another mechanism needs output queues (which
- * Python code rules out beforehand), else 0. */
+/* Hook: set up the state.  Return 0, or 1 if memory runs out.  Also return 1 if an option or another mechanism needs
+ * output queues, which adaptive switches do not have.  Python code rules out this case beforehand. */
 static int attach(ibn_sim *sim, ibn_attached *self, const int64_t *numbers, int64_t count)
 {
     (void)count;

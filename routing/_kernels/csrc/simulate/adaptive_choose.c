@@ -28,8 +28,8 @@ int32_t ibn_simulate_adaptive_first_vl(const ibn_sim *sim, int32_t p)
     return sim->adaptive->scheme == SCHEME_GROUPS ? sim->sl2vl[sim->packet[p].sl] : 0;
 }
 
-/* Return the VC with the most credits among VC `best` and the VCs of channel c on VLs below `vls`.  If packets keep
- * their VL (scheme GROUPS), only the VC on the VL of packet p is considered on channel c.
+/* Return the VC with the most credits among several VCs: VC `best`, and the VCs of channel c on the first `vls` VLs.
+ * If packets keep their VL (scheme GROUPS), the only VC of channel c that counts is the VC on the VL of packet p.
  *
  * Of several VCs with equal credits, `best` or else the VC on the lowest VL is returned.  The result is IBN_NONE if
  * packet p needs more credits than any of these VCs has. */
@@ -60,8 +60,8 @@ int ibn_simulate_adaptive_only_escape(const ibn_sim *sim, int32_t from)
     return sim->adaptive->stay && on_escape(sim, from);
 }
 
-/* Return the VC on an escape VL by which the tables route a packet from switch s.  *sl receives the packet's SL from
- * this switch on.  Return IBN_NONE if the link of the VC is down.
+/* Return the VC of the escape path by which the tables route packet p from switch s.  *sl receives the SL with which
+ * the packet leaves this switch.  Return IBN_NONE if the link of the VC is down.
  *
  * A packet that is on an escape VL already keeps its SL, and its in-port is used for SL2VL.  Any other packet is
  * treated as if it came from a CA of the switch. */
@@ -76,8 +76,8 @@ int32_t ibn_simulate_adaptive_escape(const ibn_sim *sim, int32_t p, int32_t from
     return c == IBN_NONE ? IBN_NONE : c * sim->vls + (int32_t)sim->adaptive->adaptive_vls + sim->sl2vl[row * 16 + *sl];
 }
 
-/* Return whether packet p leaves its switch for a CA that is not its destination, and that has to send it again (scheme
- * RELAY). */
+/* Return whether packet p leaves its switch for a CA that is not its destination (scheme RELAY).  This CA has to send
+ * the packet again. */
 int ibn_simulate_adaptive_is_relayed(const ibn_sim *sim, int32_t p)
 {
     const ibn_packet *packet = &sim->packet[p];

@@ -2,15 +2,16 @@
  * destinations through spare buffers at the same time.
  *
  * The spare buffers have an order, and a packet only moves to spare buffers that come later in this order.  So the
- * packets in spare buffers never wait for each other in a cycle, and a token is not needed.  A packet first moves
- * towards earlier switches, through their spare buffers 0, and then towards later switches, through their spare buffers
- * 1.  The switches are ordered as for Up*\/Down* routing.
+ * packets in spare buffers never wait for each other in a cycle, and a token is not needed.  The order follows from an
+ * order of the switches, as for Up*\/Down* routing.  A packet first moves to earlier switches, through their spare
+ * buffers 0.  Then it moves to later switches, through their spare buffers 1.
  *
  * Source: Pinkston, Deadlock characterization and resolution in interconnection networks, section 13.3.1 D (Disha
  * Concurrent).  The source demands an order, and does not state one. */
 #include "simulate/internal/adaptive.h"
 
-/* Return the number of the spare buffer to which channel c leads if a packet is sent without credits. */
+/* Return the number of the spare buffer (0 or 1) that receives a packet which is sent without credits by channel c.  In
+ * scheme CONCURRENT, the number is 1 if channel c leads to a later switch.  Otherwise it is 0. */
 int ibn_simulate_adaptive_spare_after(const ibn_sim *sim, int32_t c)
 {
     const ibn_channel *channel = &sim->channel[c];

@@ -1,8 +1,8 @@
 /* Adaptive switches: lose packets that exceed a lifetime limit, and packets whose links are down.
  *
- * A head packet has not chosen a port yet.  So the longest head-of-queue lifetime of all ports that the packet may take
- * applies.  If links are down, the packet is lost only if the links of all these ports are down.  A lost packet is
- * counted at the first of these ports. */
+ * A head packet may still leave by one of several ports.  So the longest of the head-of-queue lifetimes of these ports
+ * applies to the packet.  If links are down, the packet is lost only if the links of all these ports are down.  A lost
+ * packet is counted at the first of these ports. */
 #include "simulate/internal/adaptive.h"
 #include "simulate/internal/queue.h"
 
@@ -56,7 +56,7 @@ int ibn_simulate_adaptive_is_cut(const ibn_sim *sim, int32_t s, int32_t p, int32
            || ibn_simulate_adaptive_escape(sim, p, from, s, &sl) == IBN_NONE;
 }
 
-/* Schedule a check of VC l, unless an earlier check of this VC is pending.
+/* Schedule a check of VC l, unless another check of this VC is pending that is due at the same tick or earlier.
  *
  * The check is due at the tick at which the head packet exceeds a lifetime limit.  If the links of all ports that the
  * packet may take are down, the check is due in the next tick.  No limit applies to the packet that holds the token. */
@@ -107,8 +107,8 @@ static void lose(ibn_sim *sim, int32_t s, int32_t p, int32_t from, int64_t *reas
     ibn_simulate_adaptive_touch(sim, s);
 }
 
-/* Lose the packet in a spare buffer if the links of all ports that the packet may take are down.  `number` is the
- * number of the spare buffer: buffers 0 of all switches come before buffers 1. */
+/* Lose the packet in a spare buffer if the links of all ports that the packet may take are down.  `number` is k * S + s
+ * for spare buffer k of switch s. */
 static void check_spare(ibn_sim *sim, int32_t number)
 {
     int32_t s = number % sim->switches, k = number / sim->switches, p = sim->adaptive->device[s].spare[k], count;
@@ -119,8 +119,8 @@ static void check_spare(ibn_sim *sim, int32_t number)
 /* Lose the head packet of VC l if it exceeds a lifetime limit, or if the links of all ports that it may take are down.
  * Otherwise schedule the next check.
  *
- * Do nothing if an earlier check of VC l has been scheduled after this check.  If l is at least sim->vcs, check spare
- * buffer l - sim->vcs instead of a VC. */
+ * A check that is scheduled for an earlier tick replaces the pending check of VC l.  The replaced check does nothing
+ * when it is due.  If l is at least sim->vcs, check spare buffer l - sim->vcs instead of a VC. */
 void ibn_simulate_adaptive_check(ibn_sim *sim, int32_t l)
 {
     if (l >= sim->vcs) {
@@ -166,8 +166,9 @@ void ibn_simulate_adaptive_lose_saved(ibn_sim *sim, int32_t p)
     release_token(sim, channel->src, p);
 }
 
-/* Count channel c among the channels that are down (`down` is 1), or remove it from them (`down` is 0).  If the channel
- * has gone down, schedule checks of all packets at the switch that sends by this channel. */
+/* Count channel c as down (`down` is 1), or no longer count it as down (`down` is 0).  If channel c has gone down,
+ * schedule checks at the switch that sends by channel c.  These checks are for its head packets and for the packets in
+ * its spare buffers. */
 void ibn_simulate_adaptive_link(ibn_sim *sim, int32_t c, int down)
 {
     int32_t s = sim->channel[c].src;

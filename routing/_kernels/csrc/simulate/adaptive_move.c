@@ -5,8 +5,8 @@
 
 #include <stdlib.h>
 
-/* Number that is subtracted from the sort key of a suspect, so that suspects are served first.  It exceeds every tick
- * and every number of an input VC. */
+/* Number that is subtracted from the sort key of a suspect, so that suspects are served first.  The sort keys of other
+ * packets are ticks or numbers of input VCs, which are always smaller than this number. */
 #define IBN_SUSPECTS_FIRST (INT64_C(1) << 60)
 
 /* Put packet p, whose head can be forwarded now, into the queue of its VC at the switch.  A packet without a VC is
@@ -54,7 +54,7 @@ void ibn_simulate_adaptive_take(ibn_sim *sim, int32_t l, int64_t end)
     ibn_simulate_give_back(sim, l / sim->vls, l, packet->blocks, end, 0);
 }
 
-/* Account for packet p, which leaves device d until tick `end`.
+/* Record that packet p leaves device d.  The tail of the packet leaves at tick `end`.
  *
  * The packet leaves the queue of VC `from`.  If `from` is IBN_NONE, it leaves the spare buffer (if d is a switch) or
  * its source (if d is a CA). */
@@ -71,7 +71,8 @@ void ibn_simulate_adaptive_leave(ibn_sim *sim, int32_t p, int32_t from, int32_t 
          * passed. */
         ibn_simulate_at(sim, end + sim->channel[packet->channel].wire, EV_SPARE, d, k);
     } else if (packet->channel == IBN_NONE) {
-        /* The packet is new.  A packet that a CA sends again has been counted when its first CA sent it. */
+        /* Only a new packet is counted.  A packet that this CA sends again for another CA (scheme RELAY) has been
+         * counted when its source CA sent it. */
         sim->injected++;
         sim->injected_bytes += packet->bytes;
         ibn_simulate_flow_sent(&sim->flow[packet->flow], packet, sim->now);
@@ -163,9 +164,11 @@ static int serve_packet(ibn_sim *sim, int32_t s, int32_t p, int32_t from)
 
 /* Return the sort key of an input VC for the order of service at a switch; smaller keys are served earlier.
  *
- * The packet that holds the token is served before all other packets, and with deflection, suspects are served before
- * packets that are not suspects.  Otherwise packets are served in the order of arrival or in round robin.  Round robin
- * begins at input VC number `turn` of the `inputs` input VCs; `number` is the number of VC l among them. */
+ * The packet that holds the token is served before all other packets.  In scheme DEFLECT, suspects are served before
+ * packets that are not suspects.  Otherwise packets are served in the order of arrival or in round robin.
+ * inputs: number of input VCs of the switch.
+ * turn: number of the input VC with which round robin begins.
+ * number: number of VC l among the input VCs. */
 static int64_t rank_of(const ibn_sim *sim, int32_t l, int32_t turn, int32_t inputs, int32_t number)
 {
     int32_t p = ibn_simulate_adaptive_shown(sim, l), after = number < turn ? number - turn + inputs : number - turn;
@@ -198,7 +201,7 @@ static int32_t in_order(ibn_sim *sim, int32_t s)
     return count;
 }
 
-/* Return the number of VC l among the input VCs of its switch, which round robin uses. */
+/* Return the number of VC l among the input VCs of its switch.  Round robin uses these numbers. */
 static int32_t input_number(const ibn_sim *sim, int32_t l)
 {
     return ibn_simulate_channel_of(sim, l)->in_index * sim->vls + l % sim->vls;
@@ -227,8 +230,9 @@ static int serve_once(ibn_sim *sim, int32_t s)
 
 /* Send all packets of switch s that can leave now.
  *
- * With pings, the switch is served until no packet moves any more.  If a packet leaves that has a mark on another
- * channel, the mark loses its effect, and that other channel may have room for other packets. */
+ * With pings (scheme BUBBLE), the switch is served until no packet moves any more.  A mark reserves room on a channel
+ * for one packet.  If this packet leaves by another channel, the mark has no effect any more.  The marked channel may
+ * then have room for other packets. */
 static void serve_switch(ibn_sim *sim, int32_t s)
 {
     while (serve_once(sim, s) && sim->adaptive->scheme == SCHEME_BUBBLE)
@@ -301,8 +305,9 @@ void ibn_simulate_adaptive_serve(ibn_sim *sim)
             serve_switch(sim, d);
         else
             serve_ca(sim, d);
-        /* The field `touched` is cleared only now.  A CA that is served prepares its next packet, which lists the CA
-         * again if `touched` is 0.  The CA need not be listed, because its channel is busy now. */
+        /* `touched` is cleared only after the device has been served.  A CA that is served prepares its next packet,
+         * and this adds the CA to the list `turns` again if `touched` is 0.  The CA need not be served again in this
+         * tick, because its channel is busy now. */
         model->touched[d] = 0;
     }
     model->turns_taken = 0;

@@ -38,7 +38,8 @@ static int may_enter(const ibn_sim *sim, wait_edges *wait_edges, int32_t vertex,
 }
 
 /* Return 1 if the next spare buffer on the recovery path of packet p is free or will become free.  Otherwise, add to
- * the wait-for graph an edge from `vertex` to this spare buffer, and return 0.  Also return 0 if there is no path. */
+ * the wait-for graph an edge from `vertex`, which stands for packet p, to this spare buffer, and return 0.  Return 0
+ * without an edge if the recovery path has no next channel, or if the link of this channel is down. */
 static int may_recover(const ibn_sim *sim, wait_edges *wait_edges, int32_t vertex, int32_t p, int32_t s, int32_t k)
 {
     int32_t c = ibn_simulate_adaptive_recovery_ahead(sim, p, s, k);
@@ -52,8 +53,9 @@ static int may_recover(const ibn_sim *sim, wait_edges *wait_edges, int32_t verte
     return 0;
 }
 
-/* Add to the wait-for graph an edge from `vertex`, which stands for suspect p at switch s, to every VC that the suspect
- * can take away from its destination.  Return whether the suspect can leave on some VC. */
+/* Find the VCs on which suspect p can leave switch s by deflection: the VCs of all channels to other switches, on VLs
+ * for adaptive routing.  Add to the wait-for graph an edge from `vertex`, which stands for the suspect, to each of
+ * these VCs without room.  Return whether any of these VCs has or will have room. */
 static int may_deflect(const ibn_sim *sim, wait_edges *wait_edges, int32_t vertex, int32_t p, int32_t s)
 {
     int goes = 0;
@@ -94,9 +96,10 @@ static int may_continue(const ibn_sim *sim, wait_edges *wait_edges, int32_t vert
 
 /* Write the wait-for graph, and return the number of its edges.
  *
- * A vertex stands for a packet.  The first vertices stand for the head packets of all VCs.  The other vertices stand
- * for the packets in spare buffers 0 of all switches, followed by the packets in spare buffers 1.  A vertex can move if
- * its VC or spare buffer has no packet.  It can also move if some VC that its packet may take will have room. */
+ * Each vertex stands for a packet.  The first vertices stand for the head packets of all VCs.  The next vertices stand
+ * for the packets in spare buffers 0 of all switches, and the last vertices for the packets in spare buffers 1.
+ * most: number of edges that fit into `waiter` and `awaited`, which receive the two vertices of each edge.
+ * can_move: output: for each vertex, whether its packet can leave, or whether there is no such packet. */
 int64_t ibn_simulate_adaptive_wait_edges(const ibn_sim *sim, int64_t most, int32_t *waiter, int32_t *awaited,
                                          uint8_t *can_move)
 {

@@ -115,8 +115,8 @@ static int32_t marked_ahead(const ibn_sim *sim, int32_t l, int64_t id)
     return IBN_NONE;
 }
 
-/* Mark channel c for the head packet of VC l, and send ping `number` along channel c.  `locked` is stored in the mark.
- * Return 1. */
+/* Mark channel c for the head packet of VC l, and send ping `number` along channel c.  `locked` is 1 if the ping has
+ * found a cycle, so that no other ping may replace the mark; else 0.  Return 1, because the ping continues. */
 static int mark_and_go(ibn_sim *sim, int32_t number, int32_t c, int32_t l, int locked)
 {
     int64_t until = sim->now + (locked ? sim->adaptive->hold : sim->adaptive->lasts);
@@ -218,7 +218,8 @@ static void ping_arrives(ibn_sim *sim, int32_t c, int32_t ping)
         free_ping(sim->adaptive, ping);
 }
 
-/* Handle the arrival of the token at a switch (`subject`), or of a ping by a channel (`subject`). */
+/* Handle the arrival of the token or of a ping.  `subject` is the switch that the token reaches, or the channel by
+ * which the ping arrives. */
 void ibn_simulate_adaptive_signal(ibn_sim *sim, int32_t subject, int32_t ping)
 {
     if (sim->adaptive->scheme == SCHEME_TOKEN)
@@ -244,7 +245,8 @@ void ibn_simulate_adaptive_sort_pings(ibn_sim *sim, int32_t count)
 
 /* Make suspects of the head packets that have waited longer than the detection time.  Suspects may take a path that
  * other packets may not take: to a CA of their switch (scheme RELAY), by the recovery path (scheme CONCURRENT), or away
- * from their destination (scheme DEFLECT).  Packets that a CA of the switch has just sent stay. */
+ * from their destination (scheme DEFLECT).  Packets that came to the switch directly from a CA do not become
+ * suspects. */
 static void mark_suspects(ibn_sim *sim)
 {
     for (int32_t l = 0; l < sim->vcs; l++) {

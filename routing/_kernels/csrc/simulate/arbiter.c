@@ -17,7 +17,7 @@
 
 /* The inputs among which arbitration chooses. */
 typedef struct {
-    const uint64_t *mask; /* [words] bit n is set if input n is a candidate */
+    const uint64_t *mask; /* [words] inputs that may be chosen, as bits: input n is bit n % 64 of word n / 64 */
     int32_t words,        /* number of 64-bit words of `mask` */
         attempt;          /* number of inputs that this arbitration has chosen and then found busy */
 } candidates_of;
@@ -48,8 +48,8 @@ static int32_t input_at_random(const ibn_sim *sim, int32_t c, const candidates_o
 /* Choose the next candidate input in cyclic order, beginning with input `first`. */
 static inline int32_t input_in_turn(const candidates_of *from, int32_t first)
 {
-    /* The word of the mask that has the bit of input `first` is visited again at the end, because it may have
-     * candidates with lower numbers than `first`. */
+    /* The search begins in the word of from->mask that has the bit of input `first`.  This word is visited again at the
+     * end, because it may have candidates with numbers below `first`. */
     for (int32_t step = 0; step <= from->words; step++) {
         int32_t w = ((first >> 6) + step) % from->words;
         uint64_t word = step ? from->mask[w] : from->mask[w] & (~0ull << (first & 63));
@@ -110,18 +110,18 @@ static int crossbar_allows(ibn_sim *sim, int32_t c, int32_t input)
     return time <= sim->now;
 }
 
-/* Return whether a VC has the free blocks that mechanisms require for a packet. */
+/* Return whether the credits of a VC suffice for a packet and for the blocks that mechanisms require to stay free. */
 static int mechanisms_allow(const ibn_sim *sim, int32_t p, int32_t l)
 {
     return !(sim->hooks & IBN_HOOK_ROOM)
            || sim->packet[p].blocks + ibn_simulate_room(sim, p, l) <= ibn_simulate_credits(&sim->vc[l]);
 }
 
-/* Choose the input that channel c serves on a VL.  Return IBN_NONE if there is no input, or if its packet needs more
- * credits than the VC has.
+/* Choose the input that channel c serves on a VL.  Return IBN_NONE if no input may send, or if the first packet of the
+ * chosen input needs more credits than the VC has.
  *
  * Packets that Loop Breaker allows to leave without credits come before all other packets.  An input is left out if the
- * crossbar does not allow it to send another packet now. */
+ * crossbar or a mechanism does not allow the input to send its first packet now. */
 static int32_t input_that_fits(ibn_sim *sim, int32_t c, int32_t vl)
 {
     const ibn_channel *channel = &sim->channel[c];
@@ -164,8 +164,8 @@ static int head_blocks(const ibn_sim *sim, int32_t c, int32_t vl, int32_t input)
 
 /* Choose the VL that a VL arbitration table serves next, among the VLs in `can` (bits).
  *
- * *at is the present entry of the table, and *left is the number of blocks that remain of the weight of this entry.
- * The function updates *at and *left. */
+ * *at is the table entry that is served now, and *left is the number of blocks that this entry may still send.  The
+ * function updates *at and *left. */
 static int vl_of_table(const uint8_t *table, int entries, unsigned can, uint8_t *at, int32_t *left)
 {
     for (int step = 0; step <= entries; step++) {
@@ -235,8 +235,8 @@ static int choose_by_tables(ibn_sim *sim, int32_t c, int32_t *input)
     return vl;
 }
 
-/* Return the input that channel c serves on a VL.  Return IBN_NONE if the first packet of this input needs more credits
- * than VC l has.
+/* Return the input that channel c serves on VL `vl`.  VC l is the pair of channel c and this VL.  Return IBN_NONE if no
+ * input may send, or if the first packet of the chosen input needs more credits than VC l has.
  *
  * The most frequent case is handled here without a function call: round robin, no special options, and an input that
  * can send. */
@@ -267,8 +267,8 @@ IBN_SPECIALIZED int choose_vl(ibn_sim *sim, int32_t c, ibn_channel *channel, int
         channel->next_vl = (unsigned)(vl + 1) & 0xFF;
         return vl;
     }
-    /* `turns` is the mask channel->vls, rotated by means of a second, shifted copy.  Its lowest set bit is the VL that
-     * is served next. */
+    /* `turns` has the bits of channel->vls, rotated so that bit 0 stands for VL channel->next_vl.  So the lowest set
+     * bit of `turns` stands for the VL that is served next. */
     uint64_t turns = channel->vls * 0x10001ull >> channel->next_vl & 0xFFFF;
     for (; turns; turns &= turns - 1) {
         int vl = (__builtin_ctzll(turns) + channel->next_vl) & 15;
@@ -280,8 +280,8 @@ IBN_SPECIALIZED int choose_vl(ibn_sim *sim, int32_t c, ibn_channel *channel, int
     return IBN_NONE;
 }
 
-/* Account for a packet that begins to leave its input buffer or its source CA. The credits of its buffer space return
- * from tick `end` on. */
+/* Account for a packet that begins to leave its input buffer or its source CA.  The tail of the packet leaves at tick
+ * `end`.  From then on, the blocks of the packet in the input buffer are free, and their credits return. */
 IBN_SPECIALIZED void leave(ibn_sim *sim, ibn_packet *packet, int64_t end, int plain)
 {
     if (packet->vc == IBN_NONE) {
@@ -358,8 +358,8 @@ IBN_SPECIALIZED void arbitrate(ibn_sim *sim, int32_t c, int plain)
     }
 }
 
-/* Prefetch the state of the VC that channel c will serve, because the state of a large network does not fit into the
- * caches. */
+/* Prefetch the state of the first VC of channel c that has packets queued, because the channel will probably serve this
+ * VC.  The state of a large network does not fit into the caches. */
 static inline void fetch(const ibn_sim *sim, int32_t c)
 {
     const ibn_channel *channel = &sim->channel[c];
@@ -405,9 +405,9 @@ static void arbitrate_switch(ibn_sim *sim, int32_t device)
     memset(mask, 0, IBN_PORT_WORDS * sizeof *mask);
 }
 
-/* Arbitrate the channels out of switches that events of this tick concern, one switch after the other.  The channels of
- * CAs stay in the list of touched channels.  The function is not inlined, because the code for crossbars without a limit
- * is faster in a smaller function. */
+/* Arbitrate the channels out of switches that events of this tick concern, one switch after the other.  The channels
+ * out of CAs stay in the list sim->touched, and are arbitrated later.  The function is not inlined, so that its caller
+ * is smaller, and therefore faster for crossbars without a limit. */
 static __attribute__((noinline)) void arbitrate_by_switch(ibn_sim *sim)
 {
     int32_t switches = 0, rest = 0;
@@ -432,7 +432,8 @@ static __attribute__((noinline)) void arbitrate_by_switch(ibn_sim *sim)
         arbitrate_switch(sim, sim->competing[i]);
 }
 
-/* Arbitrate all channels that events of this tick concern.  On adaptive switches, packets are served instead. */
+/* Arbitrate all channels that events of this tick concern.  In a simulation of adaptive switches, serve the devices
+ * that these events concern instead. */
 void ibn_simulate_arbitrate(ibn_sim *sim)
 {
     if (sim->options.speedup)

@@ -1,7 +1,8 @@
 /* Congestion control of InfiniBand: notifications (FECN and BECN), and a table of injection delays.
  *
  * If `threshold` or more packets are queued at a switch for a VC, the switch marks the packet that it adds to the queue
- * (FECN).  The packet is marked only at the root of the congestion, where the port has credits for the packet.
+ * (FECN).  Unless `victims` is set, a port only marks packets for which the port has credits: such a port is the root
+ * of the congestion.
  *
  * A CA that receives a marked packet notifies the sender (BECN).  A BECN raises the table index (CCTI) of the flow.
  * After each packet, a flow waits for the delay at its index in the table (CCT).  Delays are in packet times.  A timer
@@ -13,7 +14,7 @@
 
 #include <stdlib.h>
 
-#define DELAY_BITS 10 /* scale of the delays in the table: packet times x 2^DELAY_BITS */
+#define DELAY_BITS 10 /* each delay in the table is a number of packet times, multiplied by 2^DELAY_BITS */
 #define TIMER_BECN 0
 #define TIMER_RETRY 1
 #define TIMER_DECREASE 2
@@ -23,7 +24,7 @@ typedef struct {
     int64_t becns; /* number of BECNs that the flow has received */
     int32_t ccti,  /* present index of the flow in the table of delays */
         highest,   /* largest index that the flow has had so far */
-        waits;     /* 1: a timer will let the flow try again, else 0 */
+        waits;     /* 1: a timer will let the flow try again to create a packet, else 0 */
 } source;
 
 typedef struct {
@@ -58,7 +59,8 @@ static int attach(ibn_sim *sim, ibn_attached *self, const int64_t *numbers, int6
     for (int64_t i = known; i < count; i++)
         state->delay[i - known] = numbers[i];
     for (int64_t l = 0; l < sim->vcs; l++)
-        /* With this start value, the first packet over the threshold is marked. */
+        /* With the start value `rate`, the first packet over the threshold is marked, as if enough packets before had
+         * been left unmarked. */
         state->unmarked[l] = state->rate;
     return 0;
 }
@@ -99,7 +101,8 @@ static void delivered(ibn_sim *sim, ibn_attached *self, int32_t p)
         ibn_simulate_timer(sim, self, sim->now + ((congestion *)self->state)->notice, sim->packet[p].flow, TIMER_BECN);
 }
 
-/* Delay the next packet of a flow.  The delay begins when the tail of the present packet has left the CA. */
+/* Delay the next packet of a flow.  The delay begins when the tail of packet p, which begins to leave now, has left the
+ * CA. */
 static void sent(ibn_sim *sim, ibn_attached *self, int32_t p)
 {
     congestion *state = self->state;
@@ -165,8 +168,8 @@ static void timer(ibn_sim *sim, ibn_attached *self, int32_t f, int32_t value)
     }
 }
 
-/* Write the number of packets marked with FECN, followed by three numbers for each flow: BECNs received, and the
- * present and the largest index in the congestion control table. */
+/* Write the number of packets marked with FECN, followed by three numbers for each flow: BECNs received, the index in
+ * the congestion control table now, and the largest index so far. */
 static int64_t read(const ibn_sim *sim, const ibn_attached *self, int64_t most, int64_t *numbers)
 {
     const congestion *state = self->state;

@@ -7,9 +7,9 @@
 /* Set a rule at VC l.  For a limited time, VC l serves only the input of VC vc_in, and the buffer of vc_in has room for
  * one more packet.
  *
- * VC l serves only this input for longer than the added room exists.  The next switch of the loop sets its rule later,
- * and its added room must not be used by packets of other inputs.  Such packets would fill the room that packets of the
- * loop need after the next deadlock. */
+ * VC l serves only this input for longer than the buffer of vc_in has added room.  The reason is the next switch of the
+ * loop, which adds room to the buffer of VC l later.  Packets of other inputs must not use this added room, because
+ * packets of the loop need the room after the next deadlock. */
 static void rule(ibn_sim *sim, int32_t vc_in, int32_t l)
 {
     int32_t c = l / sim->vls, from = vc_in / sim->vls;
@@ -28,9 +28,12 @@ static void rule(ibn_sim *sim, int32_t vc_in, int32_t l)
     ibn_simulate_touch(sim, c);
 }
 
-/* End the first or the second part of a rule at VC l.  First, the room that the rule has added to the buffer of VC vc_in
- * is removed.  If this room is still in use, the credits of the sender become negative.  Later, with vc_in = IBN_NONE,
- * VC l serves all inputs again. */
+/* End the first or the second part of a rule at VC l.
+ *
+ * First part: vc_in is a VC.  Remove the room that the rule has added to the buffer of VC vc_in.  If this room is still
+ * in use, the credits of the sender become negative.
+ *
+ * Second part, later: vc_in is IBN_NONE.  Let VC l serve all inputs again. */
 void ibn_simulate_rule_end(ibn_sim *sim, int32_t l, int32_t vc_in)
 {
     if (vc_in == IBN_NONE) {
@@ -77,9 +80,11 @@ static void release(ibn_sim *sim, int32_t message, int32_t vc_in)
         ibn_simulate_drop_clcm(sim, message);
 }
 
-/* Return the first entry of a control message whose VC leaves the switch that the message has reached, is still
- * suspected, and has packets from the message's last VC.  Such an entry closes a loop.  Return IBN_NONE if there is no
- * such entry.  A loop may visit a switch several times, so other entries of the switch do not end the search. */
+/* Return the first entry of a control message that closes a loop, or IBN_NONE if no entry does.
+ *
+ * An entry closes a loop if its VC leaves the switch that the message has reached, and is still suspected.  In
+ * addition, packets that came by the message's last VC must be queued for the VC of the entry.  A loop may visit a
+ * switch several times, so the search continues after an entry of the switch that does not close a loop. */
 static int32_t closing_entry(const ibn_sim *sim, const ibn_clcm *clcm)
 {
     int32_t device = sim->channel[clcm->vc / sim->vls].dst;

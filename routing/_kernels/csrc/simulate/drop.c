@@ -53,8 +53,8 @@ void ibn_simulate_drop(ibn_sim *sim, int32_t c, int32_t l, int32_t input)
     if (sim->options.single_fifo)
         ibn_simulate_at(sim, packet->tail > sim->now ? packet->tail : sim->now + 1, EV_EXPOSE, packet->vc, 0);
     ibn_simulate_lose(sim, p);
-    /* The channel is arbitrated again, because the present credits may suffice for the next packet, which may be
-     * smaller. */
+    /* The channel is arbitrated again.  The next packet may be smaller than the dropped packet, so that the credits of
+     * the VC suffice for the next packet. */
     ibn_simulate_touch(sim, c);
 }
 
@@ -91,7 +91,8 @@ void ibn_simulate_unstall(ibn_sim *sim, int32_t l)
     ibn_simulate_note(sim, LOG_UNSTALLED, l, 0, 0, 0);
 }
 
-/* Drop packets from the front of the queue of an input until the first packet has not exceeded the switch lifetime. */
+/* Drop packets from the front of the queue of an input, as long as the first packet has exceeded the switch
+ * lifetime. */
 static void drop_aged(ibn_sim *sim, int32_t c, int32_t l, int32_t input, const ibn_fifo *queue)
 {
     int64_t lifetime = sim->lifetime[sim->channel[c].src];

@@ -9,8 +9,8 @@
 
 #define CACHE_LINE 64
 
-/* Double the size (*room elements of `width` bytes) of an array whose memory begins at a cache line.  If memory runs
- * out, return 1 and set sim->failed. */
+/* Double the length of an array that has *room elements of `width` bytes each.  The memory of the array begins at a
+ * cache line.  If memory runs out, return 1 and set sim->failed.  Otherwise return 0. */
 static int grow(ibn_sim *sim, void **array, int64_t *room, size_t width)
 {
     int64_t wanted = *room ? *room * 2 : 1024;
@@ -103,7 +103,8 @@ void ibn_simulate_heap_push(ibn_sim *sim, int64_t time, int kind, ibn_event even
     sim->heap[at] = (ibn_distant){time, kind, event};
 }
 
-/* Remove the earliest event from the heap.  The caller has read this event before. */
+/* Remove the earliest event from the heap.  The event is not returned, so the caller reads the event before the
+ * call. */
 void ibn_simulate_heap_pop(ibn_sim *sim)
 {
     ibn_distant last = sim->heap[--sim->heap_size];
@@ -122,7 +123,7 @@ void ibn_simulate_heap_pop(ibn_sim *sim)
     sim->heap[at] = last;
 }
 
-/* Return whether event a comes before event b of the same kind, by subject and value. */
+/* Return whether event a comes before event b of the same kind.  Events are ordered by subject, and then by value. */
 static int before(ibn_event a, ibn_event b)
 {
     return a.subject != b.subject ? a.subject < b.subject : a.value < b.value;
@@ -143,8 +144,8 @@ static int keep(ibn_sim *sim, int32_t at, ibn_event event)
 
 /* Copy the events of one kind and tick to sim->later, and sort them by subject and value.  Return the number of events.
  *
- * `place` is the index after the last of these events (see sim->event).  The function uses Shell sort, because there is
- * usually one event, but sometimes there are thousands. */
+ * The last of these events has index `place` - 1 in sim->event.  The function uses Shell sort, because there is usually
+ * one event, but sometimes there are thousands. */
 int32_t ibn_simulate_gather(ibn_sim *sim, uint32_t place)
 {
     int32_t count = 0, gap = 1;

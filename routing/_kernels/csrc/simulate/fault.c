@@ -46,8 +46,8 @@ static int lose_on_wire(ibn_sim *sim, int kind, int32_t subject, int32_t c)
     return 1;
 }
 
-/* Remove from slot s of the timing wheel the events of one kind that are cancelled because channel c goes down.  The
- * slot is emptied, and all other events are added to it again. */
+/* Remove from slot s of the timing wheel the events of one kind that are cancelled because channel c goes down.  To do
+ * this, remove all events of this kind from the slot, and add those that are not cancelled to the slot again. */
 static void clear_slot(ibn_sim *sim, int32_t s, int kind, int32_t c)
 {
     uint32_t place = sim->slot[s * IBN_SLOT + kind];
@@ -105,16 +105,16 @@ static void lose_waiting(ibn_sim *sim, int32_t c)
     }
 }
 
-/* Take channel c down, which is one direction of a link.  Its packets are lost, and the channel sends no further
- * packets. */
+/* Take down channel c, one direction of a link.  The packets on the channel are lost, and so are the packets that a
+ * switch has queued for the channel.  The channel sends no further packets. */
 static void take_down(ibn_sim *sim, int32_t c)
 {
     lose_on_wires(sim, c);
     lose_waiting(sim, c);
     *port_of(sim, c) = IBN_NONE;
     sim->channel[c].busy = IBN_NEVER;
-    /* While the field `called` is 1, no EV_FREE event is scheduled for the channel.  The channel needs no such event
-     * while it is down. */
+    /* The value 1 of the field `called` means that an EV_FREE event is pending, so no further EV_FREE event is
+     * scheduled.  A channel that is down needs no such event. */
     sim->channel[c].called = 1;
     if (sim->adaptive)
         ibn_simulate_adaptive_link(sim, c, 1);

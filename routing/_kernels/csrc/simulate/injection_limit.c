@@ -1,8 +1,8 @@
 /* Limit of injection: a CA makes no packet while the buffers of its switch hold too many packets from other switches.
  *
- * Packets arrive at a switch in any order within a tick.  So the limit is tested one tick after a flow wants to create
- * a packet, when all packets of the earlier tick have arrived.  A flow that the limit stops tries again after a packet
- * time. */
+ * The events of a tick are handled in any order.  So if a flow wants to create a packet in tick t, the limit is tested
+ * in tick t + 1.  By then, all packets of tick t have arrived.  If the limit stops the flow, the flow tries again after
+ * a packet time. */
 #include "simulate/internal/flow.h"
 #include "simulate/internal/mechanism.h"
 
@@ -11,7 +11,7 @@ typedef struct {
     int64_t most,
         period,      /* ticks after which a flow tries again */
         stops;       /* number of times that a flow was stopped */
-    int32_t asking;  /* flow that may make a packet in this call, else IBN_NONE */
+    int32_t asking;  /* flow that has passed the test of the limit and may make a packet now; IBN_NONE: no flow */
 } injection_limit;
 
 static int attach(ibn_sim *sim, ibn_attached *self, const int64_t *numbers, int64_t count)

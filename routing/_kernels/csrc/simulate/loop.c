@@ -27,8 +27,8 @@ static const ibn_fifo *queues_of(const ibn_sim *sim, int32_t c, int32_t l)
     return &sim->queue[sim->channel[c].queues + (l - c * sim->vls) * sim->channel[c].inputs];
 }
 
-/* Return whether, for at least one input, all packets that are queued for VC l can take another shortest path.  Only
- * inputs from other switches count. */
+/* Return 1 if some input has packets queued for VC l, and all of these packets can take another shortest path.
+ * Otherwise return 0.  Only inputs from other switches count. */
 static int can_reroute(const ibn_sim *sim, int32_t l)
 {
     int32_t c = l / sim->vls;
@@ -86,10 +86,11 @@ static int32_t move_input(ibn_sim *sim, int32_t c, int32_t l, int32_t input)
     return stuck;
 }
 
-/* Let VC l act as the master of a loop, after its identifier has come back to its switch over VC vc_in.
+/* Let VC l act as the master of a loop.  The identifier of VC l has gone around the loop, and has come back over VC
+ * vc_in.
  *
- * The flows from the channel of vc_in to VC l move to other paths.  Packets that have come over this channel may leave
- * over VC l without credits. */
+ * The flows from the channel of vc_in to VC l move to other paths.  A limited number of packets that have come over the
+ * channel of vc_in may leave over VC l without credits. */
 static void be_master(ibn_sim *sim, int32_t vc_in, int32_t l)
 {
     int32_t c = l / sim->vls, input = sim->channel[vc_in / sim->vls].in_index;

@@ -7,8 +7,8 @@
 
 #define NAME_BYTES 16
 
-/* The linker sets these two symbols to the beginning and the end of the section in which IBN_MECHANISM collects the
- * mechanisms. */
+/* Beginning and end of a section of the library, as the linker sets them.  IBN_MECHANISM puts a pointer to each
+ * mechanism into this section. */
 extern const ibn_mechanism *const __start_ibn_mechanisms[], *const __stop_ibn_mechanisms[];
 
 static const ibn_mechanism *find(const char *name)
@@ -75,7 +75,8 @@ void ibn_simulate_detach(ibn_sim *sim)
     free(sim->arrival);
 }
 
-/* Make room for a tag of every packet, in each mechanism that keeps tags.  Return 1 if memory runs out, else 0. */
+/* Allocate room for a tag of every packet, in each mechanism that keeps tags.  A tag is a number that the mechanism
+ * stores for a packet.  Return 1 if memory runs out, else 0. */
 int ibn_simulate_more_tags(ibn_sim *sim)
 {
     for (int32_t m = 0; m < sim->mechanisms; m++) {
@@ -113,8 +114,8 @@ void ibn_simulate_on_made(ibn_sim *sim, int32_t p)
     CALL(made, p);
 }
 
-/* Return the number of blocks that must stay free in a VC's buffer after packet p was sent to it: the largest number
- * that a mechanism requires. */
+/* Return the number of blocks that must stay free in the buffer of VC l after packet p was sent on VC l.  This is the
+ * largest number that any of the mechanisms requires. */
 int32_t ibn_simulate_room(const ibn_sim *sim, int32_t p, int32_t l)
 {
     int32_t most = 0;
@@ -156,8 +157,8 @@ int ibn_simulate_on_arrived(ibn_sim *sim, int32_t p)
     return 1;
 }
 
-/* Return the VC for which the packets in the buffer of VC l wait, or IBN_NONE if they wait for no VC.  VC l leads to a
- * CA. */
+/* Return the VC for which the packets in a buffer of a CA wait, or IBN_NONE if these packets wait for no VC.  The
+ * buffer is the one of VC l, which leads to the CA. */
 int32_t ibn_simulate_waits_for(const ibn_sim *sim, int32_t l)
 {
     int32_t found = IBN_NONE;

@@ -28,8 +28,8 @@ static void await_token(ibn_sim *sim, ibn_attached *self, int32_t device)
     ibn_simulate_timer(sim, self, due, device, AT_TOKEN);
 }
 
-/* Release the token at a CA.  From this CA the token travels to the other CAs in their order.  A timer is set for the
- * tick at which the token would reach each CA that wants it. */
+/* Release the token at a CA.  From this CA the token travels to the other CAs in their order.  For each CA that wants
+ * the token, a timer is set for the tick at which the token would reach this CA. */
 void ibn_simulate_release_token(ibn_sim *sim, ibn_attached *self, int32_t device)
 {
     ibn_replies *state = self->state;
@@ -40,8 +40,9 @@ void ibn_simulate_release_token(ibn_sim *sim, ibn_attached *self, int32_t device
             await_token(sim, self, d);
 }
 
-/* If the first request of a CA is stuck for long enough, and the output queue of replies has room, answer the request
- * by a back-off: an order to the requester to send the request to the third CA itself. */
+/* Answer the first request in the input queue of a CA by a back-off, if this request is stuck for long enough and the
+ * output queue of replies has room.  A back-off orders the requester to send the request to the third CA, because this
+ * CA could not forward it. */
 static void back_off(ibn_sim *sim, ibn_replies *state, ibn_endpoint *one)
 {
     if (!ibn_message_is_stuck(state, one, REQUEST) || one->in[REQUEST].since + state->backoff > sim->now
@@ -52,7 +53,8 @@ static void back_off(ibn_sim *sim, ibn_replies *state, ibn_endpoint *one)
     state->backed_off++;
 }
 
-/* Return the input queue of a CA whose first message has been stuck long enough to be rescued, or -1. */
+/* Return the number of an input queue of a CA, if the first message of this queue has been stuck long enough to be
+ * rescued.  Return -1 if no input queue has such a message. */
 static int queue_to_rescue(const ibn_sim *sim, const ibn_replies *state, const ibn_endpoint *one)
 {
     for (int in = IN_QUEUES - 1; in >= 0; in--)

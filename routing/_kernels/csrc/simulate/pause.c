@@ -82,8 +82,9 @@ void ibn_simulate_pause(ibn_sim *sim, int32_t l, int32_t word)
         ibn_simulate_touch(sim, l / sim->vls);
 }
 
-/* Return whether the sender of VC l may send now, or will be allowed to send later even if no packet moves until
- * then. */
+/* Return 1 if the sender of VC l may send now, or if it will be allowed to send later without a move of any packet.
+ * Later permission is certain if a resume message is on the wire, or if the packets that are leaving will empty the
+ * buffer to the threshold xon. */
 int ibn_simulate_may_resume(const ibn_sim *sim, int32_t l)
 {
     return sim->vc[l].reserve < 0 || !(sim->watch[l].last_message & 1) || sim->vc[l].held <= sim->options.xon;

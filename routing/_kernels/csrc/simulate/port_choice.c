@@ -1,5 +1,6 @@
-/* Choice of ports: a switch queues an arriving packet for the table's port, or for the least loaded port of the
- * packet's port group if the table's port has a load of several packets.
+/* Choice of ports: a switch chooses the out-port of an arriving packet by load.  The packet gets the port that the
+ * tables name, unless this port has a load of several packets.  In that case, the packet gets the least loaded port of
+ * its port group.
  *
  * The load of a port is the number of packets that are queued for its channel, on all VLs, at the beginning of the
  * tick.  A packet that is being sent counts as well.  A port whose link is down is not chosen.  If several ports have
@@ -19,15 +20,16 @@
 
 /* Port groups, and the loads that have been looked up in the present tick. */
 typedef struct {
-    int32_t columns,  /* number of columns; LIDs with equal port groups at all switches share a column */
+    int32_t columns,  /* number of columns of `first`; each column stands for all LIDs that have the same port group at
+                       * every switch */
         *lid_column,  /* [lids] column of a LID, or IBN_NONE if it has none */
         *first,       /* [switches * columns + 1] by switch and column: index in `choice` of the first channel of the
                        * port group */
         *choice,      /* channels of the groups, sorted by switch and column */
-        *load;        /* [channels] load of a channel at the beginning of tick seen[channel] */
-    int64_t *seen;    /* [channels] tick in which the load was looked up last, or -1 */
+        *load;        /* [channels] load of each channel at the beginning of a tick; `seen` has this tick */
+    int64_t *seen;    /* [channels] tick in which the load of the channel was looked up last, or -1 */
     int64_t choices,  /* number of times that a packet could choose among several ports whose links were up */
-        others;       /* number of these times that the packet did not take the port of the table */
+        others;       /* number of times, among `choices`, that the packet did not take the port that the tables name */
 } port_choice;
 
 /* Return `count` numbers as a new array of int32, or NULL if memory runs out. */

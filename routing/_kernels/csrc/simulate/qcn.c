@@ -6,13 +6,15 @@
  * length in equilibrium.  If the feedback is positive, the sender of the sampled packet gets a notification with the
  * feedback in 6 bits.
  *
- * A notification lowers the rate of the flow by up to 63/128.  The byte counter and the timer of the flow raise the
- * rate again, at the end of each of their cycles.  In fast recovery (the first STAGES cycles) the distance to the
- * target rate is halved.  The target is the rate before the notification.  After STAGES cycles of the counter or of the
- * timer the target rises by `increase`, and after STAGES cycles of both by further steps.
+ * A notification lowers the rate of the flow by up to 63/128.  The flow has a byte counter and a timer, and each of
+ * them raises the rate at the end of each of its cycles.  A raise halves the distance between the rate and the target
+ * rate.  At first, the target rate is the rate before the notification.  The target rate stays the same in fast
+ * recovery (the first STAGES cycles).  When the counter or the timer has had more than STAGES cycles, each cycle raises
+ * the target rate by `increase`.  When both have had more than STAGES cycles, the target rate rises by a multiple of
+ * `increase` that grows with the number of cycles.
  *
- * Notifications arrive after a fixed time, and take no bandwidth.  Rates are fractions of the link's rate,
- * multiplied by 2^RATE_BITS. */
+ * Notifications arrive after a fixed time, and take no bandwidth.  Rates are fractions of the link's rate, multiplied
+ * by 2^RATE_BITS. */
 #include "simulate/internal/flow.h"
 #include "simulate/internal/mechanism.h"
 
@@ -25,7 +27,8 @@
 #define MOST 63     /* largest feedback in a notification */
 #define GAIN_BITS 7 /* a feedback of 1 lowers the rate by 1 / 2^GAIN_BITS */
 #define TIMER_RETRY 0
-/* event of a flow's timer; the event of a notification has the value TIMER_CYCLE + feedback */
+/* value of a timer event: a cycle of a flow's timer ends.  Value TIMER_CYCLE + feedback: a notification with this
+ * feedback arrives */
 #define TIMER_CYCLE 1
 
 /* The rate of one flow, and the state of its recovery after a notification. */
@@ -149,7 +152,8 @@ static void raise(const qcn *state, limiter *one)
         one->rate = FULL;
 }
 
-/* Hook: delay the next packet of the flow that has sent a packet, and count the bytes of its byte counter's cycle. */
+/* Hook: a flow has sent packet p.  If the rate of the flow is limited, delay its next packet, and add the bytes of
+ * packet p to the cycle of the byte counter. */
 static void sent(ibn_sim *sim, ibn_attached *self, int32_t p)
 {
     qcn *state = self->state;

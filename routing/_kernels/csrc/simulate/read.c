@@ -88,8 +88,8 @@ void ibn_simulate_vcs(const ibn_sim *sim, int64_t *rows)
     for (int64_t l = 0; l < sim->vcs; l++, rows += 14) {
         const ibn_vc *vc = &sim->vc[l];
         const ibn_watch *watch = &sim->watch[l];
-        /* With pause messages, a VC that may send has many additional credits, and a paused VC has many credits too few
-         * (pause.c).  `more` removes this difference. */
+        /* With pause messages, pause.c adds many credits to a VC that may send, and takes many credits from a paused
+         * VC.  Adding `more` cancels these changes. */
         int32_t more = sim->options.xoff ? vc->reserve : 0;
         const int64_t row[] = {
             vc->fctbs,

@@ -15,8 +15,10 @@
 
 /* State of all set-aside VLs. */
 typedef struct {
-    int64_t threshold, /* number of packets queued for a channel from which on the channel is congested */
-        spread,        /* number of packets queued for a set-aside VL from which on its senders are notified */
+    int64_t threshold, /* threshold for congestion: a channel is congested if at least so many packets are queued for
+                        * it */
+        spread,        /* threshold for further notifications: if at least so many packets are queued for a set-aside
+                        * VL, the devices that send such packets are notified */
         notice,        /* ticks until a notification arrives */
         release;       /* ticks between two checks of a VL that is assigned */
     int32_t count,     /* number of set-aside VLs, which are the last VLs */
@@ -27,7 +29,7 @@ typedef struct {
      * congested channel of the tree; IBN_NONE: the VL is not assigned */
     int32_t *root;
     int64_t assigned,  /* number of times that a VL was assigned */
-        refused,       /* number of notifications for which no VL was left */
+        refused,       /* number of notifications for which no set-aside VL was free */
         packets;       /* number of times that a packet was queued for a set-aside VL */
 } recn;
 
@@ -59,8 +61,8 @@ static void detach(ibn_sim *sim, ibn_attached *self)
 /* Hook: return the set-aside VL of channel c that is assigned to a congestion tree to which packet p belongs, or else
  * VL `usual`.
  *
- * If packet p belongs to several trees, the VL of the tree with the root nearest to the end of the packet's path is
- * returned, because the packet waits at this root last. */
+ * If packet p belongs to several trees, the function returns the VL of the tree whose root comes last on the path of
+ * the packet. */
 static int32_t vl(ibn_sim *sim, ibn_attached *self, int32_t p, int32_t c, int32_t usual)
 {
     recn *state = self->state;
@@ -137,7 +139,9 @@ static void timer(ibn_sim *sim, ibn_attached *self, int32_t c, int32_t value)
     state->used--;
 }
 
-/* Write five results: `assigned`, `refused`, `used`, `most` and `packets` of the state. */
+/* Write five fields of the state as results: `assigned`, `refused`, `used`, `most` and `packets`.  They count
+ * assignments, notifications without a free VL, VLs that are assigned now, the largest number of VLs assigned at once,
+ * and packets on set-aside VLs. */
 static int64_t read(const ibn_sim *sim, const ibn_attached *self, int64_t most, int64_t *numbers)
 {
     (void)sim;

@@ -1,13 +1,13 @@
 /* Endpoints that answer each request with a reply, directly or through a third CA, from queues of limited size.
  *
  * A CA has an input queue for requests, an input queue for forwarded requests, and an output queue for each type of
- * message that it sends.  The CA takes a message from an input queue when the output queue has room for the message
- * that this message causes.  A message that finds its input queue full stays in the buffer of its VC, and so do all
- * packets behind it.  Replies are taken at once.  If message types share a VL, they can wait for each other in a cycle:
- * a message-dependent deadlock (Pinkston, section 13.3.2).
+ * message that it sends.  Each message of an input queue causes another message.  The CA takes a message from an input
+ * queue only if the output queue has room for the caused message.  A message that finds its input queue full stays in
+ * the buffer of its VC, and so do all packets behind it.  Replies are taken at once.  If message types share a VL, they
+ * can wait for each other in a cycle: a message-dependent deadlock (Pinkston, section 13.3.2).
  *
  * Two remedies act on the first message of an input queue, if it has waited for some time (message_remedies.c).
- * Back-off (SGI Origin 2000) answers a request with an order to the requester to send the request to the third CA
+ * Back-off (SGI Origin 2000) answers a request with an order: the requester has to send the request to the third CA
  * itself.  A rescue (mDisha) needs the token; the network has a single token.  The rescued message and the messages
  * that follow from this message travel on a separate VL.
  *
@@ -19,7 +19,7 @@
 
 #include <stdlib.h>
 
-/* Set up the queues of a CA, whose first outlet is flow f.  Return 1 if memory runs out, else 0. */
+/* Set up the queues of a CA.  Flow f is the first outlet of this CA.  Return 1 if memory runs out, else 0. */
 static int make_endpoint(const ibn_replies *state, ibn_endpoint *one, int32_t order, int32_t f)
 {
     one->first = one->last = f;
@@ -32,7 +32,8 @@ static int make_endpoint(const ibn_replies *state, ibn_endpoint *one, int32_t or
     return failed;
 }
 
-/* Read the settings, the LID of each flow of requests, and for each outlet its queue, its SL and the LID of its CA. */
+/* Read the settings.  For each flow of requests, also read the LID of its sender.  For each outlet, also read its
+ * output queue, its SL and the LID of its CA. */
 static int attach(ibn_sim *sim, ibn_attached *self, const int64_t *numbers, int64_t count)
 {
     (void)count;
@@ -98,8 +99,8 @@ static void made(ibn_sim *sim, ibn_attached *self, int32_t p)
         state->outstanding[f]++;
 }
 
-/* Move the first message of an outlet's queue to the CA's port, where it waits to be sent, if no other message of this
- * outlet waits there. */
+/* If no message of an outlet waits at the CA's port, move the first message of the outlet's queue to the port.  The
+ * message then waits at the port until it is sent. */
 static void offer(ibn_sim *sim, ibn_attached *self, ibn_endpoint *one, int32_t f)
 {
     ibn_replies *state = self->state;
@@ -126,7 +127,8 @@ static void offer(ibn_sim *sim, ibn_attached *self, ibn_endpoint *one, int32_t f
     ibn_simulate_offer(sim, p);
 }
 
-/* Return whether a CA takes a packet now: replies always, other messages if their input queue has room. */
+/* Return whether a CA takes a packet now.  A CA always takes replies, back-off orders and rescued messages.  It takes a
+ * request or a forwarded request if the input queue for such messages has room. */
 static int takes(const ibn_replies *state, const ibn_attached *self, const ibn_endpoint *one, const ibn_sim *sim,
                  int32_t p)
 {
@@ -176,8 +178,9 @@ static void serve(ibn_sim *sim, ibn_attached *self, int32_t device)
     ibn_simulate_check_messages_later(sim, self, device);
 }
 
-/* Hook: return whether a CA takes an arrived packet.  Otherwise, the packet stays in the buffer, because packets before
- * it wait there or because its input queue is full. */
+/* Hook: return 1 if a CA takes an arrived packet, else 0.  A packet that the CA does not take stays in the buffer of
+ * its VC.  The CA does not take a packet if other packets wait in this buffer already, or if the input queue of the
+ * packet is full. */
 static int arrived(ibn_sim *sim, ibn_attached *self, int32_t p)
 {
     const ibn_replies *state = self->state;
@@ -220,7 +223,7 @@ static void delivered(ibn_sim *sim, ibn_attached *self, int32_t p)
     serve(sim, self, device);
 }
 
-/* Hook: a packet begins to leave its CA.  If it is a message of an output queue, the queue has room again. */
+/* Hook: a packet begins to leave its CA.  If the packet is from an output queue, this queue gets room for a message. */
 static void sent(ibn_sim *sim, ibn_attached *self, int32_t p)
 {
     ibn_replies *state = self->state;
@@ -228,7 +231,7 @@ static void sent(ibn_sim *sim, ibn_attached *self, int32_t p)
     if (f < state->requests)
         return;
     ibn_outlet *by = &state->outlet[f - state->requests];
-    /* A message that is sent again after a loss has left the output queue before. */
+    /* A message that is sent again after a loss makes no room, because it left the output queue the first time. */
     if (by->offered == p) {
         by->offered = IBN_NONE;
         state->endpoint[device].out[by->queue].offered--;
@@ -236,14 +239,16 @@ static void sent(ibn_sim *sim, ibn_attached *self, int32_t p)
     serve(sim, self, device);
 }
 
-/* Hook: handle an event of one of three kinds.  A reply to flow `subject` has arrived, so that the flow may send a
- * further request.  The remedy of CA `subject` is due.  The token reaches CA `subject`. */
+/* Hook: handle an event of one of three kinds, which `value` selects.  With AT_REPLY, a reply to flow `subject` has
+ * arrived, so the flow may send a further request.  With AT_CHECK, a remedy of CA `subject` is due.  With AT_TOKEN, the
+ * token reaches CA `subject`. */
 static void timer(ibn_sim *sim, ibn_attached *self, int32_t subject, int32_t value)
 {
     ibn_replies *state = self->state;
     if (value == AT_REPLY) {
         state->outstanding[subject]--;
-        /* A flow that waits for its window instead continues one tick after the delivery that opens the window. */
+        /* Only a flow that a mechanism has stopped continues here.  A flow that waits for its window continues in
+         * another event, one tick after a delivery has opened the window. */
         if (sim->flow[subject].gated)
             ibn_simulate_prepare(sim, subject);
         return;
@@ -262,11 +267,12 @@ static int32_t vc_at_port(const ibn_sim *sim, const ibn_flow *flow)
     return flow->channel * sim->vls + vl;
 }
 
-/* Hook: return the VC for which packets in the buffer of a CA's VC l wait.  Return IBN_NONE if nothing has to leave, or
- * if a remedy will act.
+/* Hook: return the VC for which packets in the buffer of a CA's VC l wait.  Return IBN_NONE if they wait for no VC, or
+ * if a rescue will move them.
  *
- * The packets wait until an outlet of an output queue can send.  If a queue has several outlets, the VC of the last
- * outlet is returned, because an outlet with a separate VL is always the last outlet. */
+ * The packets wait until an outlet of an output queue can send.  A queue may have an outlet on a shared VL and an
+ * outlet on the VL of its message type.  If both have a message, return the VC of the last outlet, which has the VL of
+ * the type. */
 static int32_t waits_for(const ibn_sim *sim, const ibn_attached *self, int32_t l)
 {
     const ibn_replies *state = self->state;

@@ -1,12 +1,15 @@
 /* Congestion management by requests and grants between adapters (Chrysos, Chen, Minkenberg, Kachris, Katevenis,
  * "End-to-End Congestion Management for Non-Blocking, Multi-Stage Switching Fabrics using Commodity Switches").
  *
- * An adapter requests segments from the output adapter of a flow, and sends a segment for each grant.  The output
- * adapter grants all segments that a flow has requested at once, if its reassembly buffer has room for the largest
- * request.  After a grant, it grants nothing for a while (implicit rate regulation).  With the option
- * reserve-fabric-buffers, a grant also reserves room in the buffer of the last switch.  Each segment takes the next
- * path of its flow.  In band, requests, grants and acknowledgements travel with segments, or in small segments of their
- * own, and a flow without grants may send one unsolicited segment.  In comments, a section is a section of this
+ * A flow leads from an input adapter to an output adapter.  The input adapter requests grants for segments, and sends a
+ * segment for each grant.  In one step, the output adapter grants all segments that a flow has requested.  For this,
+ * its reassembly buffer must have room for the largest possible request.  After this step, the output adapter grants
+ * nothing for a while (implicit rate regulation).  With the option reserve-fabric-buffers, a grant also reserves room
+ * in the buffer of the last switch.  The segments of a flow use all its paths in turn.
+ *
+ * Control data are requests, grants and acknowledgements.  Control data in band travel with segments, or in small
+ * segments of their own.  With control data in band, a flow without grants may send one unsolicited segment.  Control
+ * data out of band arrive after a fixed delay and use no bandwidth.  Section numbers in comments refer to this
  * publication.
  *
  * In one tick, an adapter receives at most one segment, and this segment changes the state of this adapter only.  So
@@ -81,9 +84,9 @@ static void receive_grant(ibn_sim *sim, ibn_attached *self, int32_t f, int32_t s
     update(sim, state, f);
 }
 
-/* Select, among the flows with requests to output o, the flow with the earliest turn.  Return its input, or IBN_NONE if
- * no flow has requests.  The turn of a flow is a virtual time.  A grant advances the turn by the number of its
- * segments, so heavy flows get equal numbers of segments. */
+/* Return the input adapter of the flow that output o serves next, or IBN_NONE if no flow has requests to output o.  The
+ * flow with the earliest turn is next.  The turn of a flow is a virtual time, which advances by the number of segments
+ * that the flow is granted.  So flows that always have requests get equal numbers of segments. */
 static int32_t input_to_grant(const request_grant *state, int32_t o)
 {
     int32_t best = IBN_NONE;
@@ -284,7 +287,8 @@ static void timer(ibn_sim *sim, ibn_attached *self, int32_t subject, int32_t val
     }
 }
 
-/* Read the settings, the first LID of each adapter, the blocked channels, and the loads (fractions x 2^30). */
+/* Read the arrays of the settings: the first LID of each adapter, the blocked channels, and the load from each adapter
+ * to each adapter (as a fraction x 2^30).  Compute the start state of each adapter from the settings. */
 static void read_settings(request_grant *state, const int64_t *numbers)
 {
     int64_t n = state->adapters;
@@ -326,8 +330,8 @@ static int attach(ibn_sim *sim, ibn_attached *self, const int64_t *numbers, int6
     for (int64_t f = 0; f < n * n; f++) {
         grant_flow *flow = &state->flow[f];
         flow->oldest = flow->newest = flow->sending = flow->asking = IBN_NONE;
-        /* Each flow takes the paths in an order of its own.  Flows that are held up together by one path would all
-         * continue with one other path if they had a common order, and would overload path after path. */
+        /* Each flow takes the paths in a separate random order.  With one order for all flows, flows that are delayed
+         * together on one path would go on to the same next path, and would overload one path after the other. */
         uint64_t order = ibn_simulate_key(sim->options.seed, STREAM_OF_PATHS, (uint64_t)f);
         flow->path = (uint32_t)order;
         flow->path_step = (uint32_t)(order >> 32) | 1;

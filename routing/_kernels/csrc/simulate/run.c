@@ -138,7 +138,7 @@ static inline void handle(ibn_sim *sim, int kind, int32_t subject, int32_t value
 }
 
 /* Handle the events of one kind that are due in this tick, in any order.  The kind comes before EV_LATER in the enum.
- * `place` is the index after the last event (see sim->event). */
+ * `place` is the index in sim->event after the last of these events; 0: there is no such event. */
 static inline __attribute__((always_inline)) void handle_batches(ibn_sim *sim, int kind, uint32_t place, int adaptive)
 {
     for (; place; place = ibn_simulate_batch_before(sim, place)) {
@@ -159,8 +159,8 @@ static inline __attribute__((always_inline)) void handle_batches(ibn_sim *sim, i
     }
 }
 
-/* Handle the events of one kind that are due in this tick, sorted by subject and value.  `place` is the index after the
- * last event (see sim->event).  The kind is EV_LATER or a later kind in the enum. */
+/* Handle the events of one kind that are due in this tick, sorted by subject and value.  The kind is EV_LATER or a
+ * later kind in the enum.  `place` is the index in sim->event after the last of these events. */
 static void handle_laters(ibn_sim *sim, int kind, uint32_t place)
 {
     int32_t count = ibn_simulate_gather(sim, place);
@@ -172,11 +172,11 @@ static void handle_laters(ibn_sim *sim, int kind, uint32_t place)
         handle_later(sim, kind, sim->later[i].subject, sim->later[i].value);
 }
 
-/* Handle one tick's events of all kinds before EV_LATER.  In simulations with pauses, events of kind EV_FREED are left
- * out.
+/* Handle one tick's events of all kinds before EV_LATER.  In simulations with pauses, leave out the events of kind
+ * EV_FREED, which are handled after the later kinds.
  *
- * places[]: for each kind, the index after its last event (see sim->event).  `adaptive` is whether switches are
- * adaptive. */
+ * places[]: for each kind, the index in sim->event after the last event of this kind; 0: there is no such event.
+ * adaptive: 1: with adaptive routing, 0: without adaptive routing. */
 IBN_SPECIALIZED void handle_soon(ibn_sim *sim, const uint32_t *places, int adaptive)
 {
     handle_batches(sim, EV_CREDIT, places[EV_CREDIT], adaptive);
@@ -223,8 +223,9 @@ static void tick(ibn_sim *sim, int64_t time)
         ibn_simulate_look_empty(sim);
 }
 
-/* Run until tick `until` is reached, `events` events are handled, or the simulation ends.  With `stop_at_standstill`,
- * also stop when packets are in flight but no pending event can move data.  Return 1 if memory runs out, else 0.
+/* Run until tick `until` is reached, `events` further events are handled, or the simulation ends.  With
+ * `stop_at_standstill`, also stop when packets are in flight but no pending event can move data.  Return 1 if memory
+ * runs out, else 0.
  *
  * stop_info[3]: output: the reason for stopping (STOP_TIME, STOP_EMPTY, STOP_STANDSTILL or STOP_EVENTS), the present
  * tick, and the number of events handled since the start. */

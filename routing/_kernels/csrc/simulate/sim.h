@@ -12,7 +12,7 @@ typedef struct {
     int32_t channels;    /* number of channels */
     int32_t vls;         /* number of VLs */
     int32_t lids;        /* number of LIDs, including LID 0 */
-    int32_t sl2vl_ports; /* number of ports of a switch for which `sl2vl` has rows; 0: all switches have one table */
+    int32_t sl2vl_ports; /* number of ports of a switch in `sl2vl`; 0: all ports of all switches use one table */
     const int32_t *src;  /* [channels] device that sends */
     const int32_t *dst;  /* [channels] device that receives */
     const uint8_t *src_port; /* [channels] port number at the sending device */
@@ -26,7 +26,7 @@ typedef struct {
     const uint8_t *lft;        /* [switches][lids] out-port of each switch towards each LID */
     const uint8_t *sl2vl;      /* [16] or [switches][in-port][out-port][16] VL that switches assign to each SL */
     const uint8_t *ca_sl2vl;   /* [16] VL that CAs assign to each SL */
-    const uint8_t *sl;         /* [sl_rows][lids] SL of a packet, by the row of its flow and by its destination LID */
+    const uint8_t *sl;         /* [sl_rows][lids] SL of a packet to each LID; the setting sl_row of a flow is its row */
     int64_t sl_rows;           /* number of rows of `sl` */
     const uint8_t *distance;   /* [switches][switches] hops between switches; NULL if no port has a Loop Breaker */
     const int32_t *lid_switch; /* [lids] switch that delivers each LID, or -1 */
@@ -48,8 +48,8 @@ typedef struct {
     int64_t control_delay;  /* ticks that a switch takes to process a control message of a deadlock breaker */
     /* number of packets that the master, which Loop Breaker has elected, sends without credits */
     int32_t release_packets;
-    /* 1: a port whose flows have no other shortest path may also become master, and then moves other flows; 0: such a
-     * port cannot become master */
+    /* 1: a port may become master although its flows have no other shortest path.  The master then moves flows from
+     * other inputs of its switch to other paths. 0: such a port cannot become master */
     int32_t no_alternative;
     /* number of control messages that a port sends in an election round of Loop Breaker; 0: there is only one round */
     int32_t rounds;
@@ -58,7 +58,7 @@ typedef struct {
     int32_t xoff;
     int32_t xon; /* with pauses: number of blocks in a buffer at which, or below which, a stopped sender resumes */
     const int64_t *hoq; /* [channels] head-of-queue lifetime of packets in ticks, 0: no limit */
-    /* [channels] number of packets dropped in a row at the head of queues after which a VL is stalled, 0: never */
+    /* [channels] number of consecutive drops at the head of queues that stalls the VL of these queues, 0: no limit */
     const int32_t *stall_count;
     const int64_t *lifetime; /* [devices] longest time in ticks that a packet may stay in a switch, 0: no limit */
     const int32_t *breaker; /* [channels] deadlock breaker of the port; 0: none, 1: Loop Breaker, 2: Deadlock Breaker */
@@ -103,8 +103,8 @@ void ibn_simulate_free(ibn_sim *sim);
 int ibn_simulate_run(ibn_sim *sim, int64_t until, int64_t events, int32_t stop_at_standstill, int64_t *stop_info);
 /* Write buckets[2][2048]: the number of packets (row 0) and of messages (row 1) with a latency in each bucket. */
 void ibn_simulate_latencies(const ibn_sim *sim, int64_t *buckets);
-/* Write the totals of the simulation (first function), or one row for each channel, VC or flow (next functions).  The
- * Python wrapper simulate.py names the columns. */
+/* Write the totals of the simulation (ibn_simulate_totals), or one row for each channel, VC or flow (the three
+ * functions after it).  The Python wrapper simulate.py names the columns. */
 void ibn_simulate_totals(const ibn_sim *sim, int64_t *totals);
 void ibn_simulate_channels(const ibn_sim *sim, int64_t *counters);
 void ibn_simulate_vcs(const ibn_sim *sim, int64_t *rows);
@@ -116,7 +116,8 @@ int64_t ibn_simulate_packets(const ibn_sim *sim, int64_t most, int64_t *rows);
 /* Write up to `most` edges of the wait-for graph of the VCs.  Edge e means that VC waiter[e] waits for VC awaited[e].
  * can_move[VCs] receives whether each VC can move.  Return the number of edges that exist. */
 int64_t ibn_simulate_wait_edges(const ibn_sim *sim, int64_t most, int32_t *waiter, int32_t *awaited, uint8_t *can_move);
-/* Replace a routing table by another table of equal shape, or read the present LFTs. */
+/* The functions with `set` replace the LFTs, the SL2VL tables or the SLs by tables of equal shape.
+ * ibn_simulate_get_lft writes the LFTs that the switches hold now to `lft`. */
 void ibn_simulate_set_lft(ibn_sim *sim, const uint8_t *lft);
 void ibn_simulate_set_sl2vl(ibn_sim *sim, const uint8_t *sl2vl);
 void ibn_simulate_set_sl(ibn_sim *sim, const uint8_t *sl);

@@ -1,4 +1,4 @@
-/* Arrival of packets at a switch, which puts them into output queues, or at a CA.
+/* Handle packets that arrive at a switch or at a CA.  A switch puts arrived packets into output queues.
  *
  * Functions with the argument `plain` are compiled twice.  The copy for plain = 1 leaves out the code for rarely used
  * options. */
@@ -151,8 +151,8 @@ static inline void take(ibn_sim *sim, int32_t p)
     else
         ibn_simulate_give_back(sim, packet->channel, packet->vc, packet->blocks, sim->now, 0);
     if (sim->lid_device[packet->lid] != sim->far_end[packet->channel].device) {
-        /* A CA that does not own the packet's LID can be reached only after the tables have changed; the packet is
-         * lost. */
+        /* The CA does not own the destination LID of the packet, so the packet is lost.  This can happen only after a
+         * change of the tables. */
         sim->counters[packet->channel].relay++;
         ibn_simulate_gone(sim, p);
     } else {

@@ -6,7 +6,8 @@
  * earliest tick has come.  A flow sends its tasks in the order in which they become ready.  A task with a lost packet
  * never arrives, and neither do the tasks that wait for it.
  *
- * The flows have the process PROCESS_TRACE.  The mechanism writes a row of sim->trace when a task becomes ready. */
+ * The flows have the process PROCESS_TRACE, so they send the messages that are listed in sim->trace.  When a task
+ * becomes ready, the mechanism writes the message of the task to the next row of its flow in sim->trace. */
 #include "simulate/internal/flow.h"
 #include "simulate/internal/mechanism.h"
 
@@ -22,7 +23,7 @@ typedef struct {
         left,         /* number of bytes of the message that have not arrived yet */
         waits;        /* number of messages that have to arrive before this task is ready */
     int64_t at,       /* earliest tick at which the task can be ready */
-        delay,        /* ticks from `at` to the start of the task, if the task waits for no message */
+        delay,        /* ticks from `at` until the task is ready; used only if the task waits for no message */
         due,          /* tick at which the task can be ready, computed from the messages that have arrived */
         ready,        /* tick at which the task became ready, or -1 */
         done;         /* tick at which the message had arrived completely, or -1 */
@@ -37,7 +38,7 @@ typedef struct {
 
 typedef struct {
     task *tasks;       /* [count + 1] tasks; the last element only marks the end of the last task's successors */
-    successor *after;  /* one list with the tasks that wait for each task, task by task */
+    successor *after;  /* the tasks that wait for task 0, then the tasks that wait for task 1, and so on */
     int32_t *row_task; /* [rows of sim->trace] number of the task whose message is in each row */
     int32_t count;     /* number of tasks */
 } tasks;

@@ -17,8 +17,8 @@ typedef struct {
     int32_t *from;  /* [X]: switch where each extended channel begins */
     /* [4 S]: dependencies that packets to the current LID can have during the change of its LFT column */
     round_dependency *found;
-    acyclic_step *dependency; /* [4 S]: the dependencies in `found`, as edges of the acyclic graph */
-    uint32_t *vls;            /* [4 S]: VLs, as bits, on which packets can have each dependency in `found` */
+    acyclic_step *dependency; /* [4 S]: the dependencies of the array `found`, as CDG edges of the field `graph` */
+    uint32_t *vls;            /* [4 S]: VLs, as bits, on which packets can have each dependency of the array `found` */
     acyclic_step *step;       /* [4 S]: edges for the current LFT column that the CDG of one VL does not have yet */
     /* [4 S * V]: edges that were added for the current LFT column, to be removed again if the column is not admitted */
     int32_t *undo;

@@ -1,5 +1,5 @@
-/* Read the old and new LFT entries towards a LID, and compute which packets may pass each switch over both: see
- * internal/paths.h. */
+/* Read the old and new LFT entries towards a LID.  Compute which packets may pass each switch if every switch uses its
+ * old or its new entry: see internal/paths.h. */
 #include "transition/internal/paths.h"
 
 #include <stdlib.h>

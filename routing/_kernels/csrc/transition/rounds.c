@@ -59,9 +59,9 @@ static void spread(transition_round *g, const transition_paths *w, const uint8_t
     }
 }
 
-/* List the dependencies that end at the channels of old entries that are replaced in round r.  Round r is the last
- * round in which packets can take these channels.  With r = 0, list instead the dependencies that end at the channels
- * of unchanged and new entries.  Returns the number of listed dependencies. */
+/* List the dependencies whose second channel belongs to an old entry that is replaced in round r.  Round r is the last
+ * round in which packets can take this channel.  If r is 0, list the dependencies whose second channel belongs to an
+ * unchanged or a new entry.  Returns the number of listed dependencies. */
 static int32_t list(const transition_round *g, const transition_paths *w, const uint8_t *round, int r,
                     round_dependency *dependency)
 {
@@ -101,15 +101,16 @@ typedef struct {
     const transition_tables *t;
     transition_paths paths;
     int32_t *out; /* [S]: number of next hops of each switch; -1: the switch is not in the core (see find_core) */
-    /* [S]: scratch memory of two functions.  find_core stores the switches to be removed from the core, and depth_of
-     * the switches on the current path */
+    /* [S]: scratch of two functions.  In find_core: the switches to be removed from the core.  In depth_of: the
+     * switches on the current path. */
     int32_t *rest;
     /* [S]: number of rounds that are needed to write the new path from each switch; -1: not computed yet */
     int32_t *depth;
 } rounds_job;
 
 /* Find the core of the current LFT column.  The core has two kinds of switches: switches on forwarding loops of old
- * and new entries, and switches on paths from one such loop to another.  Every other switch gets out = -1. */
+ * and new entries, and switches on paths from one such loop to another.  For every other switch, set the element of
+ * the array `out` to -1. */
 static void find_core(rounds_job *j)
 {
     const int32_t switches = j->t->switches;
@@ -121,8 +122,9 @@ static void find_core(rounds_job *j)
         if (!j->out[s])
             j->rest[tail++] = s;
     }
-    /* Each pass over all switches removes the switches that have no next hop left.  There are at most as many passes as
-     * the longest path has hops.  So it is not worthwhile to keep a list of the neighbours upstream of each switch. */
+    /* Each pass removes from the core the switches that have no next hop left in the core.  The number of passes is at
+     * most the number of hops of the longest path.  So passes over all switches are fast enough, and lists of the
+     * neighbours upstream are not needed. */
     for (bool grew = tail > 0; grew;) {
         grew = false;
         for (int32_t k = 0; k < tail; k++)

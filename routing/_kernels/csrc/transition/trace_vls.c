@@ -33,8 +33,10 @@ static inline uint16_t *flow_of(worker *w, int32_t s, int path)
     return w->flow + ((size_t)s * 2 + path) * SLS;
 }
 
-/* Fill `per_vl` with the VLs, as bits, that switch s may assign to the packets of each SL from an in-port to an
- * out-port.  The switch may use its old or its new SL2VL table. */
+/* Compute the VLs that switch s may assign to packets from an in-port to an out-port.  The switch may use its old or
+ * its new SL2VL table.
+ *
+ * per_vl: uint16 [16], output: by SL of the packets, the VLs as bits. */
 static void vls_of(const transition_vls *l, int32_t s, int32_t in, int32_t out, uint16_t *per_vl)
 {
     const size_t row = (((size_t)s * l->ports + in) * l->ports + out) * SLS;
@@ -44,8 +46,8 @@ static void vls_of(const transition_vls *l, int32_t s, int32_t in, int32_t out, 
     }
 }
 
-/* Record the packets that all ports send towards the LID with index `column`.  At its switch, such a packet takes the
- * channel of the old or of the new entry. */
+/* Record the packets that all ports send towards the LID with index `column`.  At the switch where a packet enters the
+ * fabric, the packet takes the channel of the old or of the new entry. */
 static void enter(worker *w, int32_t column)
 {
     const transition_vls *l = w->j->l;

@@ -68,8 +68,8 @@ typedef struct {
 } transition_net;
 
 /* Decide which LFT columns can change without a credit loop.  Columns are decided one after the other.  A column is
- * admitted if its old and new entries, in any mixture, keep the CDG of every VL acyclic.  The CDG includes the
- * dependencies that exist already, and the dependencies of the columns that were admitted earlier.
+ * admitted if the CDG of every VL stays acyclic with all dependencies that packets can have while the column is
+ * written.  The CDG also has the dependencies that exist already, and the dependencies of columns admitted earlier.
  *
  * enter: uint32 [K, S], VLs, as bits, of the packets to each of K LIDs that enter at each switch.
  * round: uint8 [K, S], round from 1 on in which each changed entry is written, 0 for unchanged entries; NULL: entries
@@ -86,7 +86,8 @@ int ibn_transition_admit(const transition_tables *tables, const transition_net *
  * paths from one such loop to another.  A changed switch is a switch whose old and new entry differ.
  *
  * In the core, a changed switch is written in a later round than all changed switches of the core on its new path.
- * Outside the core, it may also be written in the same round as the changed switches on its new path.
+ * Outside the core, a changed switch is written in the same round as the changed switches on its new path, or in a
+ * later round.
  *
  * K LFT columns are given.
  *

@@ -9,9 +9,9 @@
 /* The routes towards one LID, given by the next switch of each switch.  Two special values stand for a next switch: S
  * means that the switch drops the packet, and S + 1 that the switch delivers the packet.
  *
- * LIDs are processed in blocks of 64, so that memory is read in sequence.  The LFT entries of a block are copied from
- * rows by switch to rows by LID.  Afterwards, the numbers of hops to each LID of the block are copied back to rows by
- * switch. */
+ * LIDs are processed in blocks of 64, so that memory is read in sequence.  The LFTs have one row for each switch, but
+ * the arrays of a block have one row for each LID.  So the entries of a block are first copied to rows by LID.  In the
+ * end, the hops to the LIDs of the block are copied to an array with one row for each switch. */
 typedef struct {
     const cdg_tables *t;
     /* number of array elements from the beginning of one row of a block to the beginning of the next row */
@@ -33,9 +33,12 @@ typedef struct {
     int64_t counts[3]; /* the first three counts of ibn_cdg_trace (trace.h), for the LIDs of this thread */
 } cdg_forest;
 
-/* Return whether the routes to LID `lid` (first function), or to any of the `count` LIDs from `lid` on (second
- * function), have to be followed.  If has_endport (see trace.h) is NULL, all routes have to be followed.  Otherwise,
- * only the routes to LIDs of switches have to be followed. */
+/* ibn_cdg_forest_wanted: return whether the routes to LID `lid` have to be followed.
+ * ibn_cdg_forest_any_wanted: return whether the routes to any of the LIDs `lid` to `lid` + `count` - 1 have to be
+ * followed.
+ *
+ * If has_endport (see trace.h) is NULL, all routes have to be followed.  Otherwise, only the routes to LIDs of switches
+ * have to be followed. */
 bool ibn_cdg_forest_wanted(const cdg_tables *tables, int32_t lid);
 bool ibn_cdg_forest_any_wanted(const cdg_tables *tables, int32_t lid, int32_t count);
 

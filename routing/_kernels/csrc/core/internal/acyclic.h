@@ -4,9 +4,9 @@
  * this switch has number turn_first[c] + k.
  *
  * Each VL has a topological order of the channels.  If a new edge violates the order, the order is repaired (D. J.
- * Pearce, P. H. J. Kelly, Journal of Experimental Algorithmics 11, 2007).  Edges of a complete path are never removed.
- * So an edge that closes a cycle now will always close a cycle.  Such an edge is recorded as blocked, so that the cycle
- * search is made only once. */
+ * Pearce, P. H. J. Kelly, Journal of Experimental Algorithmics 11, 2007).  The edges of an accepted path are never
+ * removed.  So an edge that closes a cycle with edges of accepted paths will always close a cycle.  Such an edge is
+ * recorded as blocked, so that the cycle search is made only once. */
 #ifndef IBNUE_ACYCLIC_H
 #define IBNUE_ACYCLIC_H
 
@@ -35,7 +35,9 @@ typedef struct {
     int32_t *stack, *other; /* [C]: scratch of the cycle searches, for channels to be visited */
     /* seen: [C], number of the last search that visited each channel; stamp: number of the present search */
     uint32_t *seen, stamp;
-    /* key[0], key[1]: [C]; both: [2 C].  Scratch for channels with their positions, as (position << 32) | channel */
+    /* Scratch of the repair of an order: channels with their positions, each as (position << 32) | channel.
+     * key[0], key[1]: [C], the channels that each of two searches has found; both: [2 C], the channels of both
+     * searches. */
     int64_t *key[2], *both;
     int32_t *added;  /* [edges]: numbers of the edges that the present call of ibn_core_acyclic_fits has added */
     int64_t visited; /* number of channels that all cycle searches so far have visited */

@@ -15,12 +15,12 @@ static inline int64_t ibn_core_order_key(const int32_t *place, int32_t channel)
     return (int64_t)place[channel] << 32 | channel;
 }
 
-/* Move the channels from which the new edge can be reached (`before`) ahead of the channels that can be reached from
- * the edge (`behind`).  All these channels together keep their positions, and only exchange them.  The order of the
- * channels within `before` and within `behind` does not change.
+/* Move the channels in `before` ahead of the channels in `behind`.  The new edge can be reached from each channel in
+ * `before`, and each channel in `behind` can be reached from the new edge.  These channels only exchange their
+ * positions with each other.  The order of the channels within `before` and within `behind` does not change.
  *
  * place: [C], position of each channel, updated.
- * ahead, back: number of channels in `behind`, number of channels in `before`.
+ * ahead: number of channels in `behind`.  back: number of channels in `before`.
  * scratch: has room for all moved channels. */
 static inline void ibn_core_order_repair(int32_t *place, int64_t *behind, int32_t ahead, int64_t *before, int32_t back,
                                          int64_t *scratch)

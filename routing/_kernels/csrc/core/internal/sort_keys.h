@@ -53,8 +53,8 @@ static inline void ibn_core_sort_keys(int64_t *keys, int32_t count)
             keys[i++] = keys[j];
             keys[j--] = key;
         }
-        /* Recurse into the smaller part and loop over the larger part, so that the recursion depth is at most
-         * logarithmic. */
+        /* The keys up to index j are now at most as large as the keys from index i on.  Sort the smaller of these two
+         * parts by recursion, and the larger part by this loop, so that the recursion depth is at most logarithmic. */
         if (j + 1 < count - i) {
             ibn_core_sort_keys(keys, j + 1);
             keys += i;

@@ -20,8 +20,8 @@ typedef struct {
     /* [S, S]: switch order chosen for each pair of switches; 255: no switch order allows the paths between them in the
      * first trees.  NULL if the request does not set `shared`. */
     uint8_t *order;
-    /* whether the switch order of two switches in `order` must allow their paths in all trees.  False until all switch
-     * orders are chosen; afterwards the value of `shared` in the request */
+    /* true: for every two switches, their switch order in `order` must allow the paths between them in all trees.  The
+     * value is false while the first trees are computed; afterwards it is the value of `shared` in the request */
     bool shared;
     /* [C] each: utilisation (flow times inverse capacity) of each channel; load[0]: by the first trees only, load[1]:
      * by all trees together */
@@ -34,14 +34,17 @@ typedef struct {
     /* [S, S, K]: by destination, source and tree: the other trees, as bits, whose path shares a link with the path
      * in this tree */
     uint8_t *conflict;
-    uint32_t *stamp; /* [C]: by link, the value of `now` when the element of `mark` was last written; with any other
-                      * value, the element of `mark` is outdated */
-    uint8_t *mark;   /* [C], for each link: the trees, as bits, whose path from the last marked switch uses the link */
-    /* [C], used only for channels into the current destination: whether the tree that is being computed copies the
-     * branch of the first tree that enters the destination by this channel */
+    /* [C], by link: the value of `now` when the link's element of `mark` was last written.  The element of `mark` is
+     * valid only if this value equals the present value of `now` */
+    uint32_t *stamp;
+    /* [C], by link: the trees, as bits, whose path uses the link; for the paths of the last call of
+     * ibn_disjoint_mark_paths */
+    uint8_t *mark;
+    /* [C], by link; used only for links into the current destination: whether the tree that is being computed copies
+     * the first tree's branch over this link */
     uint8_t *kept;
-    uint32_t now;    /* number of the set of paths whose links are being marked, for comparison with the elements of
-                      * `stamp` */
+    /* number of the last call of ibn_disjoint_mark_paths, for comparison with the elements of `stamp` */
+    uint32_t now;
     uint64_t random; /* state of the random generator */
     /* [S]: number of end ports whose traffic each switch forwards in the tree that is being computed */
     double *forwarded;
@@ -49,10 +52,9 @@ typedef struct {
     int32_t *turn;     /* [S]: all switches in the random order in which they get new next hops in one tree */
     /* [S]: the current destination, followed by the switches that reach the destination, nearest first */
     int32_t *queue;
-    /* [S + 1]: element h is the number of switches that are at most h hops from the current destination; also scratch
-     * of the sort */
+    /* [S + 1]: element h is the number of switches that are at most h hops from the current destination */
     int32_t *count;
-    array_list arrays; /* allocation of all arrays above that the caller has not provided */
+    array_list arrays; /* list of the arrays above that the search has allocated; they are freed together */
 } disjoint_job;
 
 /* Return the index in arrays [S, K, S] at which the entries of a destination's tree begin. */

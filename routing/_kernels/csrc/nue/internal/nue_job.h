@@ -20,9 +20,10 @@
 typedef struct {
     /* [slots] number of trees of the layer that contain each dependency; the escape tree counts as a tree */
     int32_t *used;
-    /* in_use[0]: [C, words] used dependencies of each channel: a bit for each channel out of the switch where it ends.
-     * in_use[1]: [C, words] used dependencies on each channel: a bit for each channel into the switch where it
-     * begins. */
+    /* in_use[0]: [C, words] for each channel a, the used dependencies of a on other channels: one bit for each channel
+     * out of the switch where a ends.
+     * in_use[1]: [C, words] for each channel b, the used dependencies of other channels on b: one bit for each channel
+     * into the switch where b begins. */
     uint64_t *in_use[2];
     /* [slots] number of the epoch in which each dependency was last found to close a cycle of used dependencies */
     uint16_t *blocked;
@@ -41,14 +42,15 @@ typedef struct {
     const ibn_nue_options *options;
     int32_t *slot_first; /* [C] slot of the first dependency of each channel */
     uint8_t *into_index; /* [C] index of each channel among the channels into the switch where the channel ends */
-    int32_t words;       /* number of 64-bit words that have a bit for each channel into or out of any switch */
+    int32_t words;       /* number of 64-bit words for the in_use bits of one channel (see layer_t) */
     int32_t *part_size;  /* [S] number of switches in the connected part of each switch */
     /* target_layer: [D] number of each destination's layer.
      * escaped: [D] number of switches that use the escape tree towards each destination. */
     int32_t *target_layer, *escaped;
     layer_t *layer; /* [layers] state of each layer (VL) */
     int64_t slots;  /* number of possible dependencies, which is the number of slots of each layer */
-    /* allocation of slot_first, into_index, part_size, layer, and of the arrays of all layers */
+    /* list of allocated arrays, which are freed together, such as slot_first, part_size, and the arrays of all
+     * layers */
     array_list arrays;
 } nue_t;
 
@@ -65,8 +67,9 @@ typedef struct {
     int64_t stamp;  /* number of the present search, for comparison with the elements of `seen` */
     int32_t *mark;  /* [C] number of the last cycle search that visited each channel */
     int32_t search; /* number of the present cycle search, for comparison with the elements of `mark` */
-    /* found[0], found[1]: [C] channels that the forward search and the backward search have visited, in the form of
-     * order_repair.h.  Array `both`: [2 C] scratch memory for order_repair.h. */
+    /* found[0], found[1]: [C] channels that the forward search and the backward search have visited, each as a key
+     * (position << 32) | channel.
+     * both: [2 C] scratch of the function ibn_core_order_repair. */
     int64_t *found[2], *both;
     /* log: [S] slots of the dependencies that were found to be blocked since the log was last emptied.
      * logged: number of elements in `log`; further slots are dropped when the log is full. */
@@ -91,7 +94,7 @@ static inline void ibn_nue_count(const nue_t *nue, layer_t *layer, int32_t a, in
     layer->used[slot] += step;
     if (layer->used[slot] != (step > 0))
         return;
-    /* The dependency has got its first tree, or has lost its last tree, so its bits change. */
+    /* The dependency has got its first tree, or has lost its last tree.  So its bits in `in_use` change. */
     layer->in_use[0][(int64_t)a * nue->words + out / 64] ^= UINT64_C(1) << out % 64;
     layer->in_use[1][(int64_t)b * nue->words + in / 64] ^= UINT64_C(1) << in % 64;
 }

@@ -1,15 +1,16 @@
 /* Adaptive switches: the second model of switches.  docs/simulation.md explains it.
  *
- * The first model has output queues, into which the tables lead packets.  In this model, packets stay in a queue at
- * their input, and a head packet takes one of several channels.  The model uses the clock, events, packets, flows,
- * channels, credits and counters of struct ibn_sim.  The model is a mechanism that replaces the arrival of packets,
- * arbitration, and the wait-for graph. sim->adaptive is the state of the model; NULL: switches have output queues.
+ * In the first model, switches have output queues, and the tables select the output queue of each packet.  In the
+ * second model, packets stay in a queue at their input, and a head packet takes one of several channels.  The second
+ * model uses the clock, events, packets, flows, channels, credits and counters of struct ibn_sim.  The second model is
+ * a mechanism that replaces the arrival of packets, arbitration, and the wait-for graph.  sim->adaptive is the state of
+ * the second model; NULL: the simulation uses the first model.
  *
  * Only the head packet of a queue can leave.  A packet becomes the head packet at the tick at which the previous packet
- * has left completely.  The queue of a VC is the list `hidden` of its ibn_watch.
+ * has left completely.  The field `hidden` of a VC's ibn_watch is the queue of the VC.
  *
- * Each switch also has spare buffers, each of which holds one packet and belongs to no VC.  Schemes use spare buffer 0
- * only, except for recovery paths (scheme CONCURRENT).  A block is 64 bytes. */
+ * Each switch also has two spare buffers, each of which holds one packet and belongs to no VC.  Only the scheme
+ * CONCURRENT uses spare buffer 1.  A block is 64 bytes. */
 #ifndef IBNUE_INTERNAL_ADAPTIVE_H
 #define IBNUE_INTERNAL_ADAPTIVE_H
 
@@ -55,8 +56,8 @@ typedef struct {
     int64_t since,     /* tick at which the head packet reached the head of the queue */
         next_ping,     /* earliest tick at which this queue may send another ping */
         check,         /* tick of the next check whether the head packet is too old; IBN_NEVER: none is pending */
-        /* serial number of the head packet that has waited too long, so that it may take an exceptional path; -1:
-         * none */
+        /* serial number of the head packet if this packet is a suspect, which may take a path that other packets may
+         * not take; -1: no suspect */
         suspect;
 } ibn_input;
 
@@ -93,9 +94,9 @@ typedef struct {
 struct ibn_adaptive {
     /* The next fields are settings, in the order in which Python passes them (Adaptive.numbers). */
     int64_t scheme,   /* scheme against deadlock, one of SCHEME_... */
-        /* number of VLs for adaptive routing, which are the first VLs; all other VLs are escape VLs */
+        /* number of VLs for adaptive routing: VLs 0 to adaptive_vls - 1; all other VLs are escape VLs */
         adaptive_vls,
-        ca_vls,       /* number of VLs on which CAs send, which are the first VLs */
+        ca_vls,       /* number of VLs on which CAs send: VLs 0 to ca_vls - 1 */
         stay,         /* 1: a packet on an escape VL stays on escape VLs, 0: it may leave them */
         detect,       /* number of ticks at the head of a queue after which a packet may be in a deadlock */
         repeat,       /* smallest number of ticks between two pings from one queue */
@@ -105,9 +106,10 @@ struct ibn_adaptive {
          * BUBBLE, RELAY, CONCURRENT and DEFLECT only */
         sample,
         step,         /* ticks that the token takes from one switch to the next */
-        columns;      /* number of destinations that `choice` distinguishes: all switches, or all LIDs */
-    uint8_t *enter_sl; /* [switches][lids] SL of a packet that enters the escape VLs, or the fabric, at each switch */
-    /* [switches] in-port under which `sl2vl` is read for a packet that enters the escape VLs at the switch */
+        columns;      /* number of destinations in `choice`; the destinations are all switches, or all LIDs */
+    /* [switches][lids] SL that a packet to each LID gets if it enters the fabric or the escape VLs at each switch */
+    uint8_t *enter_sl;
+    /* [switches] in-port whose entries of sim->sl2vl are used for packets that enter the escape VLs at each switch */
     int32_t *enter_port,
         *lid_column,  /* [lids] number of the destination (below `columns`) to which each LID belongs, or -1 */
         *lid_channel, /* [lids] channel from the last switch to the end port that owns each LID, or -1 */
@@ -115,11 +117,12 @@ struct ibn_adaptive {
          * pair has number switch x columns + destination */
         *choice_first,
         *choice, /* channels by which packets may leave a switch, grouped by switch and destination */
-        /* [2][switches][switches] channel by which a packet in each spare buffer of each switch (first two indexes)
-         * continues to each last switch, or -1; scheme CONCURRENT only */
+        /* [2][switches][switches] next channel of a packet on a recovery path, or -1.  The indexes are the spare buffer
+         * that holds the packet, the switch of this buffer, and the last switch of the path.  Scheme CONCURRENT only */
         *recovery_next,
-        /* [switches] position of each switch in an order; a channel to a later switch leads to spare buffer 1 of this
-         * switch, and a channel to an earlier switch leads to spare buffer 0; scheme CONCURRENT only */
+        /* [switches] position of each switch in an order of the switches.  On a recovery path, a channel to a switch
+         * with a higher position leads to spare buffer 1 of that switch.  Any other channel leads to spare buffer 0.
+         * Scheme CONCURRENT only */
         *recovery_rank;
 
     ibn_input *input;     /* [vcs] state of the queue of each VC */
@@ -133,7 +136,7 @@ struct ibn_adaptive {
     uint8_t *touched;     /* [devices] 1: the device is in the list `turns`, else 0 */
     int32_t *order;       /* [256 x vls] input VCs of the switch that is being served, in the order of service */
     int64_t *rank;        /* [256 x vls] sort key of each VC in `order`, smallest first */
-    ibn_ping *ping;       /* [pings_made] pings on the way, and unused pings */
+    ibn_ping *ping;       /* [pings_made] pings that have not ended yet, and unused pings */
     int32_t pings_made,   /* number of pings for which memory is allocated */
         ping_free;        /* first unused ping, or IBN_NONE */
     int32_t holder;       /* packet that holds the token, or IBN_NONE */
@@ -173,7 +176,8 @@ int ibn_simulate_adaptive_is_cut(const ibn_sim *sim, int32_t s, int32_t p, int32
 /* Functions of adaptive_recover.c, which resolve deadlocks. */
 void ibn_simulate_adaptive_signal(ibn_sim *sim, int32_t subject, int32_t ping);
 void ibn_simulate_adaptive_sample(ibn_sim *sim);
-/* Functions of adaptive_concurrent.c, which move packets to their destination on a recovery path. */
+/* Functions of adaptive_concurrent.c, which move packets to their destinations on recovery paths: from one spare buffer
+ * to the next one. */
 int ibn_simulate_adaptive_spare_after(const ibn_sim *sim, int32_t c);
 int32_t ibn_simulate_adaptive_recovery_ahead(const ibn_sim *sim, int32_t p, int32_t s, int32_t k);
 int ibn_simulate_adaptive_send_on_recovery(ibn_sim *sim, int32_t s, int32_t p, int32_t from);
@@ -234,7 +238,8 @@ static inline const int32_t *ibn_simulate_adaptive_choices(const ibn_sim *sim, i
     return model->choice + model->choice_first[row];
 }
 
-/* Return whether packet p, the head packet of VC `from`, has waited so long that it may take an exceptional path. */
+/* Return whether packet p, the head packet of VC `from`, is a suspect: after a long wait, this packet may take a path
+ * that other packets may not take. */
 static inline int ibn_simulate_adaptive_is_suspect(const ibn_sim *sim, int32_t p, int32_t from)
 {
     return from != IBN_NONE && sim->adaptive->input[from].suspect == ibn_simulate_adaptive_serial(sim, p);

@@ -1,7 +1,8 @@
-/* Limit of a switch's crossbar: an input may send only a given number of packets at one time, each to another channel.
+/* Limit of a switch's crossbar: an input may send only options.speedup packets at one time, each on a different
+ * channel.
  *
- * The limit is options.speedup; 0: there is no limit.  A busy input causes no event, unless a channel waits for the
- * input.  The input at a port has the same number as the channel that leaves the switch by this port. */
+ * If options.speedup is 0, there is no limit.  A busy input causes no event, unless a channel waits for the input.  The
+ * input at a port has the same number among the inputs as the channel out of this port has among the outputs. */
 #ifndef IBNUE_INTERNAL_SIM_CROSSBAR_H
 #define IBNUE_INTERNAL_SIM_CROSSBAR_H
 
@@ -30,8 +31,8 @@ static inline void ibn_simulate_await_input(ibn_sim *sim, int32_t c, int64_t tim
 
 /* Record that an input of a switch sends one more packet until tick `end`.  Channel c enters the switch by this input.
  *
- * The first element of the input's row in sim->input_ends is the earliest tick.  It belongs to a packet that has left,
- * so it is replaced. */
+ * The row of the input in sim->input_ends has the ticks at which its last options.speedup packets leave, the earliest
+ * tick first.  The packet of the earliest tick has left already, so the tick `end` replaces the earliest tick. */
 static inline void ibn_simulate_occupy_input(ibn_sim *sim, int32_t c, int64_t end)
 {
     int32_t count = sim->options.speedup, least = 0;

@@ -53,8 +53,8 @@ static inline double ibn_simulate_fraction(uint64_t number)
     return (double)(number >> 11) * 0x1p-53;
 }
 
-/* Return one of the `count` LIDs that begin at index `list` of `lists`.  The upper half of the random number `number`
- * determines which LID is returned. */
+/* Return one of `count` LIDs, of which index `list` of `lists` has the first one.  The upper half of the random number
+ * `number` selects the LID. */
 static inline int32_t ibn_simulate_pick(const int32_t *lists, int32_t list, int32_t count, uint64_t number)
 {
     return lists[list + (int32_t)(((number >> 32) * (uint64_t)count) >> 32)];
@@ -184,7 +184,8 @@ static inline void ibn_simulate_flow_sent(ibn_flow *flow, ibn_packet *packet, in
 }
 
 /* Return the bucket of a histogram to which a latency belongs.  Each latency below 64 ticks has its own bucket.  From
- * 64 ticks on, each power of two is divided into 32 buckets of equal width, so a bucket is at most 3.2 % wide. */
+ * 64 ticks on, the range from each power of two to the next one has 32 buckets of equal width.  So the width of a
+ * bucket is at most 3.2 % of a latency in the bucket. */
 static inline int32_t ibn_simulate_latency_bucket(int64_t latency)
 {
     if (latency < 64)
@@ -210,8 +211,9 @@ static inline void ibn_simulate_flow_got(ibn_flow *flow, const ibn_packet *packe
         flow->worst = latency;
 }
 
-/* Return whether the flow of a packet that was delivered or lost can continue now, because its window was full before.
- * If so, the caller schedules an injection event for the next tick. */
+/* Return whether a flow was stopped by its full window.  The caller calls the function after a packet of the flow was
+ * delivered or lost, so that the window is open again.  If the function returns 1, the caller schedules an injection
+ * event for the next tick. */
 static inline int ibn_simulate_flow_opens(ibn_flow *flow)
 {
     int shut = flow->shut;

@@ -13,7 +13,7 @@ typedef struct ibn_mechanism ibn_mechanism;
 /* A mechanism that is attached to a simulation, with its state. */
 struct ibn_attached {
     const ibn_mechanism *kind; /* definition of the mechanism */
-    void *state;               /* state of the mechanism, [kind->bytes], zero at the start */
+    void *state;               /* [kind->bytes] state of the mechanism; all bytes are 0 at the start */
     /* [packets_made] a number that the mechanism keeps for each packet; NULL: the mechanism keeps no such numbers */
     int32_t *tag;
     int32_t index;             /* index of the mechanism in sim->attached */
@@ -45,15 +45,15 @@ struct ibn_mechanism {
     /* Hook: return the VL on which a packet is queued for a channel.  `usual` is the VL that the tables name.  The hook
      * is called once each time that a packet is queued. */
     int32_t (*vl)(ibn_sim *sim, ibn_attached *self, int32_t packet, int32_t channel, int32_t usual);
-    /* Hook: return the number of blocks that must stay free in the buffer of a VC after a packet was sent to it.
-     * Otherwise the packet may not be sent.  Arbitration calls the hook for the first packets of queues, any number of
-     * times. */
+    /* Hook: return the number of blocks that must stay free in the buffer of a VC if a packet is sent to this buffer.
+     * The packet is not sent if fewer blocks would stay free.  Arbitration calls the hook for the first packets of
+     * queues, any number of times. */
     int32_t (*room)(const ibn_sim *sim, const ibn_attached *self, int32_t packet, int32_t vc);
     /* Hook: return whether a CA takes a packet whose tail has arrived.  If not, the packet stays in the buffer of its
      * VC, and the mechanism later calls ibn_simulate_take. */
     int (*arrived)(ibn_sim *sim, ibn_attached *self, int32_t packet);
-    /* Hook: return the VC for which packets in the buffer of VC `vc` wait after the hook `arrived` has left them there.
-     * Return IBN_NONE if no packet has to leave before the CA can take these packets. */
+    /* Hook: the hook `arrived` has left packets in the buffer of VC `vc` at a CA.  Return the VC on which another
+     * packet has to leave the CA before the CA can take these packets.  Return IBN_NONE if no packet has to leave. */
     int32_t (*waits_for)(const ibn_sim *sim, const ibn_attached *self, int32_t vc);
     /* Hook: a packet begins to leave its source CA.  The hook may queue another packet at the port of the CA. */
     void (*sent)(ibn_sim *sim, ibn_attached *self, int32_t packet);
@@ -83,7 +83,8 @@ struct ibn_mechanism {
         = &word##_mechanism;                                                                                           \
     static const ibn_mechanism word##_mechanism
 
-/* In the subject of a timer event, the bits from this number on hold the number of the mechanism. */
+/* Number of low bits in the subject of a timer event that the mechanism chooses.  The higher bits hold the number of
+ * the mechanism. */
 #define IBN_TIMER_BITS 26
 
 /* Schedule a call of a mechanism's timer hook for a later tick.  The argument `subject` must be below 2^26.  Timers of

@@ -22,8 +22,9 @@ IBN_SPECIALIZED void ibn_simulate_give_back(ibn_sim *sim, int32_t c, int32_t vc,
 
 /* Return the tick at which the tail of a packet will have left, if the channel begins to send the packet now.
  *
- * The remaining fraction of a tick is carried over to the channel's next packet.  The tail of a packet cannot leave
- * before it has arrived. */
+ * The time of the packet on the channel is rounded down to whole ticks, but is at least one tick.  The fraction of a
+ * tick that was cut off is added to the time of the channel's next packet.  The tail cannot leave before the tail has
+ * arrived. */
 IBN_SPECIALIZED int64_t ibn_simulate_send_end(ibn_channel *channel, const ibn_packet *packet, int64_t now)
 {
     int64_t work = packet->bytes * channel->cost + channel->carry, length = work >> IBN_COST_BITS;
@@ -38,8 +39,8 @@ static inline ibn_fifo *ibn_simulate_queue(const ibn_sim *sim, const ibn_channel
     return &sim->queue[channel->queues + vl * channel->inputs + input];
 }
 
-/* Return the word of a VC's mask that has the bit of an input.  The mask has the inputs with packets queued for the
- * VC. */
+/* Return a pointer to the 64-bit word that has the bit of an input, in the mask of VC l.  In this mask, the bit of each
+ * input that has packets queued for the VC is set. */
 IBN_SPECIALIZED uint64_t *ibn_simulate_word(const ibn_sim *sim, int32_t l, int32_t input, int plain)
 {
     return plain ? &sim->vc[l].mask : &ibn_simulate_mask(sim, l)[input >> 6];
@@ -63,8 +64,9 @@ IBN_SPECIALIZED void ibn_simulate_enqueue(ibn_sim *sim, int32_t p, int32_t c, in
         sim->packet[queue->tail].next = p;
     }
     queue->tail = p;
-    /* If all queues of the channel were empty, the waiting time of the channel counts from this tick on.  The code has
-     * no branch, because the branch would often be mispredicted. */
+    /* If all queues of the channel were empty, the channel's waiting time (channel->wait) must not count ticks before
+     * this tick.  So channel->busy becomes at least this tick.  The code has no branch, because the branch would often
+     * be mispredicted. */
     int64_t since = channel->vls ? INT64_MIN : now;
     channel->busy = channel->busy > since ? channel->busy : since;
     channel->vls |= 1u << vl & 0xFFFF;
@@ -72,8 +74,8 @@ IBN_SPECIALIZED void ibn_simulate_enqueue(ibn_sim *sim, int32_t p, int32_t c, in
     if (!plain && sim->aging) {
         if (first)
             sim->watch[l].since = now;
-        /* A packet from a single FIFO may be older than the packets that are already queued, so its lifetime may end
-         * first. */
+        /* With single FIFOs, packet p may have waited in its input buffer before.  So the lifetime of packet p may end
+         * before the lifetime of packets that are already queued. */
         if (channel->ages && (first || sim->options.single_fifo))
             ibn_simulate_arm(sim, l);
     }

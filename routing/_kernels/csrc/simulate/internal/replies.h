@@ -5,8 +5,9 @@
 #include "simulate/internal/mechanism.h"
 #include "simulate/internal/message_queue.h"
 
-/* Types of messages.  Output queue q holds messages of type q + 1, except that queue RESCUED holds one message of any
- * type.  Input queue q holds messages of type q. */
+/* Types of messages, and numbers of output and input queues.  Output queue FORWARDS holds messages of type FORWARD, and
+ * output queue REPLIES holds messages of types REPLY and BACKOFF.  Output queue RESCUED holds one rescued message.
+ * Input queue 0 holds messages of type REQUEST, and input queue 1 holds messages of type FORWARD. */
 enum { REQUEST, FORWARD, REPLY, BACKOFF };
 enum { FORWARDS, REPLIES, RESCUED, OUT_QUEUES };
 enum { IN_QUEUES = 2 };
@@ -16,16 +17,17 @@ enum { IN_QUEUES = 2 };
 #define TYPE_BITS 28
 #define REQUEST_MASK ((1 << TYPE_BITS) - 1)
 
-/* Values of timer events: a reply has arrived, the first messages of input queues are checked, the token arrives. */
+/* Values of timer events.  AT_REPLY: a reply has arrived at a CA.  AT_CHECK: the first messages of a CA's input queues
+ * have to be checked.  AT_TOKEN: the token arrives at a CA. */
 enum { AT_REPLY, AT_CHECK, AT_TOKEN };
 
 /* State of a CA that handles messages. */
 typedef struct {
     ibn_message_queue in[IN_QUEUES], /* messages that have been taken from the network */
         out[OUT_QUEUES],         /* messages that have not left the CA */
-        again;                   /* requests that were answered by a back-off, so that the CA has to send them to the
-                                  * third CA itself */
-    int32_t first, last,         /* first outlet of the CA, and the outlet after its last outlet */
+        again;                   /* requests of this CA that were answered by a back-off, so that this CA has to send
+                                  * them to the third CA itself */
+    int32_t first, last,         /* flow number of the CA's first outlet, and flow number of its last outlet + 1 */
         order,                   /* position of the CA, from 0 on, in the order in which the token visits the CAs */
         serving,                 /* 1: the queues are being served, else 0 */
         checked,                 /* 1: a timer will check the first messages of the input queues, else 0 */
@@ -41,12 +43,13 @@ typedef struct {
 
 typedef struct {
     int64_t requests,   /* number of flows that send requests */
-        bytes,          /* size of a message other than a request in bytes */
+        bytes,          /* size in bytes of each message that is not a request */
         in_room,        /* size of an input queue in messages */
         out_room,       /* size of an output queue in messages */
         most,           /* largest number of requests of a flow that have no reply yet; 0: no limit */
         chain,          /* 1: requests are forwarded to a third CA, 0: requests are answered directly */
-        backoff,        /* time in ticks after which a request is answered by a back-off; 0: never */
+        backoff,        /* time in ticks after which a stuck request is answered by a back-off, so that the requester
+                         * sends the request to the third CA itself; 0: never */
         detect,         /* time in ticks after which a message may be rescued; 0: never */
         step,           /* time in ticks that the token takes from CA to CA */
         token_free,     /* tick at which the token was released; -1: a CA holds the token */
@@ -56,18 +59,19 @@ typedef struct {
         *ca_lid,        /* [cas] LID of each CA that has outlets (see ibn_outlet), in the order of the token */
         cas,            /* number of CAs that have outlets (see ibn_outlet) */
         token_at;       /* number of the CA that released the token */
-    ibn_outlet *outlet;     /* [flows - requests] state of each flow from number `requests` on */
+    ibn_outlet *outlet;     /* [flows - requests] state of each outlet; outlet i is flow `requests` + i */
     ibn_endpoint *endpoint; /* [devices] state of each CA */
 } ibn_replies;
 
-/* Return the number of the output queue for the message that follows a message of input queue `in`. */
+/* Return the number of the output queue for the message that a message of input queue `in` causes, such as a reply. */
 static inline int ibn_message_follows(const ibn_replies *state, int in)
 {
     return in == REQUEST && state->chain ? FORWARDS : REPLIES;
 }
 
-/* Return the LID of the third CA for a request that a CA (`forwarder`) has received.  The third CA is the next CA after
- * the forwarder, in the order of the token, that has not sent the request. */
+/* Return the LID of the third CA for a request that a CA (`forwarder`) has received.  The token visits the CAs in a
+ * fixed order.  The third CA is the next CA after the forwarder in this order.  If the next CA has sent the request,
+ * the third CA is the CA after that one. */
 static inline int32_t ibn_message_third_lid(const ibn_replies *state, const ibn_endpoint *forwarder, int32_t request)
 {
     int32_t n = (forwarder->order + 1) % state->cas;
@@ -90,8 +94,8 @@ static inline ibn_message ibn_message_pop_next(const ibn_sim *sim, const ibn_rep
     return ibn_message_next(state, one, in, ibn_message_pop(sim, &one->in[in]));
 }
 
-/* Return whether the first message of an input queue waits because the output queue for the message that it causes
- * (such as its reply) has no room. */
+/* Return whether the first message of an input queue is stuck.  This message causes another message, such as a reply.
+ * The first message is stuck if the output queue for the other message has no room. */
 static inline int ibn_message_is_stuck(const ibn_replies *state, const ibn_endpoint *one, int in)
 {
     return one->in[in].count && !ibn_message_has_room(&one->out[ibn_message_follows(state, in)]);

@@ -4,18 +4,20 @@
  * second port.  The flow from adapter i to adapter o has the number i x adapters + o.  Adapter i is the input of this
  * flow, and adapter o its output.  The packets of a flow wait in a virtual output queue (VOQ) at adapter i.  Packets
  * cross the fabric in segments, which are the packets of the simulation.  An unsolicited segment is sent without a
- * grant.  The virtual time of a flow decides when the output grants its next request.  The opposite flow of a flow
- * leads from its output to its input. */
+ * grant.  Each flow has a virtual time.  An output next grants the request of the flow with the smallest virtual time.
+ * The opposite flow of the flow from adapter i to adapter o is the flow from adapter o to adapter i. */
 #ifndef IBNUE_INTERNAL_SIM_REQUEST_GRANT_H
 #define IBNUE_INTERNAL_SIM_REQUEST_GRANT_H
 
 #include "simulate/internal/mechanism.h"
 
 enum { GRANT_ARRIVAL, GRANT_REQUEST, GRANT_GRANT, GRANT_IDLE_END, GRANT_DEPARTURE, GRANT_BLOCK, GRANT_UNBLOCK };
-/* In the value of a timer event, the bits from this number on hold the kind of the event, one of GRANT_... */
+/* Number of low bits in the value of a timer event that hold a number, such as a number of segments.  The higher bits
+ * hold the kind of the event, one of GRANT_... */
 #define GRANT_KIND_BITS 28
 
-/* A packet of the external lines, from its arrival at an adapter until its departure from another adapter. */
+/* A packet that has arrived at an adapter by its external line, and that has not left by the external line of another
+ * adapter yet. */
 typedef struct {
     int64_t born;        /* tick at which the last byte of the packet has reached its first adapter */
     int32_t bytes,       /* size of the packet in bytes */
@@ -51,7 +53,7 @@ typedef struct {
         grants_to_send, /* number of grants for the opposite flow that the next segment of this flow will carry */
         ack_to_send;    /* 1: the next segment of this flow will acknowledge an unsolicited segment of the opposite
                          * flow, else 0 */
-    uint32_t path,      /* path of the next segment, modulo the number of paths */
+    uint32_t path,      /* number of the next segment's path is `path` modulo the number of paths */
         path_step;      /* number that is added to `path` after each segment; it is odd and the number of paths is a
                          * power of two, so that all paths are used */
     int64_t turn;       /* virtual time at which the receiver serves the flow next */
@@ -99,15 +101,15 @@ typedef struct {
         burst,         /* mean number of packets of a burst, multiplied by 2^20 */
         block_from,    /* tick from which on nothing departs from the blocked channels */
         block_until,   /* tick at which the blocked channels continue */
-        blocked;       /* number of channels from which no packet departs for some time, see `blocks` */
+        blocked;       /* number of channels in the list `blocks` */
     int64_t *lid,      /* [adapters] first LID of each adapter */
         *blocks,       /* [blocked] channels from which no packet departs from tick block_from to tick block_until */
         *load;         /* [adapters][adapters] cumulative loads: element [i][o] is the load that adapter i offers to
                         * adapters 0 to o together */
     grant_adapter *adapter;    /* [adapters] state of each adapter */
     grant_flow *flow;          /* [adapters x adapters] state of the flow from each adapter to each adapter */
-    uint64_t *asks;            /* [adapters][mask_words] mask for each adapter: bit i is set if adapter i has requested
-                                * grants from it */
+    uint64_t *asks;            /* [adapters][mask_words] for each adapter A, a mask of the adapters that have requested
+                                * grants from A: bit i stands for adapter i */
     int64_t mask_words;        /* number of 64-bit words in a mask with one bit for each adapter */
     grant_packet *packets;     /* [packets_made] packets, in use or free */
     grant_segment *segments;   /* [segments_made] segments, in use or free */

@@ -3,7 +3,8 @@
  * Switches have output queues (switch.c, arbiter.c), or they are adaptive (internal/adaptive.h).
  *
  * A virtual channel (VC) is one VL of one channel.  A VC consists of the sender's credits, and of the receiver's input
- * buffer of this VL.  In names, a VC is `vc` or `l`.  VC l belongs to channel l / vls.  A block is 64 bytes. */
+ * buffer of this VL.  Variables with the number of a VC are called `vc` or `l`.  If there are `vls` VLs, VC l belongs
+ * to channel l / vls.  A block is 64 bytes. */
 #ifndef IBNUE_INTERNAL_SIM_H
 #define IBNUE_INTERNAL_SIM_H
 
@@ -14,29 +15,34 @@
 enum {
     EV_FREE,   /* Kind of event: a channel has finished sending a packet.  Subject: the channel. */
     EV_CREDIT, /* Kind of event: credits reach the sender of a VC.  Subject: the VC.  Value: number of blocks. */
-    /* Kind of event: room in a buffer becomes free at the receiver, which the sender does not know yet.  Subject: the
-     * VC.  Value: number of blocks. */
+    /* Kind of event: room becomes free in the receiver's buffer of a VC.  The sender does not know this yet.  Subject:
+     * the VC.  Value: number of blocks. */
     EV_FREED,
     EV_ARRIVE,  /* Kind of event: the head of a packet can be forwarded.  Subject: the packet. */
     EV_DELIVER, /* Kind of event: the tail of a packet has reached a CA.  Subject: the packet. */
     EV_INJECT,  /* Kind of event: a flow can send its next packet.  Subject: the flow. */
-    EV_EXPOSE,  /* Kind of event: the next packet of a single FIFO can be forwarded.  Subject: the VC. */
-    /* Kind of event: an input for which a channel waits has finished sending a packet.  Subject: the channel. */
+    EV_EXPOSE,  /* Kind of event: an input has a single queue (FIFO), and the next packet of this queue can be
+                 * forwarded.  Subject: the VC whose buffer has the queue. */
+    /* Kind of event: a channel has waited for a busy input, and this input can send another packet now.  Subject: the
+     * channel. */
     EV_INPUT,
-    /* Kind of event: a pause message reaches the sender of a VC.  Subject: the VC.  Value: number of the message. */
+    /* Kind of event: a pause or resume message reaches the sender of a VC.  Subject: the VC.  Value: number of the
+     * message. */
     EV_PAUSE,
-    /* First kind of event that is handled in sorted order.  In each tick, the events of all kinds above are handled
-     * first.  Then the events of this kind, and of the kinds below, are sorted and handled. */
+    /* First kind of event that is handled in sorted order.  In each tick, the events of the kinds before EV_LATER are
+     * handled first, in any order.  Then the events of EV_LATER, and of each kind after it in this enum, are sorted and
+     * handled.  Exception: with pauses, EV_FREED events are handled last. */
     EV_LATER,
     EV_HEAD = EV_LATER, /* Kind of event: a head packet may have exceeded a lifetime limit.  Subject: the VC. */
     EV_UNSTALL,         /* Kind of event: the stall of a VL ends.  Subject: the VC. */
-    /* Kind of event: a part of a rule of Deadlock Breaker ends.  Subject: the output VC.  Value: the input VC whose added
-     * room ends, or IBN_NONE if the output VC serves all inputs again. */
+    /* Kind of event: one of the two effects of a rule of Deadlock Breaker ends.  Subject: the output VC of the rule.
+     * Value: the input VC, if the buffer of this VC loses the added room; IBN_NONE, if the output VC serves all inputs
+     * again. */
     EV_RULE_END,
     /* Kind of event: a control message of a breaker reaches the other end of its channel.  Subject: the message. */
     EV_CONTROL,
-    /* Kind of event: a suspected VC sends its next control message.  Subject: the VC.  Value: how often the VC has been
-     * suspected. */
+    /* Kind of event: a suspected VC sends its next control message.  Subject: the VC.  Value: ibn_watch.episode of the
+     * VC at the time when the event was scheduled. */
     EV_CLCM,
     /* Kind of event: a periodic step of the simulation.  Subject: the step, one of PERIODIC_... */
     EV_PERIODIC,
@@ -49,7 +55,8 @@ enum {
     PERIODIC_SAMPLE, /* periodic step: breakers search for VCs that make no progress */
     PERIODIC_FCP     /* periodic step: all receivers send flow control packets */
 };
-/* Bits of sim->hooks.  A bit is set if a mechanism of the simulation has this hook; see mechanism.h. */
+/* Bits of sim->hooks, one for each hook of mechanism.h.  A bit is set if at least one mechanism of the simulation has
+ * the hook. */
 enum {
     IBN_HOOK_GATE = 1,
     IBN_HOOK_MADE = 2,
@@ -88,8 +95,8 @@ enum {
 };
 enum { STOP_TIME, STOP_EMPTY, STOP_STANDSTILL, STOP_EVENTS };
 
-/* The compiler makes a separate copy of a function with this attribute for each constant argument, such as plain =
- * 1. */
+/* Attribute of a function that is called with constant arguments, such as plain = 1.  The compiler makes a separate
+ * copy of the function for each of these constants. */
 #define IBN_SPECIALIZED static inline __attribute__((always_inline))
 
 #define IBN_COST_BITS 20
@@ -98,7 +105,7 @@ enum { STOP_TIME, STOP_EMPTY, STOP_STANDSTILL, STOP_EVENTS };
 #define IBN_NEVER INT64_MAX
 #define IBN_LATENCY_BUCKETS \
     2048 /* number of buckets in a histogram of latencies, see ibn_simulate_latency_bucket in flow.h */
-/* number of event kinds for which a slot of the timing wheel has room, so that a slot fills a cache line */
+/* number of kinds of events for which a slot of the timing wheel has room; a slot of this size fills one cache line */
 #define IBN_SLOT 16
 #define IBN_CLCM_PORTS 64    /* largest number of VCs that a control message of Deadlock Breaker can list */
 #define IBN_LOG_WIDTH 6      /* number of columns of the event log: tick, kind, and four numbers */
@@ -110,7 +117,7 @@ typedef struct {
         value;       /* a further number for some kinds of events, for instance a number of blocks */
 } ibn_event;
 
-/* An event that is due too late for the timing wheel. */
+/* An event that is due so late that the timing wheel has no slot for its tick yet. */
 typedef struct {
     int64_t time;    /* tick at which the event is due */
     int32_t kind;    /* kind of the event, one of EV_... */
@@ -121,15 +128,16 @@ typedef struct {
 typedef struct {
     int64_t born, /* tick at which the message of the packet was due */
         entered,  /* tick at which the packet began to leave its CA */
-        ready,    /* first tick at which the present device could forward the head of the packet */
-        tail,     /* tick at which the tail of the packet reaches the present device */
+        ready,    /* first tick at which the device that holds the packet could forward the packet's head */
+        tail,     /* tick at which the tail of the packet reaches the device to which the packet was sent last */
         /* tick at which the packet became the first packet in its queue; with adaptive switches: serial number of the
          * packet */
         headed;
     int32_t next,   /* next packet in the queue, or next unused packet; IBN_NONE: none */
         flow,       /* flow to which the packet belongs */
-        channel,    /* channel by which the packet reached the present device; IBN_NONE at its source CA */
-        vc;         /* VC by which the packet reached the present device; IBN_NONE at its source CA */
+        channel,    /* channel by which the packet was sent last; IBN_NONE: the packet is at its source CA */
+        vc;         /* VC on which the packet was sent last; IBN_NONE: the packet is at its source CA, or an adaptive
+                     * switch has sent it without credits */
     uint16_t bytes, /* size of the packet in bytes */
         blocks,     /* size of the packet in blocks, rounded up */
         lid;        /* destination LID of the packet */
@@ -146,16 +154,18 @@ typedef struct {
 /* The part of a VC's state that every hop of a packet needs.  The struct fills one cache line. */
 typedef struct {
     uint32_t fctbs, /* number of blocks sent since the start, as a counter that wraps around (InfiniBand: FCTBS) */
-        /* value of fctbs up to which the sender may send blocks, as a counter that wraps around (InfiniBand: FCCL) */
+        /* largest value that `fctbs` may reach with the credits that have arrived (InfiniBand: FCCL); a counter that
+         * wraps around */
         fccl;
-    int32_t held,   /* number of blocks in the receiver's buffer that have not begun to leave */
+    int32_t held,   /* number of blocks in the receiver's buffer whose packets have not begun to leave */
         flying,     /* number of blocks that were sent and have not reached the buffer yet */
-        returning;  /* number of blocks that have left the buffer, but whose credits have not reached the sender yet */
-    /* present size of the buffer in blocks; it is the sum of the credits, `held`, `flying` and `returning` */
+        returning;  /* number of blocks whose packets have begun to leave the buffer, but whose credits have not reached
+                     * the sender yet */
+    /* present size of the buffer in blocks: the credits of the sender plus the fields `held`, `flying` and
+     * `returning` */
     int32_t buffer;
     int32_t waiting;    /* number of packets that are queued at the sender for this VC */
-    int32_t next_input; /* input with which round robin begins the next time; if the value is the number of inputs, it
-                         * begins with input 0 */
+    int32_t next_input; /* input with which the next round-robin search begins; the number of inputs means input 0 */
     /* bit n is set if input n has packets queued for this VC; used only if one 64-bit word has enough bits for all
      * inputs */
     uint64_t mask;
@@ -163,9 +173,9 @@ typedef struct {
     /* the only input that this VC serves, because of a rule of Deadlock Breaker; IBN_NONE: all inputs are served */
     int32_t only;
     int16_t pass,   /* number of further packets that may be sent without credits (Loop Breaker) */
-        pass_input; /* the input whose packets may be sent without credits, as long as `pass` is above 0 */
-    /* number of blocks by which the buffer may be overfilled; in simulations with pause messages (pause.c): minus the
-     * number of additional credits */
+        pass_input; /* the input whose packets may be sent without credits, as long as the field `pass` is above 0 */
+    /* number of blocks by which the buffer may be overfilled.  In simulations with pause messages: the number of
+     * credits that pause.c has taken from the VC; negative if pause.c has added credits */
     int32_t reserve;
     uint16_t stalled,   /* 1: the VL is stalled, so that every packet for this VC is dropped; else 0 */
         /* number of packets dropped in a row at the heads of the queues, since the last packet was sent */
@@ -173,18 +183,20 @@ typedef struct {
 } ibn_vc;
 
 /* The part of a VC's state for optional features: dropping of old packets, pause messages, deadlock breakers, and
- * single FIFOs. */
+ * inputs with a single queue (FIFO). */
 typedef struct {
     /* for deadlock breakers: random identifier that the suspected VC has drawn */
     uint32_t own,
         /* for deadlock breakers: smallest identifier that the suspected VC has drawn or received */
         spuid;
-    /* tick since which packets have been queued for the VC without a break; valid only if sim->aging is set */
+    /* tick since which there has always been a packet in the queues for the VC; valid only if sim->aging is 1 */
     int64_t since;
-    /* tick of the EV_HEAD event that checks the VC; other EV_HEAD events are ignored; 0: no such event */
+    /* tick of the EV_HEAD event that will look for packets that are too old; at other ticks, EV_HEAD events of the VC
+     * are ignored; 0: no such event is pending */
     int64_t check;
     int32_t
-        /* for deadlock breakers: how often the VC has been suspected; an event with a lower number is out of date */
+        /* for deadlock breakers: counter that increases when the VC becomes suspected or the master; an EV_CLCM event
+         * with a lower value is out of date */
         episode,
         /* number of blocks that have become free in the buffer and that the next flow control packet will report */
         unsent,
@@ -192,11 +204,13 @@ typedef struct {
         round,         /* for Loop Breaker: number of the present election round */
         sends; /* for Loop Breaker: number of control messages that the VC has sent in the present election round */
     uint8_t suspected, /* 1: the last search has found that the VC makes no progress, else 0 */
-        busy_input; /* with single FIFOs: 1 if a packet of this buffer is in an output queue or is being sent, else 0 */
+        busy_input; /* if inputs have a single queue (FIFO): 1 while a packet of this buffer is in an output queue or is
+                     * being sent, else 0 */
     uint8_t to_check;  /* 1: the VC is listed in sim->to_check, else 0 */
-    int32_t last_message, /* with pauses: number of the last pause message that the receiver has sent */
-        heard;            /* with pauses: number of the last pause message that has reached the sender */
-    ibn_fifo hidden;      /* with single FIFOs: packets of the buffer that have not been put into an output queue yet */
+    int32_t last_message, /* with pauses: number of the last pause or resume message that the receiver has sent */
+        heard;            /* with pauses: number of the last pause or resume message that has reached the sender */
+    ibn_fifo hidden;      /* if inputs have a single queue (FIFO): packets of the buffer that are not in an output queue
+                           * yet */
 } ibn_watch;
 
 /* State of one channel, which is one direction of a link.  The struct takes two cache lines, of which the second is
@@ -207,7 +221,8 @@ typedef struct {
         bytes,           /* number of bytes sent since the start */
         packets,         /* number of packets sent since the start */
         wait;            /* number of ticks during which packets were queued for the channel, but none was sent */
-    int32_t carry,       /* fraction of a tick that remained after the last packet, x 2^IBN_COST_BITS */
+    int32_t carry,       /* part of a tick by which the last packet's time was rounded down; it is added to the time of
+                          * the next packet; x 2^IBN_COST_BITS */
         queues,          /* index in sim->queue of the channel's first queue; the channel has [vls][inputs] queues, one
                           * for each VL and input */
         inputs;          /* number of inputs of the sending device: channels into a switch, or flows of a CA */
@@ -218,38 +233,40 @@ typedef struct {
     /* The next four fields are parts of one number.  As separate bytes, they would make the code slower: the compiler
      * assumes that a stored byte may change any pointer, and loads the pointers again. */
     uint32_t vls : 16,   /* VLs, as bits, that have packets queued at this channel */
-        next_vl : 8,     /* VL with which round robin begins the next time; if the value is the number of VLs, it begins
-                          * with VL 0 */
-        called : 1,      /* 1: an EV_FREE event is pending, else 0 */
+        next_vl : 8,     /* VL with which the next round-robin search begins; the number of VLs means VL 0 */
+        called : 1,      /* 1: an EV_FREE event (the channel has finished sending) is pending, else 0 */
         touched : 1;     /* 1: the channel is listed in sim->touched, else 0 */
     int32_t src,         /* device that sends */
         dst,             /* device that receives */
         reverse,         /* channel of the same link in the opposite direction */
-        in_index,        /* number of this channel among the inputs of the device dst */
-        /* for VL arbitration: number of blocks that remain of the weight of the high table's present entry */
+        in_index,        /* number of this channel among the inputs of the device that receives */
+        /* for VL arbitration: number of blocks that the present entry of the high-priority table may still send */
         high_left,
-        low_left, /* for VL arbitration: number of blocks that remain of the weight of the low table's present entry */
-        /* for VL arbitration: number of blocks that the high table may still send before the low table is served */
+        low_left, /* for VL arbitration: number of blocks that the present entry of the low-priority table may still
+                   * send */
+        /* for VL arbitration: number of blocks that the high-priority table may still send before the low-priority
+         * table is served */
         high_limit_left;
-    uint8_t high_at,     /* for VL arbitration: present entry of the high-priority table */
-        low_at,          /* for VL arbitration: present entry of the low-priority table */
+    uint8_t high_at,     /* for VL arbitration: index of the present entry in the high-priority table */
+        low_at,          /* for VL arbitration: index of the present entry in the low-priority table */
         arbiter,         /* row of sim->vlarb that has the VL arbitration tables of the channel */
         from_switch,     /* 1: the sender is a switch, 0: a CA or router */
         to_switch,       /* 1: the receiver is a switch, 0: a CA or router */
         dst_port,        /* port number at the receiver */
         ages;            /* 1: packets that are queued for the channel have a lifetime limit, else 0 */
-    int64_t awaits;    /* tick of the first pending EV_INPUT event of the channel; 0: no such event */
+    int64_t awaits;    /* tick of the channel's first pending EV_INPUT event (a busy input can send again); 0: no such
+                        * event is pending */
     uint8_t spare[16]; /* bytes that are not used, so that the struct fills its second cache line */
 } ibn_channel;
 
-/* The part of a channel's state that the receiving device needs to forward a packet and to return its credits.  A copy
- * of this part is in a smaller array. */
+/* Copy of those data of a channel that the receiving device needs, in order to forward a packet and to return the
+ * packet's credits.  The copies have an array of their own, which is smaller than the array of channels. */
 typedef struct {
     int32_t device, /* device at which the channel ends */
         reverse,    /* channel of the same link in the opposite direction */
-        in_index,   /* number of the channel among the inputs of `device` */
+        in_index,   /* number of the channel among the inputs of the device at which it ends */
         wire,       /* delay of the cable in ticks, from one end to the other */
-        /* number of elements of sim->sl2vl from the row of an out-port of `device` to the row of the next out-port; 0:
+        /* distance in sim->sl2vl, in elements, between the rows of consecutive out-ports of the receiving device; 0:
          * all out-ports have the same row */
         sl2vl_step;
     int64_t sl2vl_row; /* index in sim->sl2vl of the row for packets that arrive by the channel and leave by port 0 */
@@ -257,19 +274,20 @@ typedef struct {
 
 /* Counters of rare events of a channel, such as dropped packets. */
 typedef struct {
-    int64_t discards, /* number of packets dropped in the queues of this channel */
-        hoq,          /* number of packets among `discards` that had exceeded the head-of-queue lifetime */
-        lifetime,     /* number of packets among `discards` that had exceeded the switch lifetime */
-        stalled,      /* number of packets among `discards` that were dropped because their VL was stalled */
+    int64_t discards, /* number of packets for this channel that were dropped, in its queues or before they were
+                       * queued */
+        hoq,          /* number of dropped packets (see `discards`) that had exceeded the head-of-queue lifetime */
+        lifetime,     /* number of dropped packets (see `discards`) that had exceeded the switch lifetime */
+        stalled,      /* number of packets that were dropped (see `discards`) because their VL was stalled */
         overrun,      /* number of packets that arrived by this channel and found no room in the buffer */
-        /* number of packets from this channel that a switch could not route, or that reached a CA without their LID */
+        /* number of packets from this channel that a switch could not route, or that reached a CA to which their LID
+         * does not belong */
         relay,
         control,      /* number of bytes of control messages that breakers have sent by this channel */
         down;         /* number of packets that were lost because the link of the channel went down or was down */
 } ibn_counters;
 
-/* A flow of messages from one CA.  The function ibn_simulate_flow_set sets the fields from the first field up to `hot`.
- */
+/* A flow of messages from one CA.  The function ibn_simulate_flow_set sets all fields from `channel` to `hot`. */
 typedef struct {
     int32_t channel, /* channel by which the CA sends */
         index,       /* number of the flow among the flows that the CA sends by `channel` */
@@ -285,7 +303,7 @@ typedef struct {
         hot_count,      /* number of hot destinations of the flow */
         bytes,          /* size of a message in bytes */
         mtu;            /* size of the largest packet in bytes */
-    int64_t sl_row,     /* row of the array of SLs that has the SLs of the flow's packets */
+    int64_t sl_row,     /* row of sim->sl that has the SLs of the flow's packets */
         start,          /* first tick at which a message of the flow may begin */
         stop,           /* tick from which on no message of the flow begins */
         messages,       /* largest number of messages that the flow sends */
@@ -302,14 +320,15 @@ typedef struct {
     uint64_t key;         /* key of the stream of random numbers that the flow uses */
     int64_t made,         /* number of messages that have begun */
         due,              /* tick at which the next message of the flow is due */
-        born,             /* tick at which the present message was due */
+        born,             /* tick at which the message that the flow sends now was due */
         slots;            /* with PROCESS_BERNOULLI: number of the next message's slot, counted from 1 */
     double clock;         /* due time of the next message in ticks after `start`, with fractions of a tick */
-    int32_t left,         /* number of bytes of the present message that are not in a packet yet */
+    int32_t left,         /* number of bytes that are not in a packet yet, of the message that the flow sends now */
         head,             /* packet that waits at the port of the CA, or IBN_NONE */
-        lid,              /* destination LID of the present message */
+        lid,              /* destination LID of the message that the flow sends now */
         called,           /* 1: an injection event is pending, else 0 */
-        shut,             /* 1: as many packets are in flight as `window` allows, else 0 */
+        shut,             /* 1: the flow waits, because as many of its packets are in flight as the field `window`
+                           * allows; else 0 */
         gated;            /* 1: a mechanism has stopped the flow's next packet, else 0 */
     int64_t sent_packets, /* number of packets of the flow that the CA has sent */
         sent_bytes,       /* number of bytes of the flow that the CA has sent */
@@ -329,12 +348,14 @@ typedef struct {
         kind,   /* protocol of the message: BREAKER_LOOP or BREAKER_DEADLOCK */
         phase, /* for Deadlock Breaker; 0: the message searches for a loop, 1: it goes around the loop and sets rules */
         /* for Loop Breaker: number of the election round.  For Deadlock Breaker in phase 0: the value of `count`.  For
-         * Deadlock Breaker in phase 1: index in `egress` of the switch to which the message goes now. */
+         * Deadlock Breaker in phase 1: index in `egress` of the VC over which the message will leave the next
+         * switch. */
         index,
         count,      /* for Deadlock Breaker: number of VCs in `egress` */
         next;       /* next unused control message, or IBN_NONE */
     uint32_t spuid; /* for Loop Breaker: identifier that the sending VC passes on */
-    /* [count] for Deadlock Breaker: VC over which the message left each switch on its path in phase 0 */
+    /* [count] for Deadlock Breaker: VC over which the message has left each switch in phase 0, in which it searches for
+     * a loop */
     int32_t egress[IBN_CLCM_PORTS];
 } ibn_clcm;
 
@@ -355,7 +376,7 @@ struct ibn_sim {
         channels,    /* number of channels */
         vls,         /* number of VLs */
         lids,        /* number of LIDs, including LID 0 */
-        sl2vl_ports, /* number of ports of a switch for which `sl2vl` has rows; 0: all switches have one table */
+        sl2vl_ports, /* number of ports of a switch for which `sl2vl` has rows; 0: all switches share one SL2VL table */
         flows,       /* number of flows */
         words;       /* number of 64-bit words of a mask that has one bit for each input */
     int64_t now,     /* present tick */
@@ -377,7 +398,8 @@ struct ibn_sim {
     uint8_t *lft,        /* [switches][lids] out-port of each switch towards each LID */
         *sl2vl,          /* [16] or [switches][in-port][out-port][16] VL that switches assign to each SL */
         *ca_sl2vl,       /* [16] VL that CAs assign to each SL */
-        *sl,             /* [sl_rows][lids] SL of a packet, by the row of its flow and by its destination LID */
+        *sl,             /* [sl_rows][lids] SL of packets to each LID; ibn_flow.sl_row is the row that holds for the
+                          * packets of a flow */
         /* [switches][switches] hops between switches; empty if no port uses the breaker Loop Breaker */
         *distance;
     int32_t *lid_switch, /* [lids] switch that delivers each LID, or -1 */
@@ -415,32 +437,35 @@ struct ibn_sim {
     int32_t *lists; /* destination LIDs of all flows, one flow after the other */
     int64_t *trace; /* [][3] tick, LID and size in bytes of each message, for flows with the process PROCESS_TRACE */
 
-    /* The next fields store events.  The events of one kind at one tick are in one chain of batches.  These events are
-     * handled together, in any order.  All batches of a chain except the last batch are full.  The first entry of each
-     * batch is a link: its subject is the previous batch, or 0. */
+    /* The next fields store events.  The events of one kind at one tick are in one chain of batches.  The order of the
+     * events in a chain has no meaning.  All batches of a chain are full, except possibly the last batch.  The first
+     * entry of each batch is not an event: its subject is the number of the previous batch in the chain, or 0. */
     ibn_event *event;     /* [batches_made][IBN_BATCH] batches of events, and unused batches */
     int32_t batches_made, /* number of batches for which memory is allocated */
-        batch_free;       /* number (first index of `event`) of the first unused batch; 0: all batches are in use */
-    /* [slots][IBN_SLOT] by tick and kind of event: index in `event` at which the next event is stored. 0: there is no
-     * batch.  Another multiple of IBN_BATCH: the last batch is full */
+        batch_free;       /* number of the first unused batch; 0: all batches are in use (batch 0 itself is never
+                           * used) */
+    /* [slots][IBN_SLOT] for each tick and kind of event: number of the entry of `event`, counted over all batches, that
+     * will store the next event.  The value 0 means that there is no batch.  Any other multiple of IBN_BATCH means that
+     * the last batch is full. */
     uint32_t *slot;
     int32_t *touched,      /* [channels] channels that have to be arbitrated in this tick */
         *to_check; /* [vcs] VCs whose buffer occupancy has changed in this tick, so that a pause may begin or end */
     /* [heap_room] events that are due too late for the timing wheel, as a binary heap ordered by tick */
     ibn_distant *heap;
     ibn_event *later;      /* [later_room] events of one kind while they are being sorted */
-    /* [channels][speedup] for each input of a switch: the ticks at which its last `speedup` packets have left the input,
-     * the earliest tick first; allocated only if the crossbar is limited */
+    /* [channels][speedup] for each channel, as an input of a switch: the ticks at which the last `speedup` packets
+     * leave this input.  The earliest tick comes first.  Allocated only if the option speedup limits the crossbars of
+     * the switches */
     int64_t *input_ends;
-    /* [switches][4] bit n is set if output n of the switch has to be arbitrated; allocated only if the crossbar is
-     * limited */
+    /* [switches][4] mask of 256 bits for each switch: bit n is set if output n has to be arbitrated.  Allocated only if
+     * the option speedup limits the crossbars of the switches */
     uint64_t *outputs;
     int32_t *competing;    /* [switches] switches that have bits in `outputs` */
     uint64_t *busy_slots;  /* [slots / 64] one bit for each slot of the timing wheel, set if the slot has events */
     /* 1: arbitration is round robin, and one 64-bit word has enough bits for the inputs of each channel; else 0 */
     int32_t in_turn;
-    /* 1: the fast code handles a hop, because `in_turn` is 1 and no option except speedup is set that needs the general
-     * code; else 0 */
+    /* 1: the fast code handles the hops of packets, 0: the general code.  The fast code is used if `in_turn` is 1,
+     * unless an option needs the general code.  The option speedup does not need it. */
     int32_t plain;
     int32_t aging;       /* 1: some channel has a lifetime limit, or some port has a breaker; else 0 */
     int64_t slots;       /* number of slots of the timing wheel, one for each tick */
@@ -449,17 +474,18 @@ struct ibn_sim {
         later_room,      /* number of events that fit into `later` */
         touches,         /* number of channels in `touched` */
         checks;          /* number of VCs in `to_check` */
-    /* 1: room that becomes free is handled at the receiver (EV_FREED) before its credits are sent; else 0 */
+    /* 1: room that becomes free causes an EV_FREED event at the receiver, because the simulation has flow control
+     * packets or pauses.  0: it causes an EV_CREDIT event at the sender, without an event at the receiver */
     int32_t freed_first;
-    /* number of pending events of the kinds that move data; the simulation is at a standstill if the number is 0 while
-     * packets are in flight */
+    /* number of pending events that can make data move, and of VCs with credits for the next flow control packet.  If
+     * the number is 0 while packets are in flight, the simulation is at a standstill. */
     int64_t moving, crediting; /* number of pending EV_CREDIT events, which are included in `moving` */
 
     /* The next fields store packets, control messages and the event log. */
     ibn_packet *packet;   /* [packets_made] packets of the simulation, and unused packets */
     int32_t packets_made, /* number of packets for which memory is allocated */
         packet_free;      /* first unused packet, or IBN_NONE */
-    ibn_clcm *clcm;       /* [clcms_made] control messages on the way, and unused control messages */
+    ibn_clcm *clcm;       /* [clcms_made] control messages in flight, and unused control messages */
     int32_t clcms_made,   /* number of control messages for which memory is allocated */
         clcm_free;        /* first unused control message, or IBN_NONE */
     int64_t *log;         /* [logged][IBN_LOG_WIDTH] rows of the event log */
@@ -480,8 +506,9 @@ struct ibn_sim {
         handled,         /* number of events that were handled */
         last_move;       /* tick at which a packet was last sent */
 
-    /* [2][buckets] number of packets (row 0) and of messages (row 1) with a latency in each bucket.  Latency counts
-     * from the due time of the message; a message counts with its last packet */
+    /* [2][buckets] number of packets (row 0) and of messages (row 1) with a latency in each bucket.  The latency of a
+     * packet is the time from the due time of its message to the delivery.  The latency of a message is the latency of
+     * its last packet. */
     int64_t latencies[2][IBN_LATENCY_BUCKETS];
 };
 
@@ -511,8 +538,8 @@ static inline uint64_t ibn_simulate_key(uint64_t seed, uint64_t kind, uint64_t s
     return ibn_simulate_mix(ibn_simulate_mix(seed * 3 + kind) + (stream + 1) * 0xD1B54A32D192ED03u);
 }
 
-/* Return the number of blocks that the sender of a VC may send.  The subtraction of unsigned numbers is right even
- * after a counter has wrapped around. */
+/* Return the credits of a VC: the number of blocks that its sender may send now.  The difference is right even after a
+ * counter has wrapped around, because the counters are unsigned. */
 static inline int32_t ibn_simulate_credits(const ibn_vc *vc)
 {
     return (int32_t)(vc->fccl - vc->fctbs);
@@ -582,7 +609,7 @@ static inline void ibn_simulate_at(ibn_sim *sim, int64_t time, int kind, int32_t
         ibn_simulate_heap_push(sim, time, kind, (ibn_event){subject, value});
 }
 
-/* Return the mask, sim->words words long, of the inputs that have packets queued for VC l. */
+/* Return the mask of the inputs that have packets queued for VC l.  The mask has sim->words words. */
 static inline uint64_t *ibn_simulate_mask(const ibn_sim *sim, int32_t l)
 {
     return sim->words == 1 ? &sim->vc[l].mask : &sim->mask[(int64_t)l * sim->words];
@@ -651,8 +678,8 @@ void ibn_simulate_look_full(ibn_sim *sim);
 void ibn_simulate_look_empty(ibn_sim *sim);
 void ibn_simulate_pause(ibn_sim *sim, int32_t vc, int32_t word);
 int ibn_simulate_may_resume(const ibn_sim *sim, int32_t vc);
-/* Return the channel that leaves a device by a port, if the link of this channel is down, else IBN_NONE: see fault.c.
- */
+/* Return the channel that leaves a device by a port, if the link of this channel is down.  Otherwise return IBN_NONE.
+ * See fault.c. */
 int32_t ibn_simulate_down_at(const ibn_sim *sim, int32_t device, int port);
 /* Drop the first packet in the queue of an input: see drop.c. */
 void ibn_simulate_drop(ibn_sim *sim, int32_t c, int32_t vc, int32_t input);

@@ -16,8 +16,8 @@ typedef struct {
         /* [S]: scratch; after ibn_transition_read_column, nonzero for switches that are on a forwarding loop or
          * downstream of a forwarding loop */
         *degree;
-    /* [S]: switches in topological order, each after all switches that may send to it; switches with nonzero `degree`
-     * are left out */
+    /* [S]: switches in topological order, each after all switches that may send to it.  Switches that are on a
+     * forwarding loop or downstream of a forwarding loop are left out. */
     int32_t *queue;
     int32_t sorted; /* number of switches in `queue`; it is S if there are no forwarding loops */
     /* whether a packet may return to a switch, either on a forwarding loop or over a cable from a switch to itself */
