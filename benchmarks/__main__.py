@@ -92,7 +92,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
 
 
 def files_in(folder: Path) -> list[str]:
-    """Write the fabrics that benchmarks read from files into a folder, and return the paths."""
+    """Write the fabrics of :data:`TABLE_FABRICS` as files into a folder, and return the paths of the files."""
     paths = []
     for topology, size in TABLE_FABRICS:
         paths.append(folder / f"{topology}-{size.replace(',', '-')}.net")
@@ -152,7 +152,7 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 def places() -> dict[str, measured_page.Place]:
-    """Return the place of the figures of each benchmark."""
+    """Return, by name of the benchmark, the place in the documentation that shows its figures."""
     return {
         name: measured_page.Place(each.page, each.opensm, each.date, each.unrecorded)
         for name, each in BENCHMARKS.items()

@@ -97,9 +97,10 @@ TRAFFIC: Mapping[str, Callable[[Network, float, int], Traffic]] = {
 def adaptive(scheme: Scheme, ca_vls: int, blocks: int, arbitration: Arbitration) -> Adaptive:
     """Return the options of adaptive routing for one scheme.
 
-    A packet that has waited one packet time takes the token or sends a ping.  Pings are repeated after one packet time.
-    Marks expire after 20 packet times.  Marks of a cycle that a ping has found are locked, and expire after 64 packet
-    times (:class:`routing.simulate.adaptive.Adaptive`).
+    After a wait of one packet time, a packet takes the token (scheme TOKEN) or sends a ping (scheme BUBBLE).  Pings are
+    repeated after one packet time.  Marks expire after 20 packet times.  When a ping has found a cycle, the marks of
+    the cycle are locked, and expire after 64 packet times.  :class:`routing.simulate.adaptive.Adaptive` explains all
+    options.
 
     Parameters
     ----------

@@ -78,10 +78,11 @@ class Result:
 
 
 def _step(ahead: int, odd: int) -> int:
-    """Return the direction along a ring: 1, -1, or 0 if ``ahead``, the distance in ascending direction, is 0.
+    """Return the direction of a path along a ring: 1 (ascending), -1 (descending), or 0 if no hop is needed.
 
-    If both directions are equally long, even switches take the ascending direction, and odd switches the descending
-    direction.  BookSim2 chooses at random, which loads all links equally, too.
+    ``ahead`` is the number of hops in ascending direction.  If the two directions need equally many hops,
+    even switches (``odd`` is 0) take the ascending direction, and odd switches the descending direction.  BookSim2
+    takes a random direction instead.  Both rules load all links equally.
     """
     if ahead == 0:
         return 0
@@ -149,7 +150,8 @@ def traffic_of(network: Network, load: float) -> Traffic:
 def run_ibnue(network: Network, load: float, speedup: int, inputs: Inputs = Inputs.FIFO) -> Result:
     """Simulate one load with ibnue.
 
-    ``speedup`` is the number of packets that an input can send at once, and ``inputs`` the organisation of its queues.
+    ``speedup`` is the number of packets that an input of a switch can send at once.  ``inputs`` states the organisation
+    of the queues of an input.
     """
     switching = Switching(inputs=inputs, speedup=speedup)
     simulation = simulate(network, traffic_of(network, load), switching=switching)
@@ -206,9 +208,10 @@ def compare(program: Path, network: Network, speedup: int) -> None:
 
 
 def speeds(program: Path, network: Network) -> None:
-    """Print the speed of both programs at one load, best of several runs that alternate.
+    """Print the speed of both programs at one load.  Each speed is the best of several runs.
 
-    ibnue runs twice: with the parameters of the comparison, and with all options of switches off.
+    The speed of ibnue is measured twice: with the parameters of the comparison, and with all options of switches off.
+    The runs of the three measurements alternate.
     """
     print(f"\ncycles for each CPU second at load {SPEED_LOAD}\n")
     best = dict.fromkeys(("BookSim2", "ibnue, equal parameters", "ibnue, all options off"), 0.0)

@@ -197,7 +197,10 @@ def figures(fabric: Fabric, routing: Routing, vls: int, seconds: float | None) -
 
 
 def ours(fabric: Fabric, engine: str, *, routed: Callable[[], None] = lambda: None) -> Result:
-    """Route a fabric with an engine of ibnue, call ``routed``, and return the figures of the tables."""
+    """Route a fabric with an engine of ibnue, and return the figures of the tables.
+
+    The function ``routed`` is called after the routing and before the figures are measured.
+    """
     start = time.process_time()
     try:
         routing = ENGINES[engine].route(fabric, EngineOptions())
@@ -244,7 +247,7 @@ def theirs(fabric: Fabric, whole: Fabric, engine: str, timeout: float, cpu_limit
     engine
         Name of the engine in OpenSM.
     timeout
-        Time limit in seconds for each state of OpenSM.
+        Time limit in seconds of each wait for OpenSM, such as for the end of its first sweep or for its dumps.
     cpu_limit
         Limit of OpenSM's CPU seconds up to the end of its first sweep; None for no limit.
     """

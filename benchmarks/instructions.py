@@ -63,8 +63,8 @@ def compiler() -> str:
 def work(count: Callable[[str, Callable[[], object]], object]) -> None:
     """Run all steps whose instructions are counted.
 
-    ``count`` is a function that runs one step: its arguments are the name of the step and a function, whose result it
-    returns.
+    ``count`` is a function with two arguments: the name of a step, and a function that performs the step.  ``count``
+    calls this function, and returns its result.
     """
     for design, name in CASES:
         topology, _, words = design.partition(":")
@@ -96,7 +96,7 @@ def simulations() -> dict[str, Simulation]:
 
 
 def run_inside(client: str) -> None:
-    """Run all steps under valgrind, which writes the counts of each step to a separate file.
+    """Run all steps.  This process must run under valgrind, which writes the counts of each step to a separate file.
 
     ``client`` is the path of a library whose functions start and stop the counting.
     """
@@ -155,8 +155,8 @@ def kernel_count(path: Path) -> tuple[str, int] | None:
         elif line.startswith("calls="):
             called = True
         elif line[:1].isdigit():
-            # The line after a call states the cost of the called function.  This cost occurs a second time in the
-            # called function's own lines, so it is skipped here.
+            # The line after a line "calls=" states the instructions inside the called function.  The called function's
+            # own lines state them again, so this line is skipped.
             total += 0 if called or not kernel else int(line.split()[-1])
             called = False
     return (name, total) if name else None

@@ -150,9 +150,14 @@ def least_loss(context: RerouteContext, found: Choices) -> float:
 
 
 def measured(before: Published, less: Fabric, engine: str, ahead: Precomputed) -> tuple[float, ...]:
-    """Return the four values of a row of the table: the loss with stability ``full``, the lower bound of the loss with
-    any next hops, the lower bound with the allowed dependencies, and the share of the broken entries without a next
-    hop.
+    """Return the values of a row of the table for one lost link.
+
+    Returns
+    -------
+    tuple[float, ...]
+        Four shares (0 to 1): the loss with stability ``full``; the lower bound of the loss with any next hops; the
+        lower bound with next hops that close no cycle with the allowed dependencies; and the share of the broken
+        entries for which there is no next hop.
     """
     options = EngineOptions(threads=1)
     found = reroute(

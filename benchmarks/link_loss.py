@@ -88,7 +88,7 @@ def lost(before: Published, less: Fabric, engine: str, stability: Stability, ahe
     engine, stability
         Name of the engine, and the stability of the re-route.
     ahead
-        Part of the re-route that depends only on ``before``.
+        Data for the re-route that were computed before the loss, because the data depend only on ``before``.
 
     Returns
     -------
@@ -168,7 +168,7 @@ def two(values: Sequence[float] | np.ndarray, factor: float = 100, digits: int =
 
 
 def row(name: str, engine: str, costs: Costs) -> str:
-    """Return the table row of an engine on a fabric, whose name is ``name``."""
+    """Return the table row of an engine on a fabric.  ``name`` is the name of the fabric."""
     cells = [name, engine, str(len(costs.link)), two(costs.cut), two(costs.fresh), two(costs.balanced)]
     cells += [two(np.array(costs.balanced) - costs.fresh), two(np.array(costs.balanced) - costs.cut)]
     cells += [two(costs.ratio, 1, 2), two(costs.full), two(costs.full_ratio, 1, 2)]

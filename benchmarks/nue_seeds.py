@@ -34,14 +34,14 @@ Layer = npt.NDArray[np.int32]
 def central_in_hull(fabric: Fabric, owners: npt.NDArray[np.int64], hops: npt.NDArray[np.float64]) -> int:
     """Return the most central switch of the convex subgraph of the switches ``owners``.
 
-    This subgraph has all switches on shortest paths between two of these switches.
+    The convex subgraph has all switches on shortest paths between two switches of ``owners``.
 
     Parameters
     ----------
     fabric
         Fabric.
     owners
-        int64[n], switches that own the destinations of a layer.
+        int64[n], switches that deliver the destinations of a layer.
     hops
         float64[S, S], hop counts between all switches.
     """
@@ -73,7 +73,9 @@ def published(fabric: Fabric, destinations: Destinations, layer: Layer, layers: 
 
 
 def centre_by_region(fabric: Fabric, destinations: Destinations, layer: Layer, layers: int) -> Seeds:
-    """Return an initial state for Nue with the published escape tree, but with channels ordered by distance."""
+    """Return an initial state for Nue with the escape tree of :func:`published` and the order of channels of
+    :func:`region`.
+    """
     region = by_region(fabric, destinations, layer, layers, 2)
     return replace(published(fabric, destinations, layer, layers), rank=region.rank)
 
@@ -107,7 +109,7 @@ WAYS: dict[str, Callable[[Fabric, Destinations, Layer, int], Seeds]] = {
 
 
 def row(fabric: Fabric, name: str, vls: int, passes: int) -> list[str]:
-    """Route a fabric with Nue's layers in one kind of initial state, and return the row of the table.
+    """Route a fabric with Nue from one kind of initial state, and return the row of the table.
 
     Parameters
     ----------

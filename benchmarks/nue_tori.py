@@ -59,9 +59,9 @@ def ours(fabric: Fabric, vls: int) -> list[str]:
 
 
 def ours_too(fabric: Fabric, engine: str, vls: int) -> str:
-    """Return the time of an engine of ibnue and of the proof of its tables in CPU seconds, as text.
+    """Return the CPU seconds of an engine of ibnue as text.  The CPU seconds include the proof of the tables.
 
-    If the engine needs more VLs, the text is "gave up".  If the tables have no certificate, the text is "NO".
+    The text is "gave up" if the engine needs more than ``vls`` VLs, and "NO" if the tables have no certificate.
     """
     cpu = time.process_time()
     try:

@@ -114,7 +114,7 @@ def _routed(opensm: OpenSM, cpu_limit: int | None) -> float | None:
     try:
         _limit_cpu(opensm.pid, cpu_limit)
         sweep = opensm.wait_for_subnet_up(after=0)
-        # The limit does not apply to the dumps, which OpenSM writes after the sweep.
+        # OpenSM writes its dumps after the sweep.  The CPU limit ends here, because the time for dumps does not count.
         _limit_cpu(opensm.pid, None)
         return sweep.routing_seconds
     except LabError as error:

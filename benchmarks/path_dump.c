@@ -1,8 +1,9 @@
-/* OpenSM plugin that dumps the SL of every path to opensm-path-records.dump, each time the subnet is up.
+/* OpenSM plugin that writes the SL of every path to the file opensm-path-records.dump, each time OpenSM reports that
+ * the subnet is up.
  *
- * The plugin asks the routing engine in use for the SLs.  If the engine has no SLs, all SLs are 0, as the SA answers
- * without QoS policies.  The file is in the folder of OpenSM's other dumps.  It belongs to the latest sweep, or does
- * not exist.
+ * The plugin asks the routing engine in use for the SLs.  If the engine states no SLs, the plugin writes SL 0 for all
+ * paths.  Without a QoS policy, the SA also answers with SL 0.  The file is in the folder of OpenSM's other dumps.
+ * A new file replaces the old file only when the new file is complete.
  * */
 #include <errno.h>
 #include <inttypes.h>

@@ -56,7 +56,8 @@ def throughput(fabric: Fabric, routing: Routing) -> tuple[float, float, float]:
     Returns
     -------
     fixed, commit, escape
-        Mean throughput of a CA as a share of its link: with the tables, and with the port groups of both rules.
+        Mean throughput of a CA as a share of its link: with fixed tables, with port groups of the rule "commit", and
+        with port groups of the rule "escape".
     """
     network = build_network(fabric, routing, Timing(1.0, 1, 1, 1.0, 8 * BLOCKS), vls=routing.vls)
     fixed = commit = escape = 0.0

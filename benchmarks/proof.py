@@ -40,11 +40,11 @@ def spent(work: Callable[[], Any], times: int = 3) -> tuple[float, Any]:
 
 
 def variants(fabric: Fabric, routing: Routing) -> dict[str, Routing]:
-    """Return a routing in several forms, by description of the form.
+    """Return tables in several forms, by description of the form.
 
-    All forms send packets on equal paths and VLs.  In the forms, the SL table has one element for each LID, for each
-    pair of switch and LID, or for each pair of LIDs.  There is one SL2VL table for all ports, or one table for each
-    pair of ports of a switch.
+    Packets take the same paths and VLs in all forms.  The SL table of a form has one element for each LID, for each
+    pair of switch and LID, or for each pair of LIDs.  A form has one SL2VL table for all ports, or one for each pair of
+    ports of a switch.
     """
     switches, lids, ports = fabric.switches, len(fabric.lids), 1 + int(fabric.switch_ports.max())
     by_port = np.tile(routing.sl2vl, (switches, ports, ports, 1))

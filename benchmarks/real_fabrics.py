@@ -98,7 +98,11 @@ class Kind:
 
 
 def variants(words: str) -> tuple[Kind, ...]:
-    """Return the four variants of a tree; ``words`` is the generator with its arguments."""
+    """Return four variants of a tree: unchanged, with aggregation nodes, without the switch "leaf-management", and with
+    aggregation nodes but without a share of the links between switches.
+
+    ``words`` is the generator of the tree with its arguments.
+    """
     return (
         Kind(words),
         Kind(f"{words} aggregation=1"),

@@ -152,15 +152,16 @@ def differences(stored: Record, found: Record, tolerance: float) -> Iterator[str
 
 
 def _ranges(text: str, row: int, runs: Sequence[dict[str, list[tuple[str, str]]]]) -> dict[int, list[float]]:
-    """Return the values that each figure of a line has in further runs.  The keys are the positions of the figures in
-    the line, from 0.
+    """Return the values of each number of one line in the further runs of a benchmark.
+
+    The keys of the result are the positions of the numbers in the line, counted from 0.
 
     Parameters
     ----------
     text
-        The line without its numbers.
+        The line, with ``#`` in place of each number.
     row
-        Position of the line among the lines with this text.
+        Position of the line among the lines with the same text.
     runs
         The results of :func:`_by_text` for the further runs.
     """
@@ -173,10 +174,10 @@ def _ranges(text: str, row: int, runs: Sequence[dict[str, list[tuple[str, str]]]
 
 
 def _is_noise(before: Sequence[float], after: Sequence[float]) -> bool:
-    """Return whether the difference between two groups of times may come from the machine alone.
+    """Return whether the machine alone may have caused the difference between the times of two records.
 
-    The difference may come from the machine alone if the ranges of the groups overlap.  If a group has one time only,
-    the first times of both groups must differ by less than a factor of :data:`NOISE`.
+    If each record has several times, the result is whether the ranges of the times overlap.  If a record has one time
+    only, the result is whether the first times of the two records differ by at most the factor :data:`NOISE`.
     """
     if len(before) > 1 and len(after) > 1:
         return min(before) <= max(after) and min(after) <= max(before)
@@ -185,9 +186,10 @@ def _is_noise(before: Sequence[float], after: Sequence[float]) -> bool:
 
 
 def _by_text(output: Sequence[str]) -> dict[str, list[tuple[str, str]]]:
-    """Return the lines of an output that contain numbers, in a dictionary with their texts without numbers as keys.
+    """Return the lines of an output that contain numbers, grouped by their text.
 
-    Each line comes with the head of its table, or with an empty text if the line is in no table.
+    The key of a group is the text with ``#`` in place of each number.  The group has a pair for each line: the line,
+    and the head of its table.  The head is empty if the line is in no table.
     """
     lines: dict[str, list[tuple[str, str]]] = defaultdict(list)
     head, above = "", ""
@@ -203,7 +205,7 @@ def _by_text(output: Sequence[str]) -> dict[str, list[tuple[str, str]]]:
 
 
 def _figures(line: str, head: str) -> Iterator[tuple[str, bool]]:
-    """Yield each number of a line, and whether it is a time or a size.
+    """Yield each number of a line, with True if the number is a time or a memory size, otherwise False.
 
     ``head`` is the head of the line's table, or an empty text if the line is in no table.
     """
@@ -216,8 +218,10 @@ def _figures(line: str, head: str) -> Iterator[tuple[str, bool]]:
 
 
 def tables(output: Sequence[str]) -> Iterator[tuple[str, list[list[str]]]]:
-    """Yield each Markdown table of an output, as a pair: the last line of text above the table, and the rows of its
-    cells.  The first row is the head.
+    """Yield the title and the rows of each Markdown table of an output.
+
+    The title is the last line of text above the table.  A row is the list of its cells.  The first row is the head of
+    the table.
     """
     title, rows = "", list[list[str]]()
     for line in [*output, ""]:

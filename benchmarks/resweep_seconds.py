@@ -40,7 +40,10 @@ Tables = dict[int, dict[int, int]]
 
 @dataclass
 class Seconds:
-    """Measured routing seconds of one engine, with the numbers of changed and affected LFT entries."""
+    """Measured routing seconds of one engine, and numbers of LFT entries for each pulled cable.
+
+    ``changed`` counts the LFT entries that changed, and ``leading`` the LFT entries that led over the pulled cable.
+    """
 
     first: float = 0.0
     pulled: list[float] = field(default_factory=list)
@@ -92,7 +95,8 @@ def measure(net: Path, engine: str, plugin: Plugin | None, faults: Sequence[Faul
 def row(name: str, engine: str, found: Seconds, theirs: Seconds | None) -> str:
     """Return the table row of an engine.
 
-    ``theirs`` are the seconds of OpenSM's engine with which this engine is compared; None: no comparison.
+    ``found`` has the seconds of this engine.  ``theirs`` has the seconds of OpenSM's engine, by which the seconds of
+    this engine are divided in the column "ratio".  If ``theirs`` is None, this column is empty.
     """
     pulled, back = statistics.median(found.pulled), statistics.median(found.back)
     ratio = "" if theirs is None else f"{pulled / statistics.median(theirs.pulled):.3f}"

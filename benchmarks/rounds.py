@@ -57,8 +57,8 @@ class Count:
     milliseconds
         CPU time of the search for each schedule, in ms.
     out
-        For each change that is written in rounds: number of entries that are out of use for a while, and number of
-        broken entries.
+        For each change that needs several rounds: number of LFT entries that are missing for a while between rounds,
+        and number of LFT entries that the fault has broken.
     """
 
     kinds: Counter[str] = field(default_factory=Counter)

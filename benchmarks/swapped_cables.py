@@ -98,9 +98,10 @@ def channels(ends: Ints) -> tuple[Ints, Ints]:
 
 
 def excess(hops: Ints, near: Ints, far: Ints, start: int, end: int) -> Ints:
-    """Return the additional hops of paths that use two given channels, compared with a shortest path: int64[C, C].
+    """Return the additional hops of paths that have to use two given channels, compared with a shortest path.
 
-    The indices are the two channels, in the order in which the path uses them.
+    The result is int64[C, C].  Element (a, b) belongs to the shortest one of the paths that use channel a and, later,
+    channel b.
 
     Parameters
     ----------
@@ -130,10 +131,11 @@ def sums(first: Ints, second: Ints) -> Ints:
 
 
 def published_excess(tree: Tree, ends: Ints) -> int:
-    """Return the smallest total of additional hops with which the three flows of figure 6 in the paper close a loop.
+    """Return how many additional hops the three flows of figure 6 in the paper need in order to close a loop.
 
-    The module's docstring names the paper.  0 means that the flows close a loop on shortest paths.  ``ends`` has the
-    switches at the ends of the swapped cables.
+    The result is the smallest sum of the additional hops of the three flows, compared with shortest paths.  If the
+    result is 0, the flows close a loop on shortest paths.  The module's docstring names the paper.  ``ends`` has the
+    switches at the ends of all cables after the swaps.
     """
     near, far = channels(ends)
     hops = distances(tree.switches, ends)
@@ -146,7 +148,7 @@ def published_excess(tree: Tree, ends: Ints) -> int:
 def any_three(tree: Tree, ends: Ints) -> bool | None:
     """Return whether any three flows on shortest paths close a credit loop; None if the tree is disconnected.
 
-    ``ends`` has the switches at the ends of the swapped cables.
+    ``ends`` has the switches at the ends of all cables after the swaps.
     """
     near, far = channels(ends)
     hops = distances(tree.switches, ends)
@@ -167,9 +169,9 @@ def at_random(tree: Tree, rng: random.Random, seconds: float) -> tuple[int, int]
     Returns
     -------
     tried
-        Number of trials.
+        Number of trials in which the tree stays connected.
     found
-        Number of trials in which three flows close a loop.
+        Number of these trials in which some three flows close a loop.
     """
     end, tried, found = time.process_time() + seconds, 0, 0
     while time.process_time() < end:

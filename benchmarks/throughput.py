@@ -177,7 +177,10 @@ def _printed(coming: Iterable[Result], found: list[Result]) -> Iterator[Result]:
 
 
 def plot(found: Sequence[Result], fabrics: Sequence[str], path: Path) -> None:
-    """Draw a bar chart as in the paper, with a group for each fabric and a bar for each engine."""
+    """Draw a bar chart like the one of the Nue paper, with a group for each fabric and a bar for each engine.
+
+    A bar shows the throughput with the first speedup.
+    """
     import matplotlib as mpl  # noqa: PLC0415 - wanted for the plot only
 
     mpl.use("Agg")

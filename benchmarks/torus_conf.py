@@ -63,9 +63,10 @@ def _seed(
     present: set[frozenset[str]],
     guid: dict[str, int],
 ) -> list[str]:
-    """Return the lines that define a seed switch of torus-2QoS: its links in each direction of each dimension.
+    """Return the lines of torus-2QoS.conf that define the seed, which is a switch.
 
-    The seed is the first switch with the largest number of such links.
+    Each line names the link of the seed in one direction of one dimension.  The switch with the most such links becomes
+    the seed.  If several switches have equally many links, the first one becomes the seed.
 
     Parameters
     ----------
@@ -74,9 +75,9 @@ def _seed(
     size
         Number of switches along each dimension.
     looped
-        For each dimension, whether its lines of switches are rings.
+        For each dimension, whether the switches along this dimension form rings.
     present
-        Pairs of names of the switches that are linked.
+        Links of the fabric: pairs of the names of two linked switches.
     guid
         Node GUID of each switch, by name.
     """

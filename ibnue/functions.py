@@ -60,7 +60,8 @@ def load(
     node_names
         File with names of devices by GUID (node name map).
     faults
-        Faults by name, such as ``"leaf1/36"`` for a link or ``"spine2"`` for a device.  A text is one fault.
+        Names of the faults, such as ``"leaf1/36"`` for a link or ``"spine2"`` for a device.  A single fault can be
+        given as a string instead of a list.
 
     Raises
     ------
@@ -133,7 +134,8 @@ def route(
     engine
         Name of the engine.  By default it is ``"updn"``, or the engine of ``previous``.
     previous
-        Earlier tables.  As few of their entries as possible change.  Their fabric may differ from ``fabric``.
+        Earlier tables, from which a re-route computes the new tables.  The fabric of the earlier tables may differ from
+        ``fabric``.
     stability
         With ``previous``: entries that may change in addition to broken entries ("full", "balanced" or "fresh").
     rebalance
@@ -248,7 +250,7 @@ def whatif(
     jobs: int = 1,
     **options: Any,
 ) -> Faults:
-    """Apply faults to a fabric one by one, re-route the tables, prove and measure them.
+    """Apply faults to a fabric one by one.  For each fault, re-route the tables, and prove and measure the new tables.
 
     Parameters
     ----------
@@ -259,8 +261,8 @@ def whatif(
     tables
         Tables in force.  By default the engine computes them.
     links, switches, cas
-        Parts to break: ``"all"`` of a kind, or a number of random parts.  Without any choice, every link is broken in
-        turn.
+        Parts of each kind to break, one part at a time: ``"all"`` parts, or a number of random parts.  Without these
+        three arguments and ``faults``, each link is broken alone.
     faults
         Faults by name.
     stability
@@ -297,7 +299,7 @@ def whatif(
 
 
 def _count(parts: int | Literal["all"] | None) -> int | None:
-    """Return a number of parts as the command has it, in which -1 stands for all parts."""
+    """Convert a number of parts, or ``"all"``, to the number that the command uses.  -1 stands for all parts."""
     if (isinstance(parts, Integral) and parts < 0) or (isinstance(parts, str) and parts != "all"):
         raise OptionError(f"{parts!r} is neither all nor a number", remedy='use "all", or a number from 0')
     return -1 if parts == "all" else parts
@@ -347,8 +349,8 @@ def transition(
     rounds
         Largest number of rounds.  0: no rounds are searched for.
     max_vls
-        Number of data VLs of every port.  It limits the Double Scheme, an update that drains one half of the LIDs at a
-        time.
+        Number of data VLs that every port has, for the Double Scheme.  The Double Scheme is an update that drains first
+        one set of LIDs and then all other LIDs.
     threads
         Number of threads.  It never changes the result.
 
@@ -411,7 +413,9 @@ def draw(fabric: FabricLike, tables: TablesLike | None = None, *, faults: Sequen
 
 
 def _routing(fabric: Fabric, tables: TablesLike, sl: StrPath | None = None, sl2vl: StrPath | None = None) -> Routing:
-    """Return tables from any form that the functions accept, after a check that they fit the fabric.
+    """Return the tables that an argument gives as an object, a file or a folder.
+
+    Raise an error if the tables do not fit the fabric.
 
     Raises
     ------

@@ -54,7 +54,7 @@ class Result:
         """Return title, summary, tables and picture of the result."""
 
     def summary(self) -> str:
-        """Return the text that the command of the same name prints, as lines of a name and a text."""
+        """Return the summary of the report as text.  Each line has a name, followed by a text for this name."""
         rows = self.report().summary
         wide = max((len(name) for name, _ in rows), default=0)
         return "\n".join(f"{name:<{wide}}  {text}".rstrip() for name, text in rows)
@@ -109,12 +109,12 @@ class Result:
 class Fabric(fabrics.Fabric, Result):
     """A fabric: a :class:`routing.fabric.Fabric` with the methods of every result.
 
-    :func:`ibnue.load` and :func:`ibnue.generate` return it.  As a table, it has one row for each link.
+    :func:`ibnue.load` and :func:`ibnue.generate` return such a fabric.  The main table has one row for each link.
     """
 
     @classmethod
     def of(cls, value: fabrics.Fabric) -> Fabric:
-        """Convert a fabric of ``routing`` to a fabric of ``ibnue``.  Both share all data."""
+        """Convert a fabric of ``routing`` to a fabric of ``ibnue``.  The two fabrics share all data."""
         if isinstance(value, cls):
             return value
         own = cls.__new__(cls)
@@ -122,7 +122,7 @@ class Fabric(fabrics.Fabric, Result):
         return own
 
     def report(self) -> Report:
-        """Return the numbers that describe the fabric, its links, and its picture."""
+        """Return a report with figures about the fabric, a table of the links, and a picture of the fabric."""
         rows = tuple(fabric.facts(self, fabric.describe(self)))
         return Report(self.name, rows, (link_table(self),), lambda: picture_of(self))
 
@@ -148,7 +148,7 @@ class Tables(Result):
     fabric, routing
         The fabric and its tables.
     verified
-        The tables with their proof, as :func:`ibnue.route` returns them; None for tables from a file.
+        The tables with their proof, if :func:`ibnue.route` has computed the tables; None for tables from a file.
     rerouted
         Report on the change of earlier tables; None without earlier tables.
     bisection_before
@@ -218,7 +218,7 @@ class Tables(Result):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Check(Result):
-    """Verdict on routing tables.  As a table, it has one row for each channel of the credit loop.
+    """Verdict on routing tables.  The main table has one row for each channel of the credit loop.
 
     Attributes
     ----------
@@ -256,7 +256,7 @@ class Check(Result):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Measures(Result):
-    """Quality figures of routing tables.  As a table, it has one row for each channel, the highest load first.
+    """Quality figures of routing tables.  The main table has one row for each channel, the highest load first.
 
     Attributes
     ----------
@@ -282,7 +282,7 @@ class Measures(Result):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Faults(Result):
-    """Effects of fault scenarios.  As a table, it has one row for each scenario, the most severe first.
+    """Effects of fault scenarios.  The main table has one row for each scenario, the most severe scenario first.
 
     Attributes
     ----------
@@ -296,7 +296,10 @@ class Faults(Result):
     effects: tuple[Effect, ...]
 
     def report(self) -> Report:
-        """Return the summary, the effects, and a picture in which the cables show the loss that they cause."""
+        """Return the summary, the effects, and a picture.
+
+        In the picture, each cable shows the all-to-all loss that the failure of this cable alone causes.
+        """
         return whatif.report_of(self.baseline, self.effects)
 
     def __repr__(self) -> str:
@@ -306,7 +309,7 @@ class Faults(Result):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Cabling(Result):
-    """Differences between a plan and a real fabric.  As a table, it has one row for each difference.
+    """Differences between a plan and a real fabric.  The main table has one row for each difference.
 
     Attributes
     ----------
@@ -336,7 +339,7 @@ class Cabling(Result):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TransitionPlan(Result):
-    """Verdict on the change from old to new routing tables.  As a table, it has the LFT blocks of each round.
+    """Verdict on the change from old to new routing tables.  The main table lists the LFT blocks of each round.
 
     Attributes
     ----------
@@ -371,7 +374,7 @@ class TransitionPlan(Result):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Simulation(Result):
-    """Results of a scenario.  As a table, it has one row for each case.
+    """Results of a scenario.  The main table has one row for each case.
 
     Attributes
     ----------
@@ -400,7 +403,7 @@ class Simulation(Result):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Drawing(Result):
-    """Picture of a fabric and its routing tables.  As a table, it has one row for each cable between switches.
+    """Picture of a fabric and its routing tables.  The main table has one row for each cable between switches.
 
     A notebook shows the picture.
 

@@ -50,7 +50,7 @@ def table() -> str:
 
 
 def page_with_table(page: str) -> str:
-    """Return the text of the page of fixtures, with the present table of all fixtures."""
+    """Return the text ``page`` of the page docs/fixtures.md, with its table of fixtures replaced by a new table."""
     before, _, rest = page.partition(BEGIN)
     _, _, after = rest.partition(END)
     return f"{before}{BEGIN}\n{table()}\n{END}{after}"

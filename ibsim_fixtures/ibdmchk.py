@@ -190,8 +190,9 @@ def _output(command: list[str], own: Path, timeout: float) -> str:
 
 @contextlib.contextmanager
 def _in_line() -> Iterator[None]:
-    """Let only one run of ibdmchk at a time use ibdmchk's cache folder on this machine, and remove new files from the
-    folder afterwards.
+    """Let one run of ibdmchk at a time use ibdmchk's cache folder on this machine, while other runs wait.
+
+    The files that the run has added to the folder are removed when the run ends.
     """
     path = Path(tempfile.gettempdir()) / "ibnue-ibdmchk.lock"
     with path.open("a") as lock:
@@ -226,7 +227,8 @@ def _parse(output: str) -> Verdict:
 def _loop(output: str) -> tuple[LoopChannel, ...]:
     """Return the channels of the credit loop that ibdmchk prints as a backtrace.
 
-    The backtrace continues beyond the loop, back to the start of the search, so it is shortened to the loop.
+    The backtrace begins with the channels of the loop.  Channels back to the start of ibdmchk's search follow, and are
+    left out.
 
     ``output`` is the text that ibdmchk has printed.
     """

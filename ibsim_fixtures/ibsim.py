@@ -165,7 +165,8 @@ class Ibsim(Console):
                 found.append(client)
                 continue
             answer = self.command(f"x {number}").strip()
-            # ibsim disconnects a client itself when a packet to this client cannot be delivered.
+            # If ibsim cannot deliver a packet to a client, ibsim disconnects this client without a command.  The answer
+            # "bad clientid" then means that the client is disconnected already.
             if answer and "bad clientid" not in answer:
                 raise OptionError(f"ibsim does not disconnect client {number}: {answer}")
         return found

@@ -19,9 +19,11 @@ from routing.errors import InputError, OptionError
 from routing.processes import remove_folder
 
 _PROMPT = b"sim> "
-# ibsim prints this warning for every link whose line in the file states no LID and speed.  It then uses default values.
+# A warning that ibsim prints for every link whose line in the fabric file states no LID and speed.  ibsim then uses
+# default values for the link.
 _HARMLESS = ("cannot parse remote lid and connection type",)
-# If the fabric changes while OpenSM runs, ibsim prints these warnings about traps, and about packets on a pulled cable.
+# Harmless warnings that ibsim prints if the fabric changes while OpenSM runs.  The warnings are about traps, and about
+# packets on a pulled cable.
 _HARMLESS_LATER = (
     *_HARMLESS,
     "got trap repress - dropping",
@@ -54,7 +56,8 @@ class Console:
         self.socket_name = f"ibnue-{os.getpid()}-{next(_counter)}-{os.urandom(3).hex()}"
 
     def _start(self, ibsim: Path, devices: int, ports: int, lids: int) -> None:
-        """Start ibsim with room for the given numbers of devices and ports, and of LIDs in each forwarding table.
+        """Start ibsim with room for ``devices`` devices, ``ports`` ports, and ``lids`` LIDs in each forwarding table.
+
         :meth:`close` ends ibsim.
         """
         with DeferredSignals():
@@ -78,7 +81,7 @@ class Console:
             remedy = "ibnue fabric FILE -o NEW.net writes a file that ibsim can read"
             raise InputError(f"ibsim complains: {complaints[0]}", path=self.net_path, remedy=remedy)
         # ibsim prints its first prompt before it accepts connections of programs.  But ibsim answers commands only once
-        # it accepts connections, so ibsim is ready when this command is answered.
+        # it accepts connections.  So ibsim is ready when it has answered the command "attached".
         self.command("attached")
 
     def close(self) -> None:
@@ -128,7 +131,8 @@ class Console:
         while not answer.endswith(_PROMPT):
             left = end - time.monotonic()
             if left <= 0:
-                # ibsim is ended, because its late answer would be mistaken for the answer to the next command.
+                # The time limit has passed.  ibsim is ended, because an answer that comes later would be mistaken for
+                # the answer to the next command.
                 self._child.end(polite_seconds=0.0)
                 raise LabError(f"ibsim did not answer {what} within {seconds:g} s, and was ended")
             if not wait([stream.fileno()], min(left, 1.0)):

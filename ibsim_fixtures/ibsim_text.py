@@ -93,8 +93,9 @@ def devices_of(dump: str, descriptions: dict[str, str]) -> tuple[Device, ...]:
 
 
 def clients_of(attached: str) -> list[tuple[int, Client]]:
-    """Parse the output of ibsim's command ``attached``: connected programs, each with the number that ibsim has given
-    to it.
+    """Parse the output of ibsim's command ``attached``, and return the programs that are connected to ibsim.
+
+    Each program comes with the number that ibsim has given to the program.
     """
     return [
         (int(number), Client(int(pid), device, end.endswith("SM")))
@@ -106,7 +107,7 @@ def records_of(path: Path, depth: int = 0) -> list[tuple[str, int, str, str]]:
     """Return (kind, ports, id, description) of every device in a fabric file, including the files that this file
     includes.
 
-    ``depth`` is the number of nested ``include`` lines, which the function itself counts.
+    ``depth`` is 0 for the fabric file, 1 for a file that it includes, and so on.  Callers omit this argument.
 
     Raises
     ------

@@ -48,7 +48,8 @@ def installed_routing(lab: Lab, fabric: Fabric, engine: str | None = None) -> tu
         sl, vls = service_levels(lab, fabric), sl2vl(lab, fabric)
     else:
         sl, vls = _recorded_sls(records, fabric), _recorded_sl2vl(records, fabric)
-    # A switch's trap may have started another sweep, which is writing the same dump again.
+    # OpenSM may still be writing the dump, because a switch's trap has started another sweep.  So the comparison of the
+    # LFTs with the dump is repeated for up to 2 seconds, until the LFTs are equal.
     return Routing(lft, sl, vls, 1, 1, made), poll(lambda: lab.dumped_lfts() == tables, seconds=2.0)
 
 
@@ -80,13 +81,13 @@ def _recorded_sls(records: Records, fabric: Fabric) -> npt.NDArray[np.uint8]:
 def _by_destination(
     fabric: Fabric, asked: npt.NDArray[np.uint8], known: npt.NDArray[np.bool_]
 ) -> npt.NDArray[np.uint8]:
-    """Reduce SLs by source and destination to uint8[L] if all known SLs depend only on the destination.
+    """Return the SLs by destination LID (uint8[L]) if all known SLs depend only on the destination.
 
-    Otherwise the result is uint8[L, L].  ``asked`` has the SL by source and destination LID (uint8[L, L]), and
-    ``known`` marks the entries that the SA has answered (bool[L, L]).
+    Otherwise return the SLs by source LID and destination LID (uint8[L, L]).  ``asked`` (uint8[L, L]) has the SLs by
+    source LID and destination LID.  ``known`` (bool[L, L]) marks the elements of ``asked`` that are known.
     """
     base = _base_lids(fabric)
-    # The maximum SL by destination. Unknown SLs are 0 in `asked`, so they do not affect the maximum.
+    # `most` is the largest SL of each destination.  Unknown SLs are 0 in `asked`, so they do not affect `most`.
     most = asked.max(axis=0, initial=0)
     if ((asked == most) | ~known).all():
         return np.asarray(most[base], np.uint8)

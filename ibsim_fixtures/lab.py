@@ -141,8 +141,9 @@ class Lab:
         return self._sls([owner.lid for owner in self.owners()])
 
     def sm_lid(self, owners: Sequence[Owner] | None = None) -> int:
-        """Return the LID of the port on which OpenSM runs.  The result of :meth:`owners` can be passed as ``owners``,
-        so that the dump is not read again.
+        """Return the LID of the port on which OpenSM runs.
+
+        ``owners`` is a result of :meth:`owners`.  None: the owners are read from OpenSM's dump.
         """
         host = self.ibsim.device(self.ibsim.sm_host).guid
         return next(owner.lid for owner in owners or self.owners() if owner.guid == host)
@@ -150,8 +151,8 @@ class Lab:
     def records(self) -> Records | None:
         """Read all SLs and SL2VL rows from the file of the record plugin, which is faster than queries.
 
-        The result is None if OpenSM has not loaded this plugin, or if a sample differs from the answers of the SA and
-        the switches.  In these cases the SLs and rows have to be queried.
+        Some of the values are compared with answers of the SA and the switches.  The result is None if a value differs
+        from the answer, or if OpenSM has not loaded the record plugin.  Then all SLs and rows have to be queried.
         """
         plugin = self.opensm.plugin
         return checked_records(self) if plugin is not None and RECORDS in plugin.name.split() else None
@@ -159,11 +160,10 @@ class Lab:
     def requested_sls(
         self, *, sl: int | None = None, pkey: int | None = None, service: int | None = None
     ) -> dict[tuple[int, int], int]:
-        """Query the SA for paths between any two CAs with a given SL, P_Key or service ID, and return the SLs of the
-        answers.
+        """Query the SA for the path between any two CAs, and return the SLs of the answers.
 
-        The keys of the result are (source LID, destination LID), both base LIDs.  Pairs without such a path are
-        omitted.
+        Each query demands the given SL, P_Key or service ID.  The keys of the result are (source LID, destination LID),
+        both base LIDs.  Pairs are omitted if the SA names no path for the query.
         """
         return self._sls([owner.lid for owner in self.owners() if owner.kind == "CA"], (sl, pkey, service))
 
@@ -197,8 +197,8 @@ class Lab:
     def vl_weights(self, ports: Sequence[tuple[int, int]]) -> list[dict[int, int] | None]:
         """Read the VL arbitration weights of ports, which are pairs (LID, port).
 
-        The result has, for each port, the weight of every VL, summed over both tables.  The element of a port that did
-        not answer is None.
+        The result has, for each port, a dictionary with the weight of each VL.  The weight is summed over the first 32
+        entries of the low-priority and of the high-priority VLArb table.  A port that did not answer has None instead.
         """
         return mad_client.arbitration(self.ibsim, ports)
 
@@ -217,9 +217,9 @@ class Lab:
     def fabric(self) -> Fabric:
         """Discover the present fabric with its LIDs by ibnetdiscover."""
         path = self.ibsim.folder / "ibnetdiscover.out"
-        # ibnetdiscover may have four queries without an answer at a time.  With four queries, ibnetdiscover needs two
-        # thirds of the time that it needs with two queries, the default.  With eight queries, it is not faster.
-        # On a busy machine, an answer may take longer than a second, the default.
+        # -o 4: ibnetdiscover waits for the answers to up to four queries at once.  The default is two queries, with
+        # which ibnetdiscover needs one and a half times as long.  With eight queries, ibnetdiscover is not faster.
+        # -t 20000: the time limit of an answer is 20 s.  The default of 1 s may be too short on a busy machine.
         path.write_text(self.ibsim.run("ibnetdiscover", "-o", 4, "-t", 20_000))
         return read_fabric(path)
 
@@ -237,7 +237,8 @@ class Lab:
     def switch_lfts(self, fabric: Fabric | None = None) -> dict[int, dict[int, int]]:
         """Read the LFTs from the switches: out-port by switch GUID and LID.
 
-        If ``fabric`` is given, as :meth:`fabric` returns it, the switches need not be discovered again.
+        ``fabric`` is a result of :meth:`fabric`, which has the LIDs of the switches.  None: the switches are discovered
+        first.
         """
         if fabric is None:
             return readback.switch_lfts(self.ibsim)

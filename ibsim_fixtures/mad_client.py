@@ -97,7 +97,10 @@ def lfts(ibsim: Ibsim, switches: Mapping[int, int]) -> dict[int, bytes] | None:
 
 
 def _tables(umad: Umad, lids: Sequence[int]) -> list[tuple[int, str]] | None:
-    """Read GUID and LFT (hexadecimal) of the switch with each of the given LIDs.  None if a query was not answered."""
+    """Read the GUID and the LFT of each switch whose LID is given.  An LFT is returned as hexadecimal text.
+
+    The result is None if a query was not answered.
+    """
     nodes = umad.get_all((_smp(lid, mads.NODE_INFO) for lid in lids), mads.node_info)
     tops = umad.get_all((_smp(lid, mads.SWITCH_INFO) for lid in lids), mads.top_lid)
     if None in nodes or None in tops:
@@ -122,8 +125,9 @@ def _smp(lid: int, attribute: int, modifier: int = 0) -> Query:
 def arbitration(ibsim: Ibsim, ports: Sequence[tuple[int, int]]) -> list[dict[int, int] | None]:
     """Query the VL arbitration weights of ports, which are pairs (LID, port).
 
-    The result has, for each port, the weight of every VL, summed over the first blocks of both tables.  The element of
-    a port is None if there was no answer, or if the answer was an error.
+    The result has, for each port, a dictionary with the weight of each VL.  The weight is summed over the first 32
+    entries of the low-priority and of the high-priority VLArb table.  A port has None instead if it did not answer, or
+    answered with an error.
     """
     output = _run(ibsim, {"arbitration": list(ports)}, 2 * len(ports))
     found: list[dict[int, int] | None] = []

@@ -157,7 +157,7 @@ class OpenSM:
         Raises
         ------
         LabError
-            OpenSM is not running.
+            OpenSM was not started, or :meth:`close` has removed the folder.
         """
         if self._folder is None:
             raise LabError("OpenSM is not running: use it as a context manager")
@@ -280,7 +280,8 @@ class OpenSM:
         timeout
             Time limit in seconds.  None: the time limit of this object.
         fruitless
-            Number of sweeps without an engine that could route, after which to give up.  OpenSM itself retries forever.
+            Number of failed sweeps after which this method gives up.  A sweep fails if no engine can route.  OpenSM
+            itself starts further sweeps forever.
         any_start
             Whether a sweep that began before the position ``after`` is accepted, too.
 
@@ -317,7 +318,8 @@ class OpenSM:
 
         The sweep begins after this call, so it takes all earlier changes of the fabric into account.
 
-        ``fruitless`` is the number of sweeps without an engine that could route, after which the method gives up.
+        ``fruitless`` is the number of failed sweeps after which this method gives up.  A sweep fails if no engine can
+        route.
         """
         position = self.mark()
         self.signal(signal.SIGHUP)

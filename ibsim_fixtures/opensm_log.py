@@ -59,7 +59,7 @@ class Sweep:
     engine
         Engine whose tables were configured; None if the sweep kept the previous tables.
     tried
-        All engines that OpenSM has called, in this order.
+        All engines that OpenSM has called, in the order of the calls.
     routing_seconds
         Number of seconds from the first message "building routing with" to "tables configured".  None if one of these
         messages is missing.
@@ -82,7 +82,7 @@ class Sweep:
 
 _HEAD = re.compile(rb"^(\w{3} [ \d]\d \d\d:\d\d:\d\d) (\d{6}) \[[0-9A-F]+\] 0x([0-9a-f]+) -> (.*)$", re.MULTILINE)
 _ENGINE = re.compile(r"building routing with '([^']+)'|osm_ucast_mgr_process: (\S+) tables configured")
-# OpenSM treats its keyword no_fallback as the name of an engine, too, so it logs the following error.  The error has no
+# An error that OpenSM logs because it treats its keyword no_fallback as the name of an engine, too.  The error has no
 # other effect.
 _NO_ERROR = "Failed to setup routing engine 'no_fallback'"
 _SIGNS = (
@@ -133,7 +133,8 @@ class LogReader:
         end = 0
         for head, end in zip(heads, ends, strict=False):
             text = added[head.start(4) : end].decode(errors="replace")
-            # A message in a box of asterisks has several lines, and is parsed only when the message is complete.
+            # Some messages are boxes of asterisks with several lines.  Such a message is parsed only when OpenSM has
+            # written all of its lines.
             if head is heads[-1] and _flat(text).endswith(("do_sweep:", "hop_0:", "up_msg:")):
                 self._read_to += head.start()
                 return self.events
@@ -142,7 +143,8 @@ class LogReader:
         return self.events
 
     def _add(self, head: re.Match[bytes], text: str, position: int) -> None:
-        # The log does not state the year.  Any leap year is possible here, because only differences of times are used.
+        # The log does not state the year, and only differences of times are used.  So the year 2024 is assumed.  2024
+        # is a leap year, in which 29 February is a valid date.
         stamp = datetime.strptime(f"2024 {head[1].decode()}", "%Y %b %d %H:%M:%S").replace(tzinfo=timezone.utc)
         text = _flat(text)
         kind = _kind(int(head[3], 16), text)

@@ -141,7 +141,7 @@ def read_channels(fabric: Fabric, channels: npt.NDArray[np.int32], run: Run) -> 
     Raises
     ------
     ParseError
-        A port does not answer or does not count.
+        A port does not answer, or does not have one of the counters.
 
     Notes
     -----
@@ -182,7 +182,7 @@ def _switch_counters(lid: str, ports: list[int], run: Run) -> dict[int, dict[str
 
 
 def empty_counters(fabric: Fabric, found: CounterDeltas, run: Run) -> None:
-    """Reset all counters of each channel of which at least one counter in ``found`` is saturated."""
+    """Reset all counters of some channels: each channel with a saturated counter in ``found``, an earlier reading."""
     for channel in found.channel[found.full.any(axis=0)].tolist():
         where = [str(fabric.switch_lid[fabric.channels.src[channel]]), str(fabric.channels.port[channel])]
         run(["perfquery", "-R", *where])

@@ -13,6 +13,8 @@ from typing import Any
 class DeferredSignals:
     """Context manager that defers signal handlers until :meth:`delivered` is entered or the context exits.
 
+    If the context exits with an exception, the deferred handlers are not run.
+
     If a handler raises while :mod:`concurrent.futures` holds a lock, the lock stays taken, and the thread of the
     process pool waits for the lock for ever.  Only the main thread receives signals, so in other threads the context
     does nothing.
@@ -32,7 +34,7 @@ class DeferredSignals:
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
         for number, handler in self._handlers.items():
-            # A handler that has just run may have installed another handler.
+            # A handler that has just run may have installed another handler, which then stays.
             if signal.getsignal(number) == self._come:
                 signal.signal(number, handler)
         if error is None:

@@ -24,12 +24,12 @@ LFT_BLOCK = 64
 
 @dataclass(frozen=True, eq=False)
 class Tables:
-    """A routing, with the GUIDs of the switches and ports to which its rows and columns belong.
+    """The tables of a fabric, with the GUIDs of the switches and ports, so that other tables can be compared.
 
     Attributes
     ----------
     switch_guid, switch_name
-        uint64[S], str[S]: switches of the rows.
+        uint64[S], str[S]: GUID and name of each switch.
     owner_guid, owner_offset
         uint64[L] and uint8[L], by LID: GUID of the switch or port that has the LID (0: none), and difference between
         the LID and the port's base LID.
@@ -84,7 +84,7 @@ class Difference:
         Number of LIDs that are assigned only before the change, and number of LIDs that are assigned only after the
         change.  LIDs are identified by the GUID of their port and the offset from its base LID.
     lids_moved
-        Number of GUIDs whose base LID differs.
+        Number of switches and end ports whose base LID has changed.
     entries, entries_changed
         Number of LFT entries that both tables have (a common switch and a common LID), and number of such entries that
         differ.
@@ -138,7 +138,10 @@ class Difference:
 
 
 def tables_of_bundle(bundle: Bundle) -> Tables:
-    """Return the tables in a bundle that ``ibnue route`` has written, without a fabric."""
+    """Return the tables in a bundle that ``ibnue route`` has written.
+
+    The attribute ``fabric`` of the result is None.
+    """
     return _tables(bundle, bundle.routing, None)
 
 
@@ -267,9 +270,10 @@ Pair = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
 def _changed_sls(before: Tables, after: Tables, rows: Pair, columns: Pair) -> int | None:
     """Count the SLs that differ, for common switches and LIDs.
 
-    ``rows`` and ``columns`` are pairs of int64[N]: the common switches and LIDs, before and after the change.  The SL
-    tables may depend on the destination, on the source switch too, or on the source LID.  The result is None if only
-    one of the two tables depends on the source LID.
+    ``rows`` has the common switches and ``columns`` the common LIDs, each as two arrays int64[N]: before and after the
+    change.  There are three kinds of SL tables.  A table gives an SL for each destination LID, for each pair of source
+    switch and destination LID, or for each pair of source LID and destination LID.  The result is None if only one of
+    the two tables is of the third kind.
     """
     sls = before.routing.service_levels, after.routing.service_levels
     if sls[0].by_source_lid != sls[1].by_source_lid:
@@ -297,8 +301,8 @@ def _paths(
         Number of these pairs whose path uses a changed LFT entry.
     """
     channel = np.take_along_axis(fabric.channels.at_port, routing.lft.astype(np.intp), axis=1)[:, columns]
-    # A switch without a channel towards the LID has channel -1.  This index selects the last element of `towards`,
-    # which is not used.
+    # A switch without a channel towards the LID has channel -1.  The index -1 selects the additional last element of
+    # `towards`, whose value is not used.
     towards = np.append(fabric.channels.dst, 0)
     following = np.where(channel >= 0, towards[channel], np.arange(fabric.switches)[:, None])
     own = differs[:, columns]

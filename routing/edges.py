@@ -81,5 +81,5 @@ class Edges:
         return np.arange(len(self)) + np.repeat(self.first - self._offset(), self.degree)
 
     def _offset(self) -> npt.NDArray[np.int64]:
-        """Return int64[C], for each channel the number of edges of all channels before this channel."""
+        """Return int64[C]: for each channel, how many possible CDG edges begin at channels with lower numbers."""
         return np.cumsum(self.degree, dtype=np.int64) - self.degree

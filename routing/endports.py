@@ -90,8 +90,9 @@ def endport_names(fabric: Fabric) -> tuple[str, ...]:
 
 
 def similar_names(word: str, names: Iterable[str]) -> list[str]:
-    """Return up to three names for the correction of an unknown name: names that contain ``word``, or else the most
-    similar names.
+    """Return up to three of ``names`` that a user may have meant by the unknown name ``word``.
+
+    The result has names that contain ``word``.  If there are none, it has the names most similar to ``word``.
     """
     known = list(dict.fromkeys(names))
     longer = [name for name in known if word and word.lower() in name.lower()]

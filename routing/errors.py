@@ -27,7 +27,7 @@ class IbnueError(Exception):
 
 
 def _without_constructor(kind: type[IbnueError], args: tuple[object, ...]) -> IbnueError:
-    """Create an error without a call of its constructor, so that its attributes are still missing."""
+    """Create an error without a call of its constructor.  ``copy`` or ``pickle`` then sets the error's attributes."""
     return kind.__new__(kind, *args)
 
 
@@ -89,11 +89,11 @@ class TableError(InputError):
 
 
 class DamagedBundle(TableError):
-    """A file with tables is not a bundle, is damaged, or was cut short, whatever fabric it belongs to."""
+    """A file with tables is not a bundle, is damaged, or was cut short.  The file cannot be used with any fabric."""
 
 
 class NotCollected(InputError):
-    """A snapshot lacks data that are necessary to decide the question."""
+    """A snapshot lacks data, such as LFTs.  Without these data, a credit loop cannot be ruled out."""
 
 
 class EnvironmentProblem(IbnueError, RuntimeError):
@@ -123,9 +123,10 @@ _FILE_REMEDIES = {
 
 
 def file_problem(action: str, path: str | Path, error: OSError) -> EnvironmentProblem:
-    """Return the error that an action on a file has failed, with a remedy.
+    """Return an error with the text that an action on a file is not possible, and with a remedy.
 
-    ``action`` is a participle such as "written", and ``error`` the error of the operating system.
+    ``action`` is a participle such as "written", for the text "cannot be written".  ``error`` is the error of the
+    operating system.
     """
     remedy = _FILE_REMEDIES.get(error.errno or 0, "check the path and its file system")
     return EnvironmentProblem(f"cannot be {action}: {(error.strerror or str(error)).lower()}", path=path, remedy=remedy)
@@ -146,7 +147,7 @@ class NotEnoughVLs(RoutingError):
     have
         Number of VLs that was allowed.
     proven
-        Whether it is proven that fewer than ``needed`` VLs are not enough.  A heuristic search cannot prove this.
+        Whether it is proven that every solution needs at least ``needed`` VLs.  A heuristic search cannot prove this.
     what
         What the search did not find within ``have`` VLs, if ``needed`` is None.
     """
@@ -165,9 +166,9 @@ class NotEnoughVLs(RoutingError):
 
 
 class BrokenPromise(RoutingError):
-    """The tables of an engine fail the proof that the engine has promised.
+    """An engine has made tables that lack paths, or that have a credit loop although the engine promises none.
 
-    This is a bug in the engine.  The tables are discarded.
+    This error shows a bug in the engine.  The tables are discarded.
     """
 
 

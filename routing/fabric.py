@@ -432,8 +432,9 @@ class Fabric:
 
         Notes
         -----
-        O(C) per round, by label propagation.  In each round a switch takes the lowest label of its neighbours, and then
-        the label of the switch that this label names.
+        Cost: O(C) for each round of label propagation.  At first, the label of each switch is its row.  In each round,
+        a switch takes the lowest label among itself and its neighbours.  This label is the row of a switch.  The label
+        of that switch is taken next.
         """
         channels, label = self.channels, np.arange(self.switches, dtype=np.int32)
         linked = np.flatnonzero(np.diff(channels.first))
@@ -470,8 +471,9 @@ class Fabric:
 
     @cached_property
     def _sorted_cables(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64]]:
-        """Return the cables (int64[K]) in an order that does not depend on their numbers, and in this order the GUID
-        and port of both ends (uint64[K, 4]).
+        """Return the rows of the cables (int64[K]), sorted by the GUIDs and ports of their ends.
+
+        The second array, uint64[K, 4], has in the same order the ends of each cable: GUID, port, GUID, port.
         """
         guids = np.concatenate([self.switch_guid, self.terminal_guid])
         # `ends` is uint64[K, 2, 2], by cable and end: GUID of the device, and port.
@@ -512,7 +514,8 @@ class Fabric:
             switch, port, link = self._endport_attachment
             less.__dict__["_endport_attachment"] = switch, port, link - np.cumsum(~keep, dtype=np.int32)[link]
             less.__dict__.update({name: self.__dict__[name] for name in OF_ENDPORTS if name in self.__dict__})
-            # The method with_lids may have added rows to the LID table.  The new fabric must not have these rows.
+            # The method with_lids may have added rows to the LID table, which the new fabric must not have.  If the
+            # last row has a switch, no rows were added.
             if self.lids.switch[-1] >= 0:
                 less.__dict__["lids"] = self.lids
         if "channels" in self.__dict__:
@@ -524,7 +527,11 @@ class Fabric:
         return less
 
     def to_networkx(self) -> networkx.MultiGraph:
-        """Return the devices and cables as a networkx multigraph (keys: device numbers; attributes: names, ports)."""
+        """Return the devices and cables as a networkx multigraph.
+
+        The vertices are the device numbers, with GUID, name and kind as attributes.  The edges are the cables, with
+        the ports as an attribute.
+        """
         import networkx  # noqa: PLC0415 - only this method needs networkx, and no command calls it
 
         graph = networkx.MultiGraph(name=self.name)

@@ -54,7 +54,7 @@ class FabricFigures:
         Number of cables of each kind, such as "switch to switch 4xEDR", the most frequent kind first.
     levels
         Number of switches of each level of a tree, the lowest level first; empty for other fabrics.  The lowest level
-        has the leaves or, if switches are below leaves, these switches.
+        has the leaves, with one exception: switches that are cabled below leaves form lower levels.
     oversubscription
         Ratio of the capacity of the links down to the capacity of the links up, for each level of a tree except the
         top.
@@ -160,8 +160,10 @@ def _oversubscription(fabric: Fabric, level: npt.NDArray[np.int32]) -> Iterator[
 
 
 def _bounds(fabric: Fabric, level: npt.NDArray[np.int32] | None) -> Iterator[Bound]:
-    """Yield upper bounds of the all-to-all share: from cuts around each switch, between two halves, and between groups
-    of switches in a tree, and from the length of paths.
+    """Yield upper bounds of the all-to-all share.
+
+    Most bounds follow from cuts: around each switch with end ports, between two halves of the fabric, and around other
+    sets of switches (:func:`_tree_cuts`).  The last bound follows from the length of the paths.
     """
     rows = attached(fabric)
     endports = np.bincount(fabric.endport_switch[rows], minlength=fabric.switches).astype(np.int64)
@@ -179,10 +181,11 @@ def _bounds(fabric: Fabric, level: npt.NDArray[np.int32] | None) -> Iterator[Bou
 def _tree_cuts(fabric: Fabric, level: npt.NDArray[np.int32] | None) -> Iterator[tuple[npt.NDArray[np.bool_], str]]:
     """Yield sets of switches (bool[S]), each with a text that describes the set.
 
-    There are two kinds of sets.  Sets of the first kind are pods, and groups of switches below a pod: they stay
-    connected without the levels above.  A set of the second kind is a tree that only links between switches of equal
-    height join to other trees, such as a director switch.  Two heights are tried: the level, and the distance from the
-    nearest switch with end ports.  ``level`` is int32[S], the levels of a tree; None if the fabric is not a tree.
+    There are two kinds of sets.  A set of the first kind is a pod, or a group of switches below a pod.  Its switches
+    stay connected if the levels above are taken away.  A set of the second kind is a tree inside the fabric, such as a
+    director switch.  All links from this tree to other trees are between switches of equal height.  The height of a
+    switch is either its level or its distance from the nearest switch with end ports, and both are tried.  ``level`` is
+    int32[S], the levels of a tree; None if the fabric is not a tree.
     """
     height = distances(fabric, fabric.senders_at > 0)
     for each in (height,) if level is None else (level, height):
@@ -213,11 +216,12 @@ def _groups(fabric: Fabric, kept: npt.NDArray[np.bool_]) -> Iterator[npt.NDArray
 
 
 def _cut(fabric: Fabric, endports: npt.NDArray[np.int64], side: npt.NDArray[np.bool_], what: str) -> Iterator[Bound]:
-    """Yield the upper bound of the all-to-all rate that follows from a cut: the cables from the switches of ``side``
-    (bool[S]) to all other switches must carry all traffic between the two sets of switches.
+    """Yield the upper bound of the all-to-all rate that follows from a cut between two sets of switches.
 
-    ``endports`` (int64[S]) is the number of end ports at each switch.  ``what`` names the set ``side``, such as "a
-    pod", in the text that explains the bound.  Nothing is yielded if one of the sets has no end port.
+    ``side`` (bool[S]) marks the first set, and all other switches are the second set.  The cut is all cables between
+    the two sets.  These cables must carry all traffic between the sets.  ``endports`` (int64[S]) is the number of end
+    ports at each switch.  ``what`` names the first set, such as "a pod", in the text that explains the bound.  Nothing
+    is yielded if one of the sets has no end port.
     """
     inside = int(endports[side].sum())
     outside = int(endports.sum()) - inside

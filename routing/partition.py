@@ -31,8 +31,8 @@ def regions(fabric: Fabric, count: int, *, seed: int) -> npt.NDArray[np.int32]:
     # A switch without end ports gets a small weight as well, which helps to keep regions connected.
     weight = fabric.senders_at * 16 + 1
     if np.count_nonzero(fabric.senders_at) < count:
-        # With fewer weighted switches than regions, METIS prints complaints on standard output.  Equal weights avoid
-        # these complaints.
+        # If fewer switches than regions have end ports, METIS prints complaints on standard output.  It prints none if
+        # all switches have the same weight.
         weight = np.ones_like(weight)
     _, part = pymetis.part_graph(
         count,

@@ -22,8 +22,8 @@ Value = TypeVar("Value")
 class PendingFutures(Generic[Work, Value]):
     """Work items that a process pool is working on, identified by their futures.
 
-    All calls must be made inside ``with signals``, which defers signal handlers.  A deferred signal is delivered while
-    :meth:`wait` blocks, or when ``signals`` exits.
+    Call the methods only in a ``with`` block of the attribute ``signals``, which defers signal handlers.  The
+    handler of a deferred signal runs while :meth:`wait` waits, or at the end of the ``with`` block.
 
     Attributes
     ----------
@@ -47,8 +47,8 @@ class PendingFutures(Generic[Work, Value]):
     def wait(self) -> list[tuple[Future[Value], Work]]:
         """Wait until at least one work item has finished, then remove and return all finished items."""
         with self.signals.delivered():
-            # A signal cannot interrupt get of a SimpleQueue halfway, in contrast to the wait function of
-            # concurrent.futures.
+            # Signal handlers may run here.  A handler that raises an exception could interrupt the function wait of
+            # concurrent.futures halfway.  It cannot do so in the method get of a SimpleQueue.
             found = [self._finished.get()]
         while not self._finished.empty():
             found.append(self._finished.get())

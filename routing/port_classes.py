@@ -27,11 +27,12 @@ class Detection:
     Attributes
     ----------
     port_class
-        The class of the end ports that fit.
+        The class that the rule gives to the end ports of a device.  The rule applies to a device if the description
+        fits or the device ID fits.
     description
-        Part of the node description of their devices.
+        Text that fits each node description that contains it.
     device_ids
-        Device IDs of their devices.
+        Device IDs that fit.
     """
 
     port_class: PortClass
@@ -77,7 +78,10 @@ class PortClasses:
                 raise OptionError(problem, remedy="an end port has one class")
 
     def with_rules_of(self, rules: PortClasses) -> PortClasses:
-        """Return ``rules`` (GUIDs, patterns, weights), but with the recognised devices of this object."""
+        """Return a copy of ``rules``, but with the recognised devices of this object.
+
+        The copy has the GUIDs, patterns and weights of ``rules``.
+        """
         return replace(rules, recognised=self.recognised)
 
     def of_devices(self, names: Sequence[str], guids: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint8]:
@@ -117,8 +121,9 @@ class PortClasses:
         return [repr(pattern) for pattern in patterns] + [f"{guid:#x}" for guid, _ in self.guids if guid not in known]
 
     def counts(self, classes: npt.NDArray[np.uint8]) -> dict[str, int]:
-        """Return the number of end ports of each class, by label.  ``classes`` is uint8[E]; classes without end ports
-        are left out.
+        """Return the number of end ports of each class, by the name of the class.
+
+        ``classes`` is uint8[E], the class of each end port.  Classes without end ports are left out.
         """
         numbers = np.bincount(classes, minlength=len(PortClass)).tolist()
         return {each.label: numbers[each] for each in PortClass if numbers[each]}
@@ -154,8 +159,8 @@ def port_classes_of(
     Parameters
     ----------
     settings
-        Key of :data:`routing.class_settings.SETTINGS`, name of a class, and value: a pattern or a list of patterns, a
-        path, or a weight.
+        Three items for each setting: a key of :data:`routing.class_settings.SETTINGS`, the name of a class, and a
+        value.  Depending on the key, the value is one or more patterns, the path of a GUID list, or a weight.
     read_guids
         Reader of a GUID list.
 

@@ -27,8 +27,9 @@ def fork_server(preload: Sequence[str] = ()) -> ForkServerContext:
     """Start the server process from which :mod:`multiprocessing` forks workers.
 
     The server is started in ``/``.  Its command ``python -c`` would import modules from the working directory first,
-    and before Python 3.11 no option prevents this.  Workers change back to this process's working directory once they
-    have its import path.  Ctrl-C is blocked in the server, which would otherwise print a traceback while it imports.
+    and before Python 3.11 no option prevents this.  Each worker first takes over the import path of this process, and
+    then its working directory.  Ctrl-C is blocked in the server, because otherwise the server would print a
+    traceback if Ctrl-C is pressed during its imports.
 
     ``preload`` lists the modules that the server imports in advance.
     """
@@ -101,7 +102,8 @@ def exit_with_process(pid: int, tidy: Callable[[], None]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     def wait() -> None:
-        # If the parent has ended before this call, there is nothing to wait for.
+        # If the parent has already ended, pidfd_open raises ProcessLookupError.  Then this process calls ``tidy``
+        # and exits at once.
         with contextlib.suppress(ProcessLookupError):
             multiprocessing.connection.wait([os.pidfd_open(pid)])
         tidy()

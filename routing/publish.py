@@ -86,9 +86,9 @@ def as_before(certificate: Certificate, *, scope: Scope = "endports") -> Demand:
 
 
 def weaker(proof: Proof, before: Proof) -> list[str]:
-    """Return sentences that state what the previous proof covers, and the proof of re-routed tables does not cover.
+    """Return sentences that state in what respect the proof of re-routed tables is weaker than the previous proof.
 
-    A re-route reports the sentences with its reason, in the log and in the summary.
+    The log and the summary show these sentences after the statement of how the re-route found its tables.
     """
     found = []
     if proof.scope == "endports" and before.scope == "all":

@@ -49,18 +49,19 @@ def parse_rate(text: str) -> tuple[int, float] | None:
 
 
 def lane_speed(text: str) -> float | None:
-    """Return the signalling rate in Gb/s of a physical lane that OpenSM and ibdiagnet print as "2.5" to "200".
+    """Return the signalling rate in Gb/s of a physical lane for a text of OpenSM or ibdiagnet, such as "2.5" or "200".
 
-    The result is 0 if the program did not know the speed ("UNKNOWN"), and None if the text is not a speed.
+    The result is 0 for the text "UNKNOWN", and None if the text is not a speed.
     """
     name = _LANE.get(text.upper())
     return SPEED_OF[name] if name else 0.0 if text.upper() == "UNKNOWN" else None
 
 
 def printed_speed(speed: float) -> str:
-    """Return a signalling rate in Gb/s of a physical lane as OpenSM prints it: "2.5" to "200".
+    """Return the text that OpenSM prints for a speed, such as "2.5" or "200".
 
-    A rate that no speed of InfiniBand has is "UNKNOWN".
+    ``speed`` is the signalling rate of a physical lane in Gb/s.  The text is "UNKNOWN" if no speed of InfiniBand has
+    this rate.
     """
     name = speed_name(speed)
     return next((text for text, known in _LANE.items() if known == name), "UNKNOWN")

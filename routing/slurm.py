@@ -48,7 +48,7 @@ class Switch:
 
 @dataclass(frozen=True)
 class Plane:
-    """Trees for one topology file of Slurm, in which no node occurs twice.
+    """One topology of Slurm: one or more trees of switches, in which no node occurs twice.
 
     A fabric is one plane, unless some node has ports in several connected parts of the fabric.  Then each connected
     part is a plane.
@@ -63,7 +63,7 @@ class Plane:
 
 
 def slurm_planes(fabric: Fabric) -> list[Plane]:
-    """Return the planes of a fabric as Slurm's trees.
+    """Return the planes of a fabric.  Each plane becomes one topology of Slurm.
 
     There is one plane, unless a node has ports in several connected parts of the fabric.  Then each part is a plane.  A
     node's name is the first word of the name of its CA.  Only end ports of the class compute count.
@@ -143,7 +143,8 @@ def _tree(
     begin with ``prefix``, and differ from the names of all switches.
     """
     switches = [Switch(labels[row], nodes=tuple(names)) for row, names in leaves.items()]
-    # `top` has, for each leaf, the name of the highest pod above the leaf so far, else the name of the leaf.
+    # `top` has one name for each leaf: the name of the last pod that was made above the leaf.  Before the first pod,
+    # the name is that of the leaf.
     top = {row: labels[row] for row in leaves}
     for height, pods in enumerate(_pods(fabric, level), 1):
         groups: dict[int, list[int]] = {}
@@ -179,8 +180,10 @@ def _pods(fabric: Fabric, level: npt.NDArray[np.int32] | None) -> Iterator[npt.N
 
 
 def hostlist(names: Sequence[str]) -> str:
-    """Return names in Slurm's list notation, such as ``node[01-18,20],login1``.  Numbers of equal width after an equal
-    prefix are joined.
+    """Return names in Slurm's list notation, such as ``node[01-18,20],login1``.
+
+    Names with an equal text before the last number share one bracket.  Numbers with leading zeros share a
+    bracket only with numbers of equally many digits.
     """
     parts = [re.fullmatch(r"(.*?)(\d{1,18})", name, re.DOTALL) for name in names]
     padded = {(part[1], len(part[2])) for part in parts if part is not None and part[2][0] == "0" and part[2] != "0"}

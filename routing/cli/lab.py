@@ -176,7 +176,7 @@ def live(
     """Start OpenSM on the simulated fabric, and yield the state of the lab at the start and after each action.
 
     OpenSM routes with ``engine`` of the plugin, or with its own engine ``opensm_engine`` if this argument is not None.
-    ``wanted`` are the actions.
+    ``wanted`` yields the actions to execute, such as "unlink sw1 2".
     """
     import numpy as np
 
@@ -226,7 +226,8 @@ def with_ports(opened: Lab, state: LabState) -> LabState:
 def show(state: LabState, headline: str) -> None:
     """Print a state of the lab as text.
 
-    Above the first state, the text has ``headline``; above each later state, the action that led to this state.
+    The first line of the text is ``headline`` for the first state of the lab.  For a later state, the first line is
+    the action that led to the state.
     """
     sweep = state.sweep
     click.secho(escape_control(headline if state.since is None else state.action), bold=True)

@@ -78,9 +78,11 @@ def parse(action: str) -> tuple[str, str, int | None]:
 
 
 def resolve(action: str, fabric: Fabric) -> tuple[str, int, int | None]:
-    """Split an action like :func:`parse`, with the node GUID of its device instead of a name; 0: no device.
+    """Split an action into its word, the node GUID of its device, and its port.
 
-    A LID does not identify a device, because OpenSM assigns new LIDs in the lab.
+    The GUID is 0 if the action has no device.  The port is None if the action has no port.
+
+    A user cannot name a device by its LID, because OpenSM assigns new LIDs in the lab.
 
     Raises
     ------

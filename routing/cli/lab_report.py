@@ -86,9 +86,11 @@ def inspect_lab(
 ) -> LabState:
     """Read the tables of a running lab from its switches, prove them, and compare them with the previous state.
 
-    ``before`` is the previous state, and ``sweep`` OpenSM's sweep after ``action``.  The fabric that is discovered gets
-    the name and the rules for classes of end ports of ``subnet``.  ``fresh`` is a function that computes tables from
-    scratch, which are measured in addition to the tables of the lab.
+    ``before`` is the previous state; None for the first state.  ``sweep`` is OpenSM's sweep after ``action``.  The
+    fabric is discovered in the lab.  Its name and its rules for classes of end ports are copied from ``subnet``.
+
+    ``fresh`` is a function that computes tables from scratch; None: there are no such tables.  The rates of these
+    tables are measured for comparison with the rates of the lab's tables.
     """
     found = lab.fabric()
     fabric = replace(found, name=subnet.name, port_classes=found.port_classes.with_rules_of(subnet.port_classes))

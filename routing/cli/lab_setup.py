@@ -36,7 +36,9 @@ With ``rebalance = 0`` the tables do not change between events.  So the effect o
 def opensm_settings(
     folder: Path, fabric: Fabric, engine: str, opensm_engine: str | None, policies: Path | None = None
 ) -> dict[str, Any]:
-    """Write the fabric and build the plugin in a folder, and return the arguments for :class:`ibsim_fixtures.lab.Lab`.
+    """Prepare a folder for a lab, and return the arguments for :class:`ibsim_fixtures.lab.Lab`.
+
+    The folder gets a net file of the fabric, and the plugin if it is needed.
 
     OpenSM routes with ``engine`` of the plugin, or with its own engine ``opensm_engine`` if this argument is not None.
     """
@@ -81,9 +83,10 @@ def fresh_route(engine: str) -> FreshRoute:
 def class_tables(fabric: Fabric, folder: Path) -> str:
     """Return the tables ``[classes.NAME]`` of the plugin's configuration for the end ports of a fabric.
 
-    If the class of an end port differs from the class that the plugin would recognise, the end port is listed in a
-    file.  The given folder has one such file for each class.  The result is empty if there are no such end ports, and
-    all weights have their defaults.
+    The plugin recognises a class for each end port.  End ports with another class than the recognised class are listed
+    in files, which this function writes into ``folder``: one file for each class that has such end ports.  The tables
+    of the configuration name these files, and state all weights that differ from the defaults.  The result is "" if
+    there is nothing to state.
     """
     devices, rules, tables = fabric.endport_terminal, fabric.port_classes, []
     default = replace(fabric, port_classes=rules.with_rules_of(PortClasses()))

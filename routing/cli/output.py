@@ -58,38 +58,40 @@ def to_json_types(value: Any) -> Any:
 
 
 def input_warnings() -> list[str]:
-    """Return the warnings about input files of the running command, as a list that callers may extend."""
+    """Return the list of warnings about the input files of the running command.  Callers may add warnings to the list.
+    """
     context = click.get_current_context(silent=True)
     warnings: list[str] = [] if context is None else context.meta.setdefault("routing.cli.warnings", [])
     return warnings
 
 
 def print_json(schema: str, value: Mapping[str, Any]) -> None:
-    """Print the JSON document of a command on standard output: the envelope, and the results inside the envelope.
+    """Print the JSON document of a command on standard output.
 
-    The envelope is the key ``schema`` before the results and the key ``warnings`` after the results.  The results of a
-    command that has a fabric begin with the key ``fabric`` (:func:`fabric_object`).
+    The document has the key ``schema``, then the keys of the results, and at the end the key ``warnings``.  If a
+    command reads a fabric, its results usually begin with the key ``fabric`` (:func:`fabric_object`).
 
     Parameters
     ----------
     schema
-        Name and version of the schema, such as "ibnue-check/1": the file ``schemas/check.json`` in this package.
+        Name and version of the schema.  For example, "ibnue-check/1" is version 1 of the schema in the file
+        ``schemas/check.json`` of this package.
     value
-        The results by key.
+        The results, as a mapping from keys to values.
     """
     whole = {"schema": schema, **value, "warnings": input_warnings()}
     click.echo(json.dumps(to_json_types(whole), indent=2, allow_nan=False))
 
 
 def fabric_object(fabric: Fabric, source: str | None) -> dict[str, Any]:
-    """Return the object that identifies a fabric, the value of the key ``fabric`` of every JSON document.
+    """Return the object that identifies a fabric in JSON documents, usually as the value of the key ``fabric``.
 
     Parameters
     ----------
     fabric
         The fabric.
     source
-        File or generator that the user named; None if the fabric comes from a bundle.
+        File or generator that the user named as the source of the fabric; None if there is no such name.
     """
     inside = int(fabric.aggregation_nodes.sum())
     cas, routers = ((fabric.terminal_kind[~fabric.aggregation_nodes] == kind).sum() for kind in (1, 2))
@@ -143,7 +145,8 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, texts:
 def error_is_terminal() -> bool:
     """Return whether standard error is a terminal, or is to be treated as a terminal.
 
-    The library rich is asked only if a terminal is possible, because loading it takes longer than many commands.
+    The library rich gives the result.  Loading rich takes longer than many commands.  So rich is loaded only if
+    standard error is a terminal, or if an environment variable such as FORCE_COLOR is set.
     """
     if sys.stderr is None or sys.stderr.closed:  # The command was started without a standard error.
         return False
@@ -162,8 +165,10 @@ def hint(text: str) -> None:
 
 @contextmanager
 def spinner(text: str, *, slow: bool = False) -> Iterator[None]:
-    """Show on a terminal the current step (``text``) and its elapsed time.  If standard error is not a terminal, print
-    a ``slow`` step as one line on standard error, and show no other step.
+    """Show the current step (``text``) and its elapsed time, if standard error is a terminal.
+
+    If standard error is not a terminal, print ``text`` as one line on standard error if ``slow`` is true.  Otherwise
+    print nothing.
     """
     if not error_is_terminal():
         if slow:

@@ -9,12 +9,14 @@ import click
 
 
 class Number(click.FloatRange):
-    """A number within a range.  A number up to 1 is a share, which may also be a percentage such as 5%.  The type
-    rejects "nan", which click's comparison of ranges would accept.
+    """A number within a range.
+
+    If the upper end of the range is 1, the number is a share.  Users may then also write a percentage, such as 5%.  The
+    text "nan" is rejected here, because click's check of the range would accept it.
     """
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Return the value as a number.  The usage error for any other value names the range."""
+        """Return the value as a number.  A value that is not a number within the range causes a usage error."""
         if self.max == 1 and isinstance(value, str) and value.endswith("%"):
             value = click.FLOAT(value[:-1], param, ctx) / 100
         number = float(super().convert(value, param, ctx))

@@ -54,15 +54,15 @@ def pause(
     trace: bool,
     as_json: bool,
 ) -> int:
-    """Find the links of FABRIC that must pause if the given flows use the paths of TABLES.  Report whether the rates of
-    the flows sink to zero.
+    """Find the links of FABRIC on which flow control pauses the traffic of given flows.  Report whether the rates of
+    the flows sink to zero.  The flows use the paths of TABLES.
 
     \b
     ibnue pause fabric.net tables --shift 1
     ibnue pause fabric.net tables --flows flows.txt
 
-    This is a fluid analysis in exact fractions.  It models rates, but no buffers and no packets.  Exit status 1 if
-    there is a cycle of pause-regulated links with rates that sink towards zero.
+    The analysis computes the rates of flows as exact fractions.  It models neither buffers nor packets.  Exit status 1
+    if paused links form a cycle, and the rates sink towards zero.
     """
     from routing.deadlock.pause import analyse_pauses
 

@@ -86,8 +86,8 @@ def status(*, libdir: Path | None, prefix: Path | None, config: Path | None, as_
     try:
         settings = read_config(config or named_configuration(None))
     except InputError as problem:
-        # If the configuration has an error, the user needs the state of the plugin most.  So only a configuration that
-        # the user has named on the command line must be valid.
+        # A user may call this command to find out why the plugin fails.  So an error in the configuration that
+        # opensm.conf names does not end the command.  Only a configuration named on the command line must be valid.
         if config is not None:
             raise
         warnings.warn(f"{problem}; the files at the default paths are shown", InputWarning, stacklevel=2)
@@ -152,7 +152,10 @@ def remove(*, libdir: Path | None, prefix: Path | None, force: bool, as_json: bo
 
 
 def _describe(path: Path | None, age: float | None) -> str:
-    """Describe a file of the plugin by its path and its age in seconds.  Without an age, the file does not exist."""
+    """Describe a file of the plugin by its path and its age in seconds.
+
+    If ``path`` is None, the configuration turns the file off.  If only ``age`` is None, the file does not exist.
+    """
     if path is None:
         return "turned off"
     return f"{path} does not exist" if age is None else f"{path}, {age:.0f} s old"

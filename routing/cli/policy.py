@@ -201,7 +201,11 @@ def suggest(
               help="Folder for one JSON file per switch, for the switch's agent.")  # fmt: skip
 @click.option("--opensm", is_flag=True, help="Print the values for opensm.conf that suit most ports.")
 def export(*, policy_file: Path, fabric: str, tables: Path | None, output: Path | None, opensm: bool) -> int:
-    """Export POLICY as one JSON file per switch for switch agents, or as four global values for opensm.conf."""
+    """Export POLICY as one JSON file per switch for switch agents (-o), as four global values for opensm.conf
+    (--opensm), or as both.
+
+    The four values are HOQLife and VLStallCount of ports to CAs, and of ports to switches.
+    """
     from routing.policy.export import opensm_lines, write_switch_files
 
     if output is None and not opensm:

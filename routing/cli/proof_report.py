@@ -34,7 +34,10 @@ REPLIES_AT_OFFSET = ("replies", "safe on the request's SL only if sent to the LI
 
 
 def part_facts(fabric: Fabric) -> Iterator[tuple[str, str]]:
-    """Yield a row that explains the rates, if the fabric has several parts that are not connected."""
+    """Yield a row that explains which flows the rates include, if the fabric has several parts that are not connected.
+
+    Yield nothing if the fabric is connected.
+    """
     if fabric.component.max(initial=0) > 0:
         yield "parts", "all-to-all traffic stays within a part; other patterns count flows between parts as 0"
 
@@ -141,8 +144,8 @@ def print_findings(proof: Proof) -> None:
     """Print the traffic that is not delivered, and the credit loop if there is one.
 
     Each channel of the loop is a line with switch, port and VL.  The line also names two LIDs whose path uses this
-    channel and the next channel of the loop.  A loop that exists only with traffic between switches is printed as one
-    line.
+    channel and the next channel of the loop.  If a credit loop needs switch-to-switch traffic, the whole loop is
+    printed as one line.
     """
     for line in proof.unreachable.describe():
         echo_lines(line)
@@ -194,8 +197,9 @@ def verdict_object(verdict: Verdict) -> dict[str, Any]:
 
 
 def loop_object(loop: CreditLoop | None) -> list[dict[str, Any]] | None:
-    """Return the channels of a credit loop as objects for ``--json``, or None without a loop.
+    """Return a list with one object for ``--json`` for each channel of a credit loop.  Without a loop, return None.
 
-    Each object contains a pair of LIDs whose path uses this channel and the next channel of the loop.
+    The object of a channel contains two LIDs.  The path between the two LIDs uses the channel and the next channel of
+    the loop.
     """
     return None if loop is None else [turn.as_object() for turn in loop.turns]

@@ -169,7 +169,10 @@ def parts_facts(figures: Quality) -> Iterator[tuple[str, str]]:
 
 
 def disjoint_facts(found: DisjointPaths | None) -> list[tuple[str, str]]:
-    """Return a row on the pairs that have link-disjoint paths, or no row if every end port has one LID."""
+    """Return a row on the pairs of end ports that have several link-disjoint paths.
+
+    The row is missing if ``found`` is None, for example because every end port has only one LID.
+    """
     if found is None:
         return []
     shares = ", ".join(f"{number}: {100 * share:.1f} %" for number, share in enumerate(found.shares, 2))

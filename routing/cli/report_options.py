@@ -42,7 +42,10 @@ def report_options(command: Command) -> Command:
 
 
 def write_reports(make: Callable[[], Report]) -> None:
-    """Write the report that ``make`` returns into the files that ``--html`` and ``--csv`` name, if there are any."""
+    """Write the report that ``make`` returns into the files that ``--html`` and ``--csv`` name.
+
+    If the user gave neither option, nothing is written, and ``make`` is not called.
+    """
     wanted: list[Path] = click.get_current_context().meta.get(_FILES, [])
     if not wanted:
         return

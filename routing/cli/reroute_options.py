@@ -209,8 +209,9 @@ def check_same(
     *,
     is_given: Given = engine_options.is_given,
 ) -> None:
-    """Raise OptionError if the engine options contradict the earlier tables, most of which a re-route keeps.
+    """Raise OptionError if the engine options contradict the earlier tables.
 
+    A re-route keeps most entries of the earlier tables, so the options must fit the earlier tables.
     ``option`` is the command's option that names the earlier tables, for the error message.
 
     Raises
@@ -252,7 +253,8 @@ def check_roots(routing: Routing, fabric: Fabric, options: EngineOptions, option
 
 
 def facts(found: Rerouted, kept: CapacityKept) -> Iterator[tuple[str, str]]:
-    """Yield rows on the change of the earlier tables, and on the capacity that the new tables keep."""
+    """Yield rows on the change of the earlier tables, and on the shares of the earlier rates that the new tables keep.
+    """
     yield "changed", f"{count_noun(found.changed, 'entry')}; {found.broken} invalid"
     if kept.all_to_all is not None:
         of = {"all-to-all": "all-to-all rate"}
@@ -261,7 +263,8 @@ def facts(found: Rerouted, kept: CapacityKept) -> Iterator[tuple[str, str]]:
 
 
 def as_object(found: Rerouted, kept: CapacityKept) -> dict[str, Any]:
-    """Return the report on a re-route, and on the capacity that the re-route keeps, as an object for ``--json``."""
+    """Return the report on a re-route as an object for ``--json``, with the shares of the earlier rates that it keeps.
+    """
     return {
         "entries_broken": found.broken,
         "entries_changed": found.changed,

@@ -155,7 +155,10 @@ class Result:
 
     @property
     def replies_at_offset(self) -> bool:
-        """Whether replies are safe only if each reply goes to the same LID offset as its request."""
+        """Whether replies are safe only if each reply goes to the same LID offset as its request.
+
+        The LID offset is the difference between a LID and the lowest LID of its port.
+        """
         from routing.deadlock.offset_replies import replies_need_offset
 
         return replies_need_offset(self.tables.fabric, self.tables.routing, self.tables.proof)
@@ -207,8 +210,8 @@ def facts(result: Result) -> Iterator[tuple[str, str]]:
     yield "fabric", proof_report.fabric_line(result.tables.fabric)
     if result.rerouted is not None:
         yield from reroute_options.facts(result.rerouted, result.kept(result.rerouted))
-    # If the engine needs one VL, the report states this number as the minimum.  A higher number is only an upper bound,
-    # because a better search might succeed with fewer VLs.
+    # One VL is always the minimum, so the report then says "1 needed".  A higher number is reported as "at most N
+    # needed", because a better search might find tables with fewer VLs.
     yield "VLs", f"{'' if routing.vls_needed == 1 else 'at most '}{routing.vls_needed} needed, {routing.vls} used"
     if "fallback" in routing.provenance.options:
         yield "paths", f"{routing.provenance.options['fallback']}: other paths were not found with this number of VLs"

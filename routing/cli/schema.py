@@ -21,7 +21,8 @@ def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> lis
 @click.command()
 @click.argument("name", required=False, shell_complete=complete)
 def schema(*, name: str | None) -> int:
-    """Print the JSON Schema (draft 2020-12) of NAME: a command with --json, a file, or an error.
+    """Print the JSON Schema (draft 2020-12) with this NAME.  There are schemas for the output of commands with --json,
+    for JSON files, and for error messages.
 
     \b
     ibnue schema                  list all schemas

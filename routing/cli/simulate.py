@@ -245,7 +245,10 @@ def report_of(scenario: Scenario, results: list[Result]) -> Report:
 
 
 def write_charts(folder: Path, results: list[Result]) -> None:
-    """Write an SVG chart for each case that has a curve over time or load, and report the other cases."""
+    """Write an SVG chart for each case that has results over time or over load.
+
+    For each other case, a line on standard error states that there is no chart.
+    """
     from routing.formats.atomic import make_folder, write_text_atomically
 
     make_folder(folder)

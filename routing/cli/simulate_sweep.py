@@ -58,13 +58,13 @@ class Curve:
     Attributes
     ----------
     label
-        Name for the results: the engine, or the scheme and the engine of its escape paths.
+        Name of the curve in the results, which names the engine, the scheme, or both.
     network
-        Network with the tables.
+        The simulated network with its tables.
     scheme
-        Name of the scheme of adaptive routing; None: packets follow the tables.
+        Name of the scheme of adaptive routing.  None: packets follow the tables, or a mechanism chooses their ports.
     mechanisms
-        Mechanisms beside the tables.
+        Mechanisms that the simulation adds to the network, such as the choice among the ports of port groups.
     pattern
         Name of the traffic pattern.
     """
@@ -78,7 +78,11 @@ class Curve:
 
 @dataclass(frozen=True)
 class Settings:
-    """Settings of all runs of a sweep over loads: arrival process, sizes and speedup of the crossbars."""
+    """Settings of all runs of a sweep over loads.
+
+    The settings are the arrival process, the mean number of messages in a burst, and the speedup of the switches.
+    Others are the sizes of messages and packets in bytes.
+    """
 
     process: str
     burst: float
@@ -148,7 +152,10 @@ DEFAULTS: dict[str, Any] = {
 
 
 def sweep_loads(fabric: Fabric, given: dict[str, Any], plot: Path | None, *, source: str, as_json: bool) -> int:
-    """Simulate all points (curve and load), print the results, and write the CSV file and the chart."""
+    """Simulate each curve at each load, print the results, and write the files for which the user asked.
+
+    The files are a report, and charts in the folder ``plot``.
+    """
     options: dict[str, Any] = {name: given[name] or DEFAULTS.get(name) for name in PARAMETERS}
     options["speedup"] = DEFAULTS["speedup"] if given["speedup"] is None else given["speedup"]
     if given["schemes"] and not given["engines"]:
@@ -207,7 +214,8 @@ def make_curves(fabric: Fabric, options: dict[str, Any]) -> list[Curve]:
         network = build_network(fabric, escape, timing, vls=vls)
         networks += [(f"adaptive, {scheme}", network, scheme, ()) for scheme in schemes]
     for pattern in options["patterns"]:
-        # The result is not used: an unsuitable pattern raises its error here, before the first run.
+        # This call only checks the pattern, and its result is not used.  So an error in a pattern is reported before
+        # the first run.
         pattern_traffic(networks[0][1], pattern, 0.5)
     return [Curve(*network, pattern) for pattern in options["patterns"] for network in networks]
 
@@ -250,7 +258,7 @@ def measure_point(curve: Curve, load: float, seed: int, settings: Settings) -> M
 def measure_all(
     curves: Sequence[Curve], loads: Sequence[float], seeds: Sequence[int], settings: Settings, jobs: int | None
 ) -> list[dict[str, Any]]:
-    """Measure all points in parallel processes, and return one row for each curve and load."""
+    """Measure each curve at each load in parallel processes, and return one row for each curve and load."""
     import concurrent.futures
 
     from routing.processes import cores, fork_server
@@ -265,7 +273,10 @@ def measure_all(
 
 
 def row_of(curve: Curve, load: float, runs: Sequence[Measurement]) -> dict[str, Any]:
-    """Combine the runs of one point to a row: means, confidence intervals, and a verdict."""
+    """Combine the runs of one curve at one load into a row: means, confidence intervals, and a verdict.
+
+    The verdict is "deadlock", "saturated" or "settled".  Only a settled row has latencies.
+    """
     from routing.simulate.load_curve import mean_and_error
 
     settled = all(run.settled for run in runs)
@@ -310,7 +321,10 @@ def summary(fabric: Fabric, seeds: int, settings: Settings) -> list[tuple[str, s
 
 
 def show_points(fabric: Fabric, rows: Sequence[dict[str, Any]], seeds: int, settings: Settings) -> None:
-    """Print a table with a row for each curve and offered load: accepted load, latency, and a verdict."""
+    """Print a table with a row for each curve and offered load.
+
+    A row has the accepted load, the latency, and the verdict: deadlock, saturated or settled.
+    """
     print_rows(summary(fabric, seeds, settings))
     print_table(
         ["routing", "pattern", "load", "accepted", "latency us", "median", "p99", "message p99", ""],
@@ -330,7 +344,7 @@ def show_points(fabric: Fabric, rows: Sequence[dict[str, Any]], seeds: int, sett
 
 
 def report_of(fabric: Fabric, rows: Sequence[dict[str, Any]], seeds: int, settings: Settings) -> Report:
-    """Return the report on a sweep over loads, with a table of all points."""
+    """Return the report on a sweep over loads, with a table that has a row for each curve and load."""
     from routing.draw.report import Report
     from routing.formats.csv_table import Table
 

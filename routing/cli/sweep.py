@@ -171,7 +171,7 @@ def sweep(
     from routing.sweep.summary import compare, lines
 
     if given["spec"] is None and not given["fabric_names"]:
-        # Which options are refused depends only on the command line, so all MPI ranks refuse the same options.
+        # This check depends only on the command line.  So all MPI ranks come to the same result.
         refuse_running_options()
     with ExitStack() as stack:
         ranks = stack.enter_context(mpi_ranks()) if executor == "mpi" else None
@@ -205,12 +205,14 @@ def sweep(
 
 
 def same(other: Path, path: Path | None) -> Path:
-    """Return the path of another ledger (file of results).
+    """Return ``other``, the path of a ledger to read, after a check that it is not the ledger of this run.
+
+    A ledger is a file of results.  ``path`` is the ledger of this run.
 
     Raises
     ------
     OptionError
-        The path is the path of this run's ledger.
+        Both paths lead to the same file.
     """
     if path is not None and other.exists() and path.exists() and other.samefile(path):
         raise OptionError(f"{other} is the ledger of this run", remedy="name an earlier one, or a copy")
@@ -225,7 +227,11 @@ def opened(stack: ExitStack, against: Path | None, path: Path | None) -> Ledger 
 
 
 def refuse_running_options() -> None:
-    """Raise OptionError if an option is about the cases or about the run of cases, but no cases are given."""
+    """Raise OptionError if the user gave an option that has no effect without fabrics.
+
+    This function is called if the command line names neither fabrics nor a specification file.  Such
+    options control how cases are run, or assign classes to end ports.
+    """
     for name in [*named(RUNNING), *(["--class"] if fabric_argument.has_classes() else [])]:
         raise OptionError(f"{name} has no effect without fabrics", remedy="name a FABRIC")
 
@@ -299,8 +305,8 @@ def run(
     """Run the cases of ``plan`` that have no result in the ledger (file of results), or a result with an outcome in
     ``again``.
 
-    ``crew`` is a function that starts the worker processes, and ``executor`` the name of their kind.  ``stack`` removes
-    the temporary folder of the plugin when it is closed.
+    ``crew`` is a function that starts the worker processes.  ``executor`` is the kind of the workers, such as
+    "processes".  When the caller closes ``stack``, the temporary folder of the plugin is removed.
 
     Returns
     -------

@@ -124,7 +124,8 @@ def pull(lab: Lab, fault: Fault) -> None:
     """Apply a fault to the running ibsim."""
     for guid in fault.devices:
         lab.ibsim.unlink(guid)
-    # A link fault names both ends.  Unlinking one end removes the link.  A second unlink at the other end would fail.
+    # A link fault names the ports at both ends of the link.  The command "unlink" at one end already removes the link,
+    # so only the first port is used.
     ports = fault.ports[:1] if fault.kind is FaultKind.LINK else fault.ports
     cabled = {(lab.ibsim.device(port.device).guid, port.port) for port in lab.ibsim.ports() if port.peer}
     for guid, port in ports:

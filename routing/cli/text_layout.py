@@ -16,7 +16,7 @@ GAP = 2
 
 def terminal_width() -> int | None:
     """Return the width of the terminal on standard output in columns; None if standard output is not a terminal."""
-    # With FORCE_COLOR, the library rich treats any output as a terminal with a width.
+    # If the environment variable FORCE_COLOR is set, the library rich treats any output as a terminal.
     if not sys.stdout.isatty() and not os.environ.get("FORCE_COLOR"):
         return None
     from rich.console import Console
@@ -50,8 +50,8 @@ def table_lines(columns: Sequence[str], rows: Sequence[Sequence[str]], texts: in
     """Yield the lines of a table.  The first ``texts`` columns are texts, aligned left.  All other columns are numbers,
     aligned right.
 
-    A table that is wider than the terminal is folded between words.  If not even its longest words fit side by side,
-    each row takes several lines: its texts, and its numbers below.
+    In a table that is wider than the terminal, cells are broken between words.  If the terminal is even too narrow for
+    the longest word of each column, each row takes several lines: first its texts, then its numbers.
     """
     if width is not None and _narrowest(columns, rows) > width and texts < len(columns):
         stacked = _stacked(columns, rows, texts, width)
@@ -90,8 +90,9 @@ def _folded(columns: Sequence[str], rows: Sequence[Sequence[str]], texts: int, w
 def _stacked(columns: Sequence[str], rows: Sequence[Sequence[str]], texts: int, width: int) -> list[str] | None:
     """Return the lines of a table in which the texts and the numbers of a row are on separate lines.
 
-    Numbers that do not fit side by side continue on a further line, as do their heads.  Returns None if a single number
-    is wider than ``width`` columns.
+    If the numbers of a row do not fit on one line, they take several lines.  The names of their columns, at the top of
+    the table, are then divided in the same manner.  Return None if a single number does not fit into ``width``
+    characters.
     """
     wide = [
         max(_longest_word([columns[number]]), *(len(row[number]) for row in rows), 1)

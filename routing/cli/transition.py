@@ -106,11 +106,11 @@ def prove_change(
     Returns
     -------
     Installed
-        Old and new tables as the switches of the new fabric have them.
+        Old and new tables in the rows and columns of the new fabric.
     Transition
-        The verdict.
+        The verdict on the change.
     str or None
-        The assumption that was made about tables with unknown SLs or VLs.
+        The assumption about unknown SLs or VLs; None if all are known.
     """
     from routing.deadlock.transition import prove_transition
     from routing.deadlock.verdict import on_one_vl

@@ -68,9 +68,9 @@ def watch(
     \b
     ibnue watch ibnetdiscover.txt dump_fts.txt --interval 10
 
-    A channel is suspected if it drops packets at the head of its queue, or if it waits and sends almost nothing.
-    FABRIC must have the LIDs that the switches have now, as the output of ibnetdiscover has.  Exit status 1 if
-    suspected channels were on a credit loop in any round.
+    A channel is suspected if it drops packets at the head of its queue, or if it waits and sends almost nothing.  A
+    round is the time between two readings of the counters.  FABRIC must have the present LIDs of the switches, so use
+    new output of ibnetdiscover.  Exit status 1 if a suspected channel was on a credit loop in any round.
     """
     if once and (rounds is not None or reset):
         other = "--rounds" if rounds is not None else "--reset"
@@ -116,9 +116,9 @@ def watch(
 def propose_change(
     fabric: Fabric, routing: Routing, suspect: SuspectLoop, output: Path | None, *, quiet: bool
 ) -> LoopBreak | None:
-    """Find and print the fewest LFT entries whose change removes a loop, and write the changed tables into a folder.
+    """Find and print the fewest LFT entries whose change removes the credit loop of ``suspect``.
 
-    Without a folder (``output``), no tables are written.  With ``quiet``, nothing is printed.
+    The changed tables are written into the folder ``output``, unless it is None.  With ``quiet``, nothing is printed.
 
     Raises
     ------
@@ -146,9 +146,11 @@ def propose_change(
 def rounds_of(
     fabric: Fabric, watched: Any, interval: float, rounds: int | None, *, reset: bool
 ) -> Iterator[CounterDeltas]:
-    """Yield the increments of the counters of the watched channels in each round; nothing if no channel is watched.
+    """Yield for each round by how much the counters of the watched channels have grown.
 
-    ``interval`` is in seconds.  With ``rounds`` 0, the counters since their last reset are yielded once.
+    A round is the time between two readings, ``interval`` seconds.  If ``rounds`` is None, the rounds do not end.  If
+    ``rounds`` is 0, the counters are read and yielded once, as the growth since their last reset.  If no channel is
+    watched, nothing is yielded.
     """
     from routing.counters import check_lids, empty_counters, read_channels
 
@@ -217,8 +219,10 @@ def channel_name(fabric: Fabric, channel: int) -> str:
 
 
 def as_object(fabric: Fabric, suspects: SuspectTurns, unclassified: Sequence[int]) -> dict[str, Any]:
-    """Return the result as an object for ``--json``.  The object describes the last round with a loop; if no round had
-    a loop, the last round.
+    """Return the suspected channels of one round, and their credit loops, as an object for ``--json``.
+
+    The caller passes the last round in which a suspected channel was on a credit loop.  If there was no such round, the
+    caller passes the last round.
     """
     loops = [
         {"suspected": list(suspect.suspected), "credit_loop": [turn.as_object() for turn in suspect.loop.turns]}

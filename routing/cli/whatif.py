@@ -44,7 +44,10 @@ NAMED = 3
 
 
 def all_or(text: str) -> int:
-    """Parse how many random items to break; the result is -1 for ``all``."""
+    """Parse the value of ``--links``, ``--switches`` or ``--cas``: the number of random ones to break, or ``all``.
+
+    The result for ``all`` is -1.
+    """
     if text == "all":
         return -1
     number = parse_decimal(text)
@@ -211,7 +214,8 @@ def read(
     Raises
     ------
     OptionError
-        The options contradict the tables: they name another engine, another first VL, or fewer VLs than the tables use.
+        The options contradict the tables.  For example, the options name another engine, another first VL, or fewer VLs
+        than the tables use.
     """
     from routing.deadlock.verdict import worst_case
 

@@ -235,7 +235,7 @@ def reachable_routes(
     Raises
     ------
     EnvironmentProblem
-        Another device than expected answers, because the fabric was recabled in the meantime.
+        The device that answers is not the expected device.  The reason is a change of the fabric since the discovery.
     """
     asked = [device for device, route in enumerate(routes) if route is not None]
     guids = [*fabric.switch_guid.tolist(), *fabric.terminal_guid.tolist()]

@@ -75,12 +75,14 @@ class _Writer:
 
         Parameters
         ----------
-        part, file
-            Name of the part, and the name of its file; None if the part is missing.
+        part
+            Name of the part.
+        file
+            Name of the file with the part; None if the part is missing.
         amount
-            Description of the collected data.
+            Text that states how much data was collected, such as "3 of 4 switches".
         reasons
-            Missing data, each with the reason.
+            Texts that state which data is missing, and why.
         """
         now = time.monotonic()
         state: snapshot.State = "missing" if file is None else "incomplete" if reasons else "collected"
@@ -95,7 +97,8 @@ def collect_live(folder: Path, request: Request, progress: Progress) -> Manifest
     Parameters
     ----------
     folder
-        The folder, which is empty, or has only a node name map, whose names this function uses.
+        The folder for the snapshot.  The folder may contain a node name map, which gives the names of the devices.
+        Otherwise the folder is empty.
     request
         The parts to collect, and the port that sends queries.
     progress
@@ -380,8 +383,9 @@ def _counters(
 
 
 def _sl_to(reader: Reader, sl: npt.NDArray[np.uint8] | None) -> Callable[[int], int]:
-    """Return a function from a LID to the SL of packets that the sending device sends to this LID.  The SL is the SL
-    that the SA has stated, or else 0.
+    """Return a function that maps a LID to an SL, with which the sending device sends packets to this LID.
+
+    The SL comes from the path record of the SA.  It is 0 if the SA has stated no SL for the path.
     """
     sender = next((device for device, route in enumerate(reader.routes) if route == b""), -1)
     fabric = reader.fabric
@@ -396,9 +400,9 @@ def _sl_to(reader: Reader, sl: npt.NDArray[np.uint8] | None) -> Callable[[int], 
 def _refuse_changed(reader: Reader, lft: npt.NDArray[np.uint8], again: npt.NDArray[np.uint8]) -> None:
     """Raise EnvironmentProblem if the LFTs have changed while the snapshot was collected.
 
-    ``lft`` has the LFTs at the beginning, and ``again`` the LFTs at the end.  If both differ, the other data of the
-    snapshot may belong to the LFTs at either time.  A switch that answered only one of the two queries does not count
-    as changed.
+    ``lft`` has the LFTs at the beginning of the collection, and ``again`` the LFTs at its end.  If the two differ, it
+    is unknown to which LFTs the other data of the snapshot belongs.  A switch whose LFT was read only at the beginning,
+    or only at the end, does not count as changed.
     """
     if lft.shape == again.shape:
         read = (lft != NO_PORT).any(axis=1) & (again != NO_PORT).any(axis=1)

@@ -43,7 +43,11 @@ class NodeInfo(NamedTuple):
 
 
 class PortInfo(NamedTuple):
-    """Fields of PortInfo.  ``vl_cap`` and ``operational_vls`` are numbers of data VLs, 0 if the code is unknown."""
+    """Fields of PortInfo.
+
+    ``vl_cap`` and ``operational_vls`` are numbers of data VLs.  PortInfo states each number as a code.  If the code is
+    not defined, the number is 0.
+    """
 
     sm_lid: int
     sm_sl: int
@@ -149,8 +153,8 @@ def path_record(mad: bytes) -> PathRecord:
 def path_records(mad: bytes) -> list[PathRecord] | None:
     """Extract all path records from an answer with a table of path records.
 
-    InfiniBand sends a long answer in several MADs (protocol RMPP), which the Linux kernel assembles.  The result is
-    None if the answer was cut off after its first MAD, as ibsim does.
+    A long answer consists of several MADs (protocol RMPP), which the Linux kernel joins.  The simulator ibsim sends
+    only the first MAD of a long answer.  The result is None for an answer that was cut off in this manner.
     """
     flags, size = mad[26] & 0x7, 8 * struct.unpack_from(">H", mad, 44)[0]
     active, last = bool(flags & 1), bool(flags & 4)
@@ -158,8 +162,8 @@ def path_records(mad: bytes) -> list[PathRecord] | None:
     if len(mad) <= MAD and active:
         if not last:
             return None
-        # A short answer has one MAD, which states how many of its bytes are in use.  The number includes the SA header
-        # of 20 bytes.
+        # A short answer is one MAD with a field that states how many bytes are in use.  These bytes include the SA
+        # header of 20 bytes, which is subtracted here.
         payload = min(payload, struct.unpack_from(">I", mad, 32)[0] - 20)
     count = payload // size if size else 0
     return [_record(mad, _RECORDS + number * size) for number in range(count)]
@@ -211,8 +215,8 @@ def counter_queries(lid: int, port: int, sl: int = 0) -> tuple[Query, Query, Que
 def port_counters(basic: bytes | None, wide: bytes | None, discards: bytes | None) -> dict[str, int]:
     """Return the counters of a port by name, from the answers to :func:`counter_queries`.
 
-    Counters that the port did not return are left out.  A counter of 64 bits replaces the counter of 32 bits.  The only
-    exception is a counter with all 64 bits set, which means that the port does not support the counter.
+    Counters that the port did not return are left out.  A counter of 64 bits replaces the counter of 32 bits with the
+    same name.  If all 64 bits are set, the port does not support the counter of 64 bits, and the other counter stays.
     """
     found: dict[str, int] = {}
     if basic is not None:

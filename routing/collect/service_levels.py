@@ -94,12 +94,15 @@ def wanted_paths(fabric: Fabric, lft: npt.NDArray[np.uint8]) -> npt.NDArray[np.b
 
 
 def _table(mad: bytes) -> tuple[list[mads.PathRecord] | None]:
-    """Return a tuple with one element: the list of the path records in an answer, or None if the answer was cut off."""
+    """Return a tuple with one element: the list of the path records in an answer, or None if the answer was cut off.
+
+    The tuple distinguishes an answer that was cut off from a missing answer, for which the caller gets None.
+    """
     return (mads.path_records(mad),)
 
 
 class _Found:
-    """Collects the SLs of path records, by row of the source and destination LID."""
+    """Collects the SLs of path records.  Each SL is stored by the row of its source and by its destination LID."""
 
     def __init__(self, fabric: Fabric, wanted: npt.NDArray[np.bool_], source_lid: npt.NDArray[np.int64]) -> None:
         self.sl: npt.NDArray[np.uint8] = np.full(wanted.shape, UNKNOWN, np.uint8)

@@ -39,13 +39,13 @@ class Query(NamedTuple):
     kind
         Management class, and version of the class.
     lid
-        LID of the device that answers; :data:`PERMISSIVE_LID` for directed queries.
+        LID of the device that answers; :data:`PERMISSIVE_LID` for queries with a directed route.
     attribute, modifier
-        Attribute and attribute modifier.
+        Attribute ID and attribute modifier, which select the data that the device returns.
     body
         The bytes after the MAD header of 24 bytes.
     route
-        For directed queries, the out-ports on the route, beginning with the local port.
+        For queries with a directed route, the out-ports on the route, beginning with the local port.
     method
         :data:`GET` or :data:`GET_TABLE`.
     sl
@@ -129,7 +129,7 @@ class Umad:
         read
             Function that extracts the result from the bytes of an answer.
         done
-            Function that is called with the number of queries that were finished since its last call.
+            Function that is called with the number of queries that were sent since its last call.
         ahead
             Limit of the number of unanswered queries.
 
@@ -186,7 +186,8 @@ class Umad:
         length = ctypes.c_int(self._size)
         wait_ms = (_RETRIES + 1) * self._timeout
         found = self._library.umad_recv(self._port, self._buffer, ctypes.byref(length), wait_ms)
-        # The answer stays in libibumad until it is received with a larger buffer.
+        # If the buffer is too small for an answer, the answer stays in libibumad.  The next call receives the answer
+        # with a larger buffer.
         if found == -errno.ENOSPC and length.value > self._size:
             self._reserve(length.value)
             return
@@ -213,7 +214,7 @@ def packet(question: Query, transaction: int) -> bytes:
     )  # fmt: skip
     body = question.body
     if question.kind == DIRECTED:
-        # The body begins with M_Key 0 and two permissive LIDs, because no part of the route is LID-routed.  The route
-        # begins at byte 128 of the MAD.
+        # The body begins with an M_Key of 0.  The permissive LID follows twice (as DrSLID and DrDLID), because no part
+        # of the route is LID-routed.  The field for the route begins at byte 128 of the MAD.
         body = struct.pack(">QHH", 0, PERMISSIVE_LID, PERMISSIVE_LID).ljust(104, b"\0") + b"\0" + question.route
     return (head + body).ljust(MAD, b"\0")

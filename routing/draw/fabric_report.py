@@ -21,8 +21,10 @@ LOSS = "loss if it fails"
 
 
 def loop_table(loop: CreditLoop | None) -> Table:
-    """Return a table of the channels of a credit loop, with traffic for each dependency.  The table has no rows if
-    there is no loop.
+    """Return a table of the channels of a credit loop.  The table has no rows if there is no loop.
+
+    Each row also names the traffic (source, destination and SL) that uses this channel and then the next channel of the
+    loop.
     """
     columns = ("switch", "port", "to switch", "to port", "VL", "from", "from LID", "to", "to LID", "SL")
     rows = tuple(
@@ -81,8 +83,8 @@ def effect_table(effects: Sequence[Effect]) -> Table:
 
 
 def loss_picture(fabric: Fabric, effects: Sequence[Effect]) -> Picture:
-    """Return a picture of a fabric in which each cable shows the all-to-all loss if it fails, where the
-    loss is known.
+    """Return a picture of a fabric in which the colour of a cable shows the all-to-all loss after a failure of this
+    cable.  A cable whose loss is not in ``effects`` has an unknown value.
     """
     picture = picture_of(fabric)
     row_of = {}

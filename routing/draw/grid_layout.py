@@ -52,7 +52,7 @@ def _with_cliques_joined(fabric: Fabric, direction: npt.NDArray[np.int32]) -> np
     fabric
         Fabric.
     direction
-        int32[C], direction of each channel, in which links of a triangle can have different directions.
+        int32[C], direction of each channel.  The links of one triangle may have different directions.
 
     Returns
     -------
@@ -76,7 +76,8 @@ def _positions(fabric: Fabric, direction: npt.NDArray[np.int32], each: int) -> C
 
     Without the channels of this dimension, the fabric falls into connected components, the slices.  All switches of a
     slice have equal positions.  If the slices form a line or a ring, consecutive slices have consecutive positions.
-    ``each`` is the number of the dimension in ``direction``.
+    ``direction`` is int32[C], the dimension of each channel.  ``each`` is the dimension along which the positions are
+    wanted.
     """
     channels = fabric.channels
     ends = np.column_stack([channels.src, channels.dst])
@@ -98,9 +99,10 @@ def _positions(fabric: Fabric, direction: npt.NDArray[np.int32], each: int) -> C
 
 
 def _walk(near: list[set[int]]) -> list[int]:
-    """Return the slices of a grid in the order in which they form a line or a ring.
+    """Return the numbers of the slices of a grid, in their order along a line or a ring.
 
-    A line begins at one of its ends, and a ring at slice 0.  ``near`` has the neighbours of each slice.
+    A slice is a set of switches with equal positions in one dimension.  ``near`` has the numbers of the neighbouring
+    slices of each slice.  A line begins at one of its ends, and a ring at slice 0.
     """
     here = next((at for at, some in enumerate(near) if len(some) == 1), 0)
     seen, line = {here}, [here]

@@ -139,11 +139,11 @@ def _switches_in_a_row(fabric: Fabric) -> int:
 
 
 def _pods(fabric: Fabric, level: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
-    """Return the subtree to which each switch belongs, for each number of removed top levels: int64[N, S].
+    """Return the connected component of each switch in a tree of N levels without its upper levels: int64[N, S].
 
-    The last row has the connected components of the tree without its top level.  The row before has the components of
-    the tree without its two top levels, and so on.  :func:`numpy.lexsort` needs this order, because its last key is the
-    primary key.
+    The last row has the components without the top level.  The row before has the components without the two top
+    levels, and so on.  A switch of a removed level is a component of its own.  :func:`numpy.lexsort` needs this order
+    of the rows, because it sorts by the last row first.
     """
     src, dst = fabric.channels.src, fabric.channels.dst
     found = [np.arange(fabric.switches)]
@@ -158,8 +158,8 @@ def _groups(fabric: Fabric) -> npt.NDArray[np.int64] | None:
     """Return int64[S], the group of each switch, as in a dragonfly; None if the fabric has no groups, or more than 6000
     switches.
 
-    A link is inside a group if its switches have at least half of the largest number of common neighbours of any link.
-    Groups are the connected components of these links.
+    The function counts the common neighbours of the two switches of each link.  A link with at least half of the
+    largest count is inside a group.  Groups are the connected components of the links inside groups.
     """
     switches = fabric.switches
     if switches > 6000:
@@ -202,9 +202,9 @@ def _group_points(fabric: Fabric, group: npt.NDArray[np.int64]) -> Points:
 
 
 def _graph_points(fabric: Fabric) -> Points:
-    """Return coordinates of switches that igraph computes from the links alone: float64[S, 2].
+    """Return the coordinates of the switches, float64[S, 2], which igraph computes from the links alone.
 
-    The connected components are placed side by side.
+    The connected components of the fabric are placed side by side.
     """
     points, left = np.zeros((fabric.switches, 2)), 0.0
     sizes = np.bincount(fabric.component)
@@ -228,8 +228,8 @@ def _component_points(fabric: Fabric, members: npt.NDArray[np.int64]) -> Points:
     pairs = np.unique(src[inside] * count + dst[inside])
     graph = igraph.Graph(n=count, edges=np.column_stack([pairs // count, pairs % count]))
     start = graph.layout_circle()
-    # igraph uses one random number generator for the whole process.  So a generator with a fixed seed is set only
-    # during the layout.
+    # A random number generator with a fixed seed makes the layout reproducible.  All calls of igraph in this process
+    # share one generator.  So the generator with the fixed seed is replaced after the layout.
     igraph.set_random_number_generator(random.Random(1))
     try:
         if count <= KAMADA_KAWAI_UP_TO:

@@ -133,9 +133,11 @@ def _switch_table(picture: Picture) -> Table:
 
 
 def cable_table(picture: Picture) -> Table:
-    """Return a table of the cables between switches, with load, values of the colouring, and state.
+    """Return a table of the cables between switches: ports, data rate, load and state.
 
-    The cable with the highest value comes first.  Cables without a value come last.
+    The state of a cable is "lost", "added", "credit loop" or empty.  If the picture has a colouring, the table also has
+    the values of the colouring.  The cables are sorted by the values that their colours show, with the highest value
+    first.  Cables without a value come last.
     """
     cables, labels, colouring = picture.cables, picture.fabric.labels, picture.colouring
     load, use = cables.load, cables.use

@@ -84,7 +84,7 @@ class Picture:
     Attributes
     ----------
     fabric
-        The fabric, with the devices and cables that faults have removed.
+        The fabric before the faults.  It still has the devices and cables that the faults have removed.
     layout
         Coordinates of the switches.
     cables
@@ -94,7 +94,8 @@ class Picture:
     lft
         uint8[S, L], out-ports.  The out-ports are 255 at switches that were lost.  None without tables.
     loop
-        Row of each cable on a credit loop, and its direction (0: from the first end), in the order of the loop.
+        The cables on a credit loop, in the order of the loop.  Each element has the row of a cable, and the direction
+        of its channel on the loop (0: from the cable's first end, 1: from its second end).
     loop_lines
         The credit loop in words.  Empty without a credit loop.
     colouring
@@ -138,8 +139,11 @@ class Picture:
 
     @property
     def classes(self) -> npt.NDArray[np.int64]:
-        """int64[N], class of each cable: 0 for no load, 1 to 4 by :data:`STEPS`, 5 if all cables are drawn alike, 6 for
-        lost cables, 7 for unknown values.
+        """int64[N], class of each cable, which determines how the cable is drawn.
+
+        The class is 0 for the value 0, 1 to 4 for higher values, 6 for lost cables, and 7 for unknown values.
+        :data:`STEPS` has the upper limits of classes 1 to 4.  Without values, all cables that are not lost have class
+        5.
         """
         values = self.values
         if values is None:
@@ -248,7 +252,8 @@ def _cables(fabric: Fabric, present: Fabric, rows: npt.NDArray[np.int64]) -> Cab
 def _rates(fabric: Fabric, keys: npt.NDArray[np.int64], rows: npt.NDArray[np.int64] | None) -> npt.NDArray[np.float64]:
     """Return the data rate of cables in Gb/s: float64[N].
 
-    ``keys`` has the ends of the cables, as :func:`_keys` returns them.  ``rows`` is the argument of that call.
+    ``keys`` has the ends of the cables, as :func:`_keys` returns them.  ``rows`` must be the value of ``rows`` with
+    which :func:`_keys` was called.
     """
     own = keys[:, 0] if rows is None else np.searchsorted(rows, keys[:, 0])
     return np.asarray(fabric.channels.capacity[fabric.channels.at_port[own, keys[:, 1]]], np.float64)

@@ -68,8 +68,9 @@ Points = npt.NDArray[np.float64]
 def svg_text(picture: Picture, title: str, *, alone: bool = True) -> str:
     """Return a picture as an SVG element, or as a whole SVG document if ``alone``.
 
-    Each switch is an element ``s0``, ``s1``, ... with a title.  A path has a class ``l0`` to ``l7``, which is the class
-    of its cables (:attr:`~routing.draw.picture.Picture.classes`).
+    Each switch is an element ``s0``, ``s1``, ... with a title.  One SVG path draws all cables of one class
+    (:attr:`~routing.draw.picture.Picture.classes`).  The path has the CSS class ``l0`` to ``l7``, after the number of
+    the class.
     """
     drawing = _Drawing(picture)
     lines = [*drawing.links(), *drawing.terminals(), *drawing.marked()]

@@ -122,7 +122,7 @@ class Lottery:
         Raises
         ------
         OptionError
-            A kind is unknown, or groups are missing for "group".
+            A kind is unknown, or ``kinds`` has "group" but ``groups`` is empty.
 
         Notes
         -----
@@ -197,7 +197,10 @@ def _degradations(fabric: Fabric) -> list[Fault]:
 
 
 def _swaps(links: Sequence[Fault], rng: random.Random) -> list[Fault]:
-    """Pair all cables at random, so that no cable is in two pairs; return one plug exchange for each pair."""
+    """Pair the cables at random, and return one plug exchange for each pair.
+
+    No cable is in two pairs.  If the number of cables is odd, one cable stays without a pair.
+    """
     mixed = rng.sample(links, len(links))
     swaps = []
     for a, b in zip(mixed[::2], mixed[1::2], strict=False):

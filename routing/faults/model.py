@@ -107,10 +107,10 @@ def cable_at(fabric: Fabric, device: int, port: int) -> tuple[int, int]:
 def apply_faults(fabric: Fabric, faults: Sequence[Fault]) -> Fabric:
     """Return the fabric that remains after all given faults.
 
-    Surviving devices keep their GUIDs and LIDs.  A lost device is removed from the arrays.  A CA that has only lost its
-    cables remains, but without end ports.  The ports of a fault stand for the cables that were plugged into these ports
-    before any fault.  So a removed cable is gone even if a swap moves one of its plugs.  A lost device also takes away
-    the cables that a swap has plugged into the device.
+    Surviving devices keep their GUIDs and LIDs.  A lost device is removed from the arrays.  A CA that has lost all its
+    cables, but is not lost itself, remains without end ports.  A fault names cables by their ports before any fault.
+    So the fault removes the same cable even if a swap moves a plug of this cable.  If a device is lost, the cables that
+    a swap has plugged into the device are lost too.
 
     Raises
     ------
@@ -150,7 +150,11 @@ def apply_faults(fabric: Fabric, faults: Sequence[Fault]) -> Fabric:
 
 
 def _ends(fabric: Fabric, fault: Fault) -> list[tuple[int, int]]:
-    """Return the row and the end (0 or 1) of the cable at each port of a fault."""
+    """Return a list with two numbers for each port of a fault.
+
+    The first number is the row of the cable at the port.  The second number is 0 or 1: the end of the cable that is
+    plugged into the port.
+    """
     ends = []
     for guid, port in fault.ports:
         device = device_of(fabric, guid)
@@ -185,16 +189,18 @@ def _stranger(fabric: Fabric, fault: Fault, what: str) -> OptionError:
 def _swapped(
     fabric: Fabric, swaps: Sequence[tuple[tuple[int, int], tuple[int, int]]], pulled: set[int]
 ) -> tuple[Fabric, set[int]]:
-    """Exchange pairs of plugs; each plug is a pair of a cable's row and its end.
+    """Return the fabric with exchanged plugs.
 
-    Each element of ``swaps`` has the two plugs that change places.
+    A plug is given by two numbers: the row of its cable, and the end of the cable (0 or 1).
+    Each element of ``swaps`` has the two plugs that change places.  ``pulled`` has the rows of cables that the caller
+    will remove.
 
     Returns
     -------
     Fabric
         Fabric with the new cabling; its cables are sorted again.
     set[int]
-        New rows of the cables whose old rows are in ``pulled``.
+        Rows of the cables in ``pulled`` after the sorting.
     """
     device, port = fabric.link_device.copy(), fabric.link_port.copy()
     for first, second in swaps:

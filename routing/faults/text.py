@@ -77,7 +77,8 @@ def read_faults(path: str | Path, fabric: Fabric) -> list[Fault]:
 class _Reader:
     """Parser of fault texts for one fabric, with an index of the devices by name.
 
-    ``like_words`` are device names that begin with a word such as ``link`` or ``swap``, which could also begin a fault.
+    ``like_words`` has the names of devices whose first word is a word of the fault syntax, such as ``link``.  A text
+    that begins with such a name is read as a device or a port.
     """
 
     fabric: Fabric
@@ -197,7 +198,10 @@ class _Reader:
         ports.update(dict.fromkeys(found))
 
     def cabled(self, devices: Sequence[int], low: int, high: int) -> list[tuple[int, int]]:
-        """Return node GUID and number of each port from ``low`` to ``high`` of the given devices that has a cable."""
+        """Return node GUID and port number of each cabled port of the given devices.
+
+        Only ports with numbers from ``low`` to ``high`` are returned.
+        """
         device, port = self.fabric.link_device.reshape(-1), self.fabric.link_port.reshape(-1)
         ends = np.flatnonzero(np.isin(device, devices) & (port >= low) & (port <= high))
         guids = node_guids(self.fabric)
@@ -213,15 +217,15 @@ class _Reader:
         return [device for name, rows in self.by_name.items() if fnmatchcase(name, pattern) for device in rows]
 
     def both_ends(self, text: str) -> list[tuple[int, int]]:
-        """Parse ``S1/3`` or ``S1/3 - S2/4``.  Return (device, port number) of the one port or of both ports."""
+        """Parse one port (``S1/3``) or two ports (``S1/3 - S2/4``).  Return (device, port number) of each port."""
         ends = self.two(text, r"\s+-+>?\s+")
         return ends or [self.end(text)]
 
     def two(self, text: str, between: str) -> list[tuple[int, int]] | None:
         """Parse two ports with a separator between them; return None if the text does not have this form.
 
-        Names can contain the separator too.  So each of its occurrences is tried, until the texts on both sides are
-        ports.
+        The name of a device can contain the separator, too.  So the text is split at one separator after the other,
+        until the texts on both sides are ports.
         """
         problem = None
         for found in re.finditer(between, text):
@@ -287,7 +291,10 @@ class _Reader:
         return OptionError(f"{self.fabric.name} has no device {shown!r}", remedy=hint)
 
     def candidates(self, text: str) -> Iterator[str]:
-        """Yield the names from which the correction of a misspelt name is chosen; GUIDs first if the text is a GUID."""
+        """Yield the names of devices with which a misspelt name is compared.
+
+        If the text is a GUID, the GUIDs of the devices come first.
+        """
         if guid_in(text) is not None:
             yield from map(guid_text, node_guids(self.fabric).tolist())
         yield from (name for name in self.by_name if name)

@@ -27,7 +27,8 @@ from routing.fabric_builder import Location
 from routing.formats.graph_elements import ENDS, Element, GraphFile, edge_rows, fabric_of_graph, node_rows
 from routing.names import escape_control
 
-# A comment ends only at a line end. Otherwise the pattern would try 2^n splits of a line of n comment signs.
+# A comment that begins with // must reach the end of its line.  Without this rule, a line of n comment signs could be
+# divided into comments in about 2^n combinations, and a search could try all of them.
 _COMMENT = r"//[^\n]*(?![^\n])|/\*(?:[^*]|\*(?!/))*\*/"
 _HEAD = re.compile(
     rf'(?:\s|{_COMMENT}|#[^\n]*(?![^\n]))*(?:strict\s+)?(?:di)?graph\b\s*(?:"(?:[^"\\]|\\.)*"|[^\s"\[;=,{{}}]+)?\s*\{{',
@@ -67,7 +68,7 @@ def _attributes(values: dict[str, Any]) -> str:
 
 
 def _quoted(text: str) -> str:
-    r"""Return a text as a quoted string.  A backslash is written as ``\\``, as in the labels of Graphviz."""
+    r"""Return a text as a quoted string of DOT.  A backslash becomes ``\\``, and a quotation mark becomes ``\"``."""
     shown = escape_control(text, lambda letter: letter.isprintable() or letter in "\t\n")
     return '"' + shown.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
@@ -86,14 +87,14 @@ class _Tokens:
     text, graph
         Content of the file, and the graph that is under construction.
     place, reached
-        Position in the text behind the present token, and the line of this position.
+        Position in the text directly after the current token, and the line number of this position.
     line
-        Line in which the present token begins.
+        Number of the line in which the current token begins.
     kind, value
-        Kind of the present token: "word" for an id, the sign itself for a sign, "" at the end of the file.  For an id,
+        Kind of the current token: "word" for an id, the sign itself for a sign, "" at the end of the file.  For an id,
         ``value`` is its text.
     bare
-        Whether the present id is written without quotes, so that it may be a keyword.
+        Whether the current token is an id without quotes, so that it may be a keyword.
     """
 
     text: str
@@ -112,7 +113,7 @@ class _Tokens:
         return self.graph.error(problem, remedy, self.location())
 
     def shown(self) -> str:
-        """Return the present token for an error message."""
+        """Return the text of the current token for an error message."""
         return repr(self.value[:30]) if self.kind else "the end of the file"
 
     def step(self) -> None:
@@ -134,19 +135,21 @@ class _Tokens:
             return
 
     def takes(self, *signs: str) -> bool:
-        """Return whether the present token is one of the given signs; if so, go on to the next token."""
+        """Return whether the current token is one of the given signs.  If it is, go on to the next token."""
         found = self.kind in signs and self.kind != ""
         if found:
             self.step()
         return found
 
     def needs(self, sign: str) -> None:
-        """Go on to the next token.  The present token must be the given sign."""
+        """Go on to the next token if the current token is the given sign.  Otherwise raise ParseError."""
         if not self.takes(sign):
             raise self.error(f"{self.shown()} in place of {sign!r}", "is the file whole?")
 
     def identifier(self) -> str:
-        """Return the present id, and go on to the next token.  ``"a" + "b"`` is one id."""
+        """Return the current id, and go on to the token after the id.  Ids joined by ``+`` are one id: ``"a" + "b"`` is
+        ``ab``.
+        """
         if self.kind != "word":
             raise self.error(f"{self.shown()} in place of a name", "is the file whole?")
         found = self.value
@@ -157,7 +160,7 @@ class _Tokens:
         return found
 
     def keyword(self) -> str:
-        """Return the present token in small letters if it is an id without quotes, else an empty text."""
+        """Return the current token in lower case if the token is an id without quotes, else an empty text."""
         return self.value.lower() if self.kind == "word" and self.bare else ""
 
 
@@ -196,7 +199,7 @@ def parse_dot(text: str, path: str | Path, *, lmc: int = 0) -> Fabric:
     Warns
     -----
     InputWarning
-        The file has no CA and no router, and some node states no kind.
+        All nodes of the fabric are switches, and at least one node has no attribute ``kind`` in the file.
     """
     graph = GraphFile(path, "DOT")
     tokens = _Tokens(text, graph)
@@ -222,9 +225,11 @@ def parse_dot(text: str, path: str | Path, *, lmc: int = 0) -> Fabric:
 
 
 def _read_block(tokens: _Tokens, scope: _Scope, depth: int) -> dict[str, str]:
-    """Read ``{ statements }``, and return the ids of the nodes in the block, each with its port or an empty text.
+    """Read ``{ statements }``, and return ``{id: port}`` with all nodes in the braces.
 
-    ``scope`` has the default attributes, and ``depth`` is the number of subgraphs around the block.
+    A port is an empty text, except if a statement is only a node with a port (``id:port``).
+
+    ``scope`` has the default attributes, and ``depth`` is the number of subgraphs around the braces.
     """
     if depth > _MAX_DEPTH:
         raise tokens.error("too many nested subgraphs", f"at most {_MAX_DEPTH}")
@@ -237,7 +242,9 @@ def _read_block(tokens: _Tokens, scope: _Scope, depth: int) -> dict[str, str]:
 
 
 def _read_statement(tokens: _Tokens, scope: _Scope, depth: int) -> dict[str, str]:
-    """Read a statement, and return the ids of its nodes.  A node that stands alone comes with its port.
+    """Read a statement, and return ``{id: port}`` with its nodes.
+
+    A port is an empty text, except if the statement is only a node with a port (``id:port``).
 
     ``scope`` has the default attributes, and ``depth`` is the number of subgraphs around the statement.
     """
@@ -281,7 +288,9 @@ def _port(end: str, number: str) -> dict[str, str]:
 
 
 def _read_end(tokens: _Tokens, scope: _Scope, depth: int) -> dict[str, str]:
-    """Read a node or a subgraph, and return the ids of the nodes, each with its port or an empty text.
+    """Read a node or a subgraph, which may be one end of an edge.  Return ``{id: port}`` with all nodes that were read.
+
+    The port is an empty text for a node without a port.
 
     ``scope`` has the default attributes, and ``depth`` is the number of subgraphs around the node or subgraph.
     """

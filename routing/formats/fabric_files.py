@@ -69,8 +69,9 @@ def read_fabric(path: str | Path, *, lmc: int = 0, guid2lid: str | Path | None =
         The file, plain or compressed by gzip; ``-`` is standard input.  The reader recognises the format by the
         content: ibsim net file, output of ``ibnetdiscover`` (also with ``-p``) or ``iblinkinfo``,
         ``opensm-subnet.lst``, ``ibdiagnet2.db_csv``, topology file of IBDM, cabling plan as CSV, ibnue's JSON or
-        GraphML, or a graph in DOT.  A folder is a snapshot of ``ibnue collect``, or has dumps of OpenSM or ibdiagnet:
-        its fabric file is read, and its file ``node-name-map`` if there is one.
+        GraphML, or a graph in DOT.  ``path`` may also be a folder: a snapshot of ``ibnue collect``, or a folder with
+        dumps of OpenSM or ibdiagnet.  The function then reads the fabric file in the folder, and applies the names in
+        the folder's file ``node-name-map`` if this file exists.
     lmc
         LMC (0 to 7) of the end ports for which the file states no LID.  For formats that have base LIDs only, such as
         ``opensm-subnet.lst``, ``lmc`` is the LMC of all end ports.
@@ -120,7 +121,8 @@ def _from_folder(folder: Path, lmc: int, guid2lid: str | Path | None) -> Fabric:
 
 
 def with_names_of_folder(fabric: Fabric, folder: Path) -> Fabric:
-    """Return a fabric with the names in the node name map of a folder.  If the folder has no such file, the names stay.
+    """Return a fabric with the names in the file ``node-name-map`` of a folder.  Without this file, return the fabric
+    unchanged.
 
     Raises
     ------
@@ -147,8 +149,8 @@ def _parse(text: str, path: str | Path, lmc: int) -> Fabric:
 
 
 def write_fabric(fabric: Fabric, path: str | Path) -> None:
-    """Write a fabric in the format that the suffix names: ``.net``, ``.json``, ``.graphml``, ``.dot`` or ``.lst``.  A
-    final ``.gz`` compresses the file.
+    """Write a fabric to a file.  The suffix of ``path`` selects the format: ``.net``, ``.json``, ``.graphml``, ``.dot``
+    or ``.lst``.  If ``.gz`` follows the suffix, the file is compressed.
 
     Raises
     ------
@@ -171,15 +173,15 @@ def write_fabric(fabric: Fabric, path: str | Path) -> None:
 
 
 def write_net(fabric: Fabric, path: str | Path, *, port_guids: bool = True) -> None:
-    """Write a fabric as an ibsim net file, even if the file name has another suffix.  A final ``.gz`` in the name
-    compresses the file.
+    """Write a fabric as an ibsim net file, whatever the suffix of ``path`` is.  If ``path`` ends with ``.gz``, the file
+    is compressed.
 
-    :func:`routing.formats.ibsim_net_write.net_text` describes the limits of ibsim, and the option ``port_guids``.
+    :func:`routing.formats.ibsim_net_write.net_text` describes ``port_guids`` and the limits of ibsim.
 
     Raises
     ------
     FabricError
-        InfiniBand does not have the link speed or width.
+        A link has a width or speed that InfiniBand does not have.
     EnvironmentProblem
         The file cannot be written.
     """

@@ -62,7 +62,10 @@ def _is_legal_text(letter: str) -> bool:
 
 @dataclass
 class _Reader:
-    """Handlers of the XML parser expat, which reads the text in one pass and knows the line number."""
+    """Functions that the XML parser expat calls for each XML element of the file.
+
+    The functions add the nodes and edges to ``graph``.  Each node or edge gets the line number at which expat is.
+    """
 
     graph: GraphFile
     parser: Any
@@ -125,7 +128,7 @@ def parse_graphml(text: str, path: str | Path, *, lmc: int = 0) -> Fabric:
     path
         File name for error messages.
     lmc
-        LMC of the end ports that have no LID in the file (LID 0).
+        LMC of the end ports without a LID: the file states no LID for them, or LID 0.
 
     Raises
     ------

@@ -192,7 +192,7 @@ def parse_json(text: str, path: str | Path, *, lmc: int = 0) -> Fabric:
     path
         File name for error messages.
     lmc
-        LMC of the end ports that have no LID in the file (LID 0).
+        LMC of the end ports without a LID: the file states no LID for them, or LID 0.
 
     Raises
     ------

@@ -47,11 +47,13 @@ def write(
     lft
         uint8[S, L], the forwarding tables; 255 for no entry.
     hops
-        uint8[S, L], number of channels on the path; 0 at the switch that delivers, 255 if unknown.  The file also
-        counts the last cable to a CA or router as a hop, as OpenSM does.
+        uint8[S, L], number of channels on the path from each switch to each LID.  The number is 0 at the switch that
+        delivers the LID, and 255 if it is unknown.  In the file, the last cable to a CA or router also counts as a hop,
+        as in OpenSM.
     best
-        uint8[S, L], smallest possible number of channels, or None.  Longer paths get OpenSM's mark, but without the
-        port that OpenSM would recommend.  With None no path is marked.
+        uint8[S, L], the smallest possible number of channels from each switch to each LID.  A longer path gets the mark
+        ``No, N hops are possible!``.  OpenSM's own mark also names a better port.  If ``best`` is None, no path gets a
+        mark.
 
     Raises
     ------
@@ -107,8 +109,8 @@ def read(path: str | Path, fabric: Fabric) -> npt.NDArray[np.uint8]:
     Raises
     ------
     ParseError
-        A line is invalid, a switch does not have the port, a LID is repeated, or the section of a switch has fewer LIDs
-        than other sections.
+        A line is invalid, a switch does not have the port, or a LID is repeated.  Or the highest LID in the section of
+        a switch differs from the highest LID in the other sections.
     TableError
         A switch is missing in the fabric or in the file.
     InputError, EnvironmentProblem

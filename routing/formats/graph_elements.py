@@ -94,7 +94,7 @@ class GraphFile:
 
 
 def node_rows(fabric: Fabric) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the id (the GUID) and the attributes of the node of each device."""
+    """Yield one node for each device of a fabric: the node id, which is the GUID of the device, and the attributes."""
     kinds = ["switch"] * fabric.switches + [NodeKind(kind).name.lower() for kind in fabric.terminal_kind.tolist()]
     ports = [*fabric.switch_ports.tolist(), *fabric.terminal_ports.tolist()]
     for device, guid in enumerate(_ids(fabric)):
@@ -105,7 +105,7 @@ def node_rows(fabric: Fabric) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def edge_rows(fabric: Fabric) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Yield the two node ids and the attributes of the edge of each cable."""
+    """Yield one edge for each cable of a fabric: the ids of the two nodes at its ends, and the attributes."""
     guids = _ids(fabric)
     own = {
         (fabric.switches + terminal, port): {"guid": f"{guid:#x}", "lid": lid, "lmc": lmc}

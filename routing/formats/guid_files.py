@@ -202,9 +202,9 @@ def apply_guid2lid(fabric: Fabric, ranges: Mapping[int, LidRange], *, lmc: int =
 
     ``ranges`` has the LIDs of each port in the file, by GUID.
 
-    Ports in the file get the LIDs that the file states.  A switch gets the lowest of these LIDs.  Each other port keeps
-    its LIDs if these LIDs are still free.  Otherwise the port gets the lowest free LIDs.  A port that had no LID gets
-    2^``lmc`` LIDs.
+    Ports in the file get the LIDs that the file states.  A switch gets only the lowest of these LIDs.  A port that the
+    file lacks keeps its LIDs if all of them are still free.  Otherwise the port gets the lowest free LIDs: one LID for
+    a switch, 2^``lmc`` LIDs for an end port.
 
     Raises
     ------
@@ -232,9 +232,10 @@ def apply_guid2lid(fabric: Fabric, ranges: Mapping[int, LidRange], *, lmc: int =
 
 
 def _keep(lid: int, lmc: int, used: set[int]) -> int:
-    """Return the base LID ``lid`` and mark its 2^LMC LIDs as used, if all of them are free.
+    """Check whether the 2^``lmc`` LIDs from base LID ``lid`` are free.  If all are free, mark them as used and return
+    ``lid``.
 
-    Otherwise the result is 0.
+    The result is 0 if one of these LIDs is used, or if ``lid`` is 0.
     """
     block = range(lid, lid + (1 << lmc))
     if not lid or not used.isdisjoint(block):

@@ -161,7 +161,8 @@ def _sections(text: str, path: str | Path) -> dict[str, list[_Row]]:
 def _check_mark(mark: re.Match[str], section: str, path: str | Path, line: int) -> None:
     """Raise ParseError if a section begins inside another section, or if a section ends that has not begun.
 
-    ``mark`` is the line that begins or ends a section, and ``section`` the name of the section before this line.
+    ``mark`` is the line that begins or ends a section.  ``section`` is the name of the section that is open before this
+    line, or an empty text.
     """
     if (mark[1] == "START" and section) or (mark[1] == "END" and section != mark[2]):
         problem = (

@@ -44,10 +44,12 @@ def is_ibdm_topo(text: str) -> bool:
 def parse_ibdm_topo(text: str, path: str | Path, *, lmc: int = 0) -> Fabric:
     """Parse the text of a topology file of IBDM, and return the fabric in it.
 
-    A type of system is a switch if some system of this type has a cable at a port above 2.  If systems of two other
-    types are cabled to each other, both types are switches.  All other types are CAs.  IBDM gives the type ``DEV0`` to
-    switches and CAs without a device ID.  A device of this type counts as a CA if it has a single cable, at port 1 or
-    2.
+    The file states a type for each system, but not which types are switches.  A type counts as a switch if a system of
+    this type has a cable at a port above 2.  If a cable connects two systems whose types have no cable at a port above
+    2, these types count as switches, too.  All other types count as CAs.
+
+    IBDM gives the type ``DEV0`` to switches and CAs without a device ID.  A device of type ``DEV0`` counts as a CA if
+    it uses a single port, and this is port 1 or 2.
 
     Parameters
     ----------
@@ -66,8 +68,8 @@ def parse_ibdm_topo(text: str, path: str | Path, *, lmc: int = 0) -> Fabric:
     Warns
     -----
     InputWarning
-        There are links with an unknown rate or switches inside a chassis, whose number the warning states.  Or there
-        are devices without a device ID, whose kind is guessed.
+        There are links with an unknown rate, or switches inside a chassis.  The warning states their number.  Another
+        warning is for devices without a device ID, because the reader guesses whether they are switches or CAs.
     """
     lines = list(_lines(text, path))
     switch_types, single = _switch_types(lines), _single_cables(lines)
@@ -120,7 +122,7 @@ def _single_cables(lines: Sequence[_Line]) -> set[tuple[str, str]]:
 
 
 def _lines(text: str, path: str | Path) -> Iterator[_Line]:
-    """Yield the ends, rate and line of each cable.
+    """Yield the two ends, the rate and the line number of each cable.
 
     Raises
     ------

@@ -81,7 +81,7 @@ class _Reader:
     """Reads the lines of iblinkinfo's output in order.
 
     Without the option ``-l``, iblinkinfo prints a heading for each device above the ports of this device.  The
-    attributes then describe the device of the last heading.
+    attributes of this class then describe the device of the last heading that was read.
     """
 
     path: str | Path
@@ -163,7 +163,9 @@ def _with_kinds(ports: list[ListedPort]) -> list[ListedPort]:
 
 
 def _with_far_guids(found: list[_Port], path: str | Path) -> list[ListedPort]:
-    """Return the ports of the default output with the port GUIDs at the other ends, found by LID and port number.
+    """Add the port GUID at the other end of the cable to each port of the default output, and return the ports.
+
+    The default output names the other end only by LID and port number.
 
     Raises
     ------

@@ -34,7 +34,7 @@ _PORT = re.compile(
 )
 _PASSED_OVER = re.compile(
     r"(?:vendid|(devid)|sysimgguid|switchguid|caguid|rtguid)=0x([0-9a-fA-F]+)(?:\([0-9a-fA-F]+\))?(?:\s*#.*)?\s*$"
-    # The next line matches text that a copy from a terminal may contain.
+    # The next line of the pattern matches headings of the option -g, messages, and the head of a terminal's log.
     rf"|Chassis \d+|Non-Chassis Nodes|Hostname: |{'|'.join(map(re.escape, MESSAGES))}|\s*$"
     r"|(?:\r|\[?[\w.-]{1,64}@)[^\r]{0,200}[#$>%] ?(?:ibnetdiscover\b.*)?$"  # The line matches the prompt of a terminal.
 )
@@ -49,8 +49,8 @@ def is_ibnetdiscover(text: str) -> bool:
     """Return whether a text is output of ibnetdiscover.
 
     Node records with tabs occur only in this output.  Without tabs, such records look like the records of ibsim net
-    files.  In this case the text is recognised by the first line that ibnetdiscover prints, or by its format of a
-    switch's GUID.
+    files.  A text without tabs must therefore have the first line that ibnetdiscover prints, or a line such as
+    ``switchguid=0x2c9(2c9)``, which only ibnetdiscover prints.
     """
     if _SIGNATURE.search(text) is not None:
         return True
@@ -151,8 +151,7 @@ def parse_ibnetdiscover(text: str, path: str | Path, *, lmc: int = 0) -> Fabric:
     Raises
     ------
     ParseError, FabricError
-        The text is invalid.  The message has file, line and remedy.  If the record of a device is missing, links to the
-        device reveal this.
+        The text is invalid, or a link leads to a device that has no record.  The message has file, line and remedy.
 
     Warns
     -----

@@ -84,8 +84,10 @@ class Links:
         self._stated[statement.device, statement.port] = statement
 
     def offer(self, device: int, port: int, enabled: Enabled) -> None:
-        """Record the widths and speeds that a port with an alias supports.  The line of the port at the other end
-        states the cable, and refers to this alias.
+        """Record the widths and speeds that a port with an alias supports.
+
+        A line ``@[port] "alias"`` gives the port a name, the alias, but states no cable.  The cable is in the line of
+        the port at the other end, which names this alias.
         """
         self._offered[device, port] = enabled
 
@@ -94,8 +96,8 @@ class Links:
     ) -> None:
         """Connect two ports (device, port) immediately, as the console command ``do Link`` does.
 
-        A port without a separate line supports the widths and speeds in ``default``, which has one element for ``near``
-        and one for ``far``.
+        ``default`` has two elements: the widths and speeds of ``near`` and of ``far``.  An element is used if no
+        earlier port line describes the port.
         """
         self._cable(near, far, (self._enabled(near, default[0]), self._enabled(far, default[1])), location)
 
@@ -104,8 +106,9 @@ class Links:
         return self._offered.get(end, default) if stated is None else stated.enabled
 
     def connect(self, handle_of: Mapping[str, int]) -> None:
-        """Add the cables of all recorded port lines to the builder.  ``handle_of`` has the number of each node by its
-        id.
+        """Add the cables of all recorded port lines to the builder.
+
+        ``handle_of`` has the number of each node in the builder, by node id.
 
         Raises
         ------

@@ -72,8 +72,9 @@ class _Node:
 
 @dataclass
 class _Reader:
-    """Reads a net file and its includes in one pass.  The fields hold the counters and defaults that ibsim would
-    have.
+    """Reads a net file and the files that it includes in one pass.
+
+    The fields hold the counters and defaults that ibsim would have at the current line.
     """
 
     builder: FabricBuilder
@@ -275,7 +276,7 @@ class _Reader:
         try:
             real, there = path.resolve(), path.is_file()
         # resolve and is_file raise these exceptions if the name contains a NUL, is too long, or leads to a cycle of
-        # links.
+        # symbolic links.
         except (OSError, ValueError, RuntimeError):
             real, there = path, False
         if real in self.open_files:
@@ -345,7 +346,8 @@ class _Reader:
         elif command == "baselid" and rest:
             lmc = self._number(rest[1]) if len(rest) > 1 else 0
             self.builder.set_port(node.handle, port, lid=self._number(rest[0]), lmc=lmc, location=self.location())
-        # If the command names a port, ibsim ignores the GUID in the command and uses node GUID + port number.
+        # The command is Guid.  If it names a port, ibsim ignores the GUID in the command.  The port keeps node GUID +
+        # port number.
         elif rest and not port:
             self.builder.change_guid(node.handle, self._number(rest[0]), self.location())
 
@@ -390,7 +392,7 @@ def parse_net(text: str, path: str | Path, *, lmc: int = 0) -> Fabric:
     text
         Content of the file.
     path
-        File name for error messages.  ``include`` is relative to this file.
+        File name for error messages.  A file name in an ``include`` line is relative to the folder of this file.
     lmc
         LMC of the end ports for which the file states no LID.
 

@@ -26,9 +26,11 @@ _GENERATED_ID = re.compile(r"[SHR]-[0-9a-f]{16}")
 def net_text(fabric: Fabric, *, port_guids: bool = True) -> str:
     """Return the fabric as the text of an ibsim net file.
 
-    CAs come first, so that ibsim's first port, to which OpenSM attaches by default, belongs to a CA.  The text states a
-    GUID if ibsim, which counts GUIDs up, would assign another GUID.  The text states LIDs if the reader would not
-    assign these LIDs by itself.
+    The text begins with the CAs.  By default OpenSM attaches to the first port in ibsim, and this port then belongs to
+    a CA.
+
+    ibsim numbers the GUIDs of nodes in the order of the file.  The text states the GUID of a node only if ibsim would
+    assign another GUID.  The text states LIDs only if a reader of the text would otherwise assign other LIDs.
 
     The text states each port GUID that differs from node GUID + port number.  ibnue's reader uses these port GUIDs, and
     ibsim ignores them.  If ``port_guids`` is False, no port GUIDs are stated, and the reader numbers all ports as ibsim
@@ -129,15 +131,16 @@ class _Writer:
 
 
 def _in_quotes(name: str) -> str:
-    """Return the name as a node description in quotes: without quotes and line ends, cut to the 63 bytes that ibsim
-    keeps.
+    """Return a name as the text between the quotation marks of a node description.
+
+    Quotation marks in the name become apostrophes, and line ends are escaped.  The text is cut to the 63 bytes that
+    ibsim keeps.
     """
     return escape_control(name.replace('"', "'")).encode()[:63].decode(errors="ignore")
 
 
 def _options(width: int, speed: float, name: str) -> str:
-    """Return the text that follows the remote end in a port line and sets the width and speed of the link.  The text is
-    empty for 4xSDR.
+    """Return the last part of a port line, which states the width and speed of the link.  For 4xSDR this text is empty.
 
     ibsim 0.10 has no option for FDR10, but reads this speed from a comment in the format of ibnetdiscover.  ibsim
     supports no speed above HDR.  Faster links are written as HDR, with a comment that states the true speed for ibnue's

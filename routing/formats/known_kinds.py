@@ -23,8 +23,10 @@ class KnownKind:
         Pattern that occurs at the beginning of a line, and only in files of this kind.
     name
         Description of the file, for error messages.
-    as_fabric, as_tables
-        Remedy if the file is given as a fabric or as tables.  None if the file can be read as a fabric or as tables.
+    as_fabric
+        Remedy if a user gives the file in place of a fabric.  None if the file is a fabric.
+    as_tables
+        Remedy if a user gives the file in place of tables.  None if the file has tables.
     """
 
     pattern: re.Pattern[str]

@@ -48,7 +48,7 @@ class Grammar:
 def read_lfts(path: str | Path, fabric: Fabric, grammar: Grammar) -> npt.NDArray[np.uint8]:
     """Read the forwarding tables of a fabric's switches from a text file, uint8[S, L].
 
-    The function ``read`` of each format documents the errors.
+    The module of each format has a function ``read``, whose docstring states the errors.
     """
     reader = _Reader(path, fabric, grammar)
     for piece in read_pieces(path):
@@ -151,10 +151,10 @@ class _Reader:
             raise ParseError(why, path=self._path, line=piece.first + int(lines[int(np.argmax(bad))]))
 
     def _close(self) -> None:
-        """Raise ParseError if the section of the last switch is incomplete.
+        """Raise ParseError if the section that was read last is incomplete.
 
-        A section without its last line is incomplete.  In formats without a last line, a section is incomplete if its
-        highest LID differs from the highest LID of earlier sections.
+        Some formats have a line that ends each section.  In these formats a section without this line is incomplete.
+        In other formats a section is incomplete if its highest LID differs from the highest LID of earlier sections.
         """
         if not self._open_since:
             return

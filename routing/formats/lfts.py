@@ -50,7 +50,7 @@ def write(
         per entry.  OpenSM can load this shorter form, but then cannot match ports by GUID.  LIDs must therefore stay
         unchanged, for instance by ``guid2lid``.
     without
-        Rows of switches whose LFT is unknown, which the file leaves out.
+        Rows of the switches that the file leaves out, because their LFTs are unknown.
 
     Raises
     ------
@@ -77,8 +77,10 @@ def write(
 
 
 class _Template:
-    """Text of the lines of one switch, as a template into which the ports are filled.  A LID that no switch routes has
-    no line.
+    """Template of the lines of one switch, one line for each LID.  ``fill`` writes the out-ports of a switch into the
+    lines.
+
+    A LID towards which no switch has an entry has no line.
     """
 
     def __init__(self, fabric: Fabric, lft: npt.NDArray[np.uint8], named: bool) -> None:
@@ -103,7 +105,10 @@ class _Template:
 
 
 def _tails(fabric: Fabric, lids: int, named: bool) -> list[bytes]:
-    """Return the text after the port for each LID.  If ``named``, this is a comment with the owner of the LID."""
+    """Return for each LID the text that follows the port number in the lines of this LID.
+
+    If ``named``, the text is a comment with the port that has the LID.  Otherwise the text is empty.
+    """
     if not named:
         return [b""] * lids
     tails = [b" # unknown node and type"] * lids
@@ -121,8 +126,8 @@ def _tails(fabric: Fabric, lids: int, named: bool) -> list[bytes]:
 def read(path: str | Path, fabric: Fabric) -> npt.NDArray[np.uint8]:
     """Read the forwarding tables of a fabric's switches from a text file.
 
-    If a port has another LID in the fabric than in the file, the port is found by its GUID, if the file states the
-    GUID.  Entries for LIDs that the fabric does not have are ignored.
+    A LID in the file may belong to a port that has another LID in the fabric.  If the file states the GUID of the port,
+    the entry is stored under the port's LID in the fabric.  Entries for LIDs that the fabric does not have are ignored.
 
     Returns
     -------

@@ -22,21 +22,22 @@ def lid_owner(fabric: Fabric) -> npt.NDArray[np.uint64]:
 
 
 def old_columns(old_owner: npt.NDArray[np.uint64], new_owner: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
-    """Return, for each LID of the new numbering, the earlier LID whose table column the new LID takes over; -1 for
-    none.
+    """Return, for each new LID, the old LID whose table column the new LID takes over; -1 if there is no such old LID.
 
-    The k-th LID of a port takes over the column of the k-th LID that the port had before.  If the former owner of a LID
-    is unknown (0), the LID keeps its column.
+    The k-th new LID of a port takes over the column of the k-th old LID of this port.  Any other new LID keeps the
+    column with its number, if the port that had this LID before is unknown.
 
     Parameters
     ----------
-    old_owner, new_owner
-        uint64[Lold] and uint64[Lnew], GUID of the port that had or has each LID; 0 for none or unknown.
+    old_owner
+        uint64[Lold], the GUID of the port that had each old LID; 0 if unknown.
+    new_owner
+        uint64[Lnew], the GUID of the port that has each new LID; 0 if no port has the LID.
 
     Returns
     -------
     int64[Lnew]
-        Earlier LIDs.
+        The old LID for each new LID.
 
     Notes
     -----
@@ -59,7 +60,10 @@ def old_columns(old_owner: npt.NDArray[np.uint64], new_owner: npt.NDArray[np.uin
 def _ranked(
     owner: npt.NDArray[np.uint64], guids: npt.NDArray[np.uint64]
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Sort the LIDs that have an owner by this owner, so that a port's LIDs before and after can be matched.
+    """Sort LIDs by the port that has them, so that the old and the new LIDs of each port can be matched.
+
+    LIDs without an owner are left out.  ``owner`` has the GUID of each LID's port, and ``guids`` all GUIDs in ascending
+    order.
 
     Returns
     -------

@@ -42,8 +42,8 @@ class LidMatrix:
     lid
         int64[n], the LIDs in the matrix, ascending.
     hops
-        uint8[S, n, P], where P is one more than the largest number of ports: number of hops from a switch to a LID over
-        each out-port of the switch; 255: no path.  Port 0 has the minimum over all ports.
+        uint8[S, n, P], the number of hops from each switch to each LID over each out-port; 255 if there is no path.
+        Port 0 has the minimum over all out-ports.  P is the largest number of ports of a switch, plus one for port 0.
     """
 
     lid: npt.NDArray[np.int64]
@@ -54,9 +54,9 @@ def of_routing(fabric: Fabric, lft: npt.NDArray[np.uint8], hops: npt.NDArray[np.
     """Return a matrix with the hops of the paths in the tables.
 
     OpenSM stores only hops to switches.  For the LID of an end port, OpenSM uses the hops to the switch that delivers
-    the LID.  So the matrix has one value for each switch, out-port and destination switch: the smallest number of hops
-    of the paths by this out-port to a LID that the destination switch delivers.  The value is 255 if the tables have no
-    such path.
+    the LID.  So the matrix has one value for each switch, out-port and destination switch.  Several paths may lead over
+    this out-port to LIDs that the destination switch delivers.  The value is the smallest number of hops of these
+    paths, or 255 if there is no such path.
 
     Parameters
     ----------

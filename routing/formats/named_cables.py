@@ -25,7 +25,7 @@ class NamedCable:
     ends
         Key of the device and port number, for each end of the cable.
     rate
-        Width and signalling rate in Gb/s; 0 for an unknown number.
+        Width, and signalling rate of one physical lane in Gb/s; 0 for an unknown number.
     line
         Line number in the file.
     """
@@ -40,8 +40,8 @@ def fabric_of_cables(
 ) -> Fabric:
     """Return the fabric of the cables.
 
-    Devices get consecutive GUIDs, in the order of their keys.  A device has as many ports as its highest port number,
-    and a CA has at least one port.  If no cable has a rate, all links are 4xSDR.
+    Devices get GUIDs in the order of their keys.  The number of ports of a device is the highest port number at which
+    it has a cable.  If no cable has a rate, all links are 4xSDR.
 
     Parameters
     ----------

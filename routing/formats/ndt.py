@@ -39,12 +39,15 @@ _MAX_LINE = 1 << 14
 
 
 def is_ndt(text: str) -> bool:
-    """Return whether a text begins with the header of a cabling plan.  One of the columns may be missing."""
+    """Return whether a text begins with the header of a cabling plan, or with such a header that lacks one column."""
     return _header_of(text) is not None
 
 
 def _header_of(text: str) -> tuple[str, list[str], int] | None:
-    """Return the delimiter, the columns without punctuation, and the line of the header; None if there is no header."""
+    """Return the delimiter of the cells, the names of the columns, and the line number of the header.
+
+    The names are in lower case and without punctuation.  The result is None if there is no header.
+    """
     number, line = next((pair for pair in lines_of(text[: 4 * _MAX_LINE]) if pair[1].strip()), (0, ""))
     for delimiter in ",;\t":
         names = [re.sub(r"[^a-z]", "", cell.lower().removeprefix("#fields:")) for cell in line.split(delimiter)]
@@ -56,10 +59,12 @@ def _header_of(text: str) -> tuple[str, list[str], int] | None:
 def parse_ndt(text: str, path: str | Path, *, lmc: int = 0) -> Fabric:
     """Parse a cabling plan, and return the fabric in it.
 
-    Three kinds of devices are CAs: devices with one cable at port 1 or 2, devices whose names end like names of HCAs
-    (``mlx5_0``, ``HCA-1``, ``ibp11s0``), and ports with such names.  Each such port name is a separate CA.  All other
-    devices are switches.  Leaf switches of a chassis (``Blade 3_Port 1/20``) are separate devices.  Names are compared
-    without regard to case.
+    A device is a CA if it uses only one port, and this is port 1 or 2.  A device is also a CA if its name ends with the
+    name of an HCA (``mlx5_0``, ``HCA-1``, ``ibp11s0``).  If a port has the name of an HCA, this HCA is a separate CA.
+    All other devices are switches.
+
+    A port such as ``Blade 3_Port 1/20`` belongs to a leaf switch of a chassis.  This leaf switch is a separate device.
+    Upper and lower case in names are not distinguished.
 
     Parameters
     ----------
@@ -78,8 +83,8 @@ def parse_ndt(text: str, path: str | Path, *, lmc: int = 0) -> Fabric:
     Warns
     -----
     InputWarning
-        There are switches inside a chassis, rows with another type of link, devices that may be switches or CAs, or
-        links with an unknown rate.  The warning states their number.
+        There are switches inside a chassis, rows whose type of link is not InfiniBand, or links with an unknown rate.
+        Or there are devices that may be switches or CAs.  Each warning states their number.
     """
     found = _header_of(text)
     if found is None:
@@ -183,8 +188,10 @@ class _Plan:
         return f"{device} {label.part}" if label.is_hca else f"{device}/{label.part}"
 
     def rate(self, text: str, line: int) -> tuple[int, float]:
-        """Return the rate of a link as width and speed, from its speed in Mb/s, its nominal rate or its name.  Width
-        and speed are 0 if the cell is empty.
+        """Return the rate of a link as width and speed.
+
+        ``text`` is the rate in Mb/s (``200000``), the nominal rate (``200G``) or the name of the speed (``HDR``).
+        Width and speed are 0 if ``text`` is empty.
 
         Raises
         ------

@@ -26,9 +26,7 @@ def endport_kind(fabric: Fabric, endport: int) -> str:
 
 
 def encode(name: str) -> bytes:
-    """Return the bytes of a name for a dump.  These bytes equal the bytes from which the name was read.  Line ends are
-    escaped, because they would break a line.
-    """
+    """Return the bytes from which a name was read, for a dump.  Line ends in the name are escaped."""
     return escape_control(name, _in_a_line).encode("utf-8", "backslashreplace")
 
 

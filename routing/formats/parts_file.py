@@ -37,8 +37,9 @@ class FabricPart:
 def read_parts(path: str | Path, fabric: Fabric) -> tuple[FabricPart, ...]:
     """Read a parts file, and find the switches of each part.
 
-    The file is TOML with tables ``[[part]]``, each with ``engine`` and ``switches``: a list of names, patterns with
-    ``*``, ``?`` and ``[...]``, or GUIDs (``0x...``).  A switch belongs to the first part that fits it.
+    The file is TOML with a table ``[[part]]`` for each part.  The key ``engine`` is the name of an engine.  The key
+    ``switches`` is a list of names, patterns with ``*``, ``?`` and ``[...]``, or GUIDs (``0x...``).  If the lists of
+    several parts fit a switch, the switch belongs to the first of these parts.
 
     Raises
     ------

@@ -22,7 +22,10 @@ A *step* is an index into this array.  A larger step is a faster rate.
 
 
 def link_step(fabric: Fabric) -> npt.NDArray[np.int16]:
-    """Return int16[K], the highest rate that each of the K cables supports, as an index into :data:`SLOWEST_FIRST`."""
+    """Return the rate of each cable as an index into :data:`SLOWEST_FIRST`, int16[K].
+
+    If no rate code has the rate of a cable, the cable gets the next lower rate.
+    """
     speeds = np.array(sorted(_NOMINAL))
     nearest = speeds[np.argmin(np.abs(fabric.link_speed[:, None] - speeds), axis=1)] if fabric.links else speeds[:0]
     nominal = np.array([_NOMINAL[speed] for speed in nearest.tolist()]) * fabric.link_width
@@ -35,9 +38,9 @@ def endport_step(fabric: Fabric) -> npt.NDArray[np.int16]:
 
 
 def path_step(fabric: Fabric, lft: npt.NDArray[np.uint8], hops: npt.NDArray[np.uint8]) -> npt.NDArray[np.int16]:
-    """Return the rate of the slowest cable from each switch to each LID, as an index into :data:`SLOWEST_FIRST`.
+    """Return the rate of the path from each switch to each LID, which is the rate of the slowest cable of the path.
 
-    The result is int16[S, L].
+    The result is int16[S, L], indices into :data:`SLOWEST_FIRST`.
 
     Parameters
     ----------

@@ -74,9 +74,9 @@ class PathReader:
         Returns
         -------
         whole : bool[n]
-            Whether each line is such a record, bool[n].
+            Whether each line of the piece is such a record.
         lid, sl : int64[n]
-            Destination LID and SL of these lines.  In other lines the values have no meaning.
+            Destination LID and SL of each such record.  The values of other lines have no meaning.
         """
         whole, (all_lid, all_sl) = np.zeros(len(piece.start), bool), np.zeros((2, len(piece.start)), np.int64)
         length = piece.end - piece.start
@@ -205,9 +205,9 @@ def check_sources(fabric: Fabric, named: npt.NDArray[np.bool_], path: str | Path
 
 
 def _between(breaks: npt.NDArray[np.int64], count: int) -> Iterator[tuple[int, int]]:
-    """Yield the ranges of lines between breaks, as pairs of consecutive breaks.
+    """Yield each two consecutive numbers of the sequence -1, ``breaks``, ``count`` as a pair.
 
-    ``breaks`` are line numbers in ascending order.  The first pair begins with -1, and the last pair ends with
-    ``count``.
+    ``breaks`` are the numbers of some of ``count`` lines, in ascending order.  The lines between the numbers of a pair
+    are no breaks.
     """
     return zip([-1, *breaks.tolist()], [*breaks.tolist(), count], strict=True)

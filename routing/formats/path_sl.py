@@ -127,7 +127,9 @@ def write_path_records(
 
 
 def write_stated(path: str | Path, fabric: Fabric, sl: npt.NDArray[np.uint8]) -> None:
-    """Write SLs as they were stated for each source, in the format of OpenSM's ``dump_pr`` plugin without its rates.
+    """Write the SLs that a file has stated for each source, so that :func:`read_stated` can read them again.
+
+    The format is that of OpenSM's ``dump_pr`` plugin, but without MTU and rate.
 
     Parameters
     ----------
@@ -181,8 +183,9 @@ def _records(
 def _with_gaps(text: npt.NDArray[np.uint8], there: npt.NDArray[np.bool_], *, named: bool) -> bytes:
     """Return the path records of a source that cannot reach every LID.
 
-    ``there`` is bool[n], whether each LID is reachable.  From a CA or router (``named``), an unreachable LID has a line
-    that states this.  From a switch, an unreachable LID has no line.
+    ``text`` has the record of each LID, and ``there`` is bool[n], whether each LID is reachable.  ``named`` is true if
+    the source is a CA or router.  An unreachable LID then has a line with UNREACHABLE.  If the source is a switch, an
+    unreachable LID has no line.
     """
     if not named:
         return text[there].tobytes()
@@ -193,9 +196,10 @@ def _with_gaps(text: npt.NDArray[np.uint8], there: npt.NDArray[np.bool_], *, nam
 
 
 def read(path: str | Path, fabric: Fabric) -> npt.NDArray[np.uint8]:
-    """Read SLs from a text file, in the smallest table that can represent them.
+    """Read SLs from a text file, and return the smallest table that can represent them.
 
-    The file states only LIDs.  So the fabric must have the LIDs that were in use when the file was written.
+    The file states destinations only by LID.  So the fabric must have the LIDs that were in use when the file was
+    written.
 
     Returns
     -------

@@ -35,9 +35,9 @@ class Label(NamedTuple):
 def read_label(text: str) -> Label | None:
     """Return the contents of a label, or None if the label is not understood.
 
-    Numbers are understood as NVIDIA labels its switches.  ``Port 21`` and ``P21`` are port 21.  ``1/16/1`` and
-    ``sw16p1`` name cage and port, and are port 31.  ``1/16/1/2`` names a half of a split port, and is port 62.  ``2/1``
-    is the first half of the split port 2, and is port 3.
+    The meaning of the numbers is that of the labels on NVIDIA's switches.  ``Port 21`` and ``P21`` are port 21.
+    ``1/16/1`` and ``sw16p1`` are the first port of cage 16, which is port 31.  ``1/16/1/2`` is the second half of the
+    same port if the ports are split, and is port 62.  ``2/1`` is the first half of the split port 2, and is port 3.
     """
     text = " ".join(text.split())
     if found := _PLAIN.fullmatch(text):
@@ -71,10 +71,9 @@ def _number(parts: list[int]) -> int | None:
 
 
 def _counted(group: int, member: int) -> int | None:
-    """Return the number of a member (1 or 2) of a group, counted over all groups, which have two members each.
+    """Return the number of a group's member if the members of all groups are numbered from 1, group after group.
 
-    For example, the first member of the second group has the number 3.
-
-    The result is None for any other member.
+    Each group has two members.  For example, the first member of the second group has the number 3.  The result is None
+    if ``member`` is not 1 or 2.
     """
     return 2 * (group - 1) + member if member in (1, 2) and group > 0 else None

@@ -43,7 +43,7 @@ class ListedPort:
     far
         Port GUID and port number at the other end of the cable.  None if there is no cable.
     rate
-        Width and signalling rate in Gb/s of the link; 0 for an unknown number.
+        Width of the link, and signalling rate of one physical lane in Gb/s; 0 for an unknown number.
     line
         Line number in the file.
     """
@@ -88,9 +88,9 @@ def not_printed(program: str, text: str, path: str | Path, line: int) -> ParseEr
 def device_keys(ports: Iterable[tuple[NodeKind, int, int, str]]) -> Iterator[int]:
     """Yield a key for the device of each port.  This function is for lists that do not separate devices.
 
-    The ports are given by kind, port GUID, port number and name.  Switches are recognised by their GUID.  Consecutive
-    ports belong to one CA if they have the same name, and GUIDs that differ only by the port number.  All other ports
-    are separate CAs.
+    ``ports`` has the kind of device, port GUID, port number and device name of each port.  The ports of a switch have
+    the same GUID.  Consecutive ports belong to one CA or router if they have equal names, and equal differences between
+    GUID and port number.  Each other port belongs to a device of its own.
     """
     before: tuple[int, str] | None = None
     key = 0
@@ -105,8 +105,8 @@ def device_keys(ports: Iterable[tuple[NodeKind, int, int, str]]) -> Iterator[int
 def fabric_of_ports(ports: Sequence[ListedPort], path: str | Path, *, lmc: int) -> Fabric:
     """Return the fabric whose ports a file lists.
 
-    The node GUID of a CA or router is the lowest of its port GUIDs.  A device has as many ports as its highest port
-    number.
+    The node GUID of a CA or router is the lowest of its port GUIDs.  The number of ports of a device is its highest
+    port number in the list.
 
     Parameters
     ----------
@@ -139,7 +139,8 @@ def fabric_of_ports(ports: Sequence[ListedPort], path: str | Path, *, lmc: int) 
 
 
 def _add_devices(ports: Sequence[ListedPort], builder: FabricBuilder, path: str | Path, lmc: int) -> dict[int, int]:
-    """Add all devices with the LIDs of their ports, and return the node GUID of each port GUID.
+    """Add all devices with the LIDs of their ports to the builder.  Return the node GUID of the device of each port, by
+    port GUID.
 
     Raises
     ------

@@ -36,7 +36,7 @@ class Order(Protocol):
 
 
 class Proven(Protocol):
-    """Properties of the proof of a routing that the writers need."""
+    """Properties of a proof that the writers of tables need."""
 
     @property
     def hops(self) -> npt.NDArray[np.uint8]:

@@ -66,14 +66,14 @@ class _Reader:
         self._path, self._fabric = path, fabric
         self._row_of = {lid: row for row, lid in enumerate(fabric.switch_lid.tolist()) if lid}
         self._table = np.full((fabric.switches, _MOST_BLOCKS * _BLOCK), NO_PORT, np.uint8)
-        # The dictionary holds the line number of each block, by row of the switch and block number.
+        # For each row of a switch and each number of an LFT block: the line at which the file states the block.
         self._blocks: dict[int, dict[int, int]] = {}
 
     def take(self, record: str, line: int) -> None:
-        """Read one record, which has the LFT entries of a switch for 64 LIDs.
+        """Read one record: the LFT entries of one switch for 64 LIDs.
 
-        ``record`` is the text of the record after its first line, which is equal in all records.  ``line`` is the
-        number of this first line in the file.
+        ``record`` is the text of the record without its heading ``LFT Record dump:``.  ``line`` is the line number of
+        the heading in the file.
 
         Raises
         ------
@@ -106,7 +106,7 @@ class _Reader:
         Raises
         ------
         ParseError, TableError
-            A switch or a block is missing.
+            The file has no record of a switch, or lacks an LFT block of a switch.
         """
         missing = [row for row in range(self._fabric.switches) if row not in self._blocks]
         if missing:
@@ -127,8 +127,8 @@ class _Reader:
         return take_columns(table, column, NO_PORT)
 
     def _refuse_one_packet(self, problem: str) -> None:
-        """Raise ParseError if the file has only the first packet of an answer, which the number of its records
-        shows.
+        """Raise ParseError if the file has only as many records as the first packet of the SA's answer.  The rest of
+        the answer is then missing, for example because ibsim delivers only the first packet.
         """
         if sum(map(len, self._blocks.values())) == _PACKET:
             problem = f"{problem}; the file has {_PACKET} records, the first packet of an answer"

@@ -35,15 +35,15 @@ def is_saquery(path: str | Path) -> bool:
 def read_saquery(path: str | Path, fabric: Fabric) -> npt.NDArray[np.uint8]:
     """Read the SLs that path records state, by source and destination LID.
 
-    The result is uint8[S + E, L].  The rows are first switches, then end ports.  An SL is 255 if there is no record, or
-    if two records of a source and LID have different SLs.
+    The result is uint8[S + E, L]: the SL by source and destination LID.  The first S rows are the switches, the other
+    rows are the end ports.  An SL is 255 if no record states it, or if records of the same path state different SLs.
 
     Raises
     ------
     ParseError
         A record lacks the LIDs or the SL, or one of these values is invalid.
     TableError
-        The fabric lacks a source, or the file has no record of a CA or router of the fabric.
+        The source of a record is not in the fabric, or the file has no path record from a CA or router of the fabric.
     InputError, EnvironmentProblem
         The file is missing or unreadable.
     """
@@ -80,7 +80,10 @@ def _line(text: str, position: int) -> int:
 
 
 def _rows(fabric: Fabric) -> dict[int, int]:
-    """Return for each LID the row of the port that has the LID: the row of a switch, or S + the row of an end port."""
+    """Return the row of each source in the result of :func:`read_saquery`, by LID.
+
+    The row is the switch's row, or S plus the row of the end port.
+    """
     rows = {lid: row for row, lid in enumerate(fabric.switch_lid.tolist()) if lid}
     for row, (base, lmc) in enumerate(zip(fabric.endport_lid.tolist(), fabric.endport_lmc.tolist(), strict=True)):
         rows |= {lid: fabric.switches + row for lid in range(base, base + (1 << lmc)) if base}

@@ -47,10 +47,11 @@ def write(
     sl2vl
         uint8[16] for all switches, or uint8[S, P, P, 16] by switch, in-port, out-port and SL.
     ca_sl2vl
-        The table of every CA and router, uint8[16], or uint8[T, 16] by row of T CAs and routers.  A table of 255 is
-        unknown, and left out.
+        uint8[16], one table for all CAs and routers; or uint8[T, 16], one table for each CA and router.  A table with
+        the value 255 is unknown, and is not written.
     cabled_only
-        Whether to leave out the tables of in-ports without a cable, which OpenSM writes as well.
+        Whether only the tables of in-ports with a cable, and of in-port 0, are written.  Otherwise the tables of all
+        in-ports are written, as OpenSM does.  In both cases, only out-ports with a cable are written.
 
     Raises
     ------
@@ -90,14 +91,16 @@ def cabled_ports(fabric: Fabric) -> npt.NDArray[np.bool_]:
 
 
 def _own_row(vls: npt.NDArray[np.uint8]) -> bytes:
-    """Return the text of the row of a CA or router; an empty text if its table is unknown."""
+    """Return the line with the table of a CA or router; an empty text if the table is unknown."""
     if vls.max() >= SLS:
         return b""
     return b"0   0   :" + b"".join(b" %-2d" % vl for vl in vls.tolist()) + b"\n"
 
 
 def _rows(table: npt.NDArray[np.uint8], ins: npt.NDArray[np.int64], out: npt.NDArray[np.int64]) -> bytes:
-    """Return the rows of a switch's table from the in-ports ``ins`` to the out-ports ``out``."""
+    """Return the lines with the SL2VL tables of a switch: one line for each pair of an in-port of ``ins`` and an
+    out-port of ``out``.
+    """
     text = np.empty((len(out), len(ins), 9 + 3 * SLS + 1), np.uint8)
     text[..., 0:4], text[..., 4:8] = _PORT[ins][None], _PORT[out][:, None]
     text[..., 8], text[..., -1] = ord(":"), ord("\n")
@@ -141,14 +144,14 @@ def read(path: str | Path, fabric: Fabric) -> npt.NDArray[np.uint8]:
     Returns
     -------
     uint8[16] or uint8[S, P, P, 16]
-        One table, uint8[16], if all tables that packets use are equal.  Otherwise the tables by switch, in-port,
-        out-port and SL.  Packets use pairs of cabled ports, but never leave by their in-port.  A table that the file
-        does not state maps SL n to VL n.
+        One table, uint8[16], if all tables that packets use are equal.  Otherwise uint8[S, P, P, 16]: the tables by
+        switch, in-port, out-port and SL.  Packets use the tables from each cabled port, and from port 0, to each other
+        cabled port.  If the file does not state the table of an unused pair of ports, SL n gets VL n.
 
     Raises
     ------
     ParseError
-        A line is invalid, a switch does not have the port, or a VL is over 15.
+        A line is invalid, a line names a port that the switch does not have, or a VL is over 15.
     TableError
         A switch is not in the fabric, or the file lacks a pair of ports that packets use.
     InputError, EnvironmentProblem

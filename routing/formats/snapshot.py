@@ -91,7 +91,7 @@ class Manifest:
     remarks: Sequence[str] = ()
 
     def as_object(self) -> dict[str, Any]:
-        """Return the manifest as an object of JSON types, without the key of the schema."""
+        """Return the manifest as a dictionary for JSON.  The key ``schema`` is not in the dictionary."""
         return {
             **{name: getattr(self, name) for name in ("folder", "ca", "port", "sm_lid", "began", "ended")},
             "programs": [{"name": name, "version": version} for name, version in self.programs.items()],
@@ -108,7 +108,7 @@ class Manifest:
 
 
 def manifest_text(manifest: Manifest) -> str:
-    """Return the text of the file :data:`MANIFEST`."""
+    """Return the text of a snapshot's manifest file, in JSON."""
     return json.dumps({"schema": SCHEMA, **manifest.as_object()}, indent=2) + "\n"
 
 
@@ -155,7 +155,9 @@ def _part(value: Mapping[str, Any]) -> PartState:
 
 
 def fabric_file(folder: str | Path) -> Path:
-    """Return the fabric file in a folder: a snapshot, or a folder with dumps of OpenSM or ibdiagnet.
+    """Return the path of the fabric file in a folder.
+
+    The folder is a snapshot, or has dumps of OpenSM or ibdiagnet.
 
     Raises
     ------
@@ -173,8 +175,9 @@ def fabric_file(folder: str | Path) -> Path:
 
 
 def first_of(folder: Path, names: Sequence[str]) -> Path | None:
-    """Return the first file of a folder that has one of the names, or one of the names and the suffix ``.gz``; None if
-    there is no such file.
+    """Return the path of the first name in ``names`` for which the folder has a file.
+
+    A file with the additional suffix ``.gz`` counts, too.  The result is None if the folder has no such file.
     """
     paths = (folder / f"{name}{suffix}" for name in names for suffix in ("", ".gz"))
     return next((path for path in paths if path.exists()), None)

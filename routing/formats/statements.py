@@ -21,15 +21,15 @@ _ALIKE = {SPEED_OF["QDR"], SPEED_OF["FDR10"]}  # FDR10 is a vendor's attribute, 
 
 @dataclass
 class PortStatements:
-    """Statements of the ports in one file about their cables.
+    """What a file states about the cable at each port.
 
     Attributes
     ----------
     path
         File name for error messages.
     stated
-        Remote GUID, remote port, width, speed and line number for each port, by (GUID, port).  Width and speed are 0 if
-        the file has "?".
+        For each port (node GUID, port number): GUID and port at the other end of the cable, width and speed of the
+        link, and line number of the statement.  Width and speed are 0 if the file has "?".
     """
 
     path: str | Path

@@ -10,7 +10,7 @@ from routing.numerals import count_noun
 
 
 class SwitchRows:
-    """Finds the row of a switch by its GUID while a dump is read, and records which switches have occurred.
+    """Finds the row of a switch by its GUID while a dump is read, and records which switches have had a section.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ class SwitchRows:
         return row
 
     def section(self, guid: str, line: int) -> int:
-        """Return the row of the switch whose section begins at a line, and record that the switch has occurred.
+        """Return the row of the switch whose section begins at ``line``, and record that the switch has had a section.
 
         Raises
         ------

@@ -56,7 +56,9 @@ def standard_input() -> BinaryIO:
 
 
 def open_unpacked(path: str | Path) -> IO[bytes] | gzip.GzipFile:
-    """Open a file of bytes.  If gzip has compressed the file, :data:`DAMAGED` may be raised while the file is read.
+    """Open a file for reading bytes.  A file that gzip has compressed is decompressed while it is read.
+
+    If the compressed data are damaged, reading raises one of the errors in :data:`DAMAGED`.
 
     Raises
     ------

@@ -80,8 +80,10 @@ class Toml:
         return _lines(self.text.replace("\r\n", "\n"))
 
     def line(self, *where: str | int) -> int | None:
-        """Return the line of a value, or the line of the nearest table around the value.  None if the file has
-        neither.
+        """Return the line number of a value.
+
+        If the file does not have the value, the result is the line number of the innermost table or array that would
+        contain the value.  The result is None if the file has no such table or array.
         """
         known = (where[:end] for end in range(len(where), 0, -1))
         return next((self.lines[part] for part in known if part in self.lines), None)
@@ -94,7 +96,7 @@ class Toml:
 
 
 def type_names(types: Iterable[type]) -> str:
-    """Describe types of values by their names in TOML, such as "a string or true or false"."""
+    """Return a text that names types of values as in TOML, such as "an integer or a string"."""
     found = set(types)
     return " or ".join(_TYPE_NAMES[kind] for kind in types if not (kind is int and float in found))
 
@@ -148,7 +150,10 @@ def _lines(text: str) -> dict[Where, int]:
 
 
 def _array_of(message: Any) -> Where:
-    """Return the keys that lead to the value of a parsed statement: ``a`` and ``b`` for the statement ``a.b = [1]``."""
+    """Return the keys of a parsed statement, from the outermost key on.
+
+    For the statement ``a.b = [1]``, the keys are ``a`` and ``b``.
+    """
     where: Where = ()
     while isinstance(message, dict) and len(message) == 1:
         ((key, message),) = message.items()
@@ -157,9 +162,12 @@ def _array_of(message: Any) -> Where:
 
 
 def _item_lines(statement: str, first: int) -> dict[Where, int]:
-    """Return the line of each item of an array, by the indices of the item.  ``first`` is the line of the statement.
+    """Return the line number of each item of the array in a statement ``key = [...]``.
 
-    Items of arrays inside of inline tables are left out: TOML has an inline table on one line.
+    The keys of the result are the indices of an item: ``(2,)`` for the third item of the array, and ``(2, 0)`` for the
+    first item of an array at index 2.  ``first`` is the line number at which the statement begins.
+
+    Arrays inside of inline tables are left out, because an inline table is on a single line in TOML.
     """
     found: dict[Where, int] = {}
     line, tables, expected = first, 0, False
@@ -181,9 +189,9 @@ def _item_lines(statement: str, first: int) -> dict[Where, int]:
 
 
 def _statements(text: str) -> Iterator[tuple[int, str]]:
-    """Yield each statement of a valid TOML text with its line: a table header, or a key with its value.
+    """Yield the line number and the text of each statement of a valid TOML text.
 
-    A statement ends at the first newline outside of brackets.
+    A statement is a table header, or a key with its value.  A statement ends at the first newline outside of brackets.
 
     Notes
     -----
@@ -204,9 +212,10 @@ def _statements(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _table_of(header: Any, arrays: dict[Where, int]) -> Where:
-    """Return the keys of the table that a parsed header opens.
+    """Return the path to the table that a parsed table header begins, as keys and indices.
 
-    ``arrays`` counts the tables of each array of tables so far.  The function updates the counts.
+    ``arrays`` has the number of tables that the file has begun in each array of tables (``[[...]]``).  The function
+    counts the new table, too.
     """
     where: Where = ()
     while header:

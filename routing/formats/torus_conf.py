@@ -37,8 +37,8 @@ class TorusSeed:
     links
         Link in each direction, by dimension (0 to 2) and step (1 or -1).
     datelines
-        By dimension: number of steps from the switch of the seed to the origin, which is the switch behind the
-        dateline.
+        For each dimension: number of steps in ascending direction from the seed's switch to the origin (position 0).
+        The dateline lies between the last position and the origin.
     """
 
     links: dict[tuple[int, int], SeedLink] = field(default_factory=dict)
@@ -72,7 +72,7 @@ class TorusConf:
 
 
 def read_torus_conf(path: str | Path) -> TorusConf:
-    """Read a torus-2QoS.conf.  As in OpenSM, further words of a line are ignored.
+    """Read a torus-2QoS.conf.  As in OpenSM, words after the values of a keyword are ignored.
 
     Raises
     ------
@@ -120,7 +120,8 @@ def _topology(
 ) -> tuple[tuple[int, ...], tuple[bool, ...]]:
     """Return the size of each of the three dimensions, and whether each dimension consists of rings.
 
-    ``wrong`` makes an error from a problem and a remedy.
+    ``wrong`` is a function that returns the error to raise.  Its arguments are the texts of the problem and of the
+    remedy.
     """
     found = [_RADIX.fullmatch(value) for value in values[:3]]
     if len(found) < 3 or not all(each and 1 <= int(each[1]) <= MAX_RADIX for each in found):

@@ -80,8 +80,9 @@ class Quality:
         Mean, maximum and standard deviation of the all-to-all load over all channels (``load_max`` is the edge
         forwarding index).
     all_to_all, bound
-        Share at which all-to-all traffic saturates the first channel, and the share that would be possible with evenly
-        spread load.  Above 1, the links of the end ports are the limit.
+        Share of the reference rate at which all-to-all traffic saturates the first channel.  ``bound`` is this share
+        for a load that is spread evenly over the channels.  If a share is above 1, the links of the end ports limit the
+        rate.
     bisection_mean, bisection_least
         Effective bisection bandwidth: mean share over all flows of random bisections, and mean share of the flows of
         the worst bisection.

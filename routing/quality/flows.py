@@ -29,7 +29,7 @@ _PERMUTATION_STREAM, _SHIFT_STREAM = 0x70657266, 0x73686966
 
 @dataclass(frozen=True, eq=False)
 class Flows:
-    """The paths and link rates of a fabric with its LFT, on which traffic patterns are evaluated.
+    """Paths and link rates of a fabric with an LFT.  The methods compute loads and rates of traffic patterns.
 
     Attributes
     ----------
@@ -122,8 +122,8 @@ class Flows:
         for first in range(0, patterns, step):
             last = min(first + step, patterns)
             source, target = (self.endports[positions] for positions in pattern(first, last))
-            # A sender selects one of the 2^LMC LIDs of the destination by its own row modulo 2^LMC.  This spreads the
-            # flows evenly over the LIDs without random numbers.
+            # A destination has 2^LMC LIDs.  The row of the sender, modulo 2^LMC, selects one of these LIDs.  This
+            # spreads the flows evenly over the LIDs without random numbers.
             lmc = self.fabric.endport_lmc[target].astype(np.int64)
             lid = self.fabric.endport_lid[target] + (source & ((1 << lmc) - 1))
             mean[first:last], least[first:last] = kernel.flow_shares(

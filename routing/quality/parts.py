@@ -33,7 +33,7 @@ class ClassShare:
     endports
         Number of end ports of the class that have a LID and are cabled to a switch.
     counted
-        Whether the end ports count in the other figures, which means that the class has a positive weight.
+        Whether the class has a positive weight.  Otherwise its end ports count in no traffic pattern.
     all_to_all
         Share of the reference rate at which all-to-all traffic among these end ports alone saturates the first channel.
         The share is infinite if this traffic uses no channel, and NaN if the end ports do not count.
@@ -59,8 +59,8 @@ class ThinLeaf:
     switch, endports
         Name of the switch, and the number of its end ports with a positive weight in traffic patterns.
     all_to_all_without
-        All-to-all share at which the first other channel is saturated: a channel that does not lead to or from this
-        switch.
+        All-to-all share if the channels to and from this switch were no limit: the share at which the first of all
+        other channels is saturated.
     """
 
     switch: str
@@ -102,8 +102,10 @@ def share_of(fabric: Fabric, loads: npt.NDArray[np.float64], endports: npt.NDArr
 
 
 def others_in_part(fabric: Fabric, endports: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return int64, for each connected part of the fabric: the number of other end ports to which an end port of the
-    part sends.  ``endports`` (int64[N]) are the rows of the end ports that send.
+    """Return int64, for each connected part of the fabric: to how many other end ports an end port of this part sends.
+
+    An end port sends to all other end ports of its part.  ``endports`` (int64[N]) has the rows of all end ports that
+    send and receive.
     """
     part = fabric.component[fabric.endport_switch[endports]]
     return np.bincount(part, minlength=int(fabric.component.max(initial=-1)) + 1) - 1
@@ -117,9 +119,9 @@ def class_shares(
     Parameters
     ----------
     flows
-        The tables, with all end ports that count.
+        Evaluation of the tables for traffic among all counted end ports.
     whole
-        Share of all-to-all traffic, bisections and permutations among the end ports of all classes.
+        Shares of all-to-all traffic, of bisections and of permutations among all counted end ports.
     seed, bisections, permutations
         Seed and numbers of the random patterns.
     """
@@ -151,8 +153,10 @@ def mean_share(shares: npt.NDArray[np.float64]) -> float:
 
 
 def thin_leaf(fabric: Fabric, loads: npt.NDArray[np.float64], endports: npt.NDArray[np.int64]) -> ThinLeaf | None:
-    """Return the thin leaf: a switch with end ports at one end of the most utilised channel, which alone limits the
-    all-to-all share.  None if there is no such switch.
+    """Return the leaf whose links alone limit the all-to-all share; None if there is no such leaf.
+
+    The leaf is a switch with end ports at one end of the most utilised channel.  At the other end is a switch without
+    end ports.
 
     Parameters
     ----------

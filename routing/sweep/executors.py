@@ -138,14 +138,15 @@ class Processes(Workers):
         """Return whether an exception means that a process died, which makes the whole pool unusable."""
         if not isinstance(error, BrokenExecutor):
             return False
-        # After a death, the pool's own thread ends and joins all processes.  An exit status can be read only once, so a
-        # second thread would get a wrong status.  Therefore the statuses are read after that thread has ended.
+        # After the death of a process, a thread of the pool ends all other processes and reads their exit statuses.
+        # The system gives each status only once.  If two threads ask for it, one of them gets a wrong status.  So this
+        # code first waits until the thread of the pool has ended.
         manager = getattr(self._pool, "_executor_manager_thread", None)
         if manager is not None:
             manager.join(MANAGER_SECONDS)
         exits = [process.exitcode for process in list((self._pool._processes or {}).values())]
-        # A broken pool ends its remaining processes by SIGTERM, and some processes exit with status 0.  So a process
-        # with one of these two statuses is not the process whose death broke the pool.
+        # After the death of one process, the pool ends all other processes by SIGTERM.  Some of them exit with status 0
+        # instead.  So the process that died first is one with another status.
         first = [status for status in exits if status not in (None, 0, -signal.SIGTERM)]
         self.status = first[0] if first else self.status
         return True
@@ -218,7 +219,8 @@ class Dask(Workers):
         """Check that the workers have this version of ibnue, and return the number of threads of all workers."""
         try:
             self._client.wait_for_workers(1, timeout=DASK_SECONDS)
-            # Dask pickles objects by value if their module cannot be imported, as is the case for ``__main__``.
+            # Dask sends objects of the module ``__main__`` with their code.  For an object of an importable module, it
+            # would send only the name, and the receiver would have to import the module.
             scope: dict[str, Any] = {"__name__": "__main__"}
             exec(ISOLATE, scope)
             self._client.run_on_scheduler(scope["isolate"])
@@ -278,8 +280,8 @@ def mpi_ranks() -> Iterator[Any]:
     """Connect the ranks (processes) of an MPI job, of which rank 0 uses all other ranks as workers.
 
     Rank 0 gets an executor.  Every other rank works until rank 0 is done, and then gets None.  All ranks run the same
-    command.  Each rank must enter this context before it can fail by itself.  Otherwise the other ranks would wait
-    forever for the missing rank.
+    command.  Each rank must enter this context before any step that can fail on this rank alone.  Otherwise the other
+    ranks would wait forever for this rank.
 
     Raises
     ------
@@ -333,8 +335,8 @@ class Mpi(Workers):
 
 
 def optional(module: str, extra: str) -> Any:
-    """Import a module of a package that is not always installed.  ``extra`` is the extra of ibnue that installs the
-    package.
+    """Import a module of a package that is not always installed.  ``pip install 'ibnue[EXTRA]'`` installs the package,
+    where EXTRA is the argument ``extra``.
 
     Raises
     ------

@@ -140,8 +140,9 @@ class Ledger:
             self._base.execute(f"ALTER TABLE results ADD COLUMN {name} {ADDED_COLUMNS[name]}")
 
     def _result_columns(self) -> str:
-        """Return the columns of a task and its result as text for a SELECT, with NULL for columns that the file
-        lacks.
+        """Return the list of columns for an SQL SELECT: the columns of a task and of its result.
+
+        A column that the file lacks is replaced by NULL.
         """
         names = (*TASK_COLUMNS, *RESULT_COLUMNS)
         return ", ".join(f"NULL AS {name}" if name in self._unknown else name for name in names)
@@ -184,9 +185,9 @@ class Ledger:
                 self.path.unlink(missing_ok=True)
 
     def begin(self, about: str, *, live: bool = False) -> int:
-        """Record the start of a run, and return its number.  ``live`` is whether its tasks run under a real OpenSM.
+        """Record the start of a run, and return the number of the run.
 
-        ``about`` describes the run in a few words.
+        ``about`` describes the run in a few words.  ``live`` is true if the tasks of the run use a real OpenSM.
         """
         now = datetime.now(timezone.utc).isoformat(timespec="seconds")
         row = (now, code_version(live=live), about)

@@ -47,9 +47,9 @@ class Block:
     intact
         Whether to include the fabric without faults as a case.
     links, switches
-        Number of cases in which a single link between switches fails, and in which a single switch fails.  The value is
-        "all" or a number.  A number of links or switches is chosen at even distances in the list of all links or
-        switches.
+        Number of cases with the loss of one link between switches, and number of cases with the loss of one switch.
+        "all" means one case for each link or switch.  With a number, the links or switches are chosen at even distances
+        in the list of all links or switches.
     faults
         Names of single faults.  Each fault is one case.
     random, kinds
@@ -75,8 +75,9 @@ class Block:
 
     @contextlib.contextmanager
     def naming_key(self, *key: str) -> Iterator[None]:
-        """Add a location to input errors that occur in a ``with`` block: the line of the value under ``key`` in the
-        TOML file.
+        """Add a line of the TOML file to each input error that occurs in a ``with`` block of this context manager.
+
+        The line is the one with the value of ``key``.
         """
         try:
             yield
@@ -151,7 +152,8 @@ def expand(blocks: Sequence[Block], read: ReadFabric, shard: Shard | None = None
     Raises
     ------
     InputError
-        A fabric cannot be read; an engine, option or fault is invalid; or there are no tasks or more than :data:`MOST`.
+        A fabric cannot be read; an engine, option or fault is invalid; there is no task; or there are more than
+        :data:`MOST` tasks.
     """
     fabrics: dict[str, Fabric] = {}
     texts: dict[str, Fabric] = {}

@@ -110,10 +110,11 @@ def _mean(values: list[float]) -> float | None:
 
 
 def _over_fresh(group: Iterable[Record], fresh: Mapping[Case, float | None]) -> list[float]:
-    """Return how much more of the all-to-all rate each result in ``group`` loses than tables from scratch do.
+    """Return, for each result in ``group``, the loss of all-to-all rate minus the loss with tables from scratch.
 
-    ``fresh`` has the rate with tables from scratch by case, divided by the rate before the fault.  Results without
-    faults, and results without a known rate with tables from scratch, are left out.
+    A negative difference counts as 0.  ``fresh`` gives, for a case, the rate with tables from scratch divided by the
+    rate before the fault.  This value is used only if the result itself has no such value.  Results without faults are
+    left out, and also results for which no rate with tables from scratch is known.
     """
     found = []
     for record in group:

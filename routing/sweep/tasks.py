@@ -142,8 +142,8 @@ class Task:
 
 @dataclass(frozen=True)
 class Shard:
-    """Part of a sweep that runs separately, for example on another machine.  The part has the number ``number`` of
-    ``of`` parts.
+    """Part of a sweep that runs separately, for example on another machine.  A sweep has ``of`` parts, and ``number``
+    (from 1) is the number of this part.
 
     The id of a task alone determines the part to which the task belongs.
     """
