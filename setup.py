@@ -23,15 +23,15 @@ KERNEL_BUILD = runpy.run_path(str(KERNELS / "build.py"))
 
 
 def are_of_other_flags() -> bool:
-    """Return whether the built kernels in the sources have compiler flags that differ from the current ones.
+    """Return whether the kernels in the source folder were built with other compiler flags than the current ones.
 
-    A build folder needs no such check: its generated C file contains the flags, so it changes with them.
+    A build folder needs no such check: a generated C file there contains the flags, so new flags lead to a new build.
     """
     return BUILT.exists() and KERNEL_BUILD["built_with"]().encode() not in BUILT.read_bytes()
 
 
 def are_built() -> bool:
-    """Return whether the built kernels in the sources are newer than all files from which they are built."""
+    """Return whether the built kernels in the source folder are newer than all files from which they are built."""
     sources = [Path(__file__), KERNELS / "build.py", *(KERNELS / "csrc").rglob("*.[ch]")]
     return BUILT.exists() and BUILT.stat().st_mtime > max(source.stat().st_mtime for source in sources)
 
@@ -47,8 +47,9 @@ def locked(path: Path) -> Iterator[None]:
 def digest_of(extension: Extension) -> str:
     """Return a checksum of everything from which an extension module is built.
 
-    The generated C file, which is among the sources, contains the compiler flags. Only its folder depends on the build,
-    so the folders of files do not count.
+    The checksum covers the names and the contents of the files. One of the files is a generated C file, which contains
+    the compiler flags. The folders of the files are left out, because the generated C file is in a different folder in
+    each build.
     """
     digest = hashlib.sha256()
     for path in map(Path, [*extension.sources, *extension.depends]):
@@ -102,8 +103,8 @@ Path("build").mkdir(exist_ok=True)
 with locked(Path("build/lock")):
     tag = KERNEL_BUILD["wheel_tag"]()
     others = are_of_other_flags()
-    # Several environments may install these sources as editable. The kernels fit any Python, so the environments can
-    # share them.
+    # Several Python environments may have an editable installation of these sources. The kernels fit any Python
+    # version, so the environments can share the kernels.
     keep = os.environ.get("IBNUE_KERNELS") == "keep" and are_built() and not others
     setup(
         cmdclass={"build_ext": BuildWithAllCores},

@@ -175,8 +175,8 @@ class Child:
                     start_new_session=True,
                 )
         except BaseException:
-            # A signal handler raised an exception while the process was being started.  The caller never gets this
-            # object and cannot end the process, so the process is ended here.
+            # A signal handler raised an exception while the process was being started.  The caller gets no Child with
+            # which it could end the process, so the process is ended here.
             if hasattr(self, "process"):
                 self.end(polite_seconds=0.0)
             raise
@@ -204,7 +204,7 @@ class Child:
         """End the whole process group by SIGTERM, and then end remaining processes by SIGKILL.  A second call has no
         effect.
 
-        ``polite_seconds`` is the time between both signals.
+        ``polite_seconds`` is the longest time to wait for the end of the program after SIGTERM.
         """
         if self.process.poll() is None:
             self._signal(signal.SIGTERM)
@@ -228,9 +228,9 @@ def run_to_end(
 ) -> subprocess.CompletedProcess[str]:
     """Run a program until it ends, and return its output.
 
-    If a signal handler raises an exception meanwhile, the program is killed.  :func:`subprocess.run` would leave the
-    program running if this happens while the program is being started.  Such a program would then write to a folder
-    that is being removed.
+    If a signal handler raises an exception before the program ends, the program is killed.  :func:`subprocess.run` may
+    leave a program running if the exception comes during the start of the program.  The program could then write to a
+    folder that the caller is removing.
 
     ``command`` is the program with its arguments, ``stdin`` its input, and ``timeout`` the time limit in seconds.
 

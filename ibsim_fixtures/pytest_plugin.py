@@ -40,8 +40,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def require_programs(config: pytest.Config, programs: Sequence[str] = ()) -> None:
-    """Skip the present test (or fail with ``--require-lab``) unless the lab's programs and ``programs`` are
-    installed.
+    """Check that the programs of the lab, and all ``programs``, are installed.  If a program is missing, skip the
+    running test.  With ``--require-lab``, let the test fail instead.
     """
     from ibsim_fixtures.processes import PROGRAMS, missing_packages  # noqa: PLC0415 - only where a fixture is used
 
@@ -106,8 +106,10 @@ def lab(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[StartLab]:
 
 
 def _net(fabric: str | Path | Fabric, folder: Path) -> Path:
-    """Return the path of a net file for ibsim.  A text is the name of a fixture fabric if there is such a fixture,
-    otherwise a path.
+    """Return the path of a net file for ibsim.
+
+    A :class:`~routing.fabric.Fabric` is written to a new net file in ``folder``.  If ``fabric`` is the name of a
+    fixture fabric, the result is the net file of this fabric.  Any other text is a path already.
     """
     if not isinstance(fabric, str | Path):
         from routing.formats.fabric_files import write_net  # noqa: PLC0415

@@ -31,7 +31,7 @@ def parse_lfts(text: str) -> dict[int, dict[int, int]]:
         Out-port by switch GUID and LID.  LIDs without a route are omitted.
     """
     tables: dict[int, dict[int, int]] = {}
-    # All switches list equal LIDs, so each text of a LID is converted to a number only once.
+    # The same LIDs occur in the tables of all switches, so each text of a LID is converted to a number only once.
     number: dict[str, int] = {}
     heads = list(_SWITCH.finditer(text))
     for head, end in zip(heads, [*(h.start() for h in heads[1:]), len(text)], strict=False):
@@ -63,16 +63,16 @@ def switch_lfts(ibsim: Ibsim, switches: Mapping[int, int] | None = None) -> dict
     ibsim
         Running ibsim with the fabric.
     switches
-        LID of each switch by its GUID.  None: the program dump_fts discovers all reachable switches.  The discovery
-        takes several times as long, because dump_fts waits for the answer to each query.
+        LID of each switch by its GUID.  None: the program dump_fts discovers all reachable switches and reads their
+        LFTs.  dump_fts takes several times as long, because it sends a query only after the answer to the query before.
 
     Returns
     -------
     dict
         Out-port by switch GUID and LID.  LIDs without a route are omitted.
     """
-    # The tables that are read also route these queries, so queries may stay unanswered if a table is wrong.  dump_fts
-    # uses directed routes, which do not depend on tables.
+    # The queries of mad_client follow the LFTs that they read, so a query may stay unanswered if an LFT is wrong.  In
+    # this case, dump_fts reads the LFTs by directed routes, which do not depend on LFTs.
     found = None if switches is None else mad_client.lfts(ibsim, switches)
     if found is None:
         return _whole_tables(ibsim, ibsim.run("dump_fts", "-n"))
@@ -82,7 +82,8 @@ def switch_lfts(ibsim: Ibsim, switches: Mapping[int, int] | None = None) -> dict
 def _whole_tables(ibsim: Ibsim, text: str) -> dict[int, dict[int, int]]:
     """Parse LFTs in the output of dump_fts, and add the entries that this program omits.
 
-    If the highest LID of a table is the first LID of a block of 64, dump_fts stops one block too early.
+    If the highest LID of a table is the first LID of an LFT block, dump_fts omits this block.  The program smpdump then
+    reads the entry of this LID.
     """
     tables = parse_lfts(text)
     for top, lid, path, guid in _RANGE.findall(text):
@@ -155,7 +156,7 @@ def path_record(ibsim: Ibsim, source: int, destination: int) -> PathRecord:
     LabError
         The SA has no such path.
     """
-    # On a busy machine, OpenSM may answer later than after saquery's usual second.
+    # By default, saquery waits one second for the answer.  On a busy machine, OpenSM may need more time.
     output = ibsim.run("saquery", "-t", 60_000, "-p", "--slid", source, "--dlid", destination)
     fields = dict(_FIELD.findall(output))
     if "sl" not in fields:

@@ -1,7 +1,8 @@
 /* OpenSM plugin that writes all SLs and SL2VL rows to one binary file, each time the subnet is up.
  *
  * The file has the SL of every path between base LIDs, as the routing engine in use returns it, and the SL2VL rows that
- * the switches have confirmed.  The file replaces a million queries.  It appears complete or not at all. */
+ * the switches have confirmed.  To read the file takes much less time than to query each path.  A reader never finds
+ * an incomplete file: the plugin writes another file first, and renames that file when it is complete. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -25,7 +26,8 @@ struct recorder {
 struct head {
     char magic[8];   /* text "ibnue-r1" that identifies the file */
     uint32_t sweeps; /* how many sweeps had brought the subnet up when the file was written */
-    /* number P of ports with a LID.  uint16 lid[P] and uint8 sl[P][P] (source, destination) follow the header. */
+    /* number P of ports with a LID.  Two arrays follow this header: uint16 lid[P], the base LIDs of the ports, and
+     * uint8 sl[P][P], the SLs by source and destination. */
     uint32_t ports;
     uint32_t rows; /* number of SL2VL rows, which come last in the file */
     uint32_t zero; /* padding, always 0 */
@@ -69,7 +71,7 @@ static void fill_sls(const osm_opensm_t *osm, const uint16_t *lid, uint32_t coun
 
 /* Write the SL2VL rows between cabled ports, and the rows from port 0.  OpenSM writes no other rows to the switches.
  *
- * Return the number of rows.  Without a file, the rows are only counted. */
+ * Return the number of rows.  If the file is NULL, only count the rows. */
 static uint32_t write_rows(const osm_opensm_t *osm, FILE *file)
 {
     const cl_qmap_t *switches = &osm->subn.sw_guid_tbl;

@@ -47,7 +47,8 @@ class Records:
     lids, sl
         int64[N]: base LIDs.  uint8[N, N]: SLs by source and destination, 0 from a LID to itself.
     rows
-        SL2VL rows between cabled ports of switches, with the fields ``guid``, ``in``, ``out`` and ``vl`` (16 VLs).
+        SL2VL rows of switches, from port 0 and each cabled port to each cabled port.  The fields are ``guid`` (of the
+        switch), ``in`` (in-port), ``out`` (out-port) and ``vl`` (VL of each of the 16 SLs).
     """
 
     sweeps: int
@@ -128,11 +129,10 @@ def parse_records(data: bytes) -> Records:
 
 
 def checked_records(lab: Lab) -> Records | None:
-    """Read the SLs and SL2VL rows that the record plugin wrote after the last sweep, and check a sample of these
-    values.
+    """Read the SLs and SL2VL rows that the record plugin wrote after the last sweep, and check a random sample of them.
 
-    Queries to the SA and the switches check the sample.  After every sweep, another sample is used.  The result is None
-    if an answer differs from the file.
+    The check queries the SA for SLs and the switches for SL2VL rows.  Each sweep has a different sample.  The result is
+    None if an answer differs from the file.
 
     Raises
     ------

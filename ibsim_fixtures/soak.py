@@ -48,7 +48,7 @@ class Step:
     fault
         Fault that the event adds or removes.
     active
-        All faults that are present after the event.
+        All faults of the fabric after the event.
     """
 
     action: str
@@ -63,7 +63,8 @@ class Outcome:
     Attributes
     ----------
     number, action, fault, active
-        Number of the event, its action ("start" before the first event), its fault, and the number of faults present.
+        Number of the event, its action ("start" before the first event), its fault, and the number of faults that the
+        fabric has after the event.
     switches, endports, links
         Numbers of switches, end ports and links that OpenSM can reach.
     engine, routing_ms, sweep_ms
@@ -78,8 +79,8 @@ class Outcome:
     changed
         Number of LFT entries that the event has changed, for switches and LIDs that existed before the event.
     kept
-        All-to-all rate of an end port divided by the rate before the event.  None at the start, or if no channel
-        carries traffic.
+        Rates of an end port, divided by the rates before the event, for all-to-all traffic and for bisections.  At the
+        start, all values are None.
     opensm_kb, worker_kb
         Resident memory in KiB of OpenSM and of its child processes (0: none).
     look_ms
@@ -216,8 +217,8 @@ class Soak:
     most
         Largest number of faults at the same time.
     fresh
-        Function that computes tables from scratch.  After each event, the rates of these tables are measured in
-        addition to the rates of the tables in force.  With None, only the tables in force are measured.
+        Function that computes tables from scratch.  After each event, the rates of tables from scratch are measured
+        for a comparison with the tables in force.  None: only the tables in force are measured.
     """
 
     def __init__(
@@ -320,8 +321,8 @@ class Soak:
     def _as_planned(self, fabric: Fabric, routing: Routing) -> bool:
         """Return whether the tables in force equal the tables in the plugin's state file.
 
-        The plugin writes the file only after OpenSM has the tables.  So this method waits until the file belongs to the
-        present fabric.
+        The plugin writes the state file only after OpenSM has received the tables.  So this method waits until the
+        state file has tables of ``fabric``.
         """
         assert self.plan is not None
         path, found = self.plan, list[Bundle]()

@@ -51,7 +51,10 @@ def picture(fabric: Fabric, layout: str, title: str, pulled: Sequence[tuple[int,
 
 
 def _whole(number: float) -> int:
-    """Round to an integer in two steps, so that the last bit of a sine cannot change the result."""
+    """Round a coordinate to three decimals first, and then to an integer.
+
+    Machines may compute sines that differ in the last bit.  The first step removes this difference.
+    """
     return math.floor(round(number, 3) + 0.5)
 
 
@@ -111,7 +114,7 @@ class _Drawing:
                 yield f'<circle class="c" cx="{x}" cy="{y}" r="4"/>'
 
     def boxes(self) -> Iterator[str]:
-        """Draw the switches with their names, without the prefix ``sw``."""
+        """Draw the switches and their names.  The prefix ``sw`` of a name is left out."""
         width, height = BOX
         for name, position in zip(self.fabric.switch_name, self.places, strict=False):
             x, y = map(_whole, position)
@@ -147,7 +150,8 @@ class _Drawing:
         length = math.hypot(bx - ax, by - ay)
         if not aside or not length:
             return f"M{start}L{end}"
-        # The curve passes through the point halfway between the chord's middle and the control point.
+        # The control point of a quadratic Bezier curve is twice as far from the straight line as the curve's middle.
+        # So the control point is at the distance 2 * aside.
         px, py = 2 * aside * (by - ay) / length, -2 * aside * (bx - ax) / length
         middle = ((ax + bx) / 2 + px, (ay + by) / 2 + py)
         self.extent.append(((ax + bx + px) / 2, (ay + by + py) / 2))

@@ -22,13 +22,15 @@ VERSION = re.compile(r"ibnue \(([^-)]+)-[^)]+\)")
 
 
 def run(*words: str | Path, folder: Path) -> None:
-    """Run a program in a folder, and end with its message if it fails."""
+    """Run a program in a folder.  If the program fails, raise CalledProcessError."""
     print("$", *words, flush=True)
     subprocess.run(list(words), check=True, cwd=folder)
 
 
 def source_tree(folder: Path) -> Path:
-    """Unpack the sdist beside the file that Debian calls the original sources, and add ``debian/``.
+    """Build the sdist, unpack it in a folder, and add ``debian/`` to its files.  Return the path of the unpacked files.
+
+    The sdist also stays in the folder, under the name that Debian requires for the original sources.
 
     Raises
     ------

@@ -23,7 +23,10 @@ LEFT_OUT = (".ci/", ".clang-format", ".gitignore")
 
 
 def run(*words: str | Path, **variables: str) -> None:
-    """Run a tool of this Python's environment."""
+    """Run a tool that is a Python module (``python -m``), with the interpreter that runs this script.
+
+    ``variables`` are additional environment variables of the tool.
+    """
     print("$", *words, flush=True)
     subprocess.run([sys.executable, "-m", *words], check=True, cwd=ROOT, env={**os.environ, **variables})
 
@@ -52,27 +55,28 @@ def build_wheel(sdist: Path, folder: Path) -> Path:
     and abi3audit.
     """
     machine = platform.machine()
-    # -s: zig adds debug information, which would make the wheel three times as large.
+    # The option -s removes the debug information that zig adds.  With it, the wheel would be three times as large.
     compiler = f"{sys.executable} -m ziglang cc -target {machine}-linux-gnu.{GLIBC[0]}.{GLIBC[1]}"
     linked = folder / "linked"
     run("pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir", linked, sdist,
         CC=compiler, LDSHARED=f"{compiler} -shared -s")  # fmt: skip
     (wheel,) = linked.iterdir()
-    # auditwheel refuses a wheel that needs a newer glibc, and writes the tag into the name of any other wheel.
+    # auditwheel refuses a wheel that needs a newer glibc.  Otherwise it adds the platform tag, such as
+    # manylinux_2_17_x86_64, to the name of the wheel.
     run("auditwheel", "repair", "--plat", f"manylinux_{GLIBC[0]}_{GLIBC[1]}_{machine}", "--wheel-dir", folder, wheel)
     (wheel,) = folder.glob("*.whl")
     run("auditwheel", "show", wheel)
     run("abi3audit", "--strict", "--verbose", wheel)
-    # W009: four folders on the top level are what the distribution consists of.
+    # W009 warns of several folders at the top of the wheel.  This wheel has four of them on purpose.
     run("check_wheel_contents", "--ignore", "W009", wheel)
     return wheel
 
 
 def try_wheel(wheel: Path, folder: Path) -> None:
-    """Install the wheel into a new virtual environment, and run the session of the README with it."""
+    """Install the wheel into a new virtual environment, and test the examples of the README with it."""
     run("venv", folder / "venv")
     python = folder / "venv" / "bin" / "python"
-    # Only wheels: an environment that has no compiler must be able to install it.
+    # pip may install only wheels here, because the wheel of ibnue must be usable on machines without a compiler.
     tools = [wheel, "pytest>=8", "pytest-timeout>=2.3"]
     subprocess.run([python, "-m", "pip", "install", "--quiet", "--only-binary", ":all:", *tools], check=True)
     session = ["--doctest-glob=README.md", "-q", "-k", "README", "README.md", "tests/test_sessions.py"]

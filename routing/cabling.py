@@ -30,7 +30,7 @@ device, if both devices have no common name or GUID.
 
 @dataclass(frozen=True)
 class CableFinding:
-    """A difference in the cabling: the smallest set of cables that belong together.
+    """One difference in the cabling: a single cable, or several planned and real cables that have ports in common.
 
     Attributes
     ----------
@@ -47,7 +47,7 @@ class CableFinding:
 
     @property
     def edits(self) -> int:
-        """Return the number of cables to reconnect; a swap of two cables counts as one."""
+        """Return the number of cables to reconnect.  Swapped or mixed-up cables count as one less than their number."""
         return max(len(self.planned), len(self.found)) - (self.kind in ("swapped", "mixed up"))
 
 
@@ -66,7 +66,7 @@ class Comparison:
     missing_devices, extra_devices
         Names of devices that only one of the two fabrics has.
     cables
-        Cables that differ between devices of both fabrics.
+        Differences of the cabling between devices that are in both fabrics.
     lost_cables, new_cables
         Number of cables at the missing devices, and number of cables at the extra devices.
     matched
@@ -195,8 +195,8 @@ def _guids_are_comparable(planned: list[_Device], found: list[_Device]) -> bool:
 def _by_identity(planned: list[_Device], found: list[_Device], *, comparable: bool) -> dict[int, int]:
     """Match devices by GUID, name or system name.
 
-    If not ``comparable``, the GUIDs of the plan were made up, so names come first and GUIDs last.  Returns the number
-    of the real device by the number of the planned device.
+    With ``comparable``, GUIDs are compared first, and then names.  Without it, the GUIDs of the plan were made up, so
+    names are compared first.  Returns the number of the real device by the number of the planned device.
     """
     match: dict[int, int] = {}
     taken: set[int] = set()
@@ -212,9 +212,10 @@ def _by_identity(planned: list[_Device], found: list[_Device], *, comparable: bo
 
 
 def _unique(devices: list[_Device], key: str, skipped: set[int]) -> dict[tuple[int, object], int]:
-    """Return the number of each device by its kind and its attribute ``key``, if no other device has equal values.
+    """Return the number of each device by the pair (kind, value of the attribute ``key``).
 
-    Devices in ``skipped``, and devices whose attribute is empty, are left out.
+    A device is left out if another device has the same pair, if the value is empty, or if ``skipped`` contains the
+    number.
     """
     identities = [(device.kind, getattr(device, key)) for device in devices]
     counts = Counter(identities)
@@ -226,8 +227,8 @@ def _unique(devices: list[_Device], key: str, skipped: set[int]) -> dict[tuple[i
 
 
 def _by_cables(planned: list[_Device], found: list[_Device], match: Mapping[int, int]) -> dict[int, int]:
-    """Match devices by cables: a real device matches if it has most of the planned device's cables.  Returns the number
-    of the real device by the number of the planned device.
+    """Match the remaining devices by cables.  A real device matches a planned device if it has at least half of the
+    planned device's cables.  Returns the number of the real device by the number of the planned device.
     """
     added: dict[int, int] = {}
     while True:

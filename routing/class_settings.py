@@ -16,7 +16,7 @@ MAX_WEIGHT = 100
 
 
 class PortClass(enum.IntEnum):
-    """Class of an end port; the name in lower case is the name that users write."""
+    """Class of an end port.  Users write the name of a class in lower case."""
 
     COMPUTE = 0
     STORAGE = 1
@@ -43,7 +43,9 @@ CLASS_LABELS = tuple(each.label for each in PortClass)
 
 @dataclass(frozen=True)
 class Weight:
-    """Weight of an end port in traffic, as two whole numbers.  By default, both numbers of a compute port are 1.
+    """Weight of an end port in traffic, as two whole numbers: one as a source and one as a destination.
+
+    A compute port has the weight 1 as a source and as a destination by default.
 
     Attributes
     ----------

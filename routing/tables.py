@@ -29,8 +29,9 @@ Unknown = Literal["SL", "SL2VL"]
 class Provenance:
     """Origin of tables: the engine, its options, versions of software, digest of the fabric, and seconds by phase.
 
-    Files of tables may lack SLs or SL2VL tables.  For tables read from such files, ``options`` lists the missing parts
-    (``unknown``), and the assumption made for each part (``assumed``, one text per part).
+    A file of tables may lack the SLs or the SL2VL tables.  Then an assumption replaces each missing part.  In this case
+    ``options["unknown"]`` lists the missing parts, and ``options["assumed"]`` has one assumption for each of these
+    parts, as text.
     """
 
     engine: str
@@ -41,7 +42,7 @@ class Provenance:
 
     @property
     def assumptions(self) -> Mapping[Unknown, str]:
-        """The assumptions that were made for the parts of tables that their files lack, one text for each part."""
+        """Assumption for each part ("SL" or "SL2VL") that the file of the tables lacks, as text."""
         unknown, assumed = self.options.get("unknown"), self.options.get("assumed")
         if not isinstance(unknown, list) or not isinstance(assumed, list):
             return {}
@@ -76,8 +77,9 @@ class ServiceLevels:
 
     @classmethod
     def of(cls, table: npt.NDArray[np.uint8], switches: int) -> ServiceLevels:
-        """Return the SLs of a table.  The shape of the table shows whether SLs also depend on the source switch or on
-        the source LID.  ``switches`` is the number of switches.
+        """Make the object from an SL table for a fabric with ``switches`` switches.
+
+        The shape of the table shows whether the SLs also depend on the source switch or on the source LID.
         """
         if table.ndim == 1:
             return cls(table, SlForm.BY_LID)
@@ -102,12 +104,17 @@ class ServiceLevels:
 
     @property
     def rows(self) -> int:
-        """Return the number of rows that the table has for senders; 0 if the SL depends on the destination alone."""
+        """Return the number of source switches or source LIDs in the table; 0 if the SL depends on the destination
+        alone.
+        """
         return 0 if self.by_lid else len(self.table)
 
     @property
     def matrix(self) -> npt.NDArray[np.uint8]:
-        """Return the table as a matrix, uint8[rows or 1, L].  Each sender has the row that :meth:`row_of` returns."""
+        """Return the table as a matrix: uint8[rows, L], or uint8[1, L] if the SL depends on the destination alone.
+
+        :meth:`row_of` returns the row of a sender in this matrix.
+        """
         return np.atleast_2d(self.table)
 
     def row_of(self, switch: Rows, lid: Rows) -> Rows:
@@ -124,14 +131,16 @@ class ServiceLevels:
         return found
 
     def with_rows(self, count: int) -> npt.NDArray[np.uint8]:
-        """Return the table as a matrix with rows for senders.  If the table has a single row, this row is repeated
-        ``count`` times, as a read-only view.
+        """Return the table as a matrix with a row for each source switch or source LID.
+
+        If the SL depends on the destination alone, the result is a read-only view with ``count`` equal rows.
         """
         return np.broadcast_to(self.table, (count, self.table.shape[-1])) if self.by_lid else self.table
 
     def of_any_sender(self, differs: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-        """Return bool[L], whether ``differs``, a mask of the elements of :attr:`table`, is set for any sender towards
-        each LID.
+        """Return bool[L]: for each destination LID, whether ``differs`` is true for at least one sender.
+
+        ``differs`` is an array of bool with the shape of :attr:`table`.
         """
         return np.asarray(np.atleast_2d(differs).any(axis=0))
 
@@ -155,7 +164,7 @@ class SlToVl:
 
     @property
     def ports(self) -> int:
-        """Return the number of in-ports of each switch in the table; 0 if the VL depends on the SL alone."""
+        """Return the number of in-ports per switch in the table, with port 0; 0 if the VL depends on the SL alone."""
         return 0 if self.uniform else self.table.shape[1]
 
     def vl(self, switch: Index, in_port: Index, out_port: Index, sl: Index) -> npt.NDArray[np.uint8]:
@@ -164,7 +173,10 @@ class SlToVl:
         return found
 
     def of_switch(self, switch: int, ports: int) -> npt.NDArray[np.uint8]:
-        """Return uint8[ports+1, ports+1, 16], the table of one switch by in-port, out-port and SL."""
+        """Return uint8[ports+1, ports+1, 16], the table of one switch by in-port, out-port and SL.
+
+        ``ports`` is the number of ports of the switch without port 0.
+        """
         if self.uniform:
             return np.broadcast_to(self.table, (ports + 1, ports + 1, len(self.table)))
         return self.table[switch, : ports + 1, : ports + 1]
@@ -180,7 +192,7 @@ class Routing:
         uint8[S, L]: out-port of switch ``s`` towards LID ``l``, 0 for the switch itself, 255 for no route.
     sl
         uint8[L] by destination LID, uint8[S, L] by source switch and destination LID, or uint8[L, L] by source LID and
-        destination LID.  (S and L differ, since L includes LID 0, and every switch has a LID.)
+        destination LID.  (L is always larger than S, because each switch has a LID and L also counts LID 0.)
     sl2vl
         uint8[16], the VL of each SL on all switches; or uint8[S, P, P, 16] by switch, in-port, out-port and SL.  P is
         one more than the largest number of ports.  In-port 0 is the switch itself.
@@ -206,14 +218,12 @@ class Routing:
 
     @property
     def service_levels(self) -> ServiceLevels:
-        """Return the SL table together with its form: SLs by destination LID, also by source switch, or also by source
-        LID.
-        """
+        """Return the SL table together with the values on which an SL depends in this table."""
         return ServiceLevels.of(self.sl, len(self.lft))
 
     @property
     def sl_to_vl(self) -> SlToVl:
-        """Return the SL2VL tables with methods that hide their shape."""
+        """Return the SL2VL tables as an object whose methods are the same for both shapes of the tables."""
         return SlToVl(self.sl2vl)
 
     def check_shapes(self, fabric: Fabric) -> None:

@@ -20,7 +20,7 @@ HEADERS = Path("/usr/include/infiniband")
 
 
 def main(python: Path, library: Path) -> None:
-    """Build the library with the flags of dpkg-buildflags, which debhelper puts into the environment."""
+    """Build the plugin library.  debhelper sets the compiler flags of dpkg-buildflags as environment variables."""
     flags = [flag for name in ("CPPFLAGS", "CFLAGS", "LDFLAGS") for flag in shlex.split(os.environ.get(name, ""))]
     compile_shim(
         replace(python_build(), executable=python, paths=()),

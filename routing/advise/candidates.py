@@ -42,8 +42,8 @@ class Candidate:
     changed
         Number of LFT entries that differ from the tables in force; None if no such tables were given.
     worst_loss
-        Largest share of the all-to-all traffic that the loss of one of the sampled links costs after a re-route; None
-        if no link was tried.
+        Largest share of the all-to-all traffic that is lost if one link of a sample is removed and the fabric is
+        re-routed; None if no link was tried.
     """
 
     engine: str
@@ -110,10 +110,11 @@ def try_engine(
 
 
 def worst_loss(engine: Engine, options: EngineOptions, fabric: Fabric, routing: Routing, links: int) -> float | None:
-    """Return the largest loss of all-to-all traffic after the loss of one link, over a sample of links between
-    switches.  As many processes as the options have threads try the links.
+    """Remove each link of a random sample alone, and re-route the fabric.  Return the largest share of the all-to-all
+    traffic that is lost.
 
-    A link does not count if the new tables without this link are not proven.  Returns None if no link counts.
+    The sample has at most ``links`` links between switches.  A link does not count if the proof of the new tables
+    fails.  Returns None if no link counts.  As many processes work in parallel as ``options`` has threads.
     """
     between = int(np.count_nonzero(fabric.channels.src >= 0)) // 2
     faults = random_faults(fabric, seed=options.seed, count=min(links, between), kinds=("link",)) if between else []

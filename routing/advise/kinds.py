@@ -12,7 +12,7 @@ from routing.fabric import Fabric
 def describe_kind(fabric: Fabric) -> str:
     """Return a description of a fabric: a tree, a product of rings and meshes, or another network.
 
-    The description has no influence on any table.  Cost: the cost of
+    The description is only a text for users; engines do not use it.  The time is mainly that of
     :func:`routing.engines.torus_dimensions.directions`.
     """
     if fabric.switches == 0:

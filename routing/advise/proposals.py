@@ -25,7 +25,7 @@ LARGEST_HYPERX = 3
 
 @dataclass(frozen=True)
 class Shape:
-    """A design by formulas, before its fabric is built.
+    """A design whose numbers are computed by formulas, because its fabric is not built yet.
 
     Attributes
     ----------
@@ -36,8 +36,8 @@ class Shape:
     hosts
         Number of CAs of the design.
     switches, cables
-        Number of switches, and number of cables between switches.  A dragonfly may have fewer cables, if some global
-        links are left over.
+        Number of switches, and number of cables between switches.  The fabric of a dragonfly may have fewer cables,
+        because some ports for links between groups may stay empty.
     share
         Estimate of the bisection that any tables can reach, as a share of the CAs' rate.  For a tree: ratio of the
         capacity up to the capacity down of the leaves.
@@ -202,8 +202,8 @@ def _deep_trees(hosts: int, ports: int, levels: int) -> Iterator[Shape]:
             own = math.ceil(hosts / leaves)
             children = (own, *inner, top)
             parents = (1, min(up, own), *inner)
-            # The number of switches of a level is the product of the numbers of children of all higher levels, and of
-            # the numbers of parents of all levels up to this level.
+            # A product gives the number of switches of a level.  Its factors are the numbers of children at all higher
+            # levels, and the numbers of parents at this level and all lower levels.
             sizes = [math.prod(children[i + 1 :]) * math.prod(parents[: i + 1]) for i in range(levels)]
             cables = sum(size * up for size, up in zip(sizes, parents[1:], strict=False))
             word = _word("xgft", _joined(children), _joined(parents))
@@ -211,9 +211,10 @@ def _deep_trees(hosts: int, ports: int, levels: int) -> Iterator[Shape]:
 
 
 def _grids(dimensions: int, smallest: int, most: int) -> Iterator[tuple[int, ...]]:
-    """Yield the sizes of grids whose dimensions differ by at most one switch.
+    """Yield grids with ``dimensions`` dimensions, each grid as its number of switches along each dimension.
 
-    Every dimension has at least ``smallest`` switches.  The last grids may have a few switches more than ``most``.
+    Within a grid, these numbers differ by at most one, and each number is at least ``smallest``.  ``most`` is the
+    approximate limit for the switches of a grid: the last grids may have more switches.
     """
     for size in itertools.count(smallest):
         if size**dimensions > most:

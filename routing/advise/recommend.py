@@ -27,11 +27,13 @@ class Recommendation:
 def recommend(candidates: Sequence[Candidate]) -> Recommendation | None:
     """Return the recommended candidate with the reason; None if there are no candidates.
 
-    The throughput of a candidate is the smaller of its all-to-all share and its bisection bandwidth, each relative to
-    the best candidate.  Among candidates within a hundredth of the best throughput, the following criteria decide, in
-    this order: a certificate that covers replies, fewer VLs needed, a smaller loss of the worst link, fewer entries
-    changed, less CPU time, the order of the candidates.  CPU time is rounded to a factor of two, because CPU time
-    differs from run to run.  CPU times up to :data:`FAST` count as equal.
+    A candidate's all-to-all share and its bisection bandwidth are each divided by the highest value of all candidates.
+    The smaller of the two quotients is the throughput of the candidate.
+
+    Candidates count as equal if their throughput is at most a hundredth below the highest throughput.  Among these
+    candidates, the following criteria decide, in this order: a certificate that covers replies, fewer VLs, less traffic
+    lost with the worst link, fewer entries changed, less CPU time, the order of the candidates.  CPU time is
+    rounded to a power of two, because CPU time differs from run to run.  CPU times up to :data:`FAST` count as equal.
 
     If the certificate of the chosen candidate does not cover replies, candidates with such a certificate are compared
     in the same manner.  The best of these candidates is recommended if its throughput is within :data:`REPLIES` of the
@@ -56,11 +58,13 @@ def recommend(candidates: Sequence[Candidate]) -> Recommendation | None:
 
 
 def contenders(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """Return the candidates for which :func:`recommend` needs the loss after the worst lost link.
+    """Return the candidates among which :func:`recommend` may have to compare the traffic lost with the worst link.
 
-    These candidates equal the best candidate in throughput, number of VLs and safety of replies.  If replies are unsafe
-    with these candidates, the list goes on with the candidates that equal the best candidate with safe replies.  Of
-    several candidates with the same paths, the list has only the first, because they lose as much traffic.
+    These candidates equal the best candidate in throughput, number of VLs, and whether the certificate covers replies.
+    If their certificates do not cover replies, a second group follows.  The second group is chosen in the same manner
+    among the candidates whose certificate covers replies.
+
+    Candidates with the same paths lose the same traffic, so the list has only the first of them.
     """
     throughput = {each.engine: _throughput(each, candidates) for each in candidates}
     found: list[Candidate] = []
@@ -72,7 +76,10 @@ def contenders(candidates: Sequence[Candidate]) -> list[Candidate]:
 
 
 def _best(candidates: Sequence[Candidate], throughput: Mapping[str, float]) -> tuple[Candidate, list[Candidate]]:
-    """Return the best candidate, and all other candidates within :data:`EQUAL` of the best throughput."""
+    """Return the best candidate by the criteria of :func:`recommend`, and all others of equal throughput.
+
+    The throughput counts as equal if it is at most the fraction :data:`EQUAL` below the highest throughput.
+    """
     most = max(throughput[each.engine] for each in candidates)
     equal = [each for each in candidates if throughput[each.engine] >= (1 - EQUAL) * most]
     chosen = min(equal, key=_rank)
@@ -87,8 +94,8 @@ def _throughput(candidate: Candidate, candidates: Sequence[Candidate]) -> float:
 
 
 def _finite(share: float) -> float:
-    """Return a share that can be compared with other shares: 0 where nothing was measured, and a large number instead
-    of infinity.
+    """Return a share as a number that can be compared and divided.  A share that was not measured (NaN) becomes 0, and
+    infinity becomes a large number.
     """
     return 0.0 if math.isnan(share) else min(share, 1e9)
 

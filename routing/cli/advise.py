@@ -192,9 +192,9 @@ def cell(candidate: Candidate, column: str) -> str:
 
 
 def class_rows(candidates: Sequence[Candidate]) -> list[list[str]]:
-    """Return the rows of the table by class of end ports: one row for each engine and each class that counts.
+    """Return the rows of the table by class of end ports: one row for each engine and each class of counted end ports.
 
-    The list is empty if there is only one such class.
+    The list is empty if all counted end ports have the same class.
     """
     counted = [(each, [own for own in each.quality.classes if own.counted]) for each in candidates]
     return [

@@ -119,8 +119,8 @@ def summary(
 ) -> list[tuple[str, str]]:
     """Return the verdict on tables as rows of a name and a text.
 
-    The other arguments are the results of :func:`carried_certificate`, :func:`chain_of` and :func:`multicast_verdict`;
-    None stands for a result that does not exist.
+    ``carried``, ``chain`` and ``groups`` are the results of :func:`carried_certificate`, :func:`chain_of` and
+    :func:`multicast_verdict`.  An argument of None adds no row.
     """
     rows = [("fabric", proof_report.fabric_line(fabric)), *proof_report.verdict_rows(verdict)]
     if chain is not None:
@@ -216,9 +216,9 @@ def chain_of(verdict: Verdict, types: int) -> dict[str, Any]:
     - ``vls_needed``: data VLs of all message types together.
     - ``port_vls``: the smallest number of data VLs that a port can have and that is at least ``vls_needed``; None if
       there is no such number, or if the tables have no certificate.
-    - ``strict`` and ``wide``, for adaptive switches: the number of VLs from which a message can choose, for the message
-      type with the smallest choice; None if ``port_vls`` is None.  With ``strict``, types share no VLs; with ``wide``,
-      types share all VLs except their escape VLs.
+    - ``strict`` and ``wide``, for adaptive switches with ``port_vls`` VLs: the number of VLs from which a message can
+      choose at each hop.  The number is that of the message type with the fewest such VLs; None if ``port_vls`` is
+      None.  With ``strict``, types share no VLs.  With ``wide``, types share all VLs except their escape VLs.
     """
     from routing.deadlock.message_classes import AVOIDANCES, channel_budget, channels_needed
 

@@ -77,7 +77,7 @@ def collect(
         write_text_atomically(folder / MANIFEST, manifest_text(manifest))
     if as_json:
         with warnings.catch_warnings():
-            # Collecting the snapshot has already printed the warnings of its files.
+            # The warnings about the files of the snapshot were printed when ibnue collected these files.
             warnings.simplefilter("ignore", InputWarning)
             subnet = fabric_object(read_fabric(output), str(output))
         print_json("ibnue-collect/1", {"fabric": subnet, "snapshot": str(output), **manifest.as_object()})

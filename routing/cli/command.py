@@ -139,8 +139,8 @@ def vls_complaint(error: Any) -> Complaint:
 def system_complaint(error: Any) -> Complaint:
     """Return the report of an OSError: the file, if it is known, and the reason.
 
-    Every function that writes a file reports its own errors.  So if no space is left and the file is unknown, the error
-    comes from standard output.
+    Every function that writes a file reports its own errors.  So if no space is left and the OSError names no file,
+    writing to standard output has failed.
     """
     file = None if error.filename is None else os.fsdecode(error.filename)
     if file is None and error.errno == errno.ENOSPC:
@@ -171,8 +171,10 @@ The first row with a matching class applies.
 
 
 class Terminated(KeyboardInterrupt):
-    """Raised when one of the signals :data:`TERMINATION_SIGNALS` arrives.  A command may raise it again, also for
-    Ctrl-C, with a ``remedy`` that states how to continue.
+    """Raised when one of the signals :data:`TERMINATION_SIGNALS` arrives.
+
+    A command that catches this exception, or Ctrl-C, may raise a new Terminated.  Its ``remedy`` states how the user
+    can continue the work.
     """
 
     def __init__(self, number: int, remedy: str | None = None) -> None:
@@ -281,7 +283,7 @@ def asks_for_json(args: Sequence[str]) -> bool:
 
 
 def _interruption(error: BaseException | None) -> KeyboardInterrupt | None:
-    """Return the interruption that caused an exception, or None if no interruption caused the exception.
+    """Return the KeyboardInterrupt (by Ctrl-C or a signal) that caused an exception, or None if there was none.
 
     click turns a KeyboardInterrupt into an Abort, and a cleanup after an interruption may fail with another exception.
     """
@@ -297,7 +299,7 @@ class CommandGroup(click.Group):
         """Run the command that the user called."""
         try:
             return super().invoke(ctx)
-        # If click handled a broken pipe, the exit status would be 1, which means a finding.
+        # Without this code, click would handle the broken pipe and end with status 1, which means a finding.
         except BrokenPipeError as error:
             if stdout_has_reader():
                 raise

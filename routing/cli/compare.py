@@ -64,7 +64,7 @@ def facts(found: Comparison) -> list[tuple[str, str]]:
 
 
 def devices(found: Comparison) -> tuple[tuple[str, list[str]], ...]:
-    """Return the findings about devices: pairs of a kind of finding and the texts of this kind."""
+    """Return the findings about devices: for each kind, such as "renamed", the kind and one text for each finding."""
     return (
         ("renamed", [f"{a} is called {b}" for a, b in found.renamed]),
         ("replaced", [f"{a} has another GUID" if a == b else f"{b} is in the place of {a}" for a, b in found.replaced]),

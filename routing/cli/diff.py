@@ -128,7 +128,9 @@ def as_object(found: Difference) -> dict[str, Any]:
 
 
 def has_fabric(path: Path) -> bool:
-    """Return whether a folder has tables and their fabric, as a snapshot of ``ibnue collect`` has."""
+    """Return whether a path is a folder that contains a fabric file and no bundle, such as a snapshot of ``ibnue
+    collect``.
+    """
     from routing.formats.snapshot import FABRIC_FILES, first_of
     from routing.formats.table_files import BUNDLE
 

@@ -52,8 +52,9 @@ def draw(
     ibnue draw torus:5x5 tables -o loads.svg
     ibnue draw fabric.net after --fail 'leaf1/36' -o after.html
 
-    The lines show the all-to-all load of TABLES.  If TABLES have a credit loop, it is drawn with arrows.  Parts that
-    --fail and --faults break are drawn with dashed lines.  TABLES must then be tables of the fabric that is left.
+    The lines show the all-to-all load of TABLES.  If TABLES have a credit loop, arrows show the loop.  Links and
+    devices that --fail and --faults remove have dashed lines.  TABLES must then be tables of the fabric after the
+    removal.
     """
     if output.suffix not in SUFFIXES:
         raise OptionError(f"{output}: no picture has the suffix {output.suffix!r}", remedy=f"use {', '.join(SUFFIXES)}")
@@ -101,8 +102,9 @@ def report_of(whole: Fabric, left: Fabric, routing: Routing | None, threads: int
 
 
 def write(report: Report, picture: Picture, output: Path, size: int) -> None:
-    """Write a picture in the format that the suffix of the file names.  ``size`` is the largest size of a page in
-    MB.
+    """Write a picture to a file.  The suffix of the file selects the format: an HTML page, SVG or DOT.
+
+    ``size`` is the maximum size in MB of an HTML page that contains tables.
     """
     from routing.draw import dot_text, svg_text
     from routing.formats.atomic import write_text_atomically

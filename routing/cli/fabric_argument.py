@@ -113,7 +113,7 @@ def tables_argument(command: Command) -> Command:
 
 
 def tables_beside(fabric: str | None) -> Path | None:
-    """Return the tables that come with a FABRIC, which are in its folder; None if FABRIC is not a folder."""
+    """Return FABRIC as the path of its tables if FABRIC is a folder; otherwise None."""
     return Path(fabric) if fabric is not None and Path(fabric).is_dir() else None
 
 
@@ -245,8 +245,8 @@ def generator_of(text: str) -> tuple[str, list[str]] | None:
 def separate_words(chosen: object, message: str) -> str | None:
     """Return the error line for a user who wrote a generator and its arguments as separate words; None for other users.
 
-    ``chosen`` is the value of the argument FABRIC.  ``message`` is click's error, which lists all further words in
-    parentheses.
+    ``chosen`` is the value of the argument FABRIC.  ``message`` is click's error text, which lists the unexpected words
+    of the command line in parentheses.
     """
     from routing.topologies import TOPOLOGIES
 

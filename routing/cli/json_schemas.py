@@ -55,7 +55,9 @@ def _read(name: str) -> dict[str, Any]:
 
 
 def _internal(part: Any) -> Any:
-    """Return a part of a schema whose references to ``common.json`` refer to the schema itself."""
+    """Return a copy of a part of a schema.  In the copy, references to definitions in ``common.json`` become references
+    to definitions of the same names in the schema itself.
+    """
     if isinstance(part, dict):
         return {
             key: value.removeprefix("common.json") if key == "$ref" else _internal(value) for key, value in part.items()

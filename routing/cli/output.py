@@ -58,8 +58,7 @@ def to_json_types(value: Any) -> Any:
 
 
 def input_warnings() -> list[str]:
-    """Return the list of warnings about the input files of the running command.  Callers may add warnings to the list.
-    """
+    """Return the list of warnings about the input files of the running command.  Callers may extend the list."""
     context = click.get_current_context(silent=True)
     warnings: list[str] = [] if context is None else context.meta.setdefault("routing.cli.warnings", [])
     return warnings

@@ -253,8 +253,7 @@ def check_roots(routing: Routing, fabric: Fabric, options: EngineOptions, option
 
 
 def facts(found: Rerouted, kept: CapacityKept) -> Iterator[tuple[str, str]]:
-    """Yield rows on the change of the earlier tables, and on the shares of the earlier rates that the new tables keep.
-    """
+    """Yield rows on the change of the earlier tables, and on the shares of the earlier rates that remain."""
     yield "changed", f"{count_noun(found.changed, 'entry')}; {found.broken} invalid"
     if kept.all_to_all is not None:
         of = {"all-to-all": "all-to-all rate"}
@@ -263,8 +262,7 @@ def facts(found: Rerouted, kept: CapacityKept) -> Iterator[tuple[str, str]]:
 
 
 def as_object(found: Rerouted, kept: CapacityKept) -> dict[str, Any]:
-    """Return the report on a re-route as an object for ``--json``, with the shares of the earlier rates that it keeps.
-    """
+    """Return the report on a re-route as an object for ``--json``, with the shares of the earlier rates that remain."""
     return {
         "entries_broken": found.broken,
         "entries_changed": found.changed,

@@ -208,6 +208,6 @@ def _between(breaks: npt.NDArray[np.int64], count: int) -> Iterator[tuple[int, i
     """Yield each two consecutive numbers of the sequence -1, ``breaks``, ``count`` as a pair.
 
     ``breaks`` are the numbers of some of ``count`` lines, in ascending order.  The lines between the numbers of a pair
-    are no breaks.
+    are not breaks.
     """
     return zip([-1, *breaks.tolist()], [*breaks.tolist(), count], strict=True)

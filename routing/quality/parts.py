@@ -59,7 +59,7 @@ class ThinLeaf:
     switch, endports
         Name of the switch, and the number of its end ports with a positive weight in traffic patterns.
     all_to_all_without
-        All-to-all share if the channels to and from this switch were no limit: the share at which the first of all
+        All-to-all share if the channels to and from this switch were not a limit: the share at which the first of all
         other channels is saturated.
     """
 

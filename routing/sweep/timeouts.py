@@ -91,7 +91,10 @@ class TaskProcess:
                 yield self._pipe.recv()
 
     def end(self) -> int:
-        """Close the pipe, wait until the process has ended, and return its exit status (negative: the signal)."""
+        """Close the pipe, wait until the process has ended, and return its exit status.
+
+        If a signal has ended the process, the status is the negative number of the signal.
+        """
         self._pipe.close()
         status = self._process.wait()
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -151,8 +154,7 @@ def begin(pipe: str, parent: str) -> None:
     """
     tidy = partial(shutil.rmtree, os.environ["TMPDIR"], ignore_errors=True)
     exit_with_process(int(parent), tidy)
-    # The default action of the timer signal ends the process.  This action needs neither Python nor Python's global
-    # lock.
+    # Without a handler in Python, the timer signal ends the process at once, even while a C kernel runs.
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGALRM])
     with contextlib.suppress(EOFError, OSError), Connection(int(pipe)) as batches:
@@ -165,9 +167,10 @@ def begin(pipe: str, parent: str) -> None:
 
 
 def run_with_timeout(batch: Batch, seconds: float | None) -> Result:
-    """Run the only task of a batch with a time limit, and return its result.
+    """Run a batch that has one task, and return the result of the task.
 
-    If the task exceeds ``seconds`` (None: no limit), the timer kills this process.
+    If the task takes longer than ``seconds`` (None: no limit), a timer kills the child process in which this function
+    runs.
     """
     (task,) = batch.tasks
     signal.setitimer(signal.ITIMER_REAL, seconds or 0.0)

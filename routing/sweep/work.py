@@ -57,7 +57,7 @@ class Batch:
         Function that runs the tasks, as names of module and function.  The function is given by name, because this
         package must not import the modules that run tasks under a real OpenSM.
     settings
-        Further settings of that function, as pairs of name and value.
+        Settings that the function ``runner`` receives, as pairs of name and value.
     timeouts
         Time limit of each task in seconds (None: no limit).  The tuple is empty if no task has a limit.
     """
@@ -97,8 +97,9 @@ def offline(fabric: Fabric, tasks: Sequence[Task], settings: Mapping[str, str]) 
 def abandoned_result(task: Task, status: int | None = None) -> Result:
     """Return the result of a task whose worker has died repeatedly.
 
-    ``status`` is the last worker's exit status, None if unknown.  After SIGKILL, SIGTERM or a regular exit the outcome
-    is "lost", because the cause may lie outside the task.  Otherwise the outcome is "error".
+    ``status`` is the exit status of the worker that died last, None if unknown.  If SIGKILL, SIGTERM or no signal ended
+    this worker, the outcome is "lost", because the cause may lie outside the task.  In all other cases the outcome is
+    "error".
     """
     how = "" if status is None else f"; the last {describe_exit(status)}"
     fault = status is None or (status < 0 and -status not in (signal.SIGKILL, signal.SIGTERM))
@@ -106,9 +107,10 @@ def abandoned_result(task: Task, status: int | None = None) -> Result:
 
 
 def guarded(task: Task, work: Callable[[], Result]) -> Result:
-    """Run a task and return its result.  If the task raises an exception, the result has the matching outcome.
+    """Run a task by the function ``work``, and return its result.
 
-    ``work`` is the function that runs the task.
+    If the task raises an exception, the result has the outcome for this type of exception, such as "refused" for a
+    ``RoutingError``.
     """
     started = time.perf_counter()
     try:
@@ -120,7 +122,7 @@ def guarded(task: Task, work: Callable[[], Result]) -> Result:
     except (ImportError, MemoryError, KernelError) as error:
         found, report = "lost", f"{type(error).__name__}: {error}"
     except IbnueError as error:
-        # Only the first line of the message is kept, because the end of a program's log can follow it.
+        # Further lines of the message are left out, because they can be the last lines of a program's log.
         found, report = "error", str(error).partition("\n")[0]
     except Exception as error:
         found, report = "error", f"{type(error).__name__}: {error}"
@@ -170,7 +172,7 @@ def run_task(fabric: Fabric, task: Task) -> Result:
 
 
 def with_kept(result: Result, kept: CapacityKept) -> Result:
-    """Return a copy of a result with the share of each rate that is kept, relative to the rate before the fault."""
+    """Return a copy of a result that states each rate after the fault as a share of the rate before the fault."""
     return replace(
         result, kept=kept.all_to_all, bisection_kept=kept.bisection, fresh_kept=kept.fresh_all_to_all,
         fresh_bisection_kept=kept.fresh_bisection,
@@ -224,9 +226,7 @@ def _line(lines: Sequence[str]) -> str:
 
 
 def described(task: Task, before: Fabric, after: Published) -> Result:
-    """Return a result to which the properties of the proof and the tables are added, such as strength, VLs and
-    all-to-all rate.
-    """
+    """Return a new result with properties of the proof and the tables, such as strength, VLs and all-to-all rate."""
     fabric, routing, proof = after.fabric, after.routing, after.proof
     share = all_to_all_share(fabric, channel_loads(fabric, routing, threads=1))
     apart = connectivity_loss(before, fabric)
@@ -238,15 +238,15 @@ def described(task: Task, before: Fabric, after: Published) -> Result:
 
 
 def changes(before: Published | None, after: Published) -> tuple[int | None, int | None, int | None]:
-    """Count the LFT entries that a fault or the re-route has changed.
+    """Count the LFT entries that differ between the tables before and after a fault.
 
-    Only switches and LIDs that exist after the fault count.
+    Only entries of switches and LIDs that still exist after the fault are counted.
 
     Returns
     -------
     entries, changed, broken
-        Number of entries in the old or the new tables, number of entries that differ, and number of old entries that
-        became invalid.  None if there are no tables before the fault.
+        Number of entries that the old or the new tables contain, number of entries that differ, and number of old
+        entries that became invalid.  All three are None if there are no tables before the fault.
     """
     if before is None:
         return None, None, None

@@ -83,9 +83,7 @@ class Topology:
 
     @property
     def as_word(self) -> str:
-        """Syntax of the generator with its arguments in one word, such as ``kary-ntree:K,N``, as FABRIC arguments
-        accept it.
-        """
+        """Syntax of a FABRIC argument for this generator, such as ``kary-ntree:K,N``."""
         return f"{self.name}:{self.usage.replace(' [', '[,').replace(' ', ',')}"
 
     @property

@@ -27,7 +27,9 @@ class Cabling:
         self.cas = 0
 
     def switch(self, name: str, ports: int) -> int:
-        """Add a switch with this number of ports and the port of an aggregation node, and return its handle.
+        """Add a switch with ``ports`` ports, and return its handle.
+
+        The switch gets one more port if the options demand aggregation nodes.
 
         Raises
         ------

@@ -55,8 +55,11 @@ def cluster(lower: Sequence[int], upper: Sequence[int], options: TopologyOptions
 
 
 def _build(sizes: Sequence[int], nodes: int, spines: int, tops: int, cabling: Cabling) -> Fabric:
-    """Build a cluster: ``sizes`` has the number of leaves of each pod.  A leaf has ``nodes`` CAs, and a pod has
-    ``spines`` spine switches.  For each position of a spine in a pod there are ``tops`` top switches, a plane.
+    """Build a cluster.
+
+    ``sizes`` has the number of leaves of each pod.  A leaf has ``nodes`` CAs, and a pod has ``spines`` spine switches.
+    The first spine of each pod is linked to the first plane of top switches, and so on.  A plane has ``tops`` top
+    switches.
     """
     options, planes = cabling.options, range(spines)
     links, managers = options.redundancy, min(nodes, MANAGEMENT_CAS)

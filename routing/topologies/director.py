@@ -17,13 +17,14 @@ def director(  # noqa: PLR0917  # the arguments of the command line, in its orde
 ) -> Fabric:
     """Make a fabric of director switches: each chassis is a Clos network of two levels, and the chassis form a tree.
 
-    A chassis has ``leaves`` crossbars with ports on the front panel, and ``spines`` crossbars inside.  Each leaf is
-    linked to each spine once, and has as many front ports as there are spines.  For example, 24 leaves and 12 spines of
-    24-port crossbars are a 288-port director.
+    A chassis has ``leaves`` leaf crossbars with ports on the front panel, and ``spines`` spine crossbars inside.  Each
+    crossbar is a switch of the fabric.  Each leaf is linked to each spine once, and has as many front ports as there
+    are spines.  For example, 24 leaves and 12 spines of 24-port crossbars are a 288-port director.
 
-    Chassis ``c`` has ``arity`` children, the chassis ``arity c + 1`` to ``arity c + arity``.  A child is connected to
+    The children of chassis ``c`` are the chassis ``arity * c + 1`` to ``arity * c + arity``.  A child is connected to
     its parent by ``cables`` links from leaf to leaf, which are spread over the leaves at both ends.  CAs take the front
-    ports that are left.  Switches are named ``sw<chassis>.<level>.<number>``, with level 0 for the leaves.
+    ports that are left.  Switches are named ``sw<chassis>.<level>.<number>``, with level 0 for leaves and level 1 for
+    spines.
 
     Parameters
     ----------

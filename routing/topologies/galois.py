@@ -8,7 +8,8 @@ import itertools
 class GaloisField:
     """Finite field, whose elements are numbered 0 to ``order - 1``.
 
-    The digits of an element's number in base p are the coefficients of a polynomial.
+    The number of elements is p^n with a prime p.  Each element is a polynomial: the digits of the element's number in
+    base p are the coefficients.
 
     Parameters
     ----------
@@ -32,10 +33,10 @@ class GaloisField:
         return order > 1 and _root(order) != (0, 0)
 
     def _cycle(self, polynomial: tuple[int, ...]) -> list[int] | None:
-        """Return the powers of x modulo the polynomial x^n - ``polynomial``, from the power 0 on.
+        """Return the powers of x modulo the polynomial x^n - ``polynomial``, beginning with the power 0.
 
-        Return None unless every nonzero element of the field is one of these powers.  If so, the polynomial is
-        primitive, and the list of powers serves as a table for multiplication.
+        Return None if the powers do not include every nonzero element of the field.  If the powers include all, the
+        polynomial is primitive, and the list serves as a table for multiplication.
         """
         element, seen = [1] + [0] * (self._n - 1), []
         for _ in range(self.order - 1):

@@ -18,7 +18,10 @@ from routing.topologies.plan import Cable, Plan, build_fabric, check_size
 
 
 def _strides(dims: Sequence[int], options: TopologyOptions) -> list[int]:
-    """Check the size of a grid, and return by how much the row numbers of neighbours differ along each dimension."""
+    """Check the size of a grid, and return one number for each dimension.
+
+    The number is the difference between the row numbers of two switches that are neighbours in this dimension.
+    """
     if not dims or min(dims) < 1:
         raise OptionError(
             f"{'x'.join(map(str, dims)) or 'nothing'} is not a grid", remedy="give one size of at least 1 per dimension"
@@ -124,7 +127,8 @@ def hyperx(dims: Sequence[int], links: Sequence[int] | None = None, options: Top
     dims
         Number of switches along each dimension (S in the paper), at least 1.
     links
-        Number of parallel links in each dimension (K in the paper), which ``redundancy`` multiplies; None: 1 each.
+        Number of parallel links in each dimension (K in the paper); None: 1 in each dimension.  ``redundancy``
+        multiplies these numbers.
     options
         Options: CAs per switch (T in the paper; default 1), redundancy, link width and speed, LMC.
 
@@ -169,7 +173,8 @@ def _hyperx(name: str, dims: Sequence[int], links: Sequence[int], options: Topol
             for axis, (size, stride, number) in enumerate(zip(dims, strides, links, strict=True)):
                 here = position[axis]
                 for there in range(here + 1, size):
-                    # A switch has no slot towards itself, so the slots towards higher coordinates move down by one.
+                    # Slots are in the order of the neighbours' coordinates.  No slot leads to the switch itself, so
+                    # slots towards higher coordinates come one place earlier.
                     near, far = first[axis] + (there - 1) * number, first[axis] + here * number
                     other = row + (there - here) * stride
                     for more in range(number):

@@ -30,13 +30,13 @@ def fabric_of_graph(
 
 
 def dragonfly(a: int, p: int, h: int, g: int | None = None, options: TopologyOptions = DEFAULTS) -> Fabric:
-    """Make a dragonfly (Kim et al., ISCA 2008): g groups of a switches, with h global links (between groups) per
-    switch.
+    """Make a dragonfly (Kim et al., ISCA 2008): ``g`` groups of ``a`` switches, with ``h`` global links per switch.
 
-    All switches of a group are linked to each other.  The paper does not say which switches the global links connect.
-    Here the pairs of groups get one link each in turn, as long as both groups have a free global port.  The links of a
-    group are assigned to its switches in turn.  With g = a h + 1, any two groups have exactly one link; with fewer
-    groups, two groups have several links.  A global port that is left over stays empty.
+    All switches of a group are linked to each other.  A global link joins two groups.  The paper does not say which
+    switches the global links connect.  Here all pairs of groups get a link, one pair after the other, and then further
+    links in the same order.  A pair gets no link if one of its groups has no free global port.  The links of a group
+    are assigned to its switches in turn.  With g = a h + 1, any two groups have exactly one link; with fewer groups,
+    two groups have several links.  A global port that is left over stays empty.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ def slimfly(q: int, options: TopologyOptions = DEFAULTS) -> Fabric:
     Parameters
     ----------
     q
-        Size parameter: a prime power that is not 2 modulo 4, at least 3, so 3, 4, 5, 7, 8, 9, 11, 13, 16, 17, ...
+        Size parameter: a prime power from 3 to 127, such as 3, 4, 5, 7, 8, 9, 11, 13, 16 or 17.
     options
         Options: CAs per switch (default: half the links between switches, rounded up), redundancy, link width and
         speed, LMC.
@@ -127,9 +127,10 @@ def slimfly(q: int, options: TopologyOptions = DEFAULTS) -> Fabric:
 def _slimfly_steps(field: GaloisField, delta: int) -> tuple[frozenset[int], frozenset[int]]:
     """Return the generator sets of the two halves of a Slim Fly.
 
-    ``delta`` is d in q = 4 w + d (see :func:`slimfly`).  Two switches in a column of a half are linked if their
-    difference in the finite field is in the set of this half.  Each set contains -x for each x, so the order of the two
-    switches does not matter.
+    ``delta`` is d in q = 4 w + d (see :func:`slimfly`).  Each half has q columns.  Each of the q switches of a column
+    stands for one element of the finite field.  Two switches of a column are linked if the difference of their elements
+    is in the set of their half.  If a set contains x, it also contains -x, so the order of the two switches does not
+    matter.
     """
     q = field.order
     if delta == -1:
@@ -144,10 +145,10 @@ def _slimfly_steps(field: GaloisField, delta: int) -> tuple[frozenset[int], froz
 def kautz(d: int, k: int, options: TopologyOptions = DEFAULTS) -> Fabric:
     """Make the graph whose links are the arcs of a Kautz graph: (d + 1) d^(k-1) switches, d times as many links.
 
-    The diameter is at most k.  Switches are the words of k letters, out of d + 1 letters, in which no letter follows
-    itself.  A word is linked to the d words that result when its first letter is dropped and another letter is
-    appended.  Links are full duplex, so each switch has 2 d links.  Two words that alternate between the same two
-    letters have two links.
+    The diameter is at most k.  Switches are the words of k letters, out of d + 1 letters, in which neighbouring letters
+    differ.  To find the words that are linked to a word, drop its first letter, and append a letter that differs from
+    its last letter.  There are d such words.  Links are full duplex, so each switch has 2 d links.  Two words that
+    alternate between the same two letters have two links.
 
     Parameters
     ----------

@@ -46,10 +46,10 @@ class Plan:
     slots
         Number of slots (positions for links to other switches) of each switch.
     cas
-        Number of CA ports of each switch.
+        Number of ports of each switch to which CAs are connected.
     shared
-        For CAs with several ports: the switches of each CA.  The CAs take the CA ports of these switches in order.
-        Empty: each CA has one port.
+        For CAs with several ports: the switches to which the ports of each CA are connected.  Each port of a CA takes
+        the next free CA port of its switch.  Empty: each CA has one port.
     """
 
     name: str
@@ -61,7 +61,7 @@ class Plan:
 
 
 def check_size(switches: int, cas: int, options: TopologyOptions, *, ca_ports: int = 1) -> None:
-    """Check that a fabric does not need more LIDs than a subnet has, before it is built.
+    """Check, before a fabric is built, that the fabric does not need more LIDs than a subnet has.
 
     Raises
     ------
@@ -121,7 +121,10 @@ def _name(prefix: str, label: Label) -> str:
 def add_aggregation_nodes(
     builder: FabricBuilder, switches: Sequence[int], ports: Sequence[int], guid: int, options: TopologyOptions
 ) -> None:
-    """Add an aggregation node (SHARP) at one port of each switch; the GUIDs start at ``guid``."""
+    """Add an aggregation node (SHARP) to each switch, at the switch port that ``ports`` gives.
+
+    ``guid`` is the GUID of the first aggregation node.
+    """
     name = "Mellanox Technologies Aggregation Node"
     for number, (switch, port) in enumerate(zip(switches, ports, strict=True)):
         node = builder.add_device(NodeKind.CA, guid + 2 * number, name, 1)
@@ -129,7 +132,9 @@ def add_aggregation_nodes(
 
 
 def _add_own_cas(builder: FabricBuilder, plan: Plan, handles: Sequence[int], options: TopologyOptions) -> int:
-    """Add one CA with one port for each CA port of the switches, and return the next free GUID."""
+    """Connect a CA with one port to each port of a switch that the plan reserves for a CA, and return the next free
+    GUID.
+    """
     guid = FIRST_CA_GUID
     for row, label in enumerate(plan.labels):
         for port in range(plan.cas[row]):

@@ -16,13 +16,13 @@ MANAGEMENT_CAS, MANAGEMENT_LINKS = 5, 2
 
 
 def rails(lower: Sequence[int], upper: Sequence[int], options: TopologyOptions = DEFAULTS) -> Fabric:
-    """Make a leaf-spine tree in which each adapter of a node is on a separate leaf, as in clusters of GPU nodes.
+    """Make a leaf-spine tree in which each CA of a node (server) is on a separate leaf, as in clusters of GPU nodes.
 
-    A group has a leaf switch for each rail, and its nodes have an adapter on each of these leaves.  Every leaf is
+    A group has a leaf switch for each rail.  Each node of the group has one CA on each of these leaves.  Every leaf is
     linked to every spine.  There are three kinds of irregularity:
 
     - If there are several spines, the last spine is linked to every second leaf only.
-    - A storage leaf with the CAs of storage nodes has links of the next lower speed, towards its CAs and the spines.
+    - A storage leaf has the CAs of storage nodes.  All links of this leaf have the next lower speed.
     - A management leaf with up to five CAs has two links to the first spine.
 
     Parameters

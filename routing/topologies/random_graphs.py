@@ -17,9 +17,10 @@ SWAPS_PER_LINK = 10
 def random_regular(switches: int, degree: int, options: TopologyOptions = DEFAULTS) -> Fabric:
     """Make a random connected fabric in which every switch is linked to ``degree`` different other switches.
 
-    Beginning with a circulant graph, the ends of randomly chosen pairs of links are exchanged.  There are ten exchanges
-    per link, and more until the graph is connected.  The result is nearly uniform among all such graphs.  The same seed
-    gives the same graph on every machine.
+    The construction begins with a circulant graph.  Repeatedly, the function chooses two links at random and exchanges
+    their ends.  The function tries ten exchanges per link, and another ten per link as long as the graph is not
+    connected.  For degree 2, the function instead makes a ring of the switches in random order.  All possible graphs
+    are nearly equally likely.  The same seed gives the same graph on every machine.
 
     Parameters
     ----------
@@ -53,7 +54,8 @@ def random_regular(switches: int, degree: int, options: TopologyOptions = DEFAUL
 def _ring(switches: int, rng: random.Random) -> list[tuple[int, int]]:
     """Return the links of a ring with a random order of switches.
 
-    A ring is used for degree 2, because an exchange of link ends would nearly always split such a graph.
+    For degree 2 the fabric is such a ring, because exchanges of link ends would nearly always leave several separate
+    rings.
     """
     order = list(range(switches))
     rng.shuffle(order)

@@ -17,10 +17,11 @@ _BRACES = re.compile(r"\{([^{}]*)\}")
 
 
 def expand_ranges(text: str) -> Iterator[str]:
-    """Yield the generators for which a FABRIC argument with braces stands, the last braces varying fastest.
+    """Yield each text for which a FABRIC argument with braces stands.  The values of the last braces change fastest.
 
-    Braces contain values and ranges, separated by commas: ``{4,6..8}`` stands for 4, 6, 7 and 8, and ``{8..16..4}``
-    for 8, 12 and 16.  A text that names a file, or no generator, is yielded unchanged.
+    Braces contain values and ranges, separated by commas: ``{4,6..8}`` stands for 4, 6, 7 and 8, and ``{8..16..4}`` for
+    8, 12 and 16.  The function yields the text unchanged if a file has this name, or if the text does not begin with
+    the name of a generator.
 
     Raises
     ------

@@ -14,10 +14,10 @@ from routing.topologies.plan import Cable, Plan, build_fabric, check_size
 def xgft(children: Sequence[int], parents: Sequence[int], options: TopologyOptions = DEFAULTS) -> Fabric:
     """Make an extended generalised fat tree XGFT(h; m1..mh; w1..wh) (Oehring et al., IPPS 1995).
 
-    CAs are level 0, switches are levels 1 to h.  A node at level i has m_i children, and a node at level i - 1 has w_i
-    parents.  Level i has w_1 * ... * w_i * m_(i+1) * ... * m_h switches, named ``sw<level>.<number>``.  If w1 is over
-    1, CAs have several ports, and the switches form w1 separate networks, one for each port.  For example, the
-    three-level tree of 40-port switches is ``xgft([20, 20, 40], [1, 20, 20])``.
+    CAs are level 0, switches are levels 1 to h; a node is a CA or a switch.  A node at level i has m_i children, and a
+    node at level i - 1 has w_i parents.  Level i has w_1 * ... * w_i * m_(i+1) * ... * m_h switches, named
+    ``sw<level>.<number>``.  With w1 over 1, each CA has w1 ports, and the switches form w1 separate networks, one for
+    each port.  For example, the three-level tree of 40-port switches is ``xgft([20, 20, 40], [1, 20, 20])``.
 
     Parameters
     ----------
@@ -97,10 +97,11 @@ def _xgft(name: str, children: Sequence[int], parents: Sequence[int], options: T
 def _pairs(level: int, children: Sequence[int], parents: Sequence[int]) -> Iterator[tuple[int, int, int, int]]:
     """Yield the links between ``level`` and the level above it.
 
-    Each link is (lower node, index of the parent among the parents of the lower node, upper node, index of the child
-    among the children of the upper node).  Nodes of a level that have the same nodes below them form a group.  The
-    number of a node within its level combines the position of its group among all groups of this level, and the
-    position of the node in its group.
+    Each link has four numbers.  The first two are the lower node, and the position of the upper node among its parents.
+    The last two are the upper node, and the position of the lower node among its children.
+
+    Nodes of a level that have the same nodes below them form a group, and the groups of a level have the same size.
+    The number of a node in its level is the number of its group, times this size, plus the position in the group.
     """
     copies, above = math.prod(parents[:level]), math.prod(children[level + 1 :])
     for subtree in range(above):

@@ -42,10 +42,10 @@ def connectivity_loss(before: Fabric, after: Fabric) -> ConnectivityLoss:
     """Compute which connectivity a fault has cost; devices and end ports before and after the fault are matched by
     GUID.
 
-    If a connected component breaks into pieces, the piece with most of its end ports counts as the rest of the
-    component.  CAs in the other pieces count as cut off.  An aggregation node is part of its switch, so it is not
-    reported separately.  Only end ports that count in traffic are counted in ``endports`` and ``pairs``.  Cost: O(S + T
-    + E) for S switches, T terminals and E end ports.
+    If a connected component breaks into pieces, the piece with the most end ports of the component counts as the rest
+    of the component.  CAs and routers in the other pieces count as cut off.  An aggregation node is part of its switch,
+    so it is not reported separately.  Only end ports that count in traffic are counted in ``endports`` and ``pairs``.
+    Cost: O(S + T + E) for S switches, T terminals and E end ports.
     """
     old_part, part = endport_part(before), endport_part(after)
     old_part[before.aggregation] = -1
@@ -82,13 +82,14 @@ def endport_part(fabric: Fabric) -> npt.NDArray[np.int32]:
 def _remainders(old_part: npt.NDArray[np.int32], new_part: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
     """Find the largest piece of each old component after a fault.
 
-    The result has a value for each old component: the number of the new component with most of its end ports.  The
-    value is -2 if no end port of the old component is left.
+    The result has a value for each old component: the number of the new component that has the most end ports of the
+    old component.  The value is -2 if no end port of the old component is attached to a switch now.
 
-    ``old_part`` and ``new_part`` have the component of each end port before and after the fault, or -1.
+    ``old_part`` and ``new_part`` give the component of each end port before and after the fault; -1: not attached to a
+    switch.
     """
     parts = int(old_part.max(initial=-1)) + 1
-    # The value -2 is neither a component number nor -1, which means that an end port is not attached.
+    # -2 means "none": it is no component number, and -1 already stands for end ports without a switch.
     rest = np.full(parts + 1, -2, np.int32)
     both = (old_part >= 0) & (new_part >= 0)
     for part in range(parts):
@@ -99,14 +100,16 @@ def _remainders(old_part: npt.NDArray[np.int32], new_part: npt.NDArray[np.int32]
 
 
 def _switch_pieces(before: Fabric, after: Fabric) -> bool:
-    """Return whether the surviving switches of each old component are still in one common component."""
+    """Return whether, for every old component, its surviving switches are still connected to each other."""
     position = np.searchsorted(before.switch_guid, after.switch_guid)
     pairs = np.column_stack([before.component[position], after.component])
     return len(np.unique(pairs, axis=0)) == len(np.unique(pairs[:, 0]))
 
 
 def bridges_and_cut_switches(fabric: Fabric) -> tuple[list[int], list[int]]:
-    """Find the links (rows) and the switches whose loss splits a connected component: bridges and articulation points.
+    """Return the rows of the links, and the rows of the switches, whose loss splits a connected component.
+
+    In graph theory, such links are bridges, and such switches are articulation points.
 
     Notes
     -----

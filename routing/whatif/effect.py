@@ -33,7 +33,7 @@ class Baseline:
     stability
         How much a re-route may change beyond what the fault makes necessary.
     beside_fresh
-        Whether to measure also, for each scenario, tables that are computed from scratch.
+        Whether each scenario is also measured with tables from scratch, for comparison with the re-route.
     """
 
     engine: Engine
@@ -55,8 +55,8 @@ class Baseline:
     ) -> Baseline:
         """Make a baseline: compute the tables of the fabric, or take its current tables (``routing``), and prove them.
 
-        ``stability`` states which valid entries a re-route may change.  ``beside_fresh`` is whether tables from scratch
-        are measured, too.
+        ``stability`` states which valid entries a re-route may change.  If ``beside_fresh`` is set, each scenario is
+        also measured with tables from scratch.
 
         Raises
         ------
@@ -100,7 +100,7 @@ class Effect:
     Attributes
     ----------
     fault, kind
-        Names of the faults, and kinds of the faults, each joined to one text.
+        All names of the faults as one text, and all kinds of the faults as one text.
     faults
         Names of the faults.
     connected
@@ -121,19 +121,20 @@ class Effect:
         Lost share of the all-to-all traffic, relative to the traffic before the fault.  Disconnected pairs lose all of
         their traffic.  All other pairs lose as much as the rate of their flows has decreased.  None without tables.
     bisection
-        Mean throughput of random bisections, as a share of the link rate; None with fewer than two end ports, or
+        Mean throughput of random bisections, as a share of the reference rate; None with fewer than two end ports, or
         without tables.
     bisection_loss
         Share of the bisection traffic that is lost; None without tables, or if there was no traffic before.
     fresh_loss, fresh_bisection_loss
-        Lost shares of all-to-all traffic and of bisection traffic with tables that are computed from scratch.  None if
+        The values ``loss`` and ``bisection_loss`` for tables that are computed from scratch.  None if such tables were
         not requested, or if the engine failed.
     parts
         Number of connected components of the switches.
     cut_off
         Labels of CAs and routers that survive but are disconnected.
     how, reason
-        Method of the re-route and why this method was used.  "failed" and the error text if the engine failed.
+        Method of the re-route, and why this method was used.  If the engine failed, ``how`` is "failed", and ``reason``
+        is the text of the error.
     """
 
     fault: str
@@ -226,9 +227,10 @@ def _from_scratch(
     baseline, fabric
         State before the faults, and the fabric after the faults.
     apart
-        Connected components of the fabric.
+        Connected components of the fabric after the faults.
     repaired, has
-        Tables of the re-route, and their throughput.  If no repair succeeded, ``has`` is the result.
+        Tables of the re-route, and their throughput.  If the re-route itself has computed tables from scratch, ``has``
+        is the result.
     """
     if repaired.how == "fresh" and repaired.fresh is None:
         return has
@@ -245,9 +247,7 @@ def _finite(share: float) -> float | None:
 
 
 def _proven(fabric: Fabric, routing: Routing, engine: Engine, options: EngineOptions) -> Proof:
-    """Prove the tables that are in the switches, and check them against the promise of the engine that will re-route
-    them.
-    """
+    """Prove the current tables of the switches, and check that the tables keep the promise of ``engine``."""
     proof = prove(fabric, routing, threads=options.threads)
     lacks = promised(engine).shortfall(routing, proof)
     if lacks is Shortfall.INCOMPLETE:
