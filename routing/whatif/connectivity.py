@@ -89,7 +89,7 @@ def _remainders(old_part: npt.NDArray[np.int32], new_part: npt.NDArray[np.int32]
     switch.
     """
     parts = int(old_part.max(initial=-1)) + 1
-    # -2 means "none": it is no component number, and -1 already stands for end ports without a switch.
+    # -2 means "none": it is not a component number, and -1 already stands for end ports without a switch.
     rest = np.full(parts + 1, -2, np.int32)
     both = (old_part >= 0) & (new_part >= 0)
     for part in range(parts):
