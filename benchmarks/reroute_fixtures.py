@@ -28,7 +28,7 @@ MARKS = (
 
 
 def scan(engine: str, stability: Stability) -> None:
-    """Re-route every fixture fabric with one engine, after the loss of each of its links, and print the cost.
+    """Re-route every fixture fabric with one engine, after the loss of each of its links, and print a summary.
 
     ``stability`` states which valid entries a re-route may change.
     """

@@ -134,8 +134,9 @@ def sls_after_return(
 def _by_switch(
     old: Routing, old_fabric: Fabric, returned: Sequence[tuple[ReturnedGroup, Routing]], fabric: Fabric
 ) -> Bytes | None:
-    """Return the table of :func:`sls_after_return` with a row for each switch, or with a single row if all rows are
-    equal.  Returns None if two senders at one switch use different SLs.
+    """Return the SLs of :func:`sls_after_return` in a table with a row of SLs for each switch with senders.
+
+    If all rows are equal, the table has a single row.  Return None if two senders at one switch use different SLs.
     """
     by_lid = old.service_levels.by_lid
     # Even if SLs depend on the destination alone, returned devices may use other SLs than all other senders.  So the

@@ -57,7 +57,7 @@ def load_code(engines: Iterable[Engine]) -> Iterator[str]:
             if not offers_of(engine).chooses:
                 verify(fabric, engine.route(fabric, EngineOptions(effort=0.0)), engine)
         yield engine.name
-    # Engines partition large fabrics with METIS, but not the small fabric.
+    # The small fabric was routed without METIS, which some engines need for large fabrics.
     import pymetis  # noqa: PLC0415, F401
 
 

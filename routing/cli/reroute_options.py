@@ -253,7 +253,7 @@ def check_roots(routing: Routing, fabric: Fabric, options: EngineOptions, option
 
 
 def facts(found: Rerouted, kept: CapacityKept) -> Iterator[tuple[str, str]]:
-    """Yield rows on the change of the earlier tables, and on the shares of the earlier rates that remain."""
+    """Yield output rows: how much the tables have changed, and which share of each earlier rate remains."""
     yield "changed", f"{count_noun(found.changed, 'entry')}; {found.broken} invalid"
     if kept.all_to_all is not None:
         of = {"all-to-all": "all-to-all rate"}

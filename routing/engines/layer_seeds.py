@@ -32,9 +32,9 @@ class LayerSeed:
     def from_orders(cls, fabric: Fabric, positions: list[npt.NDArray[np.int32]], *, strict: bool = True) -> LayerSeed:
         """Return a seed for layers that prefer paths up and then down.
 
-        ``positions`` has the switch order (int32[S]) of each of the first layers; further layers have no order.  With
-        ``strict``, these first layers avoid dependencies that lead down and then up.  Otherwise the layers only begin
-        with a topological order that follows the switch order.
+        ``positions`` has the switch order (int32[S]) of each of the first layers; further layers have no order.  If
+        ``strict`` is true, the first layers avoid dependencies that lead down and then up.  If it is false, the first
+        layers may get such dependencies, and only their initial topological order follows the switch order.
         """
         channels = fabric.channels
         before, after = channels.edges.channels()

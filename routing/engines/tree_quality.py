@@ -54,7 +54,8 @@ def carried(
 def is_doubtful(fabric: Fabric) -> bool:
     """Return whether the fabric may be another fabric than a tree, although it has the levels of a tree.
 
-    The result is False for large fabrics, because the computation of tables without the levels would take too long.
+    For such a fabric, the caller also computes tables that do not use the levels.  This would take too long for large
+    fabrics, so the result is False for them.
     """
     order = tree_order(fabric) if is_moderate(fabric) else None
     return order is not None and order.cost > DOUBTFUL

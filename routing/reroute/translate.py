@@ -69,7 +69,7 @@ def translate(routing: Routing, old_fabric: Fabric, fabric: Fabric) -> Routing:
 def translate_tables(
     routing: Routing, old_fabric: Fabric, fabric: Fabric, snapshot: Snapshot | None = None
 ) -> TranslatedTables:
-    """Translate tables as :func:`translate` does, and also return row numbers, column numbers and counts.
+    """Translate tables as :func:`translate` does, and also return how their rows and columns relate to the old tables.
 
     ``snapshot`` is a snapshot of the earlier LFTs, or None.  If possible, the translated LFTs share unchanged memory
     with this snapshot.

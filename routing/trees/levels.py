@@ -43,7 +43,8 @@ class TreeOrder:
     Attributes
     ----------
     level
-        int32[S], level of each switch: 0 for leaves or, if switches are below leaves, for the lowest of these switches.
+        int32[S], level of each switch: 0 for the lowest switches.  These are the leaves, unless switches with few CAs
+        or none are linked below leaves.
     position
         int32[S], position of each switch in the order.  A path up leads to lower positions, a path down to higher
         positions.

@@ -205,7 +205,7 @@ def columns_of_baseline(before: Published, baseline: Published, most: int, *, th
 
 
 def _with_columns(before: Published, baseline: Published, lids: npt.NDArray[np.intp]) -> Routing:
-    """Return the tables in force with the LFT columns and the SLs of the baseline towards ``lids``."""
+    """Return the tables in force, in which the LFT columns and SLs of ``lids`` are those of the baseline."""
     now, target = before.routing, baseline.routing
     lft, sl = now.lft.copy(), now.sl.copy()
     lft[:, lids], sl[..., lids] = target.lft[:, lids], target.sl[..., lids]

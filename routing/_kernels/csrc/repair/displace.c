@@ -90,8 +90,8 @@ static bool displaces(repair_state *job, int32_t root, int32_t x)
  * disconnected switch found a path. */
 static bool may_displace(repair_state *job, int32_t root, int32_t x)
 {
-    /* If switch x is itself disconnected, it is not moved.  Switch x gets its path later, and this path might lead
-     * through the disconnected switch `root`. */
+    /* A switch x that is itself disconnected is not moved: switch x gets its path later, and this path might lead
+     * through `root`, the disconnected switch for which this search frees a path. */
     if (x == job->target || x == root || ibn_repair_entry(job, x) == NO_ROUTE
         || job->graph.visited > job->search_budget)
         return false;

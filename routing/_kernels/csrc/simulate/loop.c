@@ -21,7 +21,7 @@ static int32_t other_port(const ibn_sim *sim, int32_t device, int32_t lid, int32
     return found ? choice[((number >> 32) * (uint64_t)found) >> 32] : IBN_NONE;
 }
 
-/* Return the queues at channel c for VC l.  There is one queue for each input. */
+/* Return the queues of VC l, which belongs to channel c.  Each input has its own queue. */
 static const ibn_fifo *queues_of(const ibn_sim *sim, int32_t c, int32_t l)
 {
     return &sim->queue[sim->channel[c].queues + (l - c * sim->vls) * sim->channel[c].inputs];

@@ -54,8 +54,8 @@ int ibn_transition_trace(const transition_tables *tables, const uint32_t *enter,
 int ibn_transition_trace_vls(const transition_tables *tables, const transition_vls *vls, const uint16_t *enter,
                              uint16_t *dep, uint8_t *loops);
 
-/* Input for LFT columns that are to be admitted one by one: the channels, and an acyclic CDG with a topological order
- * for each VL.  Packets must keep their VL along a path. */
+/* Input of ibn_transition_admit, which adds LFT columns to a CDG one by one, as long as the CDG stays acyclic: the
+ * channels, and an acyclic CDG with a topological order for each VL.  Packets must keep their VL along a path. */
 typedef struct {
     int32_t channels; /* C: number of channels */
     int32_t vls;      /* V: number of VLs, at most 32; the arrays `enter` and `dep` use only bits 0 to V - 1 */

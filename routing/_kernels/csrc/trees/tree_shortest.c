@@ -79,11 +79,11 @@ static void update_upstream(const job_t *job, load_account *account, const uint8
 
 /* Compute the tree of one destination.
  *
- * Switches near the root choose before switches farther away.  Switches at equal distance choose in random order, so
- * that no switch always chooses first.
+ * Each switch chooses its channel towards the destination.  Switches near the root choose before switches farther
+ * away.  Switches at equal distance choose in random order, so that no switch always chooses first.
  *
- * For bisection traffic, a switch without end ports chooses only when the first flow reaches it.  At that time, the
- * switch can take channels that already belong to the tree and so cost nothing.
+ * For bisection traffic, a channel that already belongs to the tree costs nothing.  So a switch without end ports
+ * chooses late, when the first flow reaches it: more channels then belong to the tree.
  *
  * If a destination has no flow, each switch takes its first channel, so that the trees of all these destinations have
  * equal dependencies. */

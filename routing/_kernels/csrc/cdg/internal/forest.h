@@ -27,7 +27,8 @@ typedef struct {
     /* [S + 2]: number of neighbours that send to each switch and are not sorted yet; after ibn_cdg_forest_grow, nonzero
      * exactly for switches on a forwarding loop */
     int32_t *degree;
-    int32_t *queue;    /* [S + 1]: sorted switches, each after all switches upstream of it */
+    /* [S + 1]: sorted switches, each after all switches upstream of it; the last element is only scratch */
+    int32_t *queue;
     int32_t sorted;    /* number of switches in `queue`; it is S if there are no forwarding loops */
     int16_t *hop;      /* [S + 2]: hops from each switch to the LID; 255: dropped, 256: in a forwarding loop */
     int64_t counts[3]; /* the first three counts of ibn_cdg_trace (trace.h), for the LIDs of this thread */

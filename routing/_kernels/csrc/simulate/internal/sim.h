@@ -439,7 +439,8 @@ struct ibn_sim {
 
     /* The next fields store events.  The events of one kind at one tick are in one chain of batches.  The order of the
      * events in a chain has no meaning.  All batches of a chain are full, except possibly the last batch.  The first
-     * entry of each batch is not an event: its subject is the number of the previous batch in the chain, or 0. */
+     * entry of each batch is not an event: its field `subject` holds the number of the previous batch in the chain, or
+     * 0. */
     ibn_event *event;     /* [batches_made][IBN_BATCH] batches of events, and unused batches */
     int32_t batches_made, /* number of batches for which memory is allocated */
         batch_free;       /* number of the first unused batch; 0: all batches are in use (batch 0 itself is never
