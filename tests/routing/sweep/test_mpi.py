@@ -72,6 +72,7 @@ def test_ranks_do_the_work(tmp_path):
     assert f"certified  {TASKS} of {TASKS}" in reported
 
 
+@pytest.mark.slow  # A rank that waits uses a whole processor: 12 to 18 CPU seconds.
 def test_a_rank_that_is_killed_ends_the_job_and_loses_nothing(tmp_path):
     """MPI ends all ranks when one dies.  The ledger then has all finished tasks, and the next run does the others."""
     args = [*SWEEP, "--random", f"{MORE}:10%", "--executor", "mpi", "--ledger", "l.db"]
@@ -93,6 +94,7 @@ def test_a_rank_that_is_killed_ends_the_job_and_loses_nothing(tmp_path):
     assert f"{len(some)} were in the ledger" in reported
 
 
+@pytest.mark.slow  # A rank that waits uses a whole processor: 12 to 18 CPU seconds.
 def test_cases_that_take_too_long_end_no_rank(tmp_path):
     spec = tmp_path / "s.toml"
     quick = f"[[block]]\nfabrics = 'torus:3x3'\nlinks = 'all'\ntimeout = {AMPLE}\n"
