@@ -22,7 +22,7 @@ struct cut {
     /* [switches of the current subnet], scratch: rows of the switches on the path that is being followed */
     uint32_t *path;
     const struct ibnue_answer *before; /* head of the worker's answer that contains the old tables */
-    const uint8_t *bytes;              /* the old request, followed by the parts of the answer `before` */
+    const uint8_t *bytes;              /* the old request, followed by the parts of its answer (see `before`) */
 };
 
 /* Find the current device with the GUID and kind of each old device, and store its index in `new_device`.  The old

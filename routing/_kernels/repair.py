@@ -277,11 +277,11 @@ def rebalance(
 ) -> Rebalanced:
     """Move entries of complete tables (uint8[S, L]) off the channels with the highest utilisation.
 
-    A move gives a switch another next hop towards one LID.  The new path is at most two hops longer than the switch's
-    shortest path over the present paths of its neighbours.  A move is made only if its CDG edges close no cycle with
-    the edges in ``masks``.  Edges of replaced entries stay in ``masks``, so that most mixtures of old and new entries
-    are free of credit loops too.  At the end, a changed entry gets its value in ``before`` again if this closes no
-    cycle and raises no channel above the highest utilisation.
+    A move gives a switch another next hop towards one LID.  The new path is at most two hops longer than the shortest
+    path that the switch can have if its neighbours keep their paths.  A move is made only if its CDG edges close no
+    cycle with the edges in ``masks``.  Edges of replaced entries stay in ``masks``, so that most mixtures of old and
+    new entries are free of credit loops too.  At the end, a changed entry gets its value in ``before`` again if this
+    closes no cycle and raises no channel above the highest utilisation.
 
     Parameters
     ----------

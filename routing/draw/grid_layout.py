@@ -122,7 +122,7 @@ def grid_points(cells: Cells, gap: float) -> npt.NDArray[np.float64]:
     Parameters
     ----------
     cells
-        int64[S, D], coordinates of each switch in the grid.
+        int64[S, N], coordinates of each switch in the N dimensions of the grid.
     gap
         Distance between two neighbouring switches in pixels.
     """

@@ -139,11 +139,11 @@ def _switches_in_a_row(fabric: Fabric) -> int:
 
 
 def _pods(fabric: Fabric, level: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
-    """Return the connected component of each switch in a tree of N levels without its upper levels: int64[N, S].
+    """Return the connected components of a tree of N levels without its upper levels: int64[N, S], by switch.
 
-    The last row has the components without the top level.  The row before has the components without the two top
-    levels, and so on.  A switch of a removed level is a component of its own.  :func:`numpy.lexsort` needs this order
-    of the rows, because it sorts by the last row first.
+    The last row has the component of each switch if the top level is removed.  The row before has the components
+    without the two top levels, and so on.  A switch of a removed level is a component of its own.
+    :func:`numpy.lexsort` needs this order of the rows, because it sorts by the last row first.
     """
     src, dst = fabric.channels.src, fabric.channels.dst
     found = [np.arange(fabric.switches)]

@@ -141,8 +141,8 @@ def _least_load(fabric: Fabric, sources: Reals, mass: Reals) -> float:
         if len(linked):
             further[linked] |= np.bitwise_or.reduceat(rows[channels.dst], channels.first[linked])
         if np.array_equal(further, rows):
-            # Element h of `reached` is the sum of all flows over at most h hops.  So the difference between the last
-            # element and element h is the sum of all flows over more than h hops.  A flow over n hops is part of n such
-            # differences, which are added up.
+            # The result is the sum over all flows of flow times hops.  Element h of `reached` is the sum of all flows
+            # over at most h hops, so the last element minus element h is the sum of all flows over more than h hops.  A
+            # flow over n hops is part of n such differences, so their sum counts it n times.
             return sum(reached[-1] - each for each in reached)
         rows = further

@@ -227,7 +227,8 @@ def parse_dot(text: str, path: str | Path, *, lmc: int = 0) -> Fabric:
 def _read_block(tokens: _Tokens, scope: _Scope, depth: int) -> dict[str, str]:
     """Read ``{ statements }``, and return ``{id: port}`` with all nodes in the braces.
 
-    A port is an empty text, except if a statement is only a node with a port (``id:port``).
+    The port of a node is kept only if a statement consists of this node with its port (``id:port``).  All other ports,
+    for example at the ends of an edge, are empty texts.
 
     ``scope`` has the default attributes, and ``depth`` is the number of subgraphs around the braces.
     """
@@ -244,7 +245,8 @@ def _read_block(tokens: _Tokens, scope: _Scope, depth: int) -> dict[str, str]:
 def _read_statement(tokens: _Tokens, scope: _Scope, depth: int) -> dict[str, str]:
     """Read a statement, and return ``{id: port}`` with its nodes.
 
-    A port is an empty text, except if the statement is only a node with a port (``id:port``).
+    The port is kept only if the statement consists of one node with its port (``id:port``).  All other ports are empty
+    texts.
 
     ``scope`` has the default attributes, and ``depth`` is the number of subgraphs around the statement.
     """

@@ -132,9 +132,7 @@ def add_aggregation_nodes(
 
 
 def _add_own_cas(builder: FabricBuilder, plan: Plan, handles: Sequence[int], options: TopologyOptions) -> int:
-    """Connect a CA with one port to each port of a switch that the plan reserves for a CA, and return the next free
-    GUID.
-    """
+    """Connect a new CA with one port to each switch port that is reserved for CAs, and return the next free GUID."""
     guid = FIRST_CA_GUID
     for row, label in enumerate(plan.labels):
         for port in range(plan.cas[row]):

@@ -121,7 +121,7 @@ static int prepare_grower(const ibn_network *net, grower_t *grower)
     return arrays->failed;
 }
 
-/* Compute the trees of all LMC groups with flow once. */
+/* Make one pass: compute the trees of each LMC group that receives flow. */
 static void run_pass(run_t *run, double *load)
 {
     ibn_trees_passes_shuffle(&run->passes);

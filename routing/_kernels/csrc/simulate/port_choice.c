@@ -26,7 +26,7 @@ typedef struct {
         *first,       /* [switches * columns + 1] by switch and column: index in `choice` of the first channel of the
                        * port group */
         *choice,      /* channels of the groups, sorted by switch and column */
-        *load;        /* [channels] load of each channel at the beginning of the tick in `seen` */
+        *load;        /* [channels] load of each channel at the beginning of the tick that `seen` holds */
     int64_t *seen;    /* [channels] tick in which the load of the channel was looked up last, or -1 */
     int64_t choices,  /* number of times that a packet could choose among several ports whose links were up */
         others;       /* number of times, among `choices`, that the packet did not take the port that the tables name */

@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { AHEAD = 8 }; /* number of LFT rows by which a row is fetched into the cache before it is used */
+enum { AHEAD = 8 }; /* prefetch distance: a row of the LFT is fetched into the cache AHEAD rows before its use */
 
 /* Fill the row of table to_top for switch v: the channel by which v sends up to each top switch.  The values follow
  * from the rows of the switches directly above v. */
