@@ -139,8 +139,8 @@ def main(setup_text: str) -> int:
         names = [PREFIX + name for name in plugin_engines()]
         link.send(json.dumps({"engines": names, "about": about, "protocol": protocol()}).encode())
         # OpenSM discovers the fabric now.  Any request needs the modules of all engines, to know their options.
-        names = setup["engines"].replace(",", " ").split()
-        deque(load_code(engine for engine in ENGINES.values() if PREFIX + engine.name in names), maxlen=0)
+        configured = setup["engines"].replace(",", " ").split()
+        deque(load_code(engine for engine in ENGINES.values() if PREFIX + engine.name in configured), maxlen=0)
         # The garbage collector is off: it can take longer than a sweep, so serve() collects after each answer instead.
         # The modules that are loaded now stay until the process ends, so no garbage collection has to visit them.
         gc.freeze()
