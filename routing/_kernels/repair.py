@@ -297,8 +297,8 @@ def rebalance(
         The goal of the search, and the limits of changes and work.
     prepares_sls
         Whether SLs by source switch may change.  If a move closes a cycle on a VL, the moved packets on this VL may get
-        an SL with another VL.  The CDG of the other VL must stay acyclic with the paths of these packets by ``before``
-        and after the move.
+        an SL with another VL.  On the other VL, neither the paths of these packets in ``before`` nor their paths after
+        the move may close a cycle.
     """
     masks, order = writable_copy(masks), np.array(order, np.int32, order="C")
     fabric = _fabric(

@@ -116,7 +116,8 @@ class _Rows:
 
     def _replace_missing_links(self, found: Hops, goal: Ints, rank: Ints) -> None:
         """Give a next hop to each switch without a link to the goal, if possible.  The goal is the switch of the row
-        that has the destination's coordinate.  The next hop is a third switch of the row, which has links to both.
+        that has the destination's coordinate.  The next hop is a third switch of the row, which has links to the switch
+        and to the goal.
 
         ``found`` (uint8[D, N], changed in place) has the bundle by which each switch sends towards each destination.
         ``goal`` (int64[D]) is the coordinate of each destination along the dimension.  ``rank`` (int64[D]) is a number

@@ -111,8 +111,8 @@ class Effect:
         Strength of the certificate: "forward" covers requests, "reversible" also replies
         (:mod:`routing.deadlock.proof`).  None if there is no certificate.
     vls, vls_needed
-        Number of data VLs that the new tables use, and number of data VLs that the new tables need.  None if there are
-        no tables.
+        Number of data VLs that the new tables use, and the fewest VLs on which the engine found their paths free of
+        credit loops.  None without new tables.
     changed, broken
         Number of LFT entries that differ from the old tables, and of old entries that became invalid.
     a2a

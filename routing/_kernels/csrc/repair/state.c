@@ -146,8 +146,8 @@ static uint32_t vls_of_replies(const repair_state *job, int32_t s)
     return vls;
 }
 
-/* Update in job->reply_vls the VLs on which a switch replies to requests.  Do nothing if job->reply_vls is NULL,
- * because the VLs of replies then depend on the current LID. */
+/* Update in job->reply_vls the VLs on which a switch replies to requests.  Do nothing if job->reply_vls is NULL: then
+ * replies do not count, or the VLs of replies depend on the current LID and are not stored. */
 void ibn_repair_renew_replies(repair_state *job, int32_t s)
 {
     const repair_fabric *f = job->f;

@@ -1,10 +1,10 @@
-/* Find for every switch a shortest path to one switch (the root) that leads up and then down in a switch order.
- * Each switch has one next hop.  A switch that receives traffic on a channel down must forward the traffic down.
+/* Find for every switch a shortest path to one switch, the root.  In a switch order, this path first leads up and then
+ * down.  Each switch has one next hop.  A switch that receives traffic on a channel down must forward the traffic down.
  *
  * Switches choose one after the other, in the switch order.  A switch chooses between a path down (all of its channels
- * lead down) and a path that begins upwards, and takes the shorter path.  If both are equally long, the switch counts
- * the channels down and the channels up with which shortest paths begin.  It takes a path down unless more of these
- * channels lead up.  If a switch takes a path down, all switches on its shortest paths down must send down too. */
+ * lead down) and a path that begins upwards, and takes the shorter path.  If both are equally long, the switch looks
+ * at the first channels of all its shortest paths.  It takes a path up if more of these channels lead up than down,
+ * else a path down.  If a switch takes a path down, all switches on its shortest paths down must send down too. */
 #include "trees/internal/tree_survey.h"
 
 #include <stdlib.h>
