@@ -76,8 +76,8 @@ static void pass_on(const cf_state *x, int32_t v, int32_t g, int32_t n, const ui
     }
 }
 
-/* Add up the flow on each channel over all entries that are not open, for the LID groups of thread `part`.  Each flow is
- * a multiple of 1/128, and less than 2^24.  So the sums of floating-point numbers are exact. */
+/* Add up the flow on each channel over all entries that are not open, for the LID groups of thread `part`.  Each flow
+ * is a multiple of 1/128, and less than 2^24.  So the sums of floating-point numbers are exact. */
 static void sum_part(void *context, int32_t part)
 {
     const sums_t *sums = context;
