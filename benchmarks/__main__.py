@@ -130,6 +130,8 @@ def main(words: Sequence[str] | None = None) -> int:
     unknown = sorted(set(given.names) - set(BENCHMARKS))
     if unknown:
         parser.error(f"there is no benchmark {unknown[0]!r}; there are {', '.join(BENCHMARKS)}")
+    if given.page and (given.names or given.store):
+        parser.error("--page runs no benchmark: first store the records, then give --page alone")
     if given.list:
         print("| benchmark | page |", "|---|---|", sep="\n")
         print(*(f"| {name} | docs/{benchmark.page} |" for name, benchmark in BENCHMARKS.items()), sep="\n")

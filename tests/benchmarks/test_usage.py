@@ -30,3 +30,11 @@ def test_unknown_options_are_refused(capsys, name):
     assert f"python -m benchmarks.{name}: error: " in capsys.readouterr().err.replace(
         "benchmarks: ", "benchmarks.__main__: "
     )
+
+
+@pytest.mark.parametrize("more", ["proof", "--store"])
+def test_the_page_is_written_without_a_run(capsys, more):
+    with pytest.raises(SystemExit) as ended:
+        importlib.import_module("benchmarks.__main__").main(["--page", more])
+    assert ended.value.code == 2
+    assert "first store the records, then give --page alone" in capsys.readouterr().err
