@@ -103,14 +103,14 @@ def running(name: str, proc: Path = Path("/proc")) -> list[RunningOpensm]:
         try:
             if (folder / "comm").read_text().strip() != "opensm":
                 continue
-            maps = (folder / "maps").read_text()
+            maps, children = (folder / "maps").read_text(), tuple(_children(folder))
         except OSError:  # The process has ended, or belongs to another user.
             continue
         paths = {line.split(maxsplit=5)[5] for line in maps.splitlines() if f"/{name}" in line}
         for path in sorted(paths):
             plain = path.removesuffix(" (deleted)")
             if Path(plain).name == name:
-                found.append(RunningOpensm(int(folder.name), plain, path != plain, tuple(_children(folder))))
+                found.append(RunningOpensm(int(folder.name), plain, path != plain, children))
     return found
 
 

@@ -41,6 +41,16 @@ def test_status_and_remove_beside_a_running_opensm(live, nets, plugin_folder, tm
     assert lab.opensm.pid not in [process.pid for process in running(LIBRARY)]
 
 
+def test_a_process_that_ends_while_its_files_are_read_is_left_out(tmp_path):
+    (tmp_path / "1234").mkdir()
+    (tmp_path / "1234" / "comm").write_text("opensm\n")
+    (tmp_path / "1234" / "maps").write_text(f"7f0-7f1 r-xp 00000000 08:01 42 /usr/lib/{LIBRARY}\n")
+    assert running(LIBRARY, tmp_path) == []  # Its folder of threads is gone.
+    (tmp_path / "1234" / "task" / "1234").mkdir(parents=True)
+    (tmp_path / "1234" / "task" / "1234" / "children").write_text("77 78")
+    assert running(LIBRARY, tmp_path) == [RunningOpensm(1234, f"/usr/lib/{LIBRARY}", False, (77, 78))]
+
+
 def test_an_opensm_that_runs_the_previous_library_is_named(tmp_path, monkeypatch):
     library = tmp_path / LIBRARY
     processes = [
