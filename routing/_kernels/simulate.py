@@ -79,7 +79,8 @@ class Handle:
             raise KernelError("kernel failed: out of memory")
         self._sim = ffi.gc(raw, lib.ibn_simulate_free)
         self._channels, self._vls, self._flows = len(network.src), network.vls, len(traffic.numbers)
-        # The wait-for graph of adaptive switches also has a vertex for each of the two spare buffers of each switch.
+        # The wait-for graph has a vertex for each virtual channel.  If switches are adaptive, each of the two spare
+        # buffers of each switch is a vertex, too.
         adaptive = ADAPTIVE in (bytes(name).rstrip(b"\0") for name in options.mechanism_names)
         self._vertices = len(network.src) * network.vls + (2 * network.switches if adaptive else 0)
         self._tables = {"lft": network.lft.shape, "sl2vl": network.sl2vl.shape, "sl": network.sl.shape}
@@ -129,7 +130,7 @@ class Handle:
         return self._rows("channels", self._channels, CHANNEL_COUNTERS)
 
     def virtual_channels(self) -> Ints:
-        """Return the state of all virtual channels: int64[N, V, ...], with the columns ``VC_FIELDS``."""
+        """Return int64[N, V, ...], the state of each VL of each of N channels, with the columns ``VC_FIELDS``."""
         rows = self._rows("vcs", self._channels * self._vls, VC_FIELDS)
         return rows.reshape(self._channels, self._vls, -1)
 
@@ -156,7 +157,9 @@ class Handle:
         return waiter, awaited, moves.astype(bool)
 
     def log(self, start: int = 0) -> Ints:
-        """Return the log of drops, breakers and link faults from row ``start`` on: int64[n, 6], columns ``LOG_FIELDS``.
+        """Return the rows of the log from row ``start`` on: int64[n, 6], with the columns ``LOG_FIELDS``.
+
+        The log records drops of packets, actions of deadlock breakers, and link faults.
 
         Raises
         ------
@@ -184,7 +187,7 @@ class Handle:
         return lft
 
     def set_table(self, name: str, table: npt.NDArray[np.uint8]) -> None:
-        """Replace the table that is called ``name`` (``lft``, ``sl2vl`` or ``sl``) by another table of equal shape."""
+        """Replace a table of the simulation (``name``: ``lft``, ``sl2vl`` or ``sl``) by a table of equal shape."""
         if table.shape != self._tables[name]:
             raise TypeError(f"{name} has to be {self._tables[name]}, got {table.shape}")
         table = np.ascontiguousarray(table)
@@ -214,7 +217,7 @@ class Handle:
         lib.ibn_simulate_command(self._sim, mechanism, pointer(np.ascontiguousarray(numbers)), len(numbers))
 
     def mechanism_results(self, mechanism: int) -> Ints:
-        """Return the results of a mechanism, which is identified by its number among the attached mechanisms."""
+        """Return the results of the attached mechanism with index ``mechanism``."""
         numbers = np.zeros(lib.ibn_simulate_read(self._sim, mechanism, 0, ffi.NULL), np.int64)
         lib.ibn_simulate_read(self._sim, mechanism, len(numbers), pointer(numbers))
         return numbers

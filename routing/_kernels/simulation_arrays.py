@@ -33,11 +33,16 @@ class NetworkArrays:
 
     Attributes
     ----------
-    devices, switches, vls
-        Number of devices; number S of switches, which are the first devices; number V of VLs.
-    src, dst, reverse, wire
-        int32[N] each: device that sends; device that receives; channel of the same link in the opposite direction;
-        ticks from one end of the cable to the other.
+    devices
+        Number of devices.  The switches come first.
+    switches, vls
+        Number S of switches, and number V of VLs.
+    src, dst
+        int32[N] each: device that sends on the channel, and device that receives.
+    reverse
+        int32[N]: channel of the same link in the opposite direction.
+    wire
+        int32[N]: ticks that a signal takes from one end of the cable to the other.
     src_port, dst_port
         uint8[N] each: port number at the sender, port number at the receiver.
     cost
@@ -94,7 +99,8 @@ class TrafficArrays:
     lists
         int32[...]: destination LIDs of all flows; a flow refers to a range of this array.
     trace
-        int64[M, 3]: tick, LID and size in bytes of each of M messages, for flows whose messages are given.
+        int64[M, 3]: tick, destination LID and size in bytes of each of M messages.  Only flows that send a given list
+        of messages use this array.
     """
 
     numbers: Ints
@@ -132,30 +138,42 @@ class OptionArrays:
     release_packets
         Number of packets that the master, which is the port that Loop Breaker elects, sends without credits.
     no_alternative
-        Whether Loop Breaker may elect a port as master even if its blocked flows have no other shortest path.  1: yes,
-        and the port then moves its other flows to other paths.  0: no.
+        1: Loop Breaker may elect a port as master even if the blocked flows of the port have no other shortest path.
+        The master then moves flows from other inputs to other paths.  0: Loop Breaker never elects such a port.
     rounds
         Number of control messages that a port sends before the port draws a new random identifier; 0: the port keeps
         its identifier.
     xoff, xon
-        Thresholds of pauses: number of blocks in a buffer at which its sender is paused, and at which the sender
-        resumes.  If ``xoff`` is 0, credits are used instead of pauses.
-    hoq, detect, repeat, release
-        int64[N] each, in ticks: head-of-queue lifetime of packets (0: no limit); time without progress after which a
-        virtual channel is suspected of a deadlock; time between two control messages of a suspected virtual channel;
-        time for which a rule of Deadlock Breaker is in force.
-    stall_count, breaker, extra, arbiter
-        int32[N] each: number of packets dropped in a row at the head of queues after which a VL stalls (0: never);
-        deadlock breaker (0: none, 1: Loop Breaker, 2: Deadlock Breaker); number of blocks that Deadlock Breaker adds to
-        a buffer; row of ``vlarb`` for the channel.
+        Numbers of blocks in a buffer.  At ``xoff`` or more blocks, the sender pauses; at ``xon`` or fewer blocks, the
+        sender resumes.  If ``xoff`` is 0, credits are used instead of pauses.
+    hoq
+        int64[N]: head-of-queue lifetime of packets in ticks; 0: no limit.
+    detect
+        int64[N]: ticks without progress after which a virtual channel is suspected of a deadlock.
+    repeat
+        int64[N]: ticks between two control messages of a suspected virtual channel.
+    release
+        int64[N]: ticks for which a rule of Deadlock Breaker is in force.
+    stall_count
+        int32[N]: number of consecutive drops at the head of queues after which a VL stalls; 0: never.
+    breaker
+        int32[N]: deadlock breaker; 0: none, 1: Loop Breaker, 2: Deadlock Breaker.
+    extra
+        int32[N]: number of blocks that a rule of Deadlock Breaker adds to a buffer.
+    arbiter
+        int32[N]: row of ``vlarb`` with the VL arbitration tables of the channel.
     lifetime
         int64[devices]: longest time in ticks that a packet may stay in a switch, 0: no limit.
     vlarb
-        uint8[A, 260], A different VL arbitration tables: limit of high priority, number of entries of the high table,
-        number of entries of the low table, 0, and 64 pairs (VL, weight) of each table.
-    mechanism_names, mechanism_counts, mechanism_numbers
-        uint8[M, 16], int64[M] and int64[...]: names of the M mechanisms to be attached, padded with zeros; number of
-        settings of each mechanism; settings of all mechanisms, one mechanism after the other.
+        uint8[A, 260], one row for each of A settings of VL arbitration.  A row begins with the limit of high priority,
+        the number of entries of the high-priority table, that of the low-priority table, and 0.  Then follow 64 pairs
+        (VL, weight) of the high-priority table and 64 pairs of the low-priority table.
+    mechanism_names
+        uint8[M, 16]: name of each of the M mechanisms to be attached, padded with zeros.
+    mechanism_counts
+        int64[M]: number of settings of each mechanism.
+    mechanism_numbers
+        int64[...]: settings of all mechanisms, one mechanism after the other.
     """
 
     arbitration: int

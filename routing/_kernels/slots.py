@@ -22,9 +22,9 @@ class Slots:
     Attributes
     ----------
     exit
-        uint8[S, 256]: for each port, the index of its channel among the channels of the switch.  The index is the
-        out-degree of the switch if the port leads to no switch.  The index is the out-degree + 1 if the cable of the
-        port leads back to this switch.
+        uint8[S, 256]: for each port, an index among the extended channels of the switch.  A port to another switch has
+        the index of its channel.  A port whose cable leads back to this switch has the index of "the packet returns to
+        this switch".  All other ports have the index of "the packet is dropped".
     xfirst
         int32[S+1], first extended channel of each switch.
     xdst

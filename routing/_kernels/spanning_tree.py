@@ -24,7 +24,7 @@ def grow_tree(
     used
         uint8[edges], 1 for each CDG edge that unicast packets use.
     order
-        int32[C], position of each channel in a topological order of these edges.
+        int32[C], position of each channel in a topological order of the CDG edges in ``used``.
     root
         Switch from which the tree grows, breadth first.
 

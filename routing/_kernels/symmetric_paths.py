@@ -17,9 +17,11 @@ class LinkBundles:
 
     Attributes
     ----------
-    first, dst, reverse
-        int32[S+1], int32[N], int32[N]: the bundles out of switch ``s`` are ``first[s]:first[s+1]``; ``dst`` is the
-        switch where each bundle ends, and ``reverse`` the bundle in the opposite direction.
+    first
+        int32[S+1]: the bundles out of switch ``s`` have the numbers ``first[s]`` to ``first[s+1] - 1``.
+    dst, reverse
+        int32[N] each: for each of N bundles, the switch where the bundle ends, and the bundle in the opposite
+        direction.
     inverse_capacity
         float64[N], inverse capacity of each bundle: 1 / sum of the capacities of its channels.
     of
@@ -71,7 +73,7 @@ def symmetric_paths(
     next
         uint8[S, S] by destination and switch: index of the next bundle among the bundles of the switch, 255: none.
     load, worst
-        float64[N], flow on each bundle; highest utilisation (load times ``inverse_capacity``).
+        float64[N], flow on each of N bundles; highest utilisation of a bundle (load times ``inverse_capacity``).
 
     Notes
     -----
@@ -102,13 +104,18 @@ def spread_over_parallel_links(
 
     Parameters
     ----------
-    channels, inverse_capacity, sources, root, share
-        The channels; float64[C], inverse capacity of each channel; float64[S], flow that each switch sends to every LMC
-        group; int32[D], switch that delivers each destination; float64[D], part of the flow that goes to each
-        destination.
-    bundles, hop
-        The fabric with its bundles of parallel channels, and the trees towards switches (uint8[S, S]) as
-        :func:`symmetric_paths` returns them.
+    channels, bundles
+        The channels of the fabric, and the bundles of parallel channels.
+    inverse_capacity
+        float64[C], inverse capacity of each channel.
+    sources
+        float64[S], flow that each switch sends to every LMC group.
+    root
+        int32[D], switch that delivers each destination.
+    share
+        float64[D], part of the flow that goes to each destination.
+    hop
+        uint8[S, S], the trees towards switches, as :func:`symmetric_paths` returns them (``next``).
 
     Returns
     -------

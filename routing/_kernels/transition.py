@@ -139,7 +139,7 @@ def admit_mixed(
     dependencies
         uint32[edges], VLs, as bits, on which each CDG edge is in use already.
     order
-        int32[V, C], position of each channel in a topological order of these edges on each VL.
+        int32[V, C], position of each channel in a topological order of ``dependencies``, for each VL.
     rounds
         uint8[K, S], round in which each entry is written, see :func:`write_rounds`; None: entries may be written in any
         order.
@@ -178,7 +178,8 @@ def write_rounds(slots: Slots, next_channels: tuple[Bytes, Bytes], *, outward: b
     next_channels
         Old and new LFT columns: uint8[K, S] each, out-port of each switch towards each of K LIDs.
     outward
-        Whether every changed switch is written in a later round than all changed switches on its new path.
+        True: every changed switch is written in a later round than all changed switches on its new path.  False: the
+        rules above apply.
 
     Returns
     -------

@@ -30,7 +30,7 @@ def weighted(
         The channels; float64[C], inverse capacity of each channel; float64[S], flow that each switch sends to every LMC
         group; and the destinations.
     first_weight
-        Weight of every channel before any flow, in units of flow; above 0.
+        Constant part of the second factor, in units of flow; above 0.
 
     Notes
     -----

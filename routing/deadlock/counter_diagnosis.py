@@ -117,10 +117,10 @@ def suspect_loops(
 
 
 def _complete_loops(graph: DependencyGraph, hit: npt.NDArray[np.bool_]) -> list[list[int]]:
-    """Return the shortest loops that consist of suspected channels only, such that no two of these loops share a
-    channel.
+    """Return loops that consist of suspected channels only.
 
-    ``hit`` holds for each vertex of ``graph`` whether its channel is suspected and the vertex is on a cycle.
+    Each loop is a shortest one among the loops without a channel of an earlier loop.  ``hit`` marks the vertices of
+    ``graph`` that are on a cycle and whose channels are suspected.
     """
     found: list[list[int]] = []
     free = hit.copy()

@@ -56,7 +56,7 @@ class Step:
     number, title
         Number of the step, 1 to 5, and its action for printing.
     tables
-        Tables in the switches and senders in this step: forwarding tables, SLs, SL2VL.
+        Tables of this step: the forwarding tables and SL2VL tables of the switches, and the SLs of the senders.
     inject
         bool[L], LIDs to which packets are sent.
     drained

@@ -116,12 +116,13 @@ class LoopBreak:
 def break_loop(fabric: Fabric, routing: Routing, loop: CreditLoop, *, threads: int = 2) -> LoopBreak | None:
     """Find the fewest LFT entries whose change removes a credit loop.
 
-    A dependency of the loop leads from one channel to the next channel of the loop.  The dependency ends if its packets
-    avoid one of these two channels.  For that, the switch where this channel begins sends the packets by another port.
+    A dependency of the loop leads from one channel of the loop to the next one.  Each change removes one dependency.
+    For that, the switch where one of the two channels begins sends the packets of the dependency by another port.
     Every LID must still be delivered.
+
     Changes with fewer entries are tried first.  Of changes with equally many entries, changes with shorter paths are
-    tried first.  The result is the first change after which the tables have no credit loop.  If there is no such
-    change, the result is the change that leaves the fewest dependencies on credit loops.
+    tried first.  The result is the first change after which the tables have no credit loop.  If all tried changes leave
+    credit loops, the result is the change that leaves the fewest dependencies on credit loops.
 
     Parameters
     ----------

@@ -59,8 +59,8 @@ class ChannelBudget:
     def needed(self) -> int:
         """Return the total number of escape channels of all types (E_m).
 
-        This number is the least number of channels with which messages of one type that wait for messages of another
-        type cannot deadlock.
+        If the link has at least this number of channels, messages that wait for messages of another type cannot
+        deadlock.
         """
         return sum(self.escape)
 

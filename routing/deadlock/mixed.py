@@ -91,12 +91,12 @@ class Mixture:
 
     @cached_property
     def changed(self) -> npt.NDArray[np.int64]:
-        """Return the LIDs for which some switch changes its entry, int64, including LIDs that no port has any more."""
+        """Return int64[K], the LIDs for which some switch changes its entry.  LIDs without an owner are included."""
         return np.flatnonzero((self.before != self.after).any(axis=0))
 
     @cached_property
     def misdirected(self) -> npt.NDArray[np.int64]:
-        """Return the LIDs, int64, that no port has any more, but for which some entry still leads to another switch.
+        """Return int64[K], the LIDs without an owner for which some old or new entry leads to another switch.
 
         A trace of the tables follows only LIDs that have an owner, and so leaves out these entries.  Cost: O(S) for
         each LID without an owner.
@@ -115,10 +115,10 @@ class Mixture:
         return np.asarray((lids.port == 0) | (self.lost.of_switch & (lids.switch < 0)))
 
     def removed(self, switch: npt.NDArray[np.int64], lid: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-        """Return bool[N], which of N entries the new tables only remove, because their LID is gone or unreachable.
+        """Return bool[N], whether each entry is only removed by the new tables, because its LID is gone or unreachable.
 
-        The entries are named by ``switch`` and ``lid``.  Removing an entry is safe at any time: packets are dropped at
-        its switch, so no dependency is added.
+        ``switch`` and ``lid`` (int64[N] each) name the N entries.  An entry can be removed at any time without danger:
+        its switch then drops the packets, so no dependency is added.
         """
         target, part = self.fabric.lids.switch[lid], self.fabric.component
         apart = (target < 0) | (part[switch] != part[target])
@@ -134,9 +134,9 @@ class Mixture:
         """Return the SLs of the packets that are sent from each injection point to each of some LIDs.
 
         The first result is for requests, the second result for replies.  Both results are uint16[K, N], for K LIDs and
-        N injection points: the bits of all SLs.  ``bit`` (uint16[16]) has the bit that stands for each SL.  Traffic to
-        a LID that is gone or unreachable has only SLs of the old tables: the subnet manager returns a new SL only for
-        an existing path.
+        N injection points.  An element has the bits of all SLs of its packets; ``bit`` (uint16[16]) gives the bit of
+        each SL.  Packets to a LID that is gone or unreachable have only SLs of the old tables.  The subnet manager
+        returns a new SL only for an existing path.
         """
         fabric = self.fabric
         target, where = fabric.lids.switch[lids], {"switch_pairs": switch_pairs}
@@ -226,10 +226,11 @@ def _distinct_sls(fabric: Fabric, old: Routing, new: Routing) -> tuple[ServiceLe
 
 
 def _distinct_sl2vl(fabric: Fabric, old: Routing, new: Routing) -> tuple[Bytes, ...]:
-    """Return the old and the new SL2VL tables, or a single table if both are equal.
+    """Return the old and the new SL2VL tables, or one table if both agree.
 
-    The result is a single row with one VL for each of the 16 SLs, if two conditions hold.  In the old tables, and in
-    the new tables, each SL has the same VL at all ports.  For each SL in use, the old and the new VL agree.
+    Tables whose VLs depend only on the SL agree if they give the same VL to each SL in use.  In this case, the result
+    is one table with a VL for each of the 16 SLs.  In all other cases, each table has a VL for each switch, in-port,
+    out-port and SL.
     """
     rows = uniform_sl2vl(old), uniform_sl2vl(new)
     if rows[0] is not None and rows[1] is not None:
@@ -363,8 +364,8 @@ class MixedGraphs:
         """Return the VLs on which packets of the mixed tables use each CDG edge, as bits.  The result is cached.
 
         If packets keep their VL, the result is uint32[edges].  The low 16 bits hold the VLs of requests.  The high 16
-        bits hold the VLs that requests or replies use.  If packets change their VL, the result is uint16[edges, V]: for
-        each VL on the edge's first channel, the VLs on its second channel.
+        bits hold the VLs that requests or replies use.  If packets change their VL, the result is uint16[edges, V].  It
+        has, for each edge and each VL on the first channel of the edge, the VLs on the second channel of the edge.
         """
         if (replies, switch_pairs) not in self._deps:
             dep = self._part(replies, False, True) | self._part(replies, True, switch_pairs)
@@ -392,9 +393,9 @@ class MixedGraphs:
     def _part(self, replies: bool, switches: bool, switch_pairs: bool) -> npt.NDArray[Any]:
         """Return the VLs on which packets to some LIDs use each CDG edge of the mixed tables.
 
-        Only LIDs whose columns are traced with mixed entries count: LIDs of switches if ``switches``, otherwise all
-        other LIDs.  ``replies`` states whether replies are included.  ``switch_pairs`` states whether switch-to-switch
-        traffic is included.  The result has the shape of :meth:`_dep`.
+        If ``switches`` is true, the LIDs of switches are selected, otherwise all other LIDs.  LIDs whose columns are
+        not traced with mixed entries are left out.  ``replies`` states whether replies are included.  ``switch_pairs``
+        states whether switch-to-switch traffic is included.  The result has the shape of :meth:`_dep`.
         """
         key = replies, switches, switch_pairs
         if key not in self._parts:

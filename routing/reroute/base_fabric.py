@@ -51,10 +51,10 @@ class BaseNumbering:
 
     @classmethod
     def of(cls, fabric: Fabric, earlier: Sequence[Fabric]) -> BaseNumbering:
-        """Return the present fabric with switches and channels numbered as in an earlier fabric.
+        """Return the map from the present fabric (``fabric``) to the numbers of an earlier fabric.
 
-        The first of the ``earlier`` fabrics that has all present switches and channels becomes the base.  If there is
-        none, the present fabric is its own base.
+        The first of the ``earlier`` fabrics that has all present switches and channels becomes the base.  If none of
+        them has all, the present fabric is its own base.
         """
         for base in earlier:
             row, channel = old_rows(base, fabric), channel_numbers(fabric, base)
@@ -120,7 +120,7 @@ def union_of_proven_dependencies(base: Fabric, tables: Sequence[Published], *, t
     a cycle.
 
     An acyclic union proves that any mixture of these tables is free of credit loops.  If all tables are Up*/Down*
-    tables with a common order of the switches, every dependency that this order allows is added.
+    tables with a common switch order, every dependency that this switch order allows is added to the union.
     """
     cdgs = [table.proof.cdg for table in tables if table.proof.cdg is not None]
     if len(cdgs) == 1 and cdgs[0].fabric is base:

@@ -28,8 +28,8 @@ def restore_baseline_entries(
     fabric
         The present fabric.
     differing_lids
-        The LIDs whose entries or SLs differ between ``routing`` and the baseline.  These LIDs can be known only if both
-        fabrics have the same switches and LIDs.  None: they are not known, so all LIDs are compared.
+        The LIDs whose entries or SLs differ between ``routing`` and the baseline tables.  Give these LIDs only if
+        ``fabric`` and the fault-free fabric have the same switches and LIDs.  None: all LIDs are compared.
 
     Returns
     -------
@@ -63,8 +63,10 @@ def restore_baseline_entries(
 def _baseline_now(
     baseline: Published, fabric: Fabric, differing_lids: npt.NDArray[np.intp] | None
 ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8], npt.NDArray[np.intp]]:
-    """Return the columns of the baseline tables whose LID still exists.  The result has the LFT columns in the rows of
-    the present fabric (255: invalid), their SLs and their LIDs.
+    """Return LFT columns of the baseline tables in the rows of the present fabric, the SLs of these columns, and their
+    LIDs.
+
+    Invalid entries are 255.  If ``differing_lids`` is given, only the columns of these LIDs are returned.
     """
     if differing_lids is None:
         then = translate_tables(baseline.routing, baseline.fabric, fabric).routing

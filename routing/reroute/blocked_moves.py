@@ -27,7 +27,9 @@ USERS, UPSTREAM = 24, 8
 The LIDs and the switches with the most flow are taken.
 """
 CUTS, EDGES_FOR_CUTS = 150, 9_000_000
-"""Largest number of minimum cuts, and largest number of CDG edges in the graphs of all cuts together."""
+"""Largest number of minimum cuts, and largest product of the number of cuts and the number of CDG edges of the fabric.
+Eight cuts are allowed in any case.
+"""
 SMALL_CUT = 5
 """Number of entries that is added to the size of each cut before cuts are compared.  So a cut of one entry and a cut of
 two entries count as nearly equal.
@@ -83,9 +85,9 @@ def vacated_sets(in_use: TablesInUse, most: int, trials: int) -> Iterator[tuple[
     """Try to move all paths off sets of CDG edges that block moves.  Yield each set with the new tables, or with the
     reason of the failure.
 
-    First, at most ``trials`` sets are tried, each with the tables of ``in_use``.  If the paths to some LIDs could not
-    leave a set, at most ``trials`` further sets are tried.  The further sets contain no CDG edge that a path to these
-    LIDs uses.  For each set, at most ``most`` entries change.
+    Each attempt starts from the tables of ``in_use``, and changes at most ``most`` entries.  First, at most ``trials``
+    sets are tried.  If the paths to some LIDs could not leave a set, at most ``trials`` further sets are tried.  The
+    further sets contain no CDG edge that a path to these LIDs uses.
     """
     blocked, stuck = BlockedMoves.of(in_use), np.zeros(0, np.intp)
     for _ in range(2):
@@ -108,8 +110,8 @@ class BlockedMoves:
     in_use
         The tables in use, with their CDG and their load.
     usage
-        int64[edges], number of LFT entries that use each CDG edge.  If no cut may contain an edge, its number is larger
-        than the number of all LFT entries.
+        int64[edges], number of LFT entries that use each CDG edge.  An edge that cuts must not contain has a value
+        above the number of all LFT entries.
     """
 
     in_use: TablesInUse
@@ -125,16 +127,16 @@ class BlockedMoves:
         lft = self.in_use.tables.lft
         only = np.full_like(lft, NO_PORT)
         only[:, lids] = lft[:, lids]
-        # All paths have to leave the edges of a cut.  So the edges on paths to ``lids`` get a usage above all limits,
-        # and cuts with such an edge are not tried.
+        # The paths to ``lids`` keep their CDG edges.  So these edges get a usage above all limits, and cuts with such
+        # an edge are not tried.
         return replace(self, usage=self.usage + lft.size * (edge_usage(self.in_use.frame, only) > 0))
 
     def rooms(self, most: int, trials: int) -> Iterator[Room]:
         """Yield sets of CDG edges to vacate.  At most ``trials`` sets are yielded, and at most ``most`` entries use the
         edges of a set.
 
-        The first three sets combine several cuts (see :class:`Cut`), with ``most``, half of ``most`` and a quarter of
-        ``most`` as limit of the entries.  Each further set is a single cut.
+        Each of the first three sets combines several cuts (see :class:`Cut`).  The second set is limited to half of
+        ``most`` entries, and the third set to a quarter of ``most`` entries.  Each further set is a single cut.
         """
         cuts = [cut for cut in self._cuts() if len(cut.edges) and self._entries([cut]) <= most]
         sets = [self._greedy(cuts, most // part) for part in (1, 2, 4)] + [[cut] for cut in cuts]
@@ -145,7 +147,8 @@ class BlockedMoves:
     def _cuts(self) -> list[Cut]:
         """Return a minimum cut for each of the blocked moves that would most relieve the most loaded channels.
 
-        The first cuts are those with the most flow for each LFT entry that uses the cut.
+        The cuts are sorted by their flow, divided by the number of LFT entries that use the cut (plus
+        :data:`SMALL_CUT`).  The largest quotient comes first.
         """
         import igraph  # noqa: PLC0415 - the start of the worker in OpenSM would take a tenth more time
 

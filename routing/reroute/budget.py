@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 LARGEST_SMALL_TABLE = 1 << 18
-"""Largest number of LFT entries of a fabric for which tables are also computed from scratch.  In larger fabrics, there
-is no time for this before the repaired tables are published.
+"""Number of LFT entries of a fabric up to which a re-route also computes tables from scratch.  In larger fabrics, this
+computation would delay the repaired tables too much.
 """
 LARGEST_MEDIUM_TABLE = 1 << 22
-"""Largest number of LFT entries of a fabric for which all entries are traced several times.  In larger fabrics, there
-is no time for this before the tables are published.
+"""Number of LFT entries of a fabric up to which a re-route traces all entries several times.  In larger fabrics, these
+traces would delay the new tables too much.
 """
 
 
@@ -28,8 +28,8 @@ class Budget:
     rebuilt_lids
         Largest number of LIDs whose columns are rebuilt.  For more LIDs, routing from scratch is faster.
     missing_entries
-        Largest number of missing entries for which tables with the fewest changes are searched for.  With more missing
-        entries, the assignment of VLs takes too long.
+        Largest number of missing entries with which the strategy that changes the fewest entries is tried.  With more
+        missing entries, its assignment of VLs takes too long.
     vl_paths
         Largest number of paths to which one attempt may assign VLs.  The limit applies only to attempts that also
         assign new VLs to unchanged paths.

@@ -23,8 +23,8 @@ engine fails.
 class CapacityKept:
     """Rates of an end port with the new tables, divided by its rates with the earlier tables.
 
-    The all-to-all rate leaves out disconnected pairs.  So it can grow if fewer end ports send.  In a bisection, a flow
-    without a path has the rate 0.
+    The all-to-all rate leaves out disconnected pairs of end ports.  So this rate can grow if fewer end ports send.  In
+    a bisection, a flow without a path has the rate 0.
 
     Attributes
     ----------
@@ -95,7 +95,7 @@ def capacity_kept(before: Published, now: Published, fresh: Routing | None = Non
 
 
 def kept_by_reroute(before: Published, found: Rerouted) -> CapacityKept:
-    """Return the shares of the all-to-all rate and of the bisection bandwidth that a re-route keeps.
+    """Return the shares of the earlier all-to-all rate and bisection rate that a re-route keeps.
 
     The shares of tables from scratch are included only if the re-route has computed such tables.  The bisections are
     measured only if the table is small (:data:`routing.reroute.budget.LARGEST_SMALL_TABLE`), because the measurement

@@ -86,8 +86,8 @@ class Improvement:
     when: When
 
     def apply(self, context: RerouteContext, choice: Choice, _: Budget) -> Choice:
-        """Improve the best tables of ``choice``, and return the changed choice.  Without tables, return ``choice``
-        itself.
+        """Improve the best tables of ``choice``, and return the changed choice.  If ``choice`` has no tables, return
+        ``choice`` itself.
         """
         return choice if choice.best is None else replace(choice, best=self.strategy(context, choice.best))
 

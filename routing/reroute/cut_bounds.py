@@ -14,7 +14,7 @@ from routing.reroute.base_fabric import BaseNumbering
 from routing.trees.levels import distances
 
 CHANNELS_FOR_CUTS = 1 << 17
-"""Largest product of the number of lost links that are considered and the number of channels.  So in a large fabric,
+"""This number, divided by the number of channels, limits how many lost links are considered.  So in a large fabric,
 only some lost links are considered.
 """
 
@@ -60,8 +60,8 @@ def lost_link_bound(numbering: BaseNumbering) -> float:
     best = 0.0
     for one, other in zip(*np.divmod(ends[: CHANNELS_FOR_CUTS // max(1, len(channels))], switches), strict=True):
         inside, (to_one, to_other) = fabric.part == fabric.part[one], (_hops(numbering, end) for end in (one, other))
-        # Two cuts are tried: switches at equal distance from both ends of the link are first in the set of `other`, and
-        # then in the set of `one`.
+        # The link has the ends `one` and `other`.  Two cuts are tried.  Switches at equal distance from both ends
+        # belong to `other` in the first cut, and to `one` in the second cut.
         for near_one in (inside & (to_one < to_other), inside & (to_one <= to_other)):
             near_other = inside & ~near_one
             for near, far in ((near_one, near_other), (near_other, near_one)):

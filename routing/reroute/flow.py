@@ -41,8 +41,8 @@ def flow_towards(
 def lid_weights(fabric: Fabric) -> npt.NDArray[np.int64]:
     """Return int64[L], the units that each source sends to each LID.
 
-    The LIDs of an end port of weight 1 share :data:`WHOLE` units equally.  LIDs of switches and aggregation nodes
-    receive nothing.
+    An end port receives :data:`WHOLE` units, times its weight as a destination.  Its LIDs share these units equally.
+    LIDs of switches and aggregation nodes receive nothing.
     """
     lids, weight = fabric.lids, np.zeros(len(fabric.lids), np.int64)
     owned = lids.endport >= 0

@@ -57,8 +57,8 @@ def _load_of_columns(
     """Return the flow on each channel by ``tables``, which differ from the previous tables only towards some LIDs
     (bool[L]).
 
-    Only these columns are traced, in the old and in the new tables.  The flow towards all other LIDs is known from the
-    previous tables.
+    Only the columns of these LIDs are traced, in the previous tables and in ``tables``.  The flow towards all other
+    LIDs is known from the previous tables.
     """
     fabric, before, threads = context.request.fabric, context.request.before, context.request.options.threads
     old = before.load - flow_towards(before.fabric, before.routing, lids, threads=threads)

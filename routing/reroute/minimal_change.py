@@ -13,11 +13,12 @@ def fill_with_fewest_changes(fabric: Fabric, valid: npt.NDArray[np.uint8]) -> np
     """Return the LFTs (uint8[S, L]) with every missing entry filled and as few other entries changed as possible.
 
     An entry is missing where ``valid`` (uint8[S, L]) is 255 although the switch can reach the LID.  A switch with a
-    missing entry takes the path that changes the fewest entries, and among these paths one with the fewest hops.  So
-    the number of changes is minimal if a column has one missing entry.  If a column has several missing entries, they
-    are filled one after the other.  Each step fills the entry whose path changes the fewest other entries; among these,
-    the entry with the shortest path.  A forwarding loop in ``valid`` remains, unless the path of a missing entry leads
-    through a switch of the loop.
+    missing entry takes the path that changes the fewest entries.  Among several such paths, the switch takes one with
+    the fewest hops.  So the number of changes is minimal if a column has one missing entry.
+
+    The missing entries of a column are filled one after the other.  Each step fills the entry whose path changes the
+    fewest other entries.  Among several such entries, the one with the shortest path comes first.  A forwarding loop in
+    ``valid`` remains, unless the path of a missing entry leads through a switch of the loop.
 
     Notes
     -----
@@ -31,7 +32,7 @@ def fill_with_fewest_changes(fabric: Fabric, valid: npt.NDArray[np.uint8]) -> np
 
 
 def remote_pairs(fabric: Fabric) -> npt.NDArray[np.bool_]:
-    """Return bool[S, L], whether a switch can reach a LID that is delivered by another switch."""
+    """Return bool[S, L]: true if the switch can reach the LID, and another switch delivers the LID."""
     lids, parts = fabric.lids, fabric.component
     elsewhere = lids.switch != np.arange(fabric.switches)[:, None]
     found: npt.NDArray[np.bool_] = (lids.switch >= 0) & elsewhere & (parts[:, None] == parts[lids.switch])

@@ -44,8 +44,8 @@ class Precomputed:
         int64[N], LIDs whose entries or SLs differ between ``before`` and the baseline.  None if there is no baseline,
         or if the baseline has other devices or an SL table of another shape.
     lft, hops
-        Copies in memory files of the LFTs and of the hops of paths of ``before``.  A re-route makes further copies,
-        which share this memory until they are written.  None for small fabrics.
+        The LFTs of ``before`` and the numbers of hops of its paths, as copies in memory files.  A re-route makes
+        further copies, which share this memory until they are written.  None for small fabrics.
     missing_pages
         uint8[N], whether each page of memory of the LFTs of ``before`` has a missing entry.  Only entries towards LIDs
         that a switch delivers count.  None if ``lft`` is None.
@@ -81,8 +81,9 @@ def precompute(
     threads
         Number of threads.
     snapshots
-        Whether to make snapshots of large arrays.  A snapshot pays if more than one re-route starts from these tables,
-        or if the precomputation runs before the fault.
+        Whether to copy large arrays to memory files (:class:`routing._kernels.shared_copy.Snapshot`).  A re-route can
+        then copy these arrays fast.  This pays if more than one re-route starts from the tables, or if the
+        precomputation runs before the fault.
 
     Notes
     -----

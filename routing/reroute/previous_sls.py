@@ -33,11 +33,12 @@ class PreviousSls:
     old, old_fabric
         The earlier SLs and their fabric.
     new, fabric
-        The new SLs and the present fabric, with a column for each LID towards which there are LFT entries.
+        The new SLs, and the present fabric.  The fabric includes all LIDs towards which there are LFT entries.
     row
         int32[S], earlier row of each switch, -1 for a new switch.
     sender
-        int64[L], earlier LID of the port that has each LID now; -1 for a new port.  A LID that is gone maps to itself.
+        int64[L]: for each LID, the earlier LID of the port that has the LID now; -1 for a new port.  A LID that is gone
+        maps to itself.
     """
 
     old: ServiceLevels
@@ -51,8 +52,8 @@ class PreviousSls:
     def of(
         cls, old: Routing, old_fabric: Fabric, new: Routing, fabric: Fabric, row: npt.NDArray[np.int32]
     ) -> PreviousSls:
-        """Return the earlier SL table with its map to the present fabric.  The present LID of each sender is found by
-        the GUID of its port.  ``row`` (int32[S]) is the earlier row of each switch, -1 for a new switch.
+        """Return the earlier SL table with its map to the present fabric.  The GUID of a sender's port connects the
+        earlier LID and the present LID.  ``row`` (int32[S]) is the earlier row of each switch, -1 for a new switch.
         """
         if same_devices(old_fabric, fabric):
             return cls(old.service_levels, old_fabric, new.service_levels, fabric, row, np.arange(len(fabric.lids)))
@@ -92,9 +93,9 @@ class PreviousSls:
     def table(self) -> Bytes:
         """Return the earlier SLs with rows and columns for the present switches and LIDs.
 
-        Rows of new senders and columns of new LIDs come from the new SL table.  They hold SL 0 if the new SL table has
-        no fitting form.  If a port has moved to another switch, SLs by source switch become SLs by source LID, because
-        senders keep their SLs.
+        Rows of new senders and columns of new LIDs come from the new SL table.  If the new SL table distinguishes more
+        senders than the result does, these rows and columns hold SL 0.  If a port has moved to another switch, SLs by
+        source switch become SLs by source LID, because senders keep their SLs.
         """
         if self.old.by_lid:
             filler = self.new.table if self.new.by_lid else None

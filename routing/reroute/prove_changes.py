@@ -72,8 +72,7 @@ def prove_changes(
         order=order,
         replies=replies,
         endports_only=certificate.scope == "endports",
-        # The kernel overwrites this array.  It gets a copy, so that the dependencies of the previous proof stay as they
-        # are.
+        # The kernel overwrites `dependencies`.  So the kernel gets a copy, and the previous proof stays unchanged.
         dependencies=cdg.masks.copy(),
         hops=_hops(fabric, before, translated) if hops is None or not translated.in_place else hops,
         increasing=increasing,
@@ -100,9 +99,9 @@ def _pages(
     was = translated.routing
     if missing is None or not translated.in_place:
         return None
-    # The new LFTs (`routing.lft`) are compared with the previous LFTs.  So are the previous LFTs in which invalid
-    # entries are 255 (`was.lft`).  A single comparison of `routing.lft` with `was.lft` would not find an entry that is
-    # 255 in both.
+    # `routing.lft` has the new entries.  `was.lft` has the previous entries, with 255 for invalid ones.  An entry that
+    # became invalid can be 255 in both, and a comparison of the two would not find it.  So both are compared with the
+    # previous LFTs.
     now, earlier = (pages_that_may_differ(lft, translated.earlier) for lft in (routing.lft, was.lft))
     if now is None or earlier is None or not np.array_equal(np.broadcast_to(was.sl, routing.sl.shape), routing.sl):
         return None

@@ -138,15 +138,16 @@ def balance_repaired(
 ) -> tuple[Routing, Rebalanced]:
     """Move entries of repaired tables off the most loaded channels.
 
-    Up to three searches follow each other.  The first search may raise the number of changed entries to ``changes`` per
-    missing entry.  If the highest utilisation stays more than 1 % above the goal, the second search may change half an
-    entry more per missing entry.  If the utilisation stays more than 2 % above the goal, the third search may change up
-    to :data:`FURTHER_CHANGES` entries per missing entry.  If few entries are missing, the third search may change
-    :data:`FEW_ENTRIES` entries in total, because a few entries can carry much flow.
+    Up to three searches follow each other.  Each search ends at a total number of changed entries, which includes the
+    changes of the repair and of earlier searches.  The first search may reach ``changes`` entries per missing entry.
+    The second search runs if the highest utilisation is still more than 1 % above the goal.  This search may reach
+    half an entry more per missing entry.  The third search runs if the highest utilisation is still more than 2 % above
+    the goal.  This search may reach :data:`FURTHER_CHANGES` entries per missing entry.  If few entries are missing, the
+    third search may reach :data:`FEW_ENTRIES` entries, because a few entries can carry much flow.
 
-    Tables of more than :data:`routing.reroute.budget.LARGEST_MEDIUM_TABLE` entries skip the second search.  Their third
-    search may change more entries and follow more hops, because no further moves of
-    :mod:`.strategies.further_moves` follow it.
+    For tables of more than :data:`routing.reroute.budget.LARGEST_MEDIUM_TABLE` entries, the second search is left out.
+    The third search may then change more entries and follow more hops, because :mod:`.strategies.further_moves` makes
+    no further moves in such tables.
 
     Parameters
     ----------

@@ -109,8 +109,8 @@ def spread(
     Returns
     -------
     Rerouted or None
-        None if neither this step nor the next step would raise the all-to-all rate by 1 %, and no step is found that
-        makes paths shorter.
+        The tables after the step.  None if neither this step nor the next step would raise the all-to-all rate by 1 %,
+        and no step makes paths shorter.
 
     Notes
     -----
@@ -175,8 +175,8 @@ def _unchanged_or_baseline(request: Request) -> Rerouted | None:
     If the fabric is free of faults again, the result is the baseline tables.  Without a baseline, the result is the
     previous tables if no cable and no entry has changed.
 
-    There is an exception if rebalancing has released the dependencies of the baseline tables.  If the baseline tables
-    then cannot be restored safely in a single change, the result is None, and :func:`spread` restores them in steps.
+    Exception: rebalancing has released the dependencies of the baseline tables, and a single change to the baseline
+    tables could close a credit loop.  Then the result is None, and :func:`spread` restores these tables in steps.
     """
     before, baseline, tables = request.before, request.baseline, request.translated
     if baseline is not None:

@@ -38,8 +38,9 @@ def reassign_sls(
     present VL of the path.  If the certificate covers replies, the reply path moves to the same VL, because a reply
     uses the SL of its request.
 
-    If a path finds no VL, unchanged paths are assigned to new VLs, too.  First these are the unchanged paths of the VL
-    that has the fewest of them.  Each further attempt adds the unchanged paths of the next VL, except for the last VL.
+    If a path finds no VL, further attempts also assign new VLs to unchanged paths.  The first further attempt does this
+    for the VL with the fewest unchanged paths.  Each later attempt adds one more VL.  The unchanged paths of the last
+    VL, which has the most of them, always keep their VL.
 
     Parameters
     ----------
@@ -124,10 +125,11 @@ class _VlSearch:
     ) -> tuple[tuple[Routing, npt.NDArray[np.int32]] | None, npt.NDArray[np.bool_], int]:
         """Find a VL for every changed path and every evicted path (an unchanged path that gave up its VL).
 
-        ``first`` (bool[S, L]) marks the paths that found no VL in earlier attempts.  These paths are assigned first,
-        and their search starts at VL ``emptiest``, the VL with the fewest unchanged paths.  The other evicted paths
-        follow.  An evicted path returns to its previous VL only if no other VL admits it.  The other changed paths come
-        last, and their search starts at their present VL.  ``visits`` limits the channels that searches may visit.
+        Three groups of paths are assigned one after the other.  The first group has the paths that found no VL in
+        earlier attempts (``first``: bool[S, L]).  Their search starts at VL ``emptiest``, the VL with the fewest
+        unchanged paths.  The second group has the other evicted paths, which try their previous VL last.  The third
+        group has the other changed paths, whose search starts at their present VL.  ``visits`` limits the channels that
+        all searches together may visit.
 
         Returns
         -------
@@ -204,8 +206,8 @@ def changed_paths(fabric: Fabric, routing: Routing, earlier: Routing, *, replies
     changed: npt.NDArray[np.bool_] = (routing.lft != earlier.lft) | (routing.sl != earlier.sl)
     columns = np.flatnonzero((routing.lft != earlier.lft).any(axis=0))
     channel = channels.at_port[np.arange(fabric.switches)[:, None], routing.lft[:, columns]]
-    # Index -1 (no next channel) selects the appended 0, whose value is not used.  Without the 0, the array would be
-    # empty in a fabric without channels, and the index would be invalid.
+    # A 0 is appended to `channels.dst`, so that index -1 (no next channel) is valid even in a fabric without channels.
+    # The value of the 0 is not used.
     behind = np.where(channel >= 0, np.append(channels.dst, 0)[channel], np.arange(fabric.switches)[:, None])
     through, before = changed[:, columns], -1
     while before != (before := int(np.count_nonzero(through))):

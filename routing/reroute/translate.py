@@ -1,4 +1,6 @@
-"""Translate earlier tables to the present fabric: rows follow the switch GUID, columns the GUID of the LID's owner."""
+"""Translate earlier tables to the present fabric.  Switches are identified by their GUIDs, and LIDs by the GUIDs of
+their owners.
+"""
 
 from __future__ import annotations
 
@@ -123,7 +125,7 @@ def _in_place(routing: Routing, old_fabric: Fabric, fabric: Fabric, snapshot: Sn
     nowhere = np.flatnonzero(fabric.lids.switch < 0)
     broken = int(np.count_nonzero(routing.lft[:, nowhere] != NO_PORT))
     # If the fabric is split, or the tables have entries for LIDs that are gone, every row may have invalid entries.
-    # A copy that shares memory with the snapshot would then save little, so the LFTs are copied as a whole.
+    # Then a copy can share hardly any memory with the snapshot, so the LFTs are copied as a whole.
     if fabric.component.max(initial=0) > 0 or broken:
         snapshot = None
     valid = routing.lft.copy() if snapshot is None else shared_copy(snapshot)
@@ -235,8 +237,8 @@ def _drop_moved_lids(
     same : bool
         Whether every LID is delivered at the switch and port that delivered it in the old fabric.
     none_new : bool
-        Whether the present fabric has no new LID: every LID that is delivered now was also delivered in the old fabric,
-        at the same switch and port.
+        Whether each LID that is delivered now was delivered at the same switch and port in the old fabric.  LIDs that
+        are not delivered any more do not count.
     """
     old, now = old_fabric.lids, fabric.lids
     known = column >= 0
@@ -266,7 +268,7 @@ def _sls(
 
 
 def _with_siblings(fabric: Fabric, column: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return for each LID the number of the column in the earlier SL tables from which it takes its SLs.
+    """Return the number of the column of the earlier SL tables from which each LID takes its SLs.
 
     ``column`` has this number for LIDs with an earlier owner, and -1 for new LIDs.  A new LID takes the column of the
     lowest LID at its switch that is not new, or keeps -1 if there is none.

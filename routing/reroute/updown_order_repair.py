@@ -19,12 +19,14 @@ def reconnect_order(frame: BaseNumbering, dependencies: AcyclicCdg) -> AcyclicCd
     they have no upward path to the root of their part, so that paths to other switches would have to go down and up
     again.
 
-    If the orphan root has a neighbour that is not cut off, the repair moves this neighbour above the orphan root.  The
-    new order must allow all dependencies in use.  So this move is often possible only if few paths use the neighbour.
-    If it is not possible, the repair looks for a switch that is below cut-off switches, but is not cut off itself.  The
-    repair moves this switch above all cut-off switches.  This second move helps, for example, the top switches above a
-    lost switch of a tree.  If the new order does not allow all dependencies, the dependencies over lost channels are
-    dropped.
+    Two moves are tried, one after the other.  The new order must allow all dependencies over channels that still exist.
+
+    1. Place a neighbour of the orphan root right above the orphan root.  This neighbour must not be cut off.  The move
+       is often possible only if few paths use the neighbour.
+    2. Place a switch that is not cut off, but is linked to a cut-off switch, above all cut-off switches.  This move
+       helps, for example, the top switches above a lost switch of a tree.
+
+    If the new order does not allow all dependencies, the dependencies over lost channels are dropped.
 
     Returns
     -------
@@ -49,9 +51,9 @@ def reconnect_order(frame: BaseNumbering, dependencies: AcyclicCdg) -> AcyclicCd
 
 
 def orphan_roots(repair_fabric: RepairFabric, position: npt.NDArray[np.int32]) -> npt.NDArray[np.intp]:
-    """Return the switches without an upward link that are not the root of their connected part, in Up*/Down* order.
+    """Return the orphan roots: switches without an upward link, except the root of each connected part of the fabric.
 
-    ``position`` (int32[S]) is the position of each switch in this order.
+    ``position`` (int32[S]) is the position of each switch in the Up*/Down* order.  The orphan roots are sorted by it.
     """
     channels = repair_fabric.channels
     up = (repair_fabric.alive != 0) & (position[channels.dst] < position[channels.src])
@@ -65,7 +67,7 @@ def orphan_roots(repair_fabric: RepairFabric, position: npt.NDArray[np.int32]) -
 def _attach_via_neighbour(
     repair_fabric: RepairFabric, position: npt.NDArray[np.int32], kept: Cdg, top: int, tops: int
 ) -> npt.NDArray[np.int32] | None:
-    """Move a neighbour of switch ``top``, which has no upward link, to a position right above ``top``.
+    """Give the switch ``top`` an upward link: move one of its neighbours to a position right above ``top``.
 
     ``position`` (int32[S]) is the position of each switch in the Up*/Down* order, ``kept`` the dependencies that must
     stay allowed, and ``tops`` the number of orphan roots.  The neighbour must have an upward path that does not lead
@@ -127,9 +129,9 @@ def _inverted(
 ) -> npt.NDArray[np.intp]:
     """Return the cut-off switches (switches without an upward path to the root) in their new Up*/Down* order.
 
-    Switch ``x`` comes first, then the cut-off switches on its upward path, then all other cut-off switches in their old
-    order.  ``position`` (int32[S]) is the position of each switch in the old order, and ``is_cut_off`` marks the
-    cut-off switches.
+    Switch ``x`` comes first, then the switches of a path that leads up from ``x`` over cut-off switches.  All other
+    cut-off switches follow in their old order.  ``position`` (int32[S]) is the position of each switch in the old
+    order, and ``is_cut_off`` marks the cut-off switches.
     """
     path = [x]
     while True:
@@ -150,9 +152,9 @@ def _move_after(
     """Return a new Up*/Down* order of the switches, in which switch ``gate`` is above all switches without an upward
     path.
 
-    ``position`` is the old order.  ``above`` has for each switch the old position of the last switch above it that is
-    not cut off.  Switch ``gate`` comes right after the position ``above[gate]``, and the switches without an upward
-    path (``members``) come right after ``gate``.
+    ``position`` has the old position of each switch.  Of the switches above ``gate`` that are linked to it and are not
+    cut off, the last one has the old position ``above[gate]``.  ``gate`` comes right after this position, and the
+    switches without an upward path (``members``) come right after ``gate``.
     """
     key = position.astype(np.float64)
     key[gate] = above[gate] + 0.25
@@ -177,11 +179,11 @@ def _neighbours(repair_fabric: RepairFabric, s: int) -> npt.NDArray[np.int32]:
 def _moved_within_order(
     position: npt.NDArray[np.int32], top: int, x: int, others: npt.NDArray[np.int32]
 ) -> npt.NDArray[np.int32]:
-    """Return a new Up*/Down* order in which switch ``x`` is right above switch ``top``, which has no upward link so
-    far.
+    """Return a new Up*/Down* order in which switch ``x`` is right above switch ``top``.
 
-    The two switches get the latest possible positions before all other neighbours of ``top`` (``others``).
-    ``position`` is the position of each switch in the old order.
+    ``top`` has no upward link in the old order.  ``others`` holds all neighbours of ``top`` except ``x``.  ``x`` and
+    ``top`` come right before the first switch of ``others``.  ``position`` is the position of each switch in the old
+    order.
     """
     key = position.astype(np.float64)
     key[top] = position[others].min(initial=len(position)) - 0.25

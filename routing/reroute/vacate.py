@@ -25,9 +25,9 @@ class TablesInUse:
     Attributes
     ----------
     frame
-        The switch and channel numbers, which are the numbers of the present fabric.
+        The numbers of switches and channels: those of the present fabric.
     rules
-        SL and VL rules.
+        Rules that give the SL and the VL of each path.
     tables, dependencies
         The tables, and the CDG edges that they use.
     now

@@ -96,8 +96,8 @@ def _proven(
     """Prove the tables.
 
     If ``order``, a topological order (int32[V, C]), is given, a proof that follows only the changed paths is tried
-    first.  If that proof fails, all paths are traced.  ``increasing`` states that the caller has checked the
-    dependencies of the previous tables: they follow this order.
+    first.  If that proof fails, all paths are traced.  ``increasing`` states that all dependencies of the previous
+    tables follow ``order``.
     """
     request, routing, proof = context.request, replace(tables, provenance=_provenance(context)), None
     if order is not None:

@@ -81,7 +81,7 @@ class Progress:
 def repair_columns(context: RerouteContext, progress: Progress, treatment: int = KEEP_VALID_ENTRIES) -> Progress:
     """Repair as many columns with missing entries as possible.
 
-    ``treatment`` selects how columns are repaired that failed in an earlier step (see
+    ``treatment`` selects how the columns that failed in an earlier step are repaired (see
     :func:`routing._kernels.repair.repair`).  All other columns keep their valid entries.
     """
     request, numbering, start = context.request, progress.numbering, progress.tables
@@ -109,7 +109,7 @@ def repair_columns(context: RerouteContext, progress: Progress, treatment: int =
 
 
 def _with_figures(progress: Progress, repaired: Repaired) -> RerouteStatistics:
-    """Add the counts of a run of the repair kernel to the statistics, and return them."""
+    """Return the statistics of ``progress``, plus the counts of a run of the repair kernel (``repaired``)."""
     figures = progress.statistics.plus(
         repaired=repaired.filled,
         displaced=repaired.moved,

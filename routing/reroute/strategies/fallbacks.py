@@ -1,7 +1,7 @@
 """Fallback steps for LIDs whose repaired paths would close a cycle with the allowed dependencies.
 
 The table :data:`FALLBACKS` holds the order of the steps and the condition of each step.  The table also states whether
-a partial success is kept.
+the columns that a step has repaired are kept if other columns still fail.
 """
 
 from __future__ import annotations
@@ -75,9 +75,9 @@ def _is_large_and_by_source_helps(progress: Progress, certificate: Certificate, 
 
 
 def prune_dependencies(context: RerouteContext, progress: Progress) -> Progress:
-    """Repair the columns that failed, after removing unused CDG edges on the VLs of these columns.
+    """Repair the columns that failed.  First remove the CDG edges that no path uses, on the VLs of these columns.
 
-    If this repair fails, rebuild the columns, and prefer the previous entries.
+    If the repair of a column fails, compute all its entries from scratch, but try the previous entries first.
     """
     done = repair_columns(context, progress, PRUNE_THEN_REPAIR)
     return replace(done, statistics=replace(done.statistics, pruned_lids=len(progress.failed)))
@@ -93,10 +93,10 @@ def _may_rebuild_by_source(progress: Progress, certificate: Certificate, budget:
 
 
 def trace_dependencies(context: RerouteContext, progress: Progress) -> Progress:
-    """Repair the LFT columns whose repair failed before, with a trace of the CDG edges that the current entries use.
+    """Find the CDG edges that the current entries use.  Then repair the LFT columns whose repair failed before.
 
-    New paths must close no cycle with the traced edges alone.  The earlier strategies also avoid cycles with edges that
-    are reserved for the baseline tables, and with edges that no path uses any more.
+    New paths must close no cycle with these CDG edges.  Other edges are ignored here, unlike in a repair without the
+    trace: edges that are reserved for the baseline tables, and edges that no path uses any more.
     """
     return _traced(context, progress, "all")
 
@@ -159,7 +159,8 @@ def _always(_: Progress, __: Certificate, ___: Budget) -> bool:
 
 
 FALLBACKS = (
-    # On large tables, SLs by source are tried first, because the other steps change more entries and take longer.
+    # In large tables, SLs that depend on the source switch are tried first.  The other steps change more entries and
+    # take longer.
     Fallback(use_sls_by_source, when=_is_large_and_by_source_helps, keeps_part=True),
     Fallback(prune_dependencies, when=_may_rebuild, keeps_part=False),
     Fallback(trace_dependencies, when=_counts_switches, keeps_part=True),

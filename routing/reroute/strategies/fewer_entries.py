@@ -21,18 +21,20 @@ MOST_CHANGES, FEW_CHANGES = 3.5, 3.0
 search for fewer changes begins.  The first series of rounds of this search ends at the second limit.
 """
 ROUNDS, ENTRIES_FOR_ROUNDS = 16, 1 << 22
-"""Limits of each of the two series: number of rounds, and product of rounds and table entries.  Further rounds hardly
-find anything.
+"""Two limits for each series of rounds: the number of rounds, and the product of this number and the number of table
+entries.  More rounds would hardly find better tables.
 """
 SERIES = ((0.02, 0.38, FEW_CHANGES), (0.005, 0.1, MOST_CHANGES))
-"""Three numbers for each series of rounds.  A round gives changed entries their previous values again, although the
-utilisation then exceeds its limit.  The excess of the round is the fraction by which it may do so.  The numbers are the
-least excess, the largest excess minus the least excess, and the changed entries for each missing entry at which the
-series ends.
+"""Three numbers for each series of rounds: the least excess, the largest excess minus the least one, and a limit of
+changed entries for each missing entry.
+
+At the beginning of a round, changed entries return to their previous values, although the utilisation then exceeds its
+limit.  The excess of a round is the fraction by which the utilisation may exceed its limit.  The series ends when no
+more entries have changed than the third number allows.
 """
 EXCESS_STEP = 0.618
-"""Change of the excess from round to round, as a fraction of the difference between the largest and the least excess.
-The golden ratio spreads the excesses evenly.
+"""Growth of the excess from round to round, as a fraction of the range from the least to the largest excess.  Above the
+largest excess, the growth continues at the least one.  This fraction, the golden ratio, spreads the excesses evenly.
 """
 
 

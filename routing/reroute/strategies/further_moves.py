@@ -1,8 +1,9 @@
 """Move further entries after a repair whose loss of capacity is well above the loss of the best known tables.
 
-A repair respects the dependencies of the previous and of the baseline tables.  Within these dependencies, no small
-change may restore the balance.  The moves here respect only the dependencies of the new tables.  So the new tables can
-contradict the previous tables.  The new tables are accepted only if rounds exist in which they can be written safely.
+In a repair, new paths close no cycle with the dependencies of the previous and of the baseline tables.  Under this
+condition, it may be impossible to restore the balance with few changes.  The moves here avoid cycles only with the
+dependencies of the new tables.  So the new tables may close a cycle together with the previous tables.  The new tables
+are accepted only if they can be written in safe rounds.
 
 If faults have accumulated, moves may also leave the baseline tables (:func:`catch_up`).
 """
@@ -54,35 +55,35 @@ from routing.tables import Routing
 SEARCHES = 12
 """Largest number of searches in one series."""
 TRIALS, ENTRIES_FOR_TRIALS = 16, 1_000_000
-"""Limits of the sets of dependencies that are vacated.  The first value is the largest number of sets in a search; if
-some sets cannot be vacated, as many further sets are tried.  The second value is the largest product of sets and table
-entries in all series of a re-route.
+"""Two limits for the sets of dependencies that are vacated.  TRIALS is the largest number of sets in a search.  If some
+of these sets cannot be vacated, the search tries up to TRIALS other sets.  ENTRIES_FOR_TRIALS limits the number of sets
+in all searches of a re-route, multiplied by the number of table entries.
 """
 LEAST_LOSS = 0.04
 """In large tables, entries move only if the highest utilisation exceeds the goal by this fraction.  A smaller excess
 may be unavoidable.  Only tables from scratch could show this, and they are not computed for large tables.
 """
 EDGES_FOR_ENTRY = 80
-"""Number of CDG edges, for each table entry, that all searches of a series together may visit in large tables.
-Following a hop visits as many edges as a channel has on average.
+"""Number of CDG edges, for each table entry, that all searches of a series together may visit in large tables.  Each
+hop of a search counts as the mean number of CDG edges that begin at a channel.
 
 A sweep waits for the re-route.  So a re-route of large tables should take no longer than a route from scratch.  Later,
-steps in quiet sweeps vacate dependencies and improve the balance.
+rebalance steps in quiet times vacate dependencies and improve the balance.
 """
 FEW_ENTRIES = 64
-"""Each search may move this number of entries, or 1 % of the table if this is less (if faults have accumulated: more).
-It may always move half as many entries as the fault broke.
+"""Number of entries that each search may move.  If 1 % of the table entries is less, that lower number is the limit.
+In :func:`catch_up`, the higher of both numbers is the limit.  Half as many entries as the fault broke may always move.
 """
 FEW_MISSING = 1024
-"""If at most this number of entries was missing, entries move even if tables from scratch are not better."""
+"""If at most this number of entries was missing, moves aim at the goal even if tables from scratch do not reach it."""
 PART_BROKEN = 16
 """Tables from scratch may be taken if more than :data:`FEW_MISSING` entries, and more than 1 / PART_BROKEN of all
 entries, are broken.  Repairs of such faults keep too many old paths for a good balance, and most packets are
 interrupted anyway.
 """
 LAST_STATES = 2
-"""Number of searches whose resulting tables are tried, beginning with the last search.  Earlier searches have changed
-fewer entries.
+"""In a series of searches towards a goal that tables from scratch do not reach: how many of the last searches may give
+the result.  The tables of the last search are tried first.  The tables of earlier searches have fewer changed entries.
 """
 
 
@@ -104,12 +105,14 @@ def move_further(context: RerouteContext, repaired: Candidate) -> Candidate:
 
     Notes
     -----
-    Cost: O(S L) if the loss is small and few entries have changed.  If the loss is not small, a route from scratch for
-    small tables.  If entries move, there are up to four times :data:`SEARCHES` searches, each with a trace of the
-    tables and at most four million hops.  Each search may try twice :data:`TRIALS` sets of dependencies, with two
-    further traces and searches for each set.  The number of sets in all searches together is limited, too
-    (:data:`ENTRIES_FOR_TRIALS`).  In large tables, no sets of dependencies are tried, and all searches together visit
-    at most :data:`EDGES_FOR_ENTRY` CDG edges for each entry.
+    Cost: O(S L) if the loss is small and few entries have changed.  Otherwise, small tables are also computed from
+    scratch.  If entries move, there are up to four times :data:`SEARCHES` searches, each with a trace of the tables and
+    at most four million hops.
+
+    In small tables, each search may vacate up to twice :data:`TRIALS` sets of dependencies on trial, with two more
+    traces and searches for each set.  :data:`ENTRIES_FOR_TRIALS` limits the sets of all searches together.  In large
+    tables, no sets are tried, and all searches of a series visit at most :data:`EDGES_FOR_ENTRY` CDG edges for each
+    entry.
     """
     request, found = context.request, repaired.found
     if not _is_worth_a_search(context, repaired):
@@ -136,14 +139,15 @@ def move_further(context: RerouteContext, repaired: Candidate) -> Candidate:
 def catch_up(context: RerouteContext, repaired: Candidate) -> Candidate:
     """Move entries until the highest utilisation is at most 2 % above the highest utilisation of tables from scratch.
 
-    Entries move only after a second or later fault, so that the first fault changes few entries.  A fault is the first
-    one if the previous tables were made for the fabric of the baseline tables.
+    After the first fault, no entries move, so that few entries change.  A fault is the first one if the previous tables
+    were made for the fabric of the baseline tables.
 
-    The result is marked as having left the baseline (:data:`.values.LEFT_BASELINE`), unless safe rounds lead to the
+    The result gets the mark :data:`.values.LEFT_BASELINE`, unless safe rounds lead from the previous tables to the
     result, and from the result to the baseline tables.
 
-    Return the repaired tables if they are within the limit of 2 %, if they have more than
-    :data:`.budget.LARGEST_SMALL_TABLE` entries, or if safe rounds lead only to the repaired tables.
+    Return the repaired tables if they are within the limit of 2 %, or have more than
+    :data:`.budget.LARGEST_SMALL_TABLE` entries.  Also return them if safe rounds lead to them, but not to the tables
+    after the moves.
 
     Notes
     -----
@@ -177,14 +181,18 @@ def _better(
     """Yield states that are better than ``start``, the state of the repaired tables.  The best state comes first, and
     the caller takes the first state that is safe to write.
 
-    The first states result from moves towards the utilisation ``goal``.  They are left out if more than 3.5 entries
-    have changed for each missing entry.  Moves of a first series of searches may raise other channels above the
-    relieved channel (:data:`.steps.OVERSHOOT`).  If no state of this series is taken, a second series without such
-    moves follows.  The other states result from moves towards the goal of ``start``, which is higher than ``goal`` if
-    even tables from scratch have a higher utilisation.
+    The states come in this order:
 
-    Each state comes with None, or with other tables that have more changed entries.  The caller rejects the state if a
-    change to the other tables is easier (:func:`.return_to_baseline.difficulty`).
+    1. States after moves towards the utilisation ``goal``, if at most 3.5 entries have changed for each missing entry.
+       In a first series of searches, a move may raise other channels above the channel that it relieves
+       (:data:`.steps.OVERSHOOT`).  If the caller takes no state of this series, a second series without such moves
+       follows.
+    2. States after moves towards the goal of ``start``.  This goal is higher than ``goal`` if tables from scratch also
+       have a utilisation above ``goal``.
+    3. A state with fewer changed entries than ``start``.
+
+    The second value of each yielded pair is None, or tables with more changed entries than the state.  The caller
+    rejects the state if these tables are easier to write (:func:`.return_to_baseline.difficulty`).
     """
     missing = max(repaired.found.broken, repaired.missing)
 
@@ -238,7 +246,7 @@ def may_move_further(context: RerouteContext, found: Rerouted) -> bool:
 def _is_worth_a_search(context: RerouteContext, repaired: Candidate) -> bool:
     """Return whether the repaired tables may lose or change so much that entries should move.
 
-    This check needs no trace of the tables if the repair has measured their rate.
+    This check uses the all-to-all rate that the repair has measured.  Without a measured rate, the result is True.
     """
     found, numbering = repaired.found, context.numbering
     if found.kept is None or _changes_too_many(repaired):
@@ -259,7 +267,7 @@ def _changes_too_many(repaired: Candidate) -> bool:
 
 
 def _progress(context: RerouteContext, repaired: Candidate, numbering: BaseNumbering) -> Progress:
-    """Return the repaired tables as the state from which entries move, with the dependencies that a repair may use."""
+    """Return the state from which entries move: the repaired tables, and the dependencies that a repair reserves."""
     return Progress(
         tables=repaired.found.routing, failed=np.zeros(0, np.intp), numbering=numbering,
         dependencies=_reserved(context.request, repaired.found), certificate=context.certificate,
@@ -308,14 +316,14 @@ def _from_scratch(request: Request) -> Routing | None:
 
 
 def _taken(context: RerouteContext, repaired: Candidate, numbering: BaseNumbering, peak: int) -> Candidate | None:
-    """Return tables from scratch with their proof, or None if the repaired tables are better.
+    """Return the tables from scratch with their proof, or None if the repaired tables should be used.
 
-    The result is None if the fault broke few entries, if the gain is small, or if safe rounds lead to the repaired
-    tables but not to the tables from scratch.
+    The result is None if the fault broke few entries, or if the highest utilisation is hardly lower with tables from
+    scratch.  The result is also None if safe rounds lead to the repaired tables but not to the tables from scratch.
 
-    ``peak`` is the highest utilisation of the repaired tables.  The attribute ``fresh`` of the repaired tables has the
-    tables from scratch.  If the previous tables are safe for replies, and ``fresh`` is not, other tables from scratch
-    that are safe for replies are computed.
+    ``peak`` is the highest utilisation of the repaired tables.  The tables from scratch are in
+    ``repaired.found.fresh``.  If only the previous certificate covers replies, the tables from scratch are
+    computed again with the option ``reversible`` of the engine.
     """
     request, found = context.request, repaired.found
     certificate, fresh, size = request.before.proof.certificate, found.fresh, found.routing.lft.size
@@ -427,9 +435,10 @@ def _accepted(
 ) -> Candidate | None:  # fmt: skip
     """Return the tables of the state ``end`` with their proof; None if they cannot replace the previous tables safely.
 
-    ``start`` is the state of the repaired tables, from which the moves began.  ``beside`` are other tables with more
-    changed entries: if these are easier to write (:func:`.return_to_baseline.difficulty`), the result is None, too.
-    Safe rounds must also lead from the tables to the baseline tables, unless ``may_leave`` is true.
+    ``start`` is the state of the repaired tables, from which the moves began.  ``beside`` holds tables with more
+    changed entries than ``end``, or None.  If the tables ``beside`` are easier to write than the tables of ``end``
+    (:func:`.return_to_baseline.difficulty`), the result is None, too.  Unless ``may_leave`` is true, safe rounds must
+    also lead from the tables of ``end`` to the baseline tables.
     """
     before, request = repaired.found, context.request
     was = peak_in(end.progress.numbering, fullest(request.before.fabric.channels, request.before.load))

@@ -15,7 +15,7 @@ from routing.reroute.strategies.columns import Progress
 from routing.reroute.vacate import edge_usage, lid_vls, without_paths_over
 
 MOST_MOVED = 256
-"""Largest number of entries that move for a column."""
+"""Largest number of entries of other columns that may change, so that one column can be filled."""
 Masks = npt.NDArray[np.integer]
 
 
@@ -65,11 +65,13 @@ def _vacate(channels: Channels, vl: int, usage: npt.NDArray[np.int64], new: Mask
     ----------
     channels, vl
         The channels of the fabric, and the number of the VL.
-    usage, new
-        int64[edges], the number of entries that use each edge; and the numbers of the new edges.
+    usage
+        int64[edges], the number of entries that use each edge.
+    new
+        Numbers of the edges that the new column uses.
     found
         uint16[2, edges], VLs as bits, changed in place.  The first row has the VLs on which each edge is in use.  The
-        second row has the VLs on which the edge is to be vacated.
+        second row has the VLs on which each edge has to be vacated.
     """
     import igraph  # noqa: PLC0415 - the start of the worker in OpenSM would take a tenth more time
 

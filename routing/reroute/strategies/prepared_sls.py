@@ -24,7 +24,9 @@ from routing.reroute.strategies.columns import Progress
 from routing.reroute.strategies.steps import NOTHING, OVERSHOOT, goal_in_force, load_in_force, next_tables, verified
 
 SIZES = (1, 2)
-"""SLs are prepared for these numbers of moves, each a multiple of the number of entries that a step may change."""
+"""Factors by which the number of entries that a step may change is multiplied.  The products are tried one after the
+other as the number of moves for which SLs are prepared.
+"""
 
 
 def prepare_sls(context: RerouteContext, in_use: Progress, most: int) -> Candidate | Refusal:
@@ -81,8 +83,8 @@ def sls_for_moves(
         now=Utilisation(load_in_force(context, in_use), goal_in_force(context, in_use)), budget=most,
         overshoot=overshoot, prepares_sls=True,
     )  # fmt: skip
-    # If the search takes a move back, the SLs that it changed for this move stay changed.  So the new SLs are used only
-    # for paths whose entries the search has changed in the end.  All other paths keep the SLs of the tables in force.
+    # If the search undoes a move, it does not undo the changes of SLs for this move.  So only paths that differ after
+    # the search get the new SLs.  All other paths keep the SLs of the tables in force.
     changed = changed_paths(context.request.fabric, moved, tables, replies=rules.replies)
     return np.where(changed, numbering.gathered(found.sl), tables.sl), moved.lft
 

@@ -1,7 +1,7 @@
 """Rebalance tables that are in force, in steps that are safe to write while no fault has to be repaired.
 
-A step may use dependencies that the previous steps did not allow.  Nevertheless, the dependencies of the tables before
-and after a step have no cycle together.  So the balance can improve step by step, and each step is safe.
+A step may add dependencies that would have closed a cycle with the tables before an earlier step.  Only cycles with the
+tables directly before the step are excluded.  So each step is safe, and the balance improves step by step.
 """
 
 from __future__ import annotations
@@ -36,8 +36,9 @@ LEAST_SHORTENING = 0.001
 this fraction at least.  Paths then become shorter, which leaves room for the moves of the next steps.
 """
 TRIALS = ((96, 2_000_000), (24, 8_000_000))
-"""Pairs of limits of the sets of dependencies that are vacated on trial: number of sets, and product of sets and table
-entries.  The pair that permits the most sets applies.  Two sets may be tried in tables of any size.
+"""Two pairs of limits for the number of sets of dependencies that are vacated on trial.  A pair limits this number, and
+the product of this number and the number of table entries.  The pair that permits more sets applies.  Two sets may be
+tried in tables of any size.
 """
 
 
@@ -46,8 +47,8 @@ def spread(context: RerouteContext, most: int) -> Candidate | Refusal:
 
     Five searches are tried in this order:
 
-    1. Moves within the dependencies that a repair may use, including dependencies of the baseline tables.  Tables
-       that have left the baseline skip this search.
+    1. Moves that close no cycle with the allowed dependencies of a repair, which include dependencies of the baseline
+       tables.  This search is left out if the tables have left the baseline.
     2. Moves that respect only the dependencies that the tables in force use.
     3. Moves that also shorten paths, and may raise the load of other channels at first (:func:`_shortened`).
     4. Changes of SLs, after which the next step can move entries (:mod:`.prepared_sls`).

@@ -19,7 +19,9 @@ from routing.reroute.values import RerouteMethod
 from routing.reroute.verify import verify
 
 MOST_LOST = 0.1
-"""Largest loss of all-to-all rate, as a share of the rate before the fault, that kept SLs may cost."""
+"""Largest loss for which all SLs are kept.  The loss is the all-to-all rate with changed SLs minus the rate with kept
+SLs, as a share of the rate before the fault.
+"""
 
 
 def repair_tables(context: RerouteContext, budget: Budget) -> Candidate | Refusal:
@@ -81,7 +83,7 @@ def keep_sls(context: RerouteContext, best: Candidate) -> Candidate:
 
 
 def method_of(context: RerouteContext, progress: Progress, moves: int) -> RerouteMethod:
-    """Return the method by which repaired tables with ``moves`` moves for balance were found."""
+    """Return the method by which repaired tables were found.  ``moves`` is the number of moves for balance."""
     if context.restored and not progress.missing:
         return "baseline"
     if progress.missing or not context.request.translated.nothing_new:

@@ -30,8 +30,8 @@ from routing.tables import Routing
 NEVER_SAFE = 4
 """Result of :func:`difficulty` for a change to which no safe rounds are found."""
 TRIALS, ENTRIES_FOR_TRIALS = 12, 8_000_000
-"""Largest number of sets of columns that are tried in a step, and largest product of sets and table entries.  Two sets
-may be tried in tables of any size.
+"""Two limits for the number of sets (such as sets of columns) that are tried in a step: for this number, and for the
+product of this number and the number of table entries.  Two sets may be tried in tables of any size.
 """
 
 
@@ -86,8 +86,9 @@ def _without_contradictions(context: RerouteContext, baseline: Published, most: 
 def _sets(edges: npt.NDArray[np.intp], usage: npt.NDArray[np.int64], most: int) -> Iterator[npt.NDArray[np.intp]]:
     """Yield sets of CDG edges to vacate, out of ``edges``, which are sorted by ``usage``.
 
-    ``usage`` is the number of LFT entries that use each CDG edge.  The first sets (up to three) have the least used
-    edges, which at most 1/2, 1/4 and 1/8 of ``most`` entries use together.  Each further set has a single edge.
+    ``usage`` is the number of LFT entries that use each CDG edge.  Each of the first three sets has as many of the
+    least used edges as possible: the sum of their usage is at most 1/2, 1/4 or 1/8 of ``most``.  A set without edges is
+    left out.  Each further set has a single edge.
     """
     total = np.cumsum(usage[edges])
     for part in (2, 4, 8):
@@ -110,12 +111,12 @@ def safe_to_write(request: Request, found: Rerouted, repaired: Rerouted, *, may_
     """Return the tables ``found`` if they may replace the previous tables, else None.
 
     Safe rounds must lead from the previous tables to ``found``.  Safe rounds must also lead from ``found`` to the
-    baseline tables, because lost links may return soon.  If safe rounds are missing for one of the two changes, and
-    ``may_leave`` is true, ``found`` is marked as having left the baseline.
+    baseline tables, which are written again when the lost links work again.  If one of these conditions is not met, and
+    ``may_leave`` is true, ``found`` gets the mark :data:`.values.LEFT_BASELINE`.
 
-    Tables with this mark return to the baseline in several steps, so they need no safe rounds to the baseline tables.
-    They need no safe rounds from the previous tables either, if no safe rounds lead from there to ``repaired``, the
-    tables of a repair alone.
+    Tables with this mark need no safe rounds to the baseline tables, because they return to the baseline in several
+    steps.  ``repaired`` are the tables of a repair alone.  If no safe rounds lead from the previous tables to
+    ``repaired``, tables with the mark need no safe rounds from the previous tables either.
     """
     baseline, threads = request.baseline, request.options.threads
     left = request.before.left_baseline or bool(found.routing.provenance.options.get(LEFT_BASELINE))

@@ -51,7 +51,8 @@ def repair_on_spare_vls(context: RerouteContext) -> Candidate | Refusal:
     if assigned is None:
         return Refusal("VLs change along a path, and the spare VLs do not suffice")
     tables, _ = assigned
-    # If no path uses an SL, the SL keeps its earlier VLs.  So the tables do not need the spare VLs of unused SLs.
+    # If no path uses an SL, the SL keeps its earlier VLs.  So a spare VL that no packet uses does not raise the number
+    # of VLs of the tables.
     sl2vl = np.where(np.isin(np.arange(SLS), tables.sl), tables.sl2vl, earlier.sl2vl)
     vls = 1 + int(sl2vl.max(initial=0, where=sl2vl < DATA_VLS))
     statistics = replace(progress.statistics, changed_sls=int(np.count_nonzero(tables.sl != old.sl)))
@@ -60,10 +61,10 @@ def repair_on_spare_vls(context: RerouteContext) -> Candidate | Refusal:
 
 
 def _spare_vl_of_sl(routing: Routing, options: EngineOptions) -> npt.NDArray[np.uint8]:
-    """Return uint8[16], the spare VL of each SL; 15 if the SL has no spare VL.
+    """Return uint8[16], the spare VL that each SL gets; 15 if the SL gets no spare VL.
 
-    Packets with an SL keep the spare VL of the SL along their path.  If an SL in use has a single VL, and this VL is
-    spare, the SL keeps this VL.  The remaining spare VLs are given to SLs that are not in use.
+    A VL is spare if no packet that changes its VL along the path uses it.  If an SL in use has the same VL at all
+    ports, and this VL is spare, the SL keeps this VL.  The other spare VLs are given to SLs that are not in use.
     """
     rows = routing.sl2vl.reshape(-1, SLS)
     in_use = np.isin(np.arange(SLS), routing.sl)

@@ -25,7 +25,7 @@ from routing.reroute.verify import verify
 from routing.tables import Routing
 
 WORK = 20_000_000
-"""Work limit, in hops that are followed, of a search that respects only the dependencies in use."""
+"""Work limit, in hops, of a search whose moves only have to close no cycle with the dependencies in use."""
 OVERSHOOT = 10
 """Percentage by which the search for shorter paths may raise other channels above the channel that a move relieves.
 
@@ -60,11 +60,11 @@ def released(context: RerouteContext, progress: Progress | None = None) -> Progr
 
 
 def goal_in_force(context: RerouteContext, progress: Progress) -> int:
-    """Return the goal of a search: the utilisation of the most loaded channel at which the search ends.
+    """Return the goal of a search: if the highest utilisation falls to the goal, the search ends.
 
     The goal is the result of :func:`routing.reroute.cut_bounds.cut_bound` if the tables in force are the baseline
-    tables, if there is no baseline, or if the repair no longer reserves the dependencies of the baseline tables.
-    Otherwise the goal is the utilisation that the baseline tables have.
+    tables, or if no baseline exists.  The same holds if the dependencies of the baseline tables are not reserved.
+    Otherwise the goal is the result of :func:`.balance.goal_of`.
     """
     baseline = context.request.baseline
     own = baseline is None or baseline.routing is context.request.before.routing
@@ -115,7 +115,7 @@ def verified(context: RerouteContext, progress: Progress, kept: float | None) ->
 def is_safe_change(fabric: Fabric, old: Routing, was: Proof, new: Published | Rerouted, *, threads: int) -> bool:
     """Return whether rounds exist in which new tables can replace old tables without a credit loop.
 
-    ``was`` is the proof of the old tables, which may have been made for another fabric.
+    ``was`` is the proof of the old tables.  This proof may have been made for another fabric.
     """
     one, other, replies = was.cdg_on(fabric), new.proof.cdg_on(fabric), new.proof.strength == "reversible"
     known = None if one is None or other is None else one | other
@@ -127,10 +127,11 @@ def next_tables(
 ) -> Routing | None:
     """Return the tables of the step that follows ``progress``; None if that step would not improve the tables in force.
 
-    The tables of ``progress`` are the result of the present step, and are not yet in force.  The next step must meet
-    two conditions, compared with the tables in force.  A search without a limit of moved entries must raise the
-    all-to-all rate by at least :data:`LEAST_GAIN`.  A search with at most ``most`` moved entries must lower the highest
-    utilisation, or make the load more even.  Without this comparison, two steps could undo each other without end.
+    The tables of ``progress`` are the result of the present step, and are not yet in force.  Searches for the next
+    step begin with these tables.  The first search may move any number of entries.  The all-to-all rate of its result
+    must exceed the rate of the tables in force by at least :data:`LEAST_GAIN`.  If this search moves more than ``most``
+    entries, a second search with this limit follows.  The result must have a lower highest utilisation than the
+    tables in force, or a more even load.  Because of this comparison, two steps cannot undo each other without end.
     """
     after = released(context, progress)
     if after is None:

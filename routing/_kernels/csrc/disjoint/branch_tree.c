@@ -1,6 +1,6 @@
-/* Compute all trees of each destination except the first tree.  A branch of a tree is all switches whose paths enter
- * the destination by one link.  Each further tree copies some branches of the first tree.  All other switches are
- * attached to the copied branches, the nearest switches first. */
+/* Compute all trees of each destination except the first tree, which exists already.  The switches whose paths enter
+ * the destination by the same link are a branch of a tree.  Each further tree copies some branches of the first tree.
+ * All other switches are attached to the copied branches, the nearest switches first. */
 #include <string.h>
 
 #include "core/internal/random.h"
@@ -38,8 +38,9 @@ static void set_entry(disjoint_job *job, int32_t d, int64_t row, int32_t s, int3
 }
 
 /* Attach switch s to the tree by the cheapest possible channel.  A channel to a neighbour is possible if the
- * neighbour's path has `level` - 1 hops.  A channel to the destination itself is possible if the tree keeps the branch
- * over its link.  Returns whether the switch was attached.  `highest` is the highest utilisation of a channel. */
+ * neighbour's path has `level` - 1 hops.  A channel to the destination itself is possible if the tree copies the first
+ * tree's branch over the link of this channel.  Returns whether the switch was attached.  `highest` is the highest
+ * utilisation of a channel. */
 static bool join(disjoint_job *job, int32_t d, int32_t tree, int32_t s, int32_t level, double highest)
 {
     const disjoint_request *net = job->net;
@@ -117,9 +118,9 @@ static void choose_kept(const disjoint_job *job, int32_t d, int32_t tree, const 
 {
     const disjoint_request *net = job->net;
     const int32_t degree = net->first[d + 1] - net->first[d], others = net->trees - 1;
-    /* `times` is the mean number of trees that choose a link, in percent.  If every pair of switches shall have as many
-     * link-disjoint paths as there are trees, two trees should not choose the same link.  In this case, the value is 99
-     * percent: slightly less than one tree for each link. */
+    /* `times` is in percent: with 200, each link is chosen by two trees on average.  If K link-disjoint paths are
+     * wanted in K trees, two trees should not choose the same link.  In this case, `times` is 99: slightly less than
+     * one tree for each link. */
     const int64_t times = net->wanted < net->trees ? 100 * (int64_t)(net->trees - net->wanted) : 99;
     int64_t from = (tree - 1) * degree * times / (100 * (int64_t)others);
     int64_t to = tree * degree * times / (100 * (int64_t)others);

@@ -25,9 +25,9 @@ typedef struct {
     int32_t paths;                 /* number of paths from the current switch to the current LID group */
 } count_job;
 
-/* Follow one path from switch s to a LID.  If `collect` is 0, add the path to the set `users` of each link of the path.
- * If `collect` is set, add the paths in `users` of each of these links to conflict[path], the set of paths that share a
- * link with this path.  Returns whether the path arrives. */
+/* Follow the path with number `path` from switch s to a LID.  Without `collect`, add the path to users[link] for each
+ * link of the path.  With `collect`, add all paths in users[link] to conflict[path], for each link of the path.
+ * Returns whether the path arrives. */
 static bool follow(count_job *job, int32_t s, int32_t lid, int32_t to, int32_t path, bool collect)
 {
     for (int32_t left = job->switches; s != to; left--) {

@@ -9,8 +9,8 @@
  *
  * A switch order numbers the switches; paths lead first up and then down in this order.  A switch order allows a CDG
  * edge unless the edge leads from a channel down to a channel up.  A switch order allows a path if it allows all CDG
- * edges of the path.  Each switch order has a VL.  So each path needs a switch order that allows both the path and
- * its reply path. */
+ * edges of the path.  Each switch order has its own VL.  A reply uses the SL of its request, and so the same VL.
+ * Therefore each path needs a switch order that allows both the path and its reply path. */
 typedef struct {
     int32_t switches;  /* S, number of switches */
     int32_t channels;  /* C, number of channels */
@@ -59,8 +59,8 @@ typedef struct {
     double *load;
 } disjoint_trees;
 
-/* Improve a switch order by moving one switch at a time, until about half of each switch's neighbours come before it.
- * A switch order with this property forbids the fewest CDG edges.
+/* Improve a switch order by moving one switch at a time.  The aim is that about half of each switch's neighbours come
+ * before the switch.  A switch order with this property forbids the fewest CDG edges.
  *
  * position: int32 [S], position of each switch in the switch order; updated.
  * steps: number of attempts to move a switch.
@@ -89,8 +89,8 @@ int ibn_disjoint_reach(int32_t switches, const int32_t *first, const int32_t *ds
 int ibn_disjoint_distances(int32_t switches, const int32_t *first, const int32_t *dst, uint16_t *hops);
 
 /* Compute K in-trees for each destination, such that the paths between two switches in these trees share few links.
- * For each pair of switches, one switch order allows the paths in both directions.  Returns 0, or 1 if memory is
- * exhausted. */
+ * Also choose for each pair of switches a switch order that allows the paths in both directions, if there is one.
+ * Returns 0, or 1 if memory is exhausted. */
 int ibn_disjoint_trees(const disjoint_request *request, const disjoint_trees *trees);
 
 /* Replace the paths from given sources to given destinations in all trees.  The new path of each pair is the path in
@@ -116,7 +116,7 @@ int ibn_disjoint_follow_first(const disjoint_request *request, int32_t pairs, co
  * source: uint8 [S], nonzero for switches that send.
  * most: number at which the count stops, at most 8.
  * found: uint8 [G, S], output: size of the largest set of link-disjoint paths.  The size is 0 if a path does not
- * arrive, if the switch does not send, and if the switch delivers the group.
+ * arrive, if the switch does not send, or if the switch itself delivers the group.
  *
  * Returns 0, or 1 if memory is exhausted. */
 int ibn_disjoint_count(int32_t switches, int32_t channels, int32_t lids, const int32_t *dst, const int32_t *at_port,

@@ -36,12 +36,12 @@ typedef struct {
     uint8_t *changed;
     /* [candidates]: cost of each candidate next hop of the moved switch; negative: the next hop is not possible */
     double *cost;
-    /* [2]: typical loads.  Loads are divided by the typical load before costs are computed.  Element 0 is for loads by
-     * the first tree of each destination alone, element 1 for loads by all trees together */
+    /* [2]: typical loads of channels, by which loads are divided before costs are computed.  Element 0 is for loads by
+     * the first trees only, element 1 for loads by all trees together */
     double typical[2];
     double scale; /* factor by which the cost of load is multiplied before the other costs of a next hop are added */
-    /* while the first tree of each destination is balanced: the highest load of a channel by these trees; in the local
-     * search over all trees: 0 */
+    /* highest load of a channel by the first trees of all destinations.  The value is set only while
+     * ibn_disjoint_balance_first runs; in the local search over all trees it is 0 */
     double highest;
     /* whether loads below the highest load have a cost too; used only while the first trees are balanced */
     bool smooth;
@@ -102,8 +102,8 @@ static void add_flow(search_job *search, int32_t d, int32_t tree, int32_t s, dou
     }
 }
 
-/* Return the cost of a load on one channel, given as a multiple of the highest load.  Without `smooth`, only a load
- * that reaches the highest load has a cost.  In this case flows may move freely between less loaded channels. */
+/* Return the cost of the load of one channel.  `load` is a multiple of the highest load of all channels.  Without
+ * `smooth`, only a load that reaches the highest load has a cost, so flows may move freely between other channels. */
 static double peak_cost(double load, bool smooth)
 {
     if (smooth)
@@ -211,8 +211,9 @@ static double missing_cost(const disjoint_request *net, int32_t s, const uint8_t
 }
 
 /* Add the cost of missing link-disjoint paths to the cost of the present next hop (number `old`).  Then exclude every
- * other next hop that costs more than the present next hop.  The costs of the other next hops do not contain missing
- * paths yet, and can only rise.  Returns the number of next hops that remain possible, including the present one. */
+ * other next hop that already costs more than the present next hop.  The cost of missing paths will be added to the
+ * other next hops later, so their costs cannot fall.  Returns the number of next hops that remain possible, including
+ * the present one. */
 static int32_t rule_out(search_job *search, int32_t d, int32_t old)
 {
     const disjoint_request *net = search->job->net;

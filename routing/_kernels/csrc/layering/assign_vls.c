@@ -34,8 +34,8 @@ static int make_room(fit_job *job)
     return OK;
 }
 
-/* Append the dependencies of the path from switch s to a LID to `step`.  *arrives receives whether the path reaches the
- * LID.  Returns OK or NO_MEMORY. */
+/* Append to job->step the dependencies of one path, which leads from switch s to a LID.  *arrives receives whether the
+ * path reaches the LID.  Returns OK or NO_MEMORY. */
 static int collect(fit_job *job, int32_t s, int32_t lid, bool *arrives)
 {
     const vl_requests *paths = job->paths;
@@ -57,7 +57,7 @@ static int collect(fit_job *job, int32_t s, int32_t lid, bool *arrives)
     return OK;
 }
 
-/* Write the dependencies of all paths of a group to `step`.  *arrives receives whether all paths reach their
+/* Fill job->step with the dependencies of all paths of a group.  *arrives receives whether all paths reach their
  * destinations.  Returns OK or NO_MEMORY. */
 static int collect_group(fit_job *job, int32_t group, bool *arrives)
 {
@@ -70,7 +70,7 @@ static int collect_group(fit_job *job, int32_t group, bool *arrives)
     return OK;
 }
 
-/* Return whether some dependency of the current group is known to close a cycle on a VL. */
+/* Return whether some dependency of the current group is already known to close a cycle on the given VL. */
 static bool is_blocked(const fit_job *job, int32_t vl)
 {
     bool blocked = false;
@@ -94,8 +94,8 @@ static uint8_t place(fit_job *job, int32_t start)
     return NO_VL;
 }
 
-/* Copy the VLs, as bits, on which each dependency is in use, from the caller's array `dependencies` to job->graph.
- * With `back`, copy from job->graph to the caller's array instead. */
+/* Copy the caller's array `dependencies` to job->graph.  For each dependency, the array has the VLs, as bits, on which
+ * the dependency is in use.  With `back`, copy from job->graph to the array instead. */
 static void move_masks(fit_job *job, uint16_t *dependencies, bool back)
 {
     const vl_requests *paths = job->paths;

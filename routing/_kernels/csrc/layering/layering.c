@@ -6,9 +6,9 @@
  *
  * If `mutual` is set, all paths between two switches, in both directions, are assigned together.
  *
- * The counted paths (see layering.h) are placed before all other paths.  The other paths lead between switches without
- * counted end ports.  Another path stays without a layer if it fits into no layer.  In the end, every path moves to the
- * least loaded of the layers that have all of its dependencies. */
+ * The counted paths (see layering.h) are placed first.  The uncounted paths follow, which lead between switches without
+ * counted end ports.  An uncounted path that fits into no layer stays without a layer.  In the end, every path moves to
+ * the least loaded of the layers that have all dependencies of the path. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -59,7 +59,7 @@ static int run(layering_job *job)
  * a path gets another first hop, the array is changed.
  * load: double [C], flow on each channel, updated where paths change.
  * layer: uint8, output: [D, S], by target and switch; if paths->mutual is set: [S, S], by pair of switches.
- * result: output, statistics.  The number of layers in use (`used`) is at least paths->have.
+ * result: output, statistics.  The paths are spread over at least paths->have layers.
  *
  * Returns 0, or nonzero if memory is exhausted. */
 int ibn_layering_assign(const ibn_path_set *paths, uint8_t *next, double *load, uint8_t *layer, ibn_layers *result)

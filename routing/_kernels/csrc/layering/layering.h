@@ -31,8 +31,8 @@ typedef struct {
     const int32_t *region;
     /* number of channels that cycle searches may visit while counted paths are placed (see `counted`) */
     int64_t budget;
-    /* number of further channels that cycle searches may visit while the other paths are placed, which are not counted
-     * paths */
+    /* number of further channels that cycle searches may visit while the paths that are not counted paths are
+     * placed */
     int64_t spare;
     int32_t most; /* largest allowed number of layers, up to 32 */
     int32_t have; /* minimum number of layers over which the load is spread in the end */
@@ -40,7 +40,7 @@ typedef struct {
      * separately */
     int32_t mutual;
     int32_t rechoose; /* 1: a path that fits into no layer may get another first hop */
-    /* number of rounds in which next hops are moved off the channels that have the peak utilisation in this round */
+    /* largest number of rounds.  Each round moves a next hop off each channel that has the peak utilisation */
     int32_t unload_rounds;
 } ibn_path_set;
 /* Statistics of an assignment of paths to layers. */
@@ -53,7 +53,8 @@ typedef struct {
     /* number of paths that are not counted paths and fit into no layer; if `mutual` is set, number of pairs of switches
      * with such paths */
     int64_t left_uncounted;
-    int64_t rechosen; /* number of paths that got another first hop */
+    /* number of paths that got another first hop; if `mutual` is set, number of pairs of switches with such paths */
+    int64_t rechosen;
     int64_t unloaded; /* number of next hops that were moved off the channels with the peak utilisation */
     int64_t visited;  /* number of channels that cycle searches have visited */
 } ibn_layers;

@@ -5,8 +5,8 @@
 
 #include "layering/internal/layering_job.h"
 
-/* Compute the number of hops of the path from each switch to each target.  The number is NO_PATH if there is no
- * path. */
+/* Fill job->hops: for each target and switch, the number of hops of the path from the switch to the target
+ * (NO_PATH: none). */
 void ibn_layering_measure_hops(layering_job *job)
 {
     int32_t switches = job->net.switches;
@@ -50,8 +50,7 @@ int ibn_layering_collect_edges(layering_job *job, int32_t target, int32_t from)
 
 /* Add the CDG edges of the current unit to one of the first `vls` layers.  A layer that has all these edges already is
  * preferred.  Otherwise the layers are tried in cyclic order from `start` on.  If `avoid` is set, no layer gets a CDG
- * edge that paths->avoid forbids for this layer.  Returns the layer, or -1 if the unit would close a cycle in each
- * layer. */
+ * edge that paths->avoid forbids for this layer.  Returns the layer, or -1 if the unit fits into none of the layers. */
 int32_t ibn_layering_place(layering_job *job, int32_t vls, int avoid, int32_t start)
 {
     if (job->graph.visited > job->budget)

@@ -4,9 +4,9 @@
 
 #include "layering/internal/layering_job.h"
 
-/* Return the least loaded of the first `used` layers whose originals are in the set `has` (bits), or 0 if there is no
- * such layer.  base[layer] is the original of a layer; a layer that is not a clone is its own original.  carried[layer]
- * is the load of a layer. */
+/* Return the least loaded of the first `used` layers whose original is in the set `has` (bits).  Return layer 0 if no
+ * layer has its original in the set.  base[layer] is the original of a layer; a layer that is not a clone is its own
+ * original.  carried[layer] is the load of a layer. */
 static int32_t least(const double *carried, uint32_t has, int32_t used, const int32_t *base)
 {
     int32_t best = -1;
@@ -16,10 +16,10 @@ static int32_t least(const double *carried, uint32_t has, int32_t used, const in
     return best < 0 ? 0 : best;
 }
 
-/* Make clones of layers.  The layers from number `vls` to `used` - 1 have no paths yet.  Each of these layers becomes a
- * clone.  Its original is the layer whose load, divided by the number of its clones so far plus 1, is highest.
- * carried[layer] is the load of each layer.  A clone has the CDG edges of its original, so the paths of the original
- * can be divided between both. base[layer] receives the original of each layer. */
+/* Make clones of layers.  Layers 0 to `vls` - 1 have paths: they are the possible originals.  Each layer from `vls` to
+ * `used` - 1 becomes a clone of an original, and later takes a part of its paths.  Each new clone goes to the original
+ * with the highest load per layer: the load of the original, divided by 1 plus the number of its clones so far.
+ * carried[layer] is the load of each layer.  base[layer] receives the original of each layer. */
 static void share_out(const double *carried, int32_t vls, int32_t used, int32_t *base)
 {
     int32_t shares[32];

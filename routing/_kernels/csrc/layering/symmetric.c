@@ -26,7 +26,7 @@ int32_t ibn_layering_path_between(layering_job *job, int32_t a, int32_t b, doubl
     return longest;
 }
 
-/* Return whether some other switch's path to a target at switch `to` leads through switch `from`. */
+/* Return whether switch `from` forwards packets of another switch to a target at switch `to`. */
 static int is_passed(const layering_job *job, int32_t from, int32_t to)
 {
     const ibn_path_set *paths = job->paths;
@@ -139,7 +139,7 @@ static int32_t place_pair_elsewhere(layering_job *job, int32_t a, int32_t b, int
     return vl;
 }
 
-/* Compute the number of hops of the longest path between every two switches.  The paths in both directions count. */
+/* Fill job->length: for every two switches, the hops of the longest path between them in either direction. */
 void ibn_layering_measure_lengths(layering_job *job)
 {
     int32_t switches = job->net.switches;

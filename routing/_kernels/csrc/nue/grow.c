@@ -13,8 +13,8 @@
 #include "nue/internal/nue_job.h"
 #include "core/internal/random.h"
 
-/* Cost of a next hop if the path to another LID of the destination's port uses this next hop too.  This cost is
- * higher than the cost of any path. */
+/* Cost that is added to a next hop for each other LID of the destination's port whose path uses the same next hop.
+ * This cost is higher than the cost of any path. */
 #define TAKEN 1e12
 
 typedef struct {
@@ -80,9 +80,9 @@ static void join(tree_t *tree, int32_t u, int32_t c)
         send(tree, u, flow);
 }
 
-/* Return the cost of channel c in a tree without flow.  The cost is 0 if the dependency of channel c on the next
- * channel is in use already.  It is 1 if the dependency follows the topological order, and 2 if the order would have
- * to change.  A dependency with a high cost restricts later trees more. */
+/* Return the cost of channel c in a tree that carries no flow.  The cost is 0 if the dependency of channel c on the
+ * next channel is in use already.  The cost is 1 if the dependency follows the topological order, and 2 if the order
+ * would have to change.  A dependency with a high cost restricts later trees more. */
 static double idle_cost(const tree_t *tree, int32_t c)
 {
     const nue_t *nue = tree->nue;
@@ -143,8 +143,8 @@ static int32_t choose(const tree_t *tree, int32_t u)
     return -1;
 }
 
-/* Let the tree grow wave by wave until no further switch can join.  The queue holds the switches of the tree.  In the
- * first wave, only neighbours of the switches from index `head` of the queue on may join. */
+/* Let the tree grow wave by wave until no further switch can join.  The queue lists the switches of the tree in the
+ * sequence in which they joined.  Only switches at index `head` of the queue or later bring in their neighbours. */
 static void spread_out(tree_t *tree, int32_t head)
 {
     const ibn_network *net = tree->nue->job.net;

@@ -93,8 +93,8 @@ void ibn_nue_layer_forget(layer_t *layer, grower_t *grower)
  *
  * A breadth-first search runs forward from b (side 0), and another one runs backward from a (side 1).  At each step,
  * the search with fewer queued channels proceeds.  Returns 1 as soon as the searches meet, because b then reaches a.
- * Otherwise returns 0 after both searches are complete.  grower->found holds the channels that each search has visited,
- * and `count` their numbers. */
+ * Otherwise returns 0 after both searches are complete.  grower->found[side] lists the channels that a search has
+ * visited, and count[side] is the number of these channels. */
 static int reaches(const nue_t *nue, const layer_t *layer, grower_t *grower, int32_t a, int32_t b, int32_t *count)
 {
     const ibn_network *net = nue->job.net;

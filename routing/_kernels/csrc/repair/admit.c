@@ -1,6 +1,5 @@
-/* Test whether a disconnected switch can take a given channel together with its subtree, without closing a CDG cycle.
- * The packets of the subtree stay on their VLs or move to other VLs.  The terms are explained in
- * internal/repair_state.h. */
+/* Test whether a disconnected switch and its subtree can send over a given channel without a CDG cycle.  The packets of
+ * the subtree stay on their VLs or move to other VLs.  The terms are explained in internal/repair_state.h. */
 #include "repair/internal/repair_state.h"
 
 #include <string.h>
@@ -70,9 +69,10 @@ static void change_sls(repair_state *job)
     }
 }
 
-/* Return whether channel c is known to be impossible on a VL, without a cycle search.  Channel c is impossible if the
- * CDG edge from c to the next channel of the path is impossible (see ibn_repair_is_excluded).  Channel c is also
- * impossible if any CDG edge from a channel of the subtree to c is impossible. */
+/* Return whether it is known, without a cycle search, that the disconnected switch cannot take channel c on a VL.  It
+ * cannot if the CDG edge from c to the next channel of the path is impossible (see ibn_repair_is_excluded).  It also
+ * cannot if the CDG edge to c is impossible from the channel of some switch that sends directly to the disconnected
+ * switch. */
 static bool is_excluded_at_once(const repair_state *job, int32_t c, int32_t vl)
 {
     const repair_fabric *f = job->f;
@@ -114,8 +114,8 @@ static bool vls_admit(repair_state *job, int32_t c, bool *changed_sls)
         if (job->prepares_sls ? !ibn_repair_prepare_sls(job, c, vl) : !job->sls_may_change || !changes_vl(job, c, vl))
             return false;
         *changed_sls = true;
-        /* The edges added so far may be removed again.  Another edge may close a cycle only because of the edges added
-         * so far.  While on_trial is set, such an edge is recorded.  It is tested again after the removal. */
+        /* The edges added so far may be removed again.  While on_trial is set, each edge that would close a cycle is
+         * recorded.  It is tested again after the removal, because the cycle may contain a removed edge. */
         job->on_trial = true;
     }
     return true;

@@ -1,4 +1,4 @@
-/* Find switches that could free a path for a disconnected switch by taking another path.  The functions use quick tests
+/* Find switches whose move to another path could free a path for a disconnected switch.  The functions use quick tests
  * without a cycle search, so that fewer moves are tried in vain.  The terms are explained in
  * internal/repair_state.h. */
 #include "repair/internal/repair_state.h"
@@ -29,11 +29,15 @@ static int32_t hindrances(const repair_state *job, int32_t c, int32_t *who)
     return count;
 }
 
-/* Mark in can_help the switches that could let the disconnected switch use channel c by taking another path.  `count`
- * and `who` are results of the function hindrances; `count` is 0 or 1.  If `count` is 0, switch v at the end of channel
- * c is marked.  If v is cut off from the LID, the switches on the path of v are marked instead.  If `count` is 1, only
- * switch `who` is marked, unless another obstacle on the path over c would remain.  The function is used only while
- * paths must follow the topological order. */
+/* Mark in can_help the switches whose move to another path could let the disconnected switch use channel c.  `count` (0
+ * or 1) and `who` are results of the function hindrances.  Let v be the switch where channel c ends.
+ *
+ * If v has a path to the LID: v is marked if `count` is 0.  If `count` is 1, `who` is marked, unless the CDG edge from
+ * c to the next channel is impossible too.
+ * If v is cut off from the LID: all switches on the path of v that have an entry are marked if `count` is 0.  If
+ * `count` is 1, `who` is marked if it is one of these switches.
+ *
+ * The function is used only while paths must follow the topological order. */
 static void note_helpers(repair_state *job, int32_t c, int32_t count, int32_t who)
 {
     int32_t v = job->f->dst[c];
@@ -49,8 +53,8 @@ static void note_helpers(repair_state *job, int32_t c, int32_t count, int32_t wh
             job->can_help[v] = job->displacement;
 }
 
-/* Mark in can_help the switches that could free a path for the disconnected switch by taking another path.  Returns
- * true if other switches could help too.  The caller then also tries the switches without a mark. */
+/* Mark in can_help the switches whose move to another path could free a path for the disconnected switch.  Returns true
+ * if other switches could help too.  The caller then also tries the switches without a mark. */
 bool ibn_repair_note_displaceable(repair_state *job)
 {
     const repair_fabric *f = job->f;
@@ -71,7 +75,7 @@ bool ibn_repair_note_displaceable(repair_state *job)
 
 /* Return whether the disconnected switch `root` might use a path that leads to switch x and continues on channel
  * `next`.  While paths must follow the topological order, some channel from `root` to x must have a possible CDG edge
- * to `next`.  Otherwise nothing is tested, and the result is true. */
+ * to `next`.  If paths need not follow this order, nothing is tested, and the result is true. */
 bool ibn_repair_may_follow(const repair_state *job, int32_t root, int32_t x, int32_t next)
 {
     const repair_fabric *f = job->f;

@@ -5,9 +5,9 @@
 
 #include <string.h>
 
-/* Return whether the packets of a subtree may be split over several VLs.  The packets may be split if three conditions
- * hold.  SLs depend on the source switch, only requests (not replies) must be free of credit loops, and the work limit
- * for splitting is not reached. */
+/* Return whether the packets of a subtree may be split over several VLs.  Four conditions must hold.  The option
+ * by_parts is set.  SLs depend on the source switch.  Only requests (not replies) must be free of credit loops.  The
+ * work limit for splitting is not reached. */
 static bool may_split(const repair_state *job)
 {
     return job->f->by_parts && job->f->sl_by_switch && !job->f->replies && job->parts_budget > 0;
@@ -32,9 +32,9 @@ static void end_parts(repair_state *job)
     job->parts_budget -= job->graph.visited;
 }
 
-/* Find paths on other VLs for the `count` disconnected switches in job->roots.  In the first attempt, all packets of a
- * subtree on one VL move to one other VL.  In the second attempt, the packets of a subtree may be split over several
- * VLs.  Returns the number of switches that are still disconnected. */
+/* Find paths on other VLs for the `count` disconnected switches in job->roots.  In the first attempt, the packets of a
+ * subtree that share a VL move together to one other VL.  In the second attempt, these packets may be split over
+ * several VLs.  Returns the number of switches that are still disconnected. */
 static int32_t attach_on_other_vls(repair_state *job, int32_t count)
 {
     if (count == 0 || !job->f->sl_by_switch || job->f->replies)
@@ -122,8 +122,9 @@ static int32_t split(repair_state *job, int32_t count)
 }
 
 /* Find a path for a disconnected switch.  Switches of its subtree may get different VLs, if the packets of all switches
- * do not fit on one VL.  At most `most` switches may be detached from the subtree, to be repaired later.  Returns
- * whether a path was found. */
+ * do not fit on one VL.  Switches may also be detached from the subtree, to be repaired later.  `most` is the largest
+ * number of detached switches for the current LID, including those detached before.  Returns whether a path was
+ * found. */
 static bool is_let_in_without(repair_state *job, int32_t root, int32_t most)
 {
     int32_t ignored = INT32_MAX;
@@ -182,13 +183,13 @@ static void begin_repair(repair_state *job, const int32_t *missing, int32_t coun
         ibn_repair_detach(job, missing[i]);
 }
 
-/* Fill the missing entries with paths whose channels follow the topological order without a change of the order.  Such
- * paths need no cycle search.  Returns true if all entries were filled.  Otherwise restores all entries towards the LID
- * and returns false. */
+/* Fill the missing entries with monotone paths only: their channels follow the present topological order.  Such paths
+ * need no cycle search.  Returns true if all entries were filled.  Otherwise restores all entries towards the LID and
+ * returns false. */
 static bool fill_monotone(repair_state *job, const int32_t *missing, int32_t count)
 {
-    /* If SLs may change, a changed SL is preferred to a detour.  So the repair does not first try all paths that follow
-     * the topological order. */
+    /* If SLs may change, monotone paths are not tried first: another SL for a short path is better than a long monotone
+     * path. */
     if (!job->f->monotone_first || job->no_monotone_path[job->target] || (job->f->sl_by_switch && !job->f->replies))
         return false;
     begin_repair(job, missing, count);

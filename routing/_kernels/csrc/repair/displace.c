@@ -8,8 +8,8 @@
  * MOST_MONOTONE_TRIALS: largest number of trial moves for one LID while paths must follow the topological order. */
 enum { MOST_CANDIDATES = 32, MOST_MONOTONE_TRIALS = 400 };
 
-/* Find a path for a disconnected switch after another switch was moved on trial.  Returns whether a path was found.
- * Otherwise, the CDG edges that the moved switch needed are removed. */
+/* Find a path for a disconnected switch after another switch was moved on trial.  Returns whether a path was found.  If
+ * no path was found, the CDG edges that the move of the other switch has added are removed. */
 static bool follows(repair_state *job, int32_t root)
 {
     int32_t ignored = INT32_MAX;

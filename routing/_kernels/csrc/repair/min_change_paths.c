@@ -8,8 +8,8 @@
 enum { OK, NO_MEMORY };
 enum { NONE = -1 };
 
-/* The first channels of a path that begins at a switch with a missing entry.  The search extends them to a complete
- * path.  The array `reached` leads back from channel `last` to the earlier channels of the path. */
+/* An incomplete path from a switch with a missing entry, which the search extends channel by channel.  Only the last
+ * channel is stored here.  The array `reached` gives the channels before it. */
 typedef struct {
     /* changes: number of entries that the path changes; hops: number of its channels; last: its last channel so far */
     int32_t changes, hops, last;

@@ -33,9 +33,9 @@ static int32_t list_path(repair_state *job, int32_t s, int32_t lid, path_choice 
     return count;
 }
 
-/* Append to `steps` the CDG edges of the paths from one switch to all LIDs of another switch.  For each LID, the path
- * by the previous tables and the path by the present tables are followed.  On the present path to the current LID,
- * switch job->queue[0], whose entry is to be changed, sends over channel c.  Returns the new number of edges. */
+/* Append to `steps` the CDG edges of the paths from one switch to all LIDs of another switch.  To each LID, two paths
+ * are followed: the path of the previous tables and the path of the present tables.  The present path to the current
+ * LID is followed as if switch job->queue[0] already sent over channel c.  Returns the new number of edges. */
 static int32_t list_pair(repair_state *job, int32_t from, int32_t to, int32_t c, int32_t count)
 {
     const repair_fabric *f = job->f;
@@ -47,10 +47,10 @@ static int32_t list_pair(repair_state *job, int32_t from, int32_t to, int32_t c,
     return count;
 }
 
-/* List in `steps` the CDG edges of all packets that would move from VL `vl` to another VL, if switch job->queue[0]
- * changes its entry to channel c.  These are packets from the switches of its subtree to the current LID.  If replies
- * count, the paths of both directions between these switches and the switch of the LID are listed, for all their LIDs.
- * Returns the number of edges. */
+/* Switch job->queue[0] is to send over channel c.  List in `steps` the CDG edges of all packets that would move from VL
+ * `vl` to another VL.  These are packets from the subtree of the switch to the current LID.  If replies must be free of
+ * credit loops too, packets between the subtree's switches and the target switch are included.  These packets go in
+ * both directions, to all LIDs of the switches.  Returns the number of edges. */
 static int32_t list_all(repair_state *job, int32_t c, int32_t vl)
 {
     const repair_fabric *f = job->f;

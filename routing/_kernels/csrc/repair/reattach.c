@@ -65,9 +65,9 @@ static void mark_near(repair_state *job, int32_t count)
         job->candidates[i].near = job->candidates[i].hops <= least + MORE_HOPS;
 }
 
-/* List the paths by which switch u can reach the current LID in exactly `level` hops (0: in any number of hops).
- * Longer paths are left out.  *next receives the hops of the shortest path that was left out.  Returns the number of
- * listed paths. */
+/* List the paths by which switch u can reach the current LID in exactly `level` hops (0: in any number of hops).  *next
+ * is lowered to the hops of the shortest path with more than `level` hops, if `level` is positive and such a path
+ * exists.  Returns the number of listed paths. */
 int32_t ibn_repair_candidates(repair_state *job, int32_t u, int32_t level, int32_t *next)
 {
     const repair_fabric *f = job->f;
@@ -89,7 +89,7 @@ int32_t ibn_repair_candidates(repair_state *job, int32_t u, int32_t level, int32
 }
 
 /* Add flow to the channels of the path from switch s to the current LID.  If the path leads to a disconnected switch,
- * it ends there. */
+ * only the channels up to this switch get the flow. */
 void ibn_repair_add_flow(repair_state *job, int32_t s, int64_t flow)
 {
     while (s != job->target) {
@@ -159,8 +159,9 @@ int32_t ibn_repair_attach_roots(repair_state *job, int32_t count)
         for (int32_t i = 0; i < count; i++)
             if (!ibn_repair_attach_root(job, job->roots[i], level, &next))
                 job->roots[left++] = job->roots[i];
-        /* Each switch that got a path can be the next hop of a disconnected switch, whose path is one hop longer.  So
-         * the length grows by one hop as long as switches get paths. */
+        /* A switch that got a path can become the next hop of a disconnected switch, whose path is then one hop longer.
+         * So the length grows by one hop as long as switches get paths.  Otherwise it grows to the length of the
+         * shortest longer path. */
         level = left < count ? level + 1 : next;
         count = left;
     }

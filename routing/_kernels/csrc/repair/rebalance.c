@@ -17,13 +17,14 @@
 enum { OK, NO_MEMORY };
 enum {
     MORE_HOPS = 2, /* number of hops by which the new path of a switch may be longer than the switch's shortest path */
-    /* The search relieves a channel until its load above the goal has fallen to this percentage of the initial
-     * value.  Then the search goes on to the next channel. */
+    /* The search relieves a channel until the excess of its utilisation over the goal has fallen to this percentage of
+     * the initial excess.  Then the search goes on to the next channel. */
     KEEP = 70,
     /* The first attempt to relieve a channel lists moves for at most FEW_USERS LIDs, which are the LIDs with the most
      * flow on the channel. */
     FEW_USERS = 24,
-    FEW_UPSTREAM = 6, /* The first attempt lists moves of at most this number of switches for each of the LIDs. */
+    /* The first attempt to relieve a channel lists, for each LID, moves of at most this number of switches. */
+    FEW_UPSTREAM = 6,
     /* If the first attempt finds no useful move, a second attempt lists more moves: for at most MOST_USERS LIDs, and
      * of at most MOST_UPSTREAM switches for each LID. */
     MOST_USERS = 96,
@@ -164,8 +165,8 @@ int32_t ibn_repair_rebalance_mark_path(rebalance_search *look, int32_t s)
     return hops;
 }
 
-/* Return the square of a channel's excess, that is, of its utilisation minus the goal, with `flow` added to its load.
- * Below the goal the excess is 0. */
+/* Return the square of the excess that a channel would have with `flow` added to its load.  The excess is the
+ * utilisation minus the goal, or 0 below the goal. */
 static double excess(const rebalance_search *look, int32_t c, int64_t flow)
 {
     const double over = (double)((look->state->load[c] + flow) * look->state->f->inverse_capacity[c] - look->goal);
@@ -406,12 +407,12 @@ int64_t ibn_repair_rebalance_peak(const rebalance_search *look)
     return peak;
 }
 
-/* Make moves until no move helps.  Then restore entries whose move turned out to be needless.  If the search ended
- * because the budget of changed entries was used up, search again: each restored entry allows one more change.
+/* Make moves until no move helps.  Then restore entries whose move turned out to be needless.  If the moves ended
+ * because the budget of changed entries was used up, repeat both steps: each restored entry allows one more change.
  *
- * If `overshoot` is positive, a first pass is made before.  A move of this pass may raise other channels above the
- * relieved channel, by up to `overshoot` percent.  If nearly all channels have a high utilisation, such moves make room
- * for shorter paths. */
+ * If `overshoot` is positive, one more pass of moves is made at the start.  A move of this first pass may raise other
+ * channels above the relieved channel, by up to `overshoot` percent.  If nearly all channels have a high utilisation,
+ * such moves make room for shorter paths. */
 static void run(rebalance_search *look, int32_t overshoot)
 {
     if (overshoot > 0) {
@@ -433,7 +434,7 @@ static void run(rebalance_search *look, int32_t overshoot)
     }
 }
 
-/* Allocate the arrays of the search, which ibn_repair_dispose frees.  Returns whether there was memory. */
+/* Allocate the arrays of the search, which ibn_repair_dispose frees.  Returns false if memory ran out. */
 static bool prepare(rebalance_search *look)
 {
     array_list *arrays = &look->state->arrays;

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* BLOCK: number of LIDs that are compared in one step.
- * MOST_TRIALS: number of other LIDs whose entries are copied on trial, with a repair of the entries that the copy
- * leaves missing. */
+/* BLOCK: number of LIDs whose entries are compared in one step.
+ * MOST_TRIALS: largest number of donors whose entries are copied on trial, if the entry that the copy leaves missing
+ * may get any path. */
 enum { BLOCK = 64, MOST_TRIALS = 16 };
 
 /* Return the VLs, as bits, on which some packet may use channel `next` directly after channel c.  Only VLs in
@@ -44,8 +44,9 @@ static void vls_by_lid(const repair_state *job, uint16_t *by_lid)
             by_lid[i] |= f->replies ? UINT16_MAX : f->vl_bit[job->sl[(int64_t)s * f->lids + i] & 15];
 }
 
-/* Remove the CDG edges that no path uses, on each VL in the set `vls` (bits).  Edges that were known to close a cycle
- * are no longer marked so, because the cycle may be gone.  Returns false if memory ran out. */
+/* Remove the CDG edges that no path uses, on each VL in the set `vls` (bits).  On these VLs, blocked edges are
+ * unblocked unless they are forbidden, because the cycle that they would close may be gone.  Returns false if memory
+ * ran out. */
 static bool release(repair_state *job, uint32_t vls)
 {
     const repair_fabric *f = job->f;

@@ -72,9 +72,9 @@ static missing_entry *list_missing(const repair_state *job, const uint8_t *pages
     return list;
 }
 
-/* List the switches whose entry towards a LID is missing, sorted by LID and in ascending order.  The switches for one
- * LID have the indices first[lid] to first[lid + 1] - 1.  `first` is int32 [L + 1] and must be zero on entry.  Returns
- * NULL if memory ran out. */
+/* List for each LID, in ascending order, the switches whose entry is missing.  In the result, the switches for one LID
+ * have the indices first[lid] to first[lid + 1] - 1.  `first` is int32 [L + 1] and must be zero on entry.  Returns NULL
+ * if memory ran out. */
 static int32_t *find_missing(repair_state *job, const uint8_t *pages, int32_t *first)
 {
     const int32_t lids = job->f->lids;

@@ -5,7 +5,7 @@
 
 /* Fabric on which tables are repaired, and the traffic for which credit loops are avoided.  Channels of lost cables
  * keep their numbers, but are not marked in `alive`.  A CDG edge from channel c leads to a channel out of switch
- * dst[c].  In arrays [slots], the edge to the k-th channel out of this switch has index slot[c] + k. */
+ * dst[c].  In arrays [slots], the edge to channel number k (from 0) out of this switch has index slot[c] + k. */
 typedef struct {
     int32_t switches;      /* S: number of switches */
     int32_t lids;          /* L: number of LIDs */
@@ -20,8 +20,8 @@ typedef struct {
     /* whether the packets of one subtree may be split over several SLs; used only if SLs depend on the source switch
      * (sl_by_switch) and `replies` is 0 */
     int32_t by_parts;
-    /* whether the search for balance may move packets to another VL, by a change of their SLs.  The CDG of this VL
-     * must stay acyclic with the previous paths of the packets (by `preferred`) and also with their new paths */
+    /* whether the search for balance may move packets to another VL, by a change of their SLs.  On this VL, the
+     * previous paths of the packets (by `preferred`) and their new paths together must close no CDG cycle */
     int32_t prepares_sls;
     /* whether `load` on entry includes the flow on broken paths; if so, the kernel subtracts this flow from the
      * channels of the previous paths (by `preferred`) */
@@ -65,12 +65,13 @@ typedef struct {
 /* Fill the missing entries of LFTs.  An entry is missing if it is 255 although the switch can reach the LID.
  *
  * treatment: uint8 [L], treatment of each LFT column.  0: fill the missing entries.  1: skip the column.  2: fill the
- * missing entries after unused CDG edges were removed.  Before the first repair, all CDG edges that no path uses are
- * removed on the VLs of the packets to LIDs with treatment 2.  If the repair of a column with treatment 2 fails, all
- * its entries are removed and computed from scratch.  If this fails too, the column of another LID is copied.
+ * missing entries, and do more if this fails: remove all entries of the column and compute them from scratch.  If this
+ * fails too, copy the column of another LID.  Before the first repair, the CDG edges that no path uses are removed on
+ * the VLs of the packets to LIDs with treatment 2.
  * lft: uint8 [S, L], changed in place.  A column whose repair fails keeps its entries (treatment 0) or is empty
  * (treatment 2).
- * pages: uint8 [pages], whether an entry may be missing in each page.  A page is `page` consecutive entries of `lft`.
+ * pages: uint8 [pages], 1 for each page in which an entry may be missing.  A page is `page` consecutive entries of
+ * `lft`.
  * sl: uint8 [L] or [S, L], changed in place.  If a path would close a cycle on the VLs of its packets, the packets may
  * get another SL.  Such a change is made only if SLs depend on the source switch and fabric->replies is 0.  A copied
  * column takes the SLs of the LID from which it is copied.
@@ -100,13 +101,12 @@ int ibn_repair_columns(const repair_fabric *fabric, const uint8_t *treatment, ui
  * written: uint8 [pages], 1 for each page of `lft` that may differ from fabric->preferred.  A page is `page`
  * consecutive entries.  The kernel sets 1 for each page in which it sets an entry.
  * goal: a channel is relieved only while its utilisation is above this value.
- * budget: largest number of entries that may count as changed in addition to the entries that are changed on entry.
+ * budget: largest increase of the number of changed entries.
  * work: work limit, in hops followed along paths and channels visited by cycle searches.
  * overshoot: percentage by which moves of a first pass may raise other channels above the channel that a move relieves.
  * 0: there is no such pass.
  * page: number of entries in a page; see `written`.
- * counts: int64 [3], output: number of changed entries, in addition to the entries that are changed on entry; work
- * done; number of moves.
+ * counts: int64 [3], output: increase of the number of changed entries; work done; number of moves.
  *
  * Returns 0, or 1 if memory is exhausted. */
 int ibn_repair_rebalance(const repair_fabric *fabric, uint8_t *lft, uint8_t *written, uint8_t *sl,

@@ -42,8 +42,8 @@ static bool append(entry_list *list, moved_entry entry)
     return true;
 }
 
-/* Append the LFT entry with index `at` in the array [S, L] to the list, if the channel of its previous value is
- * alive.  Returns false if memory ran out. */
+/* Append an LFT entry to the list, if the channel of its value in the previous tables can still be used.  `at` is the
+ * index of the entry in the array [S, L].  Returns false if memory ran out. */
 static bool list_entry(rebalance_search *look, entry_list *list, int64_t at)
 {
     const repair_fabric *f = look->state->f;
@@ -56,8 +56,8 @@ static bool list_entry(rebalance_search *look, entry_list *list, int64_t at)
     return append(list, (moved_entry){lid, s, look->state->flow[0]});
 }
 
-/* List the entries that differ from the previous tables although the channel of the previous entry is alive.  Each
- * entry is listed with the flow that uses it.  Returns false if memory ran out. */
+/* List the entries that differ from the previous tables although the channel of the previous entry can still be used.
+ * Each entry is listed with the flow that uses it.  Returns false if memory ran out. */
 static bool list_moved(rebalance_search *look, entry_list *list)
 {
     const repair_state *state = look->state;
@@ -99,8 +99,8 @@ static bool has_room(rebalance_search *look, int32_t s, int32_t c, int64_t flow,
     return false;
 }
 
-/* Give an entry its value of the previous tables again, if the previous path has enough capacity and closes no CDG
- * cycle.  Returns whether this was done. */
+/* Restore an entry to its value in the previous tables, if two conditions hold: no utilisation on the previous path
+ * rises above `most`, and this path closes no CDG cycle.  Returns whether the entry was restored. */
 static bool restore(rebalance_search *look, const moved_entry *entry, int64_t most)
 {
     repair_state *state = look->state;

@@ -30,8 +30,8 @@ static bool note_needs(repair_state *job)
     return job->needs[0] != 0;
 }
 
-/* Remove CDG edges from VL `vl` that were added for packets which have not moved to this VL.  The first `had`
- * entries of job->added are kept.  Channel c is the channel that the disconnected switch would take. */
+/* Remove from VL `vl` the CDG edges that were added for packets which have not moved to this VL.  The first `had`
+ * elements of job->added are kept.  Channel c is the channel that the disconnected switch would take. */
 static void clean(repair_state *job, int32_t c, int32_t vl, int32_t had)
 {
     for (int32_t i = job->subtree_size - 1; i >= 0; i--) {
@@ -100,7 +100,7 @@ bool ibn_repair_split_subtree(repair_state *job, int32_t c, int32_t vl)
     return !another_pass || !note_needs(job);
 }
 
-/* Detach the switches whose packets found no VL from the subtree.  The paths of switches upstream of a detached switch
+/* Detach from the subtree the switches whose packets found no VL.  The paths of switches upstream of a detached switch
  * still lead to the detached switch.  The detached switches become disconnected switches, which are repaired later.
  * Returns false if too many switches would be detached, or if the disconnected switch's own packets found no VL. */
 bool ibn_repair_defer(repair_state *job)

@@ -10,11 +10,10 @@ enum {
     LARGE_SUBTREE = 8,
     /* No more columns are copied when all copies together have more than this number of bytes. */
     MOST_COPIED = 1 << 26,
-    AHEAD = 16, /* number of LFT rows by which a row is fetched into the cache before it is copied */
+    AHEAD = 16, /* prefetch distance: each LFT row is fetched into the cache this number of rows before its use */
 };
 
-/* Return the switch to which an out-port of switch s leads over a channel that is alive, or -1 if there is no such
- * channel. */
+/* Return the switch to which an out-port of switch s leads, or -1 if no usable channel leaves by this out-port. */
 static int32_t receiver(const repair_state *job, int32_t s, uint8_t port)
 {
     const int32_t c = job->f->at_port[(int64_t)s * 256 + port];
@@ -41,9 +40,9 @@ void ibn_repair_write_entry(repair_state *job, int32_t s, uint8_t port)
         job->copied_column[job->lid][s] = port;
 }
 
-/* Copy the LFT column of the current LID, and the columns of neighbouring LIDs, whose entries are next to it in
- * memory.  Returns the copy of the current LID's column, or NULL if enough columns are copied already or memory ran
- * out. */
+/* Copy the LFT column of the current LID, together with the columns of LIDs next to the current LID: their entries are
+ * adjacent in memory.  Returns the copy of the current LID's column, or NULL if enough columns are copied already or
+ * memory ran out. */
 static uint8_t *copy_columns(repair_state *job)
 {
     const repair_fabric *f = job->f;
@@ -90,7 +89,7 @@ void ibn_repair_save_entry(repair_state *job, int32_t s)
     job->kept[job->saved_count++] = (saved_entry){s, job->lft[at], job->f->sl_by_switch ? job->sl[at] : 0};
 }
 
-/* Replace the entry of a switch towards the current LID by an out-port, and save the present entry. */
+/* Save the entry of a switch towards the current LID, and set the entry to `port`. */
 void ibn_repair_set_entry(repair_state *job, int32_t s, uint8_t port)
 {
     ibn_repair_save_entry(job, s);

@@ -23,8 +23,7 @@ typedef struct {
     /* [D], part of the flow to an end port that goes to each of its LIDs; 0: a LID of a switch, whose traffic is
      * neglected */
     const double *share;
-    /* [D], for each destination: number of its switch order, which is a row of `position`; used only by the up/down
-     * rule */
+    /* [D], row of `position` with the switch order of each destination; used only by the up/down rule */
     const int32_t *layer;
 } ibn_targets;
 typedef struct {
@@ -33,7 +32,7 @@ typedef struct {
     /* 1: balance for bisection traffic.  In that case, a channel that is already in a destination's tree has no cost
      * for further switches of the tree */
     int32_t bisection;
-    /* cost of a hop, which is added to the cost of the load; a channel with the peak utilisation has cost 1 */
+    /* cost of each hop, in addition to the cost of the load; the cost of the load is 1 at the peak utilisation */
     double hop_cost;
     uint64_t seed; /* seed of the random generator, which shuffles LMC groups and switches */
     /* [layers, S], for each switch order of the up/down rule: position of each switch; NULL: another rule is used */
@@ -46,8 +45,8 @@ typedef struct {
          * the tree are allowed.  Needed only for the rule of allowed turns */
         *spanning;
     const int32_t *reverse; /* [C], channel of the same link in the opposite direction; for the rule of allowed turns */
-    /* [C], rank of each channel; a switch may use only its channels of the lowest rank (rule of shortest paths); NULL:
-     * it may use all of its channels */
+    /* [C], rank of each channel, for the rule of shortest paths: of the channels on shortest paths, a switch may use
+     * only those with the lowest rank; NULL: it may use all of them */
     const int32_t *rank;
     /* `rank` applies at switches that are at least this number of hops from the destination; nearer switches may use
      * any channel */

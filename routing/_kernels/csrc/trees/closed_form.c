@@ -2,8 +2,8 @@
  *
  * Every LID has a top switch, over which the paths to the LID lead (closed_form_assign.c).  A switch above the
  * destination sends down.  Any other switch sends up towards the top switch of the LID.  If the switch has no path up
- * to this top switch, it may send to a substitute (see the function find_others).  The table `to_top` gives the
- * channels up, and the table `down` gives the channels down.  Each row of the LFTs is computed independently of all
+ * to this top switch, it may send towards another top switch (see the function find_others).  The table `to_top` gives
+ * the channels up, and the table `down` gives the channels down.  Each row of the LFTs is computed independently of all
  * other rows.
  *
  * Where links are missing, some entries stay open.  The flow over all other entries is added up.  Each open entry then
@@ -85,10 +85,10 @@ static int32_t channel_down(const cf_state *x, int32_t v, int32_t t, int32_t k)
     return -1; /* This line is never reached, because the caller has checked that a path down exists. */
 }
 
-/* Return the channel by which switch v sends packets to LID k up towards top switch u, if several bundles lead to
- * u.  If the LID's chain (closed_form_state.h) has a channel at the level of v, the number of this channel selects
- * the bundle.  Otherwise k selects the bundle.  This spreads LIDs evenly over the bundles, because the chains use
- * the channels of a level evenly. */
+/* Return the channel by which switch v sends packets to LID k up towards top switch u, if several bundles lead to u.
+ * If the LID's chain (closed_form_state.h) has a channel at the level of v, the number of this channel selects the
+ * bundle.  Otherwise k selects the bundle.  As the chains use the channels of a level evenly, the LIDs are spread
+ * evenly over the bundles. */
 static int32_t channel_up(const cf_state *x, int32_t v, int32_t u, int32_t k)
 {
     const ibn_tree *tree = x->tree;
@@ -105,12 +105,12 @@ static int32_t channel_up(const cf_state *x, int32_t v, int32_t u, int32_t k)
             else if (i++ == rank % count)
                 return c;
         }
-    return -1; /* This line is never reached, because several bundles lead to u. */
+    return -1; /* This line is never reached: the caller has checked that several bundles lead up to u. */
 }
 
-/* Return the out-port by which switch v sends packets to LID k up, if the table to_top alone does not determine the
- * out-port.  `other` has a substitute for each top switch, see find_others.  Returns CF_NONE if the entry stays open
- * for the search. */
+/* Return the out-port by which switch v sends packets to LID k up.  The function is called if the table to_top does
+ * not give exactly one out-port towards the LID's top switch.  `other` has a substitute for each top switch: the
+ * result of find_others.  Returns CF_NONE if the entry stays open for the search. */
 static uint8_t port_up(const cf_state *x, int32_t v, int32_t t, int32_t k, const int32_t *other)
 {
     const ibn_tree *tree = x->tree;
@@ -154,9 +154,9 @@ static void find_others(const cf_state *x, int32_t v, int32_t *other, int32_t *o
 
 typedef struct {
     cf_state *x;
-    /* [threads, T + 1] for the switch whose LFT row each thread fills: out-port by which this switch sends up to
-     * each top switch.  The last element is for LIDs without a top switch.  CF_NONE: the function port_up has to
-     * decide */
+    /* [threads, T + 1] by thread and top switch: out-port up to the top switch, in the LFT row that the thread
+     * fills.  CF_NONE: several out-ports or none lead there, so the function port_up decides.  The last element is
+     * for LIDs without a top switch, and is always CF_NONE */
     uint8_t *via;
     int32_t *other; /* [threads, 2, T] for each thread: row 0: substitute of each top switch, see find_others; row 1:
                      * scratch */
@@ -221,7 +221,7 @@ static void fill_rows(void *context, int32_t part)
 void ibn_trees_closed_form_copy_entries(const cf_state *x, int32_t g, int32_t n, uint8_t *port)
 {
     const int32_t *lid = x->lids->lid + x->lids->first[g];
-    int32_t run; /* number of LIDs at the beginning of the group that follow each other without a gap */
+    int32_t run; /* number of LIDs at the beginning of the group that are consecutive numbers */
     for (run = n > 0; run < n && lid[run] == lid[0] + run; run++)
         ;
     for (int32_t v = 0; v < x->tree->switches; v++) {
@@ -275,9 +275,9 @@ static void number(cf_state *x)
     }
 }
 
-/* Compute the rank of each top switch.  The rank is the number of the top switch among all top switches above a
- * switch v.  Switch v is the first switch of level 1 below the top switch, or else the first switch of level 0 below
- * it. */
+/* Compute the rank of each top switch u.  Take the first switch v of level 1 below u.  If there is none, take the
+ * first switch v of level 0 below u.  The rank is the index of u among all top switches above v.  If no such switch
+ * v exists, the rank is the number of u. */
 static void rank(cf_state *x)
 {
     for (int32_t u = 0; u < x->tops; u++)

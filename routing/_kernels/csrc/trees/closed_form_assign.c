@@ -14,13 +14,14 @@
 
 typedef struct {
     cf_state *x;
-    /* [S] for each switch v: largest number of end ports below a top switch, of all top switches above v */
+    /* [S] by switch: for a top switch, the number of end ports at and below it; for any other switch, the largest
+     * such number among the top switches above it */
     double *reach;
     /* [C] for each channel up: number of further LIDs whose paths may lead down over the link of the channel */
     double *room;
-    double *through;   /* [S] number of LIDs whose paths have been assigned to each switch so far */
-    /* [S] by switch: number of the end port that owns the last LID whose path was assigned to the switch; -1: no LID
-     * has been assigned there yet */
+    double *through;   /* [S] number of LIDs so far whose chains lead to or through each switch */
+    /* [S] by switch: end port that owns the last LID so far whose chain leads to or through the switch; -1: no LID
+     * so far has such a chain */
     int32_t *taken_by;
 } assign_t;
 
@@ -54,8 +55,8 @@ static void find_reach(assign_t *a)
     }
 }
 
-/* Compute the number of LIDs that each link up may carry.  The LIDs below a switch are divided among its links by
- * capacity, and the shares are rounded down. */
+/* Compute the number of LIDs that each link up may carry.  The LIDs below a switch are divided among its links up by
+ * capacity.  Each share is rounded down, but is at least 1. */
 static void find_room(assign_t *a, double *expected)
 {
     const ibn_tree *tree = a->x->tree;
@@ -77,12 +78,13 @@ static void find_room(assign_t *a, double *expected)
     }
 }
 
-/* Choose a channel up out of switch v for the chain of LID k.  The function chooses the first channel of each chain.
- * If the LID has no flow, the function also chooses all further channels of the chain.
+/* Choose a channel up out of switch v for the chain of LID k.  If the LID has flow, this function chooses only the
+ * first channel of the chain, and next_step chooses the other ones.  If the LID has no flow, this function chooses
+ * all channels of the chain.
  *
- * Of n possible channels, channel number D mod n is taken, where D is the index of the LID's end port among the end
- * ports of all leaves.  If this channel may carry no further LID, the next channel that may carry one is taken.
- * With `any`, channels that may carry no further LID are possible too.  Returns -1 if no channel is possible. */
+ * Of n possible channels, channel number D mod n is taken.  D is the index of the LID's end port among the end ports
+ * of all leaves.  If this channel may carry no further LID, the next channel that may carry one is taken.  With
+ * `any`, it does not matter how many LIDs a channel carries.  Returns -1 if no channel is possible. */
 static int32_t first_step(const assign_t *a, int32_t v, int32_t k, int any)
 {
     const ibn_tree *tree = a->x->tree;

@@ -1,12 +1,13 @@
-/* Fill the entries for which no path leads up and then down in the levels.
+/* Fill the entries that are still missing, because no path leads up and then down in the levels.
  *
- * A switch without an entry sends up, in the switch order, to a neighbour that has an entry.  The first switch of the
- * order has no neighbour before it.  So this switch sends down, over other switches without an entry, to a switch whose
- * path leads down only.  If there is no such switch, all switches on a shortest path that only leads down get the
- * entries of this path.
+ * If a neighbour with an entry comes earlier in the switch order, a switch with a missing entry sends to this
+ * neighbour.  Otherwise, the switch looks for a path down in the switch order, over switches with missing entries.
+ * This path must end at a switch whose path to the destination leads only down.  If the search fails, the switch
+ * takes a shortest path to the destination that leads only down.  All switches on the chosen path get the entries of
+ * this path.
  *
- * No path leads down and then up in the switch order, so the channel dependencies stay acyclic.  On a complete tree, no
- * traffic between leaves needs the entries that are filled here. */
+ * No path leads down and then up in the switch order, so the channel dependencies stay acyclic.  On a complete tree,
+ * no traffic between leaves needs the entries that are filled here. */
 #include "core/parallel.h"
 #include "trees/internal/closed_form_state.h"
 
@@ -30,8 +31,7 @@ typedef struct {
     /* [threads, S] for each thread: switches with a missing entry towards some LID of the thread's group, sorted by
      * position in the switch order */
     int32_t *rows;
-    int32_t *queue; /* [threads, S] for each thread: scratch for the switches from which some path to the present
-                     * destination leads down only */
+    int32_t *queue; /* [threads, S] for each thread: scratch: switches that a search has reached */
     /* [threads, S] for each thread: next channel of each switch on a path that leads down only, as an index among the
      * switch's channels; CF_NONE: there is no such path */
     uint8_t *towards;
@@ -40,7 +40,7 @@ typedef struct {
 /* An LFT column: the entries of all switches towards one LID of a block. */
 typedef struct {
     uint8_t *entry; /* entry of switch 0 */
-    size_t stride;  /* number of bytes from the entry of a switch to the entry of the next one */
+    size_t stride;  /* number of bytes from the entry of one switch to the entry of the next switch */
 } column_t;
 
 static inline uint8_t *entry(column_t column, int32_t v)
@@ -61,8 +61,8 @@ static void prune(const cf_state *x, int32_t t, column_t column)
     }
 }
 
-/* Find the switches from which a path to switch t leads down only, in the switch order. towards[v] receives the first
- * channel of a shortest such path from switch v. */
+/* Find for each switch v a shortest path to switch t that leads only down in the switch order.  towards[v] receives
+ * the first channel of this path, as an index among the channels of v, or CF_NONE if no such path exists. */
 static void find_paths_down(const cf_state *x, int32_t t, int32_t *queue, uint8_t *towards)
 {
     const ibn_tree *tree = x->tree;
@@ -96,8 +96,8 @@ static int leads_down(const cf_state *x, int32_t v, int32_t t, column_t column)
     return 1;
 }
 
-/* Give switch v a path down, over switches without an entry, to a switch whose path leads down only.  `queue` and
- * `back` are scratch.  Returns whether such a path exists. */
+/* Give switch v a path down to switch t.  The path leads over switches without an entry to a switch whose path to t
+ * already leads only down.  `queue` and `back` are scratch.  Returns whether such a path exists. */
 static int join_down(const cf_state *x, int32_t v, int32_t t, column_t column, int32_t *queue, uint8_t *back)
 {
     const ibn_tree *tree = x->tree;
@@ -172,8 +172,9 @@ static void fill_lid(const fill_t *fill, int32_t part, int32_t t, int32_t k, col
     }
 }
 
-/* List in `rows` the switches with a missing entry in a block of n columns, sorted by position.  Set missing[i] to 1
- * for each column i with such an entry.  Returns the number of switches. */
+/* List in `rows` the switches with a missing entry in `block`, sorted by position in the switch order.  The block
+ * has the entries of all switches towards n LIDs.  Set missing[i] to 1 if some switch has no entry towards LID i,
+ * otherwise to 0.  Returns the number of switches in `rows`. */
 static int32_t list_missing(const fill_t *fill, const uint8_t *block, int32_t n, int32_t *rows, uint8_t *missing)
 {
     int32_t count = 0;

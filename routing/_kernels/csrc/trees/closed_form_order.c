@@ -1,14 +1,15 @@
-/* Order the switches of a tree topology.  Every path that leads up and then down in the levels shall also lead up and
- * then down in this switch order.  Every switch, except the first of each connected part, shall have a neighbour before
- * it.
+/* Order the switches of a tree topology.  Every path that leads up and then down in the levels shall also lead up
+ * and then down in this switch order.  Every switch, except the first of each connected part, shall have a neighbour
+ * before it.
  *
- * A switch is placed in the order when all switches directly above it are placed.  Often no switch meets this
- * condition, because two top switches have no common switch above them.  In this case a switch is placed earlier than
- * some of the switches above it.  Each link to such a switch is reversed: its lower end comes first in the order.
+ * A switch is placed in the order when all switches directly above it are placed.  This rule is not enough if a part
+ * has several top switches: every top switch except the first one also needs a neighbour before it.  So some
+ * switches are placed before switches directly above them.  The link from such a switch up to a later switch is
+ * reversed: its lower end comes first in the order.
  *
- * Under two rules, paths still lead up and then down in the order.  If a link is reversed, all links up from its upper
- * end are reversed too.  A switch has at most one reversed link to a switch below it.  A link that would break a rule
- * is removed from the paths: its kind becomes 0. */
+ * Two rules ensure that paths still lead up and then down in the order.  If a link is reversed, all links up from
+ * its upper end are reversed too.  A switch has at most one reversed link to a switch below it.  A link that would
+ * break a rule is not used by paths: its `kind` becomes CF_UNUSED. */
 #include "trees/internal/closed_form_state.h"
 
 #include <stdlib.h>

@@ -46,7 +46,7 @@ typedef struct {
     int32_t *open;
     int64_t size, used;
     int64_t *begin;   /* [G + 1] index in `open` of the first entry of each LID group */
-    double *expected; /* [S] estimated flow through each upper switch to one destination */
+    double *expected; /* [S] estimated flow through each switch to a destination that is not below the switch */
     /* [S, n] by switch v and LID: number of switches directly below v whose entry towards the LID is open, at most
      * 255 */
     uint8_t *wanted;
@@ -76,8 +76,8 @@ static void pass_on(const cf_state *x, int32_t v, int32_t g, int32_t n, const ui
     }
 }
 
-/* Add up the flow on each channel over all entries that are not open, for the LID groups of thread `part`.  Each flow
- * is a multiple of 1/128, and less than 2^24.  So the sums of floating-point numbers are exact. */
+/* Add up the flow on each channel over all entries that are not open, for the LID groups of thread `part`.  Each
+ * flow to one LID is a multiple of 1/128, and less than 2^16.  So the sums of floating-point numbers are exact. */
 static void sum_part(void *context, int32_t part)
 {
     const sums_t *sums = context;
@@ -145,8 +145,9 @@ static inline uint8_t *entry(const search_t *s, int32_t v, int32_t i)
     return s->port + (size_t)v * s->n + i;
 }
 
-/* Return the highest utilisation of a channel on the path to LID i that begins with channel c.  If the value is
- * `limit` or more, it need not be exact, and the path need not be followed to its end. */
+/* Return the highest utilisation of a channel on the path to LID i that begins with channel c.  Return DBL_MAX if
+ * the path is incomplete.  If a channel has a utilisation of `limit` or more, return at once, without a look at
+ * later channels. */
 static double path_cost(const search_t *s, int32_t c, int32_t i, double limit)
 {
     const cf_state *x = s->x;
@@ -219,9 +220,10 @@ static void count_open(search_t *s, int32_t v)
     }
 }
 
-/* Open further entries of upper switches.  An entry is opened if it leads to a substitute top switch, and many
- * switches directly below have an open entry towards the same LID.  The flow over such an entry is so large that the
- * search should balance it.  Entries that lead to a switch with an open entry are opened too. */
+/* Open further entries of upper switches whose flow is so large that the search should balance it.  An entry is
+ * opened if it leads to a substitute top switch (see find_others in closed_form.c).  In addition, many switches
+ * directly below must have an open entry towards the same LID.  On trees with more than three levels, entries that
+ * lead to a switch with an open entry are opened too. */
 static void open_more(search_t *s)
 {
     const cf_state *x = s->x;

@@ -26,12 +26,13 @@
 
 /* The search for a lower peak utilisation ends after this number of attempts without success. */
 #define FAILED_ROUNDS 10
-/* Common ceiling of the next attempt, as a multiple of the lowest peak utilisation so far.  Two attempts with STEP
- * and two attempts with LONG_STEP alternate. */
+/* Factors for the attempts to lower the peak utilisation.  Each attempt sets the common ceiling to one of the
+ * factors times the lowest peak utilisation so far.  Two attempts use STEP, then two attempts use LONG_STEP, and so
+ * on. */
 #define STEP 0.998
 #define LONG_STEP 0.99
-/* Price of utilisation above a ceiling while the highest utilisation is lowered, as a multiple of the price in the
- * last pass.  Due to this price, utilisation above a ceiling costs more than all flows that share channels. */
+/* In the attempts to lower the peak utilisation, utilisation above a ceiling costs this multiple of its price in the
+ * last pass.  At this price, it costs more than all flows that share channels. */
 #define PEAK_PRICE 30.0
 /* Two values count as equal if their relative difference is at most this value. */
 #define ROUNDING 1e-6
@@ -210,8 +211,8 @@ static int is_over(const descent_t *descent, int32_t target, const descent_paths
     return 0;
 }
 
-/* Compute again the trees that use channels above the common ceiling, in random order, but at most `left` trees.
- * Returns the number of trees that may still be computed. */
+/* Compute at most `left` trees again, in random order.  A tree is computed again if it uses a channel that has the
+ * common ceiling and a utilisation above it.  Returns `left` minus the number of trees that were computed. */
 static int64_t sweep_peak(descent_t *descent, int32_t *order, int32_t count, double common, int64_t left)
 {
     ibn_core_shuffle(order, count, &descent->random);

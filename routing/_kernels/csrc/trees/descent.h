@@ -7,8 +7,8 @@ typedef struct {
     /* [S], position of each switch in a switch order; a channel leads up if it leads to a lower position */
     const int32_t *position;
     const int32_t *level; /* [S], level of each switch in the tree topology: the number of tiers below the switch */
-    /* [S], slot of each switch: its number within its group, which is the switches of one level that links to the
-     * level below connect with each other */
+    /* [S], slot of each switch: its number within its group.  A group is the switches of one level that are
+     * connected with each other by links to the level below */
     const int32_t *slot;
     /* [S], number of slots above each switch: the number of switches in the group directly above it; at least 1 */
     const int32_t *slots;
@@ -16,8 +16,8 @@ typedef struct {
         /* [S], in the first pass: number of consecutive destinations for which each switch sends up to the same slot */
         *stride;
     const int32_t *order; /* [D], the destinations in the order of the first pass */
-    /* [D, S], index of the channel that each switch prefers in the first pass; 255: the slot of the destination
-     * decides */
+    /* [D, S], index of the channel that each switch prefers in the first pass; 255: the switch prefers the channels
+     * up to the slot that the destination selects */
     const uint8_t *start;
     /* [S], part of a flow's weight that depends on its source switch.  The weight of the flow is meet_source of its
      * source times meet_target of its destination.  Pairs of flows that share a channel are counted with these
@@ -29,8 +29,8 @@ typedef struct {
     const double *ceiling;
     int32_t sweeps; /* number of passes; each pass computes the trees of all destinations once */
     const double
-        /* [sweeps], for two flows that share two channels in a row: the part (0 to 1) of the weight of the pair that
-         * does not count again at the second channel */
+        /* [sweeps], by pass: if two flows share two channels in a row, this part (0 to 1) of the pair's weight
+         * counts only once */
         *discount;
     const double *price; /* [sweeps], cost of a unit of utilisation above a ceiling in each pass */
     /* lower bound, for any tables, of the highest utilisation of the channels with the common ceiling */

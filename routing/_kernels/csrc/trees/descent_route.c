@@ -7,13 +7,13 @@
 #include "core/internal/random.h"
 #include "trees/internal/descent_state.h"
 
-/* Cost of a missed slot.  In the first pass, a channel up has this cost if it leads to a switch that does not have the
- * slot which the destination selects (see the function misses_slot).  This cost is higher than all other costs of a
- * path together.
- * A slot is the number of a switch in its group.  Successive destinations select the slots in turn. */
+/* Cost of a missed slot.  A slot is the number of a switch in its group.  At each switch, the destination selects a
+ * slot of the level above.  Successive destinations select the slots in turn.  In the first pass, a channel up to a
+ * switch with another slot has this additional cost (see the function misses_slot).  Except for START, all other
+ * costs of a path together are lower than this cost. */
 #define MISSED 1e12
-/* Extra cost of a channel in the first pass if the start tables of the caller use another channel.  The unit is the
- * cost of a missed slot.  The extra cost is higher than the cost of all missed slots on a path. */
+/* Additional cost of a channel in the first pass, if options->start prefers another channel (see the function
+ * misses_start).  The unit is MISSED.  The cost is higher than the cost of all missed slots on a path. */
 #define START 64.0
 
 /* List the allowed channels of all switches on paths towards a root.  Returns 1 if memory is exhausted, otherwise 0. */
@@ -142,8 +142,8 @@ static int32_t fewest_siblings(const descent_t *descent, int32_t target, const d
     return fewest;
 }
 
-/* Return whether channel c of switch u leads up to a switch that does not have the slot which the present
- * destination selects at u. */
+/* Return whether channel c leads up from switch u to a switch whose slot differs from the slot that the present
+ * destination selects. */
 static int misses_slot(const descent_t *descent, int32_t u, int32_t c)
 {
     const ibn_descent_options *options = descent->options;
@@ -168,8 +168,8 @@ static int misses_start(const descent_t *descent, int32_t target, const descent_
 /* Choose the next channel of the switch at index `place` of paths->order.
  *
  * The cost of a channel is the weight of the flows on it.  Flows that also use the next channel of the path are not
- * counted, because they are counted at the next channel.  A channel must not be chosen if more than `fewest` other
- * LIDs of the end port have the same next hop.  If `fewest` is -1, every allowed channel may be chosen. */
+ * counted, because they are counted at the next channel.  A next hop must not be chosen if more than `fewest` other
+ * LIDs of the destination's end port already use it.  If `fewest` is -1, every allowed channel may be chosen. */
 static void choose(descent_t *descent, int32_t target, const descent_paths *paths, int32_t place, int32_t fewest)
 {
     int32_t u = paths->order[place], first = descent->net->first[u], taken = -1;
@@ -210,8 +210,9 @@ static void choose(descent_t *descent, int32_t target, const descent_paths *path
 
 /* Compute the tree of a destination, and add its flow to the loads.  On entry, the loads must not contain this flow.
  *
- * Switches near the destination choose before switches farther away.  Switches at equal distance choose in random
- * order, so that no switch always chooses last. */
+ * Switches near the destination choose before switches farther away.  In the first pass, switches at equal distance
+ * choose in the order of their rows.  In later passes they choose in random order, so that no switch always chooses
+ * last. */
 void ibn_trees_descent_route(descent_t *descent, int32_t target, const descent_paths *paths)
 {
     const ibn_targets *targets = descent->targets;
@@ -226,8 +227,8 @@ void ibn_trees_descent_route(descent_t *descent, int32_t target, const descent_p
         if (!descent->is_first)
             ibn_core_shuffle(places, end - begin, &descent->random);
         for (int32_t i = 0; i < end - begin; i++) {
-            /* The LIDs of an end port get different next hops only at switches that send.  From these next hops on, the
-             * paths to the LIDs differ anyway, so the other switches may choose equal next hops. */
+            /* Only switches that send choose different next hops for the LIDs of an end port.  This already makes
+             * the paths to the LIDs differ, so the other switches may choose equal next hops. */
             int parts = has_siblings && descent->net->sources[paths->order[places[i]]] > 0.0;
             int32_t fewest = parts ? fewest_siblings(descent, target, paths, places[i]) : -1;
             choose(descent, target, paths, places[i], fewest);

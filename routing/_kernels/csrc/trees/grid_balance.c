@@ -14,9 +14,8 @@
  * errors. */
 #define NOT_LOWER (1 - 1e-9)
 
-/* Numbers of trees over a bundle that a step examines, the trees with the largest flows first.  A step begins with
- * the first number of trees.  If no move in these trees is useful, the step examines more trees, up to the next
- * number. */
+/* Numbers of trees over a bundle that a step examines, largest flows first.  A step begins with the first number of
+ * trees.  It goes on to the next number only if the trees so far have no useful move. */
 static const int32_t WIDTHS[] = {4, 32, INT32_MAX};
 
 typedef struct {
@@ -34,7 +33,8 @@ typedef struct {
     use_t *uses;     /* [T], trees that use the bundle of the present step */
     /* [S, T] by switch and tree: copy of `hop` [T, S], in which the trees over a bundle are found quickly */
     uint8_t *out;
-    uint8_t *inside; /* [S], whether each switch sends through a given switch: UNKNOWN, YES or NO */
+    /* [S], whether the path of each switch leads through the switch `goal` of the function mark: UNKNOWN, YES or NO */
+    uint8_t *inside;
     int32_t *walked; /* [S], scratch: switches on a path */
     int32_t classes; /* K, number of different inverse capacities */
     int32_t *class;  /* [N], class of each bundle: index of its inverse capacity in `inverse` */
@@ -111,8 +111,8 @@ static double utilisation_after(const job_t *job, int32_t bundle, double flow)
     return worst;
 }
 
-/* Find the best move of the switches that send over the bundle `hot` in a tree.  Store the move in `best` if it is
- * better than the move in `best`. */
+/* Examine one tree: try other next hops for each switch whose path leads over the bundle `hot`.  Replace `best` by
+ * the best of these moves, if it is better than `best`.  The utilisation on the new path must be below `limit`. */
 static void examine(job_t *job, int32_t tree, int32_t hot, double limit, move_t *best)
 {
     const ibn_grid_trees *t = job->trees;

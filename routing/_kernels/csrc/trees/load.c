@@ -131,9 +131,9 @@ static int32_t flow_down(const struct all_to_all *job, int64_t weight, const int
     return filled;
 }
 
-/* Fill own->hops with the number of hops from each switch to the switch of a LID.  A switch whose route does not end
- * there gets -1.  Add the flows to own->hop_count.  `filled` is the number of switches in own->order, the result of
- * flow_down. */
+/* Fill own->hops with the number of hops from each switch to the switch of a LID.  A switch gets -1 if its route
+ * does not end at the switch of the LID.  Add the flow to the LID that uses n channels to own->hop_count[n], for
+ * each n.  `filled` is the number of switches in own->order, the result of flow_down. */
 static void count_hops(const struct all_to_all *job, int32_t lid, const int32_t *out, int32_t filled,
                        const struct tree_memory *own)
 {

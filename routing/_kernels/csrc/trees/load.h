@@ -29,11 +29,12 @@ int ibn_trees_load_all_to_all(const struct ibn_routes *routes, const int64_t *li
  * flows, each from a source end port to a destination LID.
  *
  * source, target_lid: [patterns][flows], source end port and destination LID of each flow.
- * capacity: [channels], endport_rate: [end ports], in units of the reference rate.
+ * capacity: [channels], data rate of each channel, in units of the reference rate.
+ * endport_rate: [end ports], data rate of each end port, in units of the reference rate.
  * mean, least: [patterns], output: the mean share and the lowest share of each pattern.
  *
- * A flow to the source's own LID is left out.  A flow that does not arrive has share 0.  Returns 0, or 1 if memory is
- * exhausted. */
+ * A flow to the source's own LID is left out.  A flow that does not arrive has share 0.  Returns 0, or 1 if memory
+ * is exhausted. */
 int ibn_trees_load_shares(const struct ibn_routes *routes, const double *capacity, const int32_t *endport_switch,
                           const double *endport_rate, const int32_t *lid_endport, int32_t patterns, int32_t flows,
                           const int32_t *source, const int32_t *target_lid, int32_t threads, double *mean,

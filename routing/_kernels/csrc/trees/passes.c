@@ -164,9 +164,9 @@ void ibn_trees_passes_merge(passes_t *passes, double *load)
     one->potential = two->potential = 0.0;
 }
 
-/* Move one next hop off a channel.  The function tries the destinations whose tree uses the channel, one after the
- * other.  It ends when the switch where the channel begins has got another next hop towards a destination.  Returns
- * whether a next hop was changed. */
+/* Give the first switch of a channel another next hop towards one of the destinations whose trees use the channel.
+ * The function tries these destinations one after the other, until a next hop is changed.  Returns whether a next
+ * hop was changed. */
 static int unload_channel(const passes_t *passes, int32_t channel)
 {
     const job_t *job = passes->job;

@@ -1,5 +1,6 @@
-/* Turn paths between switches into paths to LIDs.  Each LID takes, of several parallel channels, the channel that has
- * the lowest utilisation at that time.  LIDs with large flows are handled first. */
+/* Turn paths between switches into paths to LIDs, by a choice among parallel channels.  Each LID takes the parallel
+ * channel with the lowest utilisation so far, including the flow to the LID.  At each switch, the LIDs with the
+ * largest flows are handled first. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -56,7 +57,7 @@ static void gather(const ibn_link_bundles *f, const int32_t *far, const uint8_t 
     }
 }
 
-/* Return the channel of a bundle that has the lowest utilisation after `flow` is added to it. */
+/* Return the channel of a bundle whose utilisation is the lowest one if `flow` is added. */
 static int32_t least_loaded(const ibn_link_bundles *f, const double *load, int32_t u, int32_t bundle, double flow)
 {
     int32_t best = -1;

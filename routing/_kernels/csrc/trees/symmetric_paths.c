@@ -107,9 +107,9 @@ static double weigh(const job_t *job, int32_t c)
 
 /* Return the cost of the path to switch `to` that begins with channel c.
  *
- * If `back` is a switch (the start of the path), the reply path to `back` must be the reverse of this path.  The cost
- * of the reply path is added.  The reverse path is possible if all its hops after the first hop are the next hops
- * towards `back`.  If it is not possible, the result is INFINITY. */
+ * If `back` is not negative, `back` is the switch where the path begins, and the cost of the reply path to `back` is
+ * added.  The reply path must be the reverse of the path.  This requires that each switch between both ends already
+ * sends towards `back` on the reverse path.  Otherwise, the result is INFINITY. */
 static double cost_of(const job_t *job, int32_t c, int32_t to, int32_t back)
 {
     double cost = weigh(job, c) + (back >= 0 ? weigh(job, job->reverse[c]) : 0.0);

@@ -47,8 +47,8 @@ static int32_t hops_upwards(const tree_survey *survey, int32_t u)
     return best;
 }
 
-/* Count the channels with which shortest paths of switch u begin.  Return whether at least half of these channels lead
- * down.  A shortest path has `hops` hops. */
+/* Return whether at least half of the channels with which shortest paths of switch u begin lead down.  A shortest
+ * path has `hops` hops. */
 static int has_more_down(const tree_survey *survey, int32_t u, int32_t hops)
 {
     const ibn_network *net = survey->net;
@@ -63,8 +63,8 @@ static int has_more_down(const tree_survey *survey, int32_t u, int32_t hops)
     return more >= 0;
 }
 
-/* Mark all switches on shortest paths down from switch u to the root.  Like u, these switches must send down to the
- * root. */
+/* Mark the next hops of switch u on its shortest paths down to the root.  Like u, they must send down to the root.
+ * They mark their own next hops later, when it is their turn in the switch order. */
 static void bind_below(const tree_survey *survey, int32_t u)
 {
     const ibn_network *net = survey->net;

@@ -95,7 +95,7 @@ static void fix_path(const job_t *job, load_account *account, int32_t target, in
     }
 }
 
-/* Compute the tree of one destination by the rule of allowed turns. */
+/* Compute the tree of one destination.  Each path in the tree uses only allowed CDG edges (turns). */
 void ibn_trees_grow_turns(const job_t *job, load_account *account, int32_t target)
 {
     const ibn_network *net = job->net;

@@ -1,8 +1,8 @@
 /* Up/down rule: paths lead up and then down in a given switch order, with one next hop for each switch.
  *
- * A switch that receives traffic on a channel down must forward the traffic down.  Switches choose in the switch order.
- * All switches that could send traffic down to a switch have lower positions, so they have already chosen.  Therefore
- * each switch knows whether traffic comes down to it.
+ * A switch that receives traffic on a channel down must forward the traffic down.  The switches choose their next hops
+ * one after the other, in the switch order.  All switches that could send traffic down to a switch have lower
+ * positions, so they choose before this switch.  Therefore each switch knows whether traffic comes down to it.
  *
  * A switch to which no traffic comes down may send up even if it has a path down.  If only one switch has no channel
  * up, every connected pair of switches has a path. */
@@ -102,7 +102,7 @@ void ibn_trees_grow_updown(const job_t *job, load_account *account, int32_t targ
     }
 }
 
-/* Fill `sequence` with the switches in the order of their positions, for each layer.  Returns 1 if memory is exhausted,
+/* Fill job->sequence: for each switch order, the switches sorted by their positions.  Returns 1 if memory is exhausted,
  * otherwise 0. */
 int ibn_trees_prepare_updown(job_t *job)
 {

@@ -1,10 +1,10 @@
 /* Order the switches such that no dependency in use leads down and then up: see updown_order.h.
  *
- * The order is built from its end.  The switch that is removed first comes last in the order.  A switch may be removed
- * if no dependency in use leads through it from and to switches that are not removed yet.
+ * The order is built from its end: the switch that is removed first gets the last position.  A switch may be removed if
+ * no dependency in use leads from a remaining switch through this switch to a remaining switch.
  *
- * If a switch may be removed, it may still be removed after other switches.  So any sequence of removals finds a valid
- * order if one exists. */
+ * A switch that may be removed now may also be removed later.  So the sequence of the removals is free: if a valid
+ * order exists, every sequence ends with such an order. */
 #include "trees/updown_order.h"
 
 #include <stdlib.h>
@@ -22,8 +22,8 @@ typedef struct {
     int32_t tail;   /* number of switches in `queue` */
 } job_t;
 
-/* Return the number of dependencies in use from channel c to channels that end at switches without a place in the
- * order. */
+/* Return the number of dependencies in use that lead from channel c to channels into switches that are not removed
+ * yet. */
 static int32_t turns_from(const job_t *job, int32_t c)
 {
     const int32_t s = job->dst[c];
@@ -43,8 +43,8 @@ static void free_if_idle(job_t *job, int32_t s)
     }
 }
 
-/* Remove switch s.  For each neighbour of s, the dependencies that lead through the neighbour from s or to s no longer
- * count in `through`. */
+/* Remove switch s.  Subtract from `through` the dependencies that lead through a neighbour of s and come from s or lead
+ * to s.  Then queue the neighbours that may be removed now. */
 static void take_out(job_t *job, int32_t s)
 {
     for (int32_t c = job->first[s]; c < job->first[s + 1]; c++)

@@ -3,16 +3,16 @@
 
 #include <stdint.h>
 
-/* Find an order of the switches in which no dependency in use leads down and then up.  The dependency between channels
- * s -> t and t -> u leads down and then up if t comes after s and after u.
+/* Find an order of the switches in which no dependency in use leads down and then up.  The dependency of a
+ * channel s -> t on a channel t -> u leads down and then up if switch t comes after s and after u.
  *
  * first: int32 [S + 1], first channel out of each switch.
  * src, dst: int32 [C], switches at the ends of each channel.
  * into: int32 [C], channels sorted by the switch that they enter.
  * into_first: int32 [S + 1], index in `into` of the first channel that enters each switch.
  * slot: int32 [C], index of the first dependency of each channel.
- * dependencies: uint16 [slots], nonzero for dependencies in use.  The dependency of channel c on channel number k of
- * the switch at its end has index slot[c] + k.
+ * dependencies: uint16 [slots], nonzero for dependencies in use.  Index slot[c] + k belongs to the dependency of
+ * channel c on the k-th channel (k = 0, 1, ...) out of the switch where c ends.
  * position: int32 [S], output: position of each switch in the order.
  * placed: output: number of switches that have a position.  If it is less than S, no such order exists.
  *

@@ -51,8 +51,9 @@ static void grow(job_t *job, int32_t root, uint8_t *next)
     }
 }
 
-/* Add the flow of a tree to the loads and to the weights of its channels.  The farthest switches are visited first.
- * `share` is the part of the flow to the end port that goes to this LID. */
+/* Add the flow of a tree to the loads and to the weights of its channels.  The farthest switches are visited first, so
+ * that the flow through a switch is complete when the switch is visited.  `share` is the part of the flow to the end
+ * port that goes to this LID. */
 static void add_flow(job_t *job, const uint8_t *next, double share, double *load)
 {
     const ibn_network *net = job->net;

@@ -32,8 +32,8 @@ typedef struct {
     int32_t steps;      /* number of edges in `step` */
     int64_t room;       /* number of CDG edges for which the array `step` has room */
     ibn_layers *result;
-    /* 1: the search stops if some unit fits into no layer.  Before it stops, it tries all other units whose paths are
-     * equally long */
+    /* 1: if a unit fits into no layer, the search still tries the other units of the same path length, and then
+     * stops */
     int hasty;
     /* limit of graph.visited (channels visited by cycle searches); beyond this limit, no more units are placed */
     int64_t budget;
@@ -79,7 +79,8 @@ static inline int ibn_layering_is_counted(const ibn_path_set *paths, int32_t tar
     return paths->counted[u] || paths->counted[paths->root[target]];
 }
 
-/* Return the highest utilisation on the path to a target that begins with channel c, if `flow` is added to the path. */
+/* Return the highest utilisation on a path, if `flow` is added to the path.  The path begins with channel c, and leads
+ * to a target. */
 static inline double ibn_layering_peak_on_path(const layering_job *job, int32_t target, int32_t c, double flow)
 {
     double worst = 0.0;
@@ -90,7 +91,7 @@ static inline double ibn_layering_peak_on_path(const layering_job *job, int32_t 
     }
 }
 
-/* Add flow to all channels of the path to a target that begins with channel c. */
+/* Add flow to all channels of a path.  The path begins with channel c, and leads to a target. */
 static inline void ibn_layering_add_flow(layering_job *job, int32_t target, int32_t c, double flow)
 {
     for (;; c = ibn_layering_next_channel(job, target, job->net.dst[c])) {

@@ -20,10 +20,12 @@
 typedef struct {
     /* [slots] number of trees of the layer that contain each dependency; the escape tree counts as a tree */
     int32_t *used;
-    /* in_use[0]: [C, words] for each channel a, the used dependencies of a on other channels: one bit for each channel
-     * out of the switch where a ends.
-     * in_use[1]: [C, words] for each channel b, the used dependencies of other channels on b: one bit for each channel
-     * into the switch where b begins. */
+    /* Used dependencies as bits, in words of 64 bits.
+     *
+     * in_use[0]: [C, words] for each channel a, one bit for each channel b out of the switch where a ends: whether the
+     * dependency of a on b is used.
+     * in_use[1]: [C, words] for each channel b, one bit for each channel a into the switch where b begins: whether the
+     * dependency of a on b is used. */
     uint64_t *in_use[2];
     /* [slots] number of the epoch in which each dependency was last found to close a cycle of used dependencies */
     uint16_t *blocked;

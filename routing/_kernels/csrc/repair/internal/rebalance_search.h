@@ -9,8 +9,8 @@ enum { SPENT, WORK, MOVES }; /* indices of the array `counts`, which is describe
 /* A LID to which some packets travel over a given channel. */
 typedef struct {
     int32_t lid;
-    /* hops from the switch where the channel begins to the LID, computed when the list of the channel was first filled;
-     * 0: the LID was added to the list later */
+    /* hops to the LID from the switch where the channel begins, computed when the channel's list of LIDs was first
+     * filled; 0: the LID was added to this list later */
     int32_t hops;
     /* number of changed entries towards the LID (rebalance_search.version) at the time when `flow` was computed; -1:
      * `flow` has not been computed */
@@ -31,8 +31,8 @@ typedef struct {
     /* amount by which the move lowers the objective; the objective is the sum, over all channels, of the squared excess
      * of the utilisation over the goal */
     double gain;
-    /* whether the move uses up a part of the budget of changed entries; it does if the entry to be moved still equals
-     * the entry of the previous tables */
+    /* whether the move counts against the budget of changed entries; it does if the present entry is the entry of the
+     * previous tables */
     bool costs;
 } entry_move;
 
@@ -81,23 +81,24 @@ static inline int64_t ibn_repair_rebalance_utilisation(const rebalance_search *l
 /* Make `lid` the current LID of the repair state, before moves of entries towards this LID are searched or made. */
 void ibn_repair_rebalance_open_column(rebalance_search *look, int32_t lid);
 
-/* List in state->queue switch s and all switches whose paths to the current LID lead through s, with their flow.  The
- * work limit is lowered in proportion to the number of listed switches. */
+/* List the subtree of switch s in state->queue: s and all switches whose paths to the current LID lead through s.  The
+ * flow of these switches is written to state->flow.  The work limit is lowered in proportion to the number of listed
+ * switches. */
 void ibn_repair_rebalance_collect(rebalance_search *look, int32_t s);
 
 /* Mark in old_path the channels of the present path from switch s to the current LID.  Returns the number of hops, or
  * -1 if the path does not reach the LID. */
 int32_t ibn_repair_rebalance_mark_path(rebalance_search *look, int32_t s);
 
-/* Replace the entry of switch s towards the current LID, and move the flow of the subtree of s to the new path.  The
- * caller has listed the subtree in state->queue. */
+/* Set the entry of switch s towards the current LID to `port`, and move the flow of the subtree of s to the new path.
+ * The caller has listed the subtree in state->queue. */
 void ibn_repair_rebalance_set_entry(rebalance_search *look, int32_t s, uint8_t port);
 
 /* Return the highest utilisation of all channels, or the goal if all utilisations are below the goal. */
 int64_t ibn_repair_rebalance_peak(const rebalance_search *look);
 
-/* Give moved entries their values of the previous tables again, where this raises no channel above the present highest
- * utilisation.  Returns the number of restored entries. */
+/* Restore moved entries to their values in the previous tables.  An entry is not restored if this would raise a channel
+ * above the present highest utilisation, or close a CDG cycle.  Returns the number of restored entries. */
 int32_t ibn_repair_rebalance_restore_entries(rebalance_search *look);
 
 #endif

@@ -28,10 +28,10 @@
  * memory, so that one memory access reads several of them. */
 #define COPIED_TOGETHER 16
 #define MOST_DEFERRED 24 /* Largest number of switches that are detached for one LID in order to be repaired later. */
-/* Largest number of channels that cycle searches may visit for one LID before switches are no longer displaced. */
+/* For one LID, switches are displaced only until cycle searches have visited this number of channels. */
 #define SEARCH_BUDGET 10000
-/* Largest number of channels that cycle searches may visit for all LIDs before subtrees are no longer split over
- * VLs. */
+/* Work limit for splitting subtrees over VLs: number of channels that cycle searches may visit during splits, for all
+ * LIDs together. */
 #define PARTS_BUDGET 400000
 
 /* Indices of the array `counts`, which is described at ibn_repair_columns in repair.h. */
@@ -42,7 +42,8 @@ enum { MISSING, FILLED, MOVED, VISITED, BY_PARTS, COUNTS };
 #define DEFERRED (-3) /* Value of new_vl: the switch was detached from its subtree and is repaired later. */
 
 /* The channel by which a switch sends towards the current LID, as a cached value.  `column` is the number of the
- * attempt in which it was cached.  The value is valid only if repair_state.column still has this number. */
+ * attempt to repair an LFT column in which the channel was cached.  The channel is valid only if repair_state.column
+ * still has this number. */
 typedef struct {
     int32_t column, channel;
 } cached_channel;
@@ -86,7 +87,7 @@ typedef struct {
 typedef struct {
     const repair_fabric *f;
     acyclic_net net;
-    /* CDG of each VL, with a topological order of its channels; it has the CDG edges that are allowed on the VL */
+    /* for each VL: the CDG edges that are allowed, and a topological order of the channels */
     acyclic graph;
     uint8_t *lft, *sl;      /* forwarding tables and SLs, changed in place, as passed to ibn_repair_columns */
     /* [pages] `lft` is divided into pages of `page` consecutive entries.  An element is set to 1 if an entry of its
@@ -145,8 +146,9 @@ typedef struct {
     /* [L] by LID: pointer to an array [S], which has for each switch the number of neighbours that send directly to the
      * switch towards the LID; NULL: not counted */
     uint16_t **senders;
-    int32_t *listed; /* [L] by LID: total size of the subtrees that were listed with the copied column; once it is above
-                      * S / 4, `senders` is filled for the LID */
+    /* [L] by LID: total size of the subtrees that were listed with the copied column.  When the total size exceeds a
+     * quarter of S, `senders` is filled for the LID. */
+    int32_t *listed;
     /* [S] VLs, as bits, on which each switch replies to requests; NULL: no replies are considered, or the VLs depend on
      * the current LID */
     uint16_t *reply_vls;
@@ -162,12 +164,12 @@ typedef struct {
     int32_t *listed_step, step_stamp;
     /* added: CDG edges that the present attempt to find a path has added.  The array has room for all elements of
      * `steps` on each of MOST_VLS VLs.
-     * spare: [(S + 256) * MOST_VLS] second buffer, which takes the place of `added` while a second attempt is made
-     * inside the present attempt. */
+     * spare: [(S + 256) * MOST_VLS] second buffer.  After a switch was moved on trial, `spare` keeps the edges of this
+     * move, while `added` gets the edges of the disconnected switch's path. */
     added_edge *added, *spare;
     int32_t added_count; /* number of elements in `added` */
-    /* [blocked_room] CDG edges that closed a cycle in a test while other edges could still be removed again; after such
-     * a removal, the edges in this array are tested again */
+    /* [blocked_room] CDG edges that were found to close a cycle while on_trial was set.  The cycle may contain other
+     * edges that are removed later.  So the blocked edges are tested again after the removal. */
     added_edge *blocked_edges;
     /* blocked_count: number of elements in `blocked_edges`; blocked_room: number of elements that fit into
      * `blocked_edges` */
@@ -194,7 +196,8 @@ typedef struct {
     /* VLs, as bits, of the packets of the disconnected switch's subtree.  The value is kept here because trial moves of
      * other switches overwrite `vls` */
     uint16_t required_vls;
-    /* can_help: [S] displacing the switch may help if its element equals `displacement`.
+    /* can_help: [S] equal to `displacement` for each switch whose move to another path may help the disconnected
+     * switch.
      * displacement: number of the present search for switches to displace. */
     int32_t *can_help, displacement;
     int32_t displacements; /* number of trial moves of switches for the current LID while only_monotone is set */
@@ -294,8 +297,8 @@ void ibn_repair_add_load(repair_state *job, int32_t c, int64_t flow);
 int32_t ibn_repair_hops(repair_state *job, int32_t s);
 int32_t ibn_repair_candidates(repair_state *job, int32_t u, int32_t level, int32_t *next);
 
-/* These functions search for paths of disconnected switches.  Functions with `attach` in their names leave all other
- * switches where they are.  Functions with `displace` in their names move another switch.  Functions for several
+/* These functions search for paths of disconnected switches.  Functions with `attach` in their names displace no
+ * switch.  Functions with `displace` in their names move another switch to another path first.  Functions for several
  * disconnected switches return how many of these have found no path. */
 bool ibn_repair_attach_root(repair_state *job, int32_t u, int32_t level, int32_t *next);
 int32_t ibn_repair_attach_roots(repair_state *job, int32_t count);

@@ -1,4 +1,5 @@
-/* State of the computation of tables in closed form, shared by its phases.  A TOP is a switch without a channel up. */
+/* State of the computation of tables in closed form, shared by its phases.  Names with `top` are about top switches:
+ * switches without a channel up. */
 #ifndef IBNUE_CLOSED_FORM_STATE_H
 #define IBNUE_CLOSED_FORM_STATE_H
 
@@ -21,9 +22,8 @@ typedef struct {
     int32_t tops;        /* T, number of top switches */
     int32_t *top_number; /* [S] by switch: its number among the top switches, -1: not a top switch */
     int32_t *top_switch; /* [T] row of each top switch */
-    /* [T] rank of each top switch.  To find the rank, take one lower switch below the top switch, and number all top
-     * switches above this lower switch.  If no links are missing, every lower switch gives the same rank (see the
-     * function rank in closed_form.c). */
+    /* [T] rank of each top switch: its index among all top switches above one switch of a lower level (see the
+     * function rank in closed_form.c).  If no links are missing, each of these lower switches gives the same rank. */
     int32_t *top_rank;
     /* [S, T] by switch and top switch: first channel of the bundle by which the switch sends up to the top switch, as
      * an index among the switch's channels; CF_SEVERAL: several bundles lead up to it; CF_NONE: no bundle does */
@@ -40,8 +40,8 @@ typedef struct {
     /* [S, P] by switch and out-port: index of the port's channel among the switch's channels */
     uint8_t *slot;
     int32_t *by_level; /* [S] switches sorted by level, the highest level first */
-    /* [levels, K] by level and LID: channel up from a switch of this level, -1: none.  The channels of a LID form a
-     * chain from the switch of the LID up to a top switch.  Paths to the LID use the chain in reverse */
+    /* [levels, K] by level and LID: the channel of the LID's chain that leads up from this level, -1: none.  The
+     * chain leads from the switch of the LID up to a top switch.  Paths to the LID use the chain in reverse */
     int32_t *chain;
     /* [K] by LID: number of the top switch over which the paths to the LID lead; T: the LID has no top switch, and the
      * entries towards it are left open for the search */
@@ -56,7 +56,7 @@ static inline int32_t ibn_trees_closed_form_channel_at(const cf_state *x, int32_
     return x->tree->first[v] + x->slot[(size_t)v * x->ports + port];
 }
 
-/* Return the inverse capacity of a link, in the slower of its two directions. */
+/* Return the inverse capacity of the link of channel c, in the slower direction of the link. */
 static inline double ibn_trees_closed_form_inverse_capacity(const ibn_tree *tree, int32_t c)
 {
     const double there = tree->inverse_capacity[c], back = tree->inverse_capacity[tree->reverse[c]];
@@ -68,9 +68,9 @@ static inline double ibn_trees_closed_form_inverse_capacity(const ibn_tree *tree
 int ibn_trees_closed_form_assign(cf_state *x);
 /* Choose the least loaded path for every entry that the closed form leaves open, and fill x->load.
  *
- * passes: number of further passes after the first pass.  Each of them chooses the paths again.
- * may_miss: uint8 [G], output, by LID group (all LIDs that one switch delivers).  An element is set to 1 if some entry
- * towards a LID with flow stays missing, because no path leads up and then down.
+ * passes: number of passes after the first pass.  In each pass, all open entries choose their paths again.
+ * may_miss: uint8 [G], output, by LID group (all LIDs that one switch delivers).  An element is set to 1 if some
+ * entry towards a LID with flow stays missing, because no path leads up and then down.
  *
  * Returns CF_OK or CF_NO_MEMORY. */
 int ibn_trees_closed_form_search(cf_state *x, int32_t passes, uint8_t *may_miss);

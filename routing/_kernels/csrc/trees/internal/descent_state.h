@@ -1,5 +1,5 @@
-/* State of the descent (descent.c): loads of the channels, and allowed channels towards each root.  A root is a switch
- * that delivers destinations. */
+/* State of the descent (descent.c): loads of the channels, and allowed channels towards each root.  A root is a
+ * switch that delivers a destination with flow. */
 #ifndef IBNUE_DESCENT_STATE_H
 #define IBNUE_DESCENT_STATE_H
 
@@ -39,7 +39,7 @@ typedef struct {
 typedef struct {
     int32_t count;  /* number of switches with a path to the root, not counting the root */
     int32_t *order; /* [count] the switches with a path, sorted by hops to the root */
-    /* [count] for each switch in `order`: index in `order` after the last switch that is as far from the root */
+    /* [count] for each switch in `order`: index in `order` of the first switch that is farther from the root */
     int32_t *group;
     /* [count + 1] for each switch in `order`: index in `allowed` of its first allowed channel */
     int32_t *first;

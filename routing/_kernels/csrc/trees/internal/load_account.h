@@ -11,8 +11,8 @@
 
 #define NO_CHANNEL 255
 
-/* When the cost of a path is needed, the costs of this number of hops at its beginning are computed again.  The rest of
- * the path begins at some switch, and counts with the stored cost of this switch's path.  Stored costs may be outdated.
+/* The cost of a path is computed from the present costs of its first WALKED channels and the stored cost of the rest
+ * of the path.  Stored costs may be outdated.
  *
  * On a three-level tree, a path from the neighbour of a leaf has at most three hops, so no stored cost is used.
  * Measurements showed that outdated costs do harm on such a tree.  On longer paths, outdated costs did no harm.
@@ -27,10 +27,13 @@ typedef struct {
     uint16_t *distance; /* [roots, S] hops from each switch to each root; used only by the rule of shortest paths */
     /* [roots, S] switches, sorted by hops to each root; -1 after the last switch from which the root can be reached */
     int32_t *by_distance;
-    int32_t *root_row; /* [S] row of `distance` and `by_distance` for each root, -1: not a root */
+    /* [S] by switch: its row in `distance` and `by_distance`; -1: the switch is not a root, because it delivers no
+     * destination */
+    int32_t *root_row;
     /* [layers, S] switches, sorted by position in each switch order; used only by the up/down rule */
     int32_t *sequence;
-    /* [C + 1] number of the first CDG edge of each channel; used only by the rule of allowed turns */
+    /* [C + 1] by channel: number of the first CDG edge that leads from the channel; used only by the rule of allowed
+     * turns */
     int32_t *turn_first;
     /* [S] root of the spanning tree to which each switch belongs; used only by the rule of allowed turns */
     int32_t *part;
@@ -51,8 +54,8 @@ typedef struct {
     double *load;   /* [C] flow on each channel */
     double *weight; /* [C] cost of each channel: (utilisation / highest utilisation)^(2^squarings) + cost of a hop */
     double inverse_peak; /* 1 / highest utilisation at the last merge of the two accounts */
-    double potential;    /* by how much the sum of all channel costs has changed in this account since the last merge of
-                          * the two load accounts */
+    /* change of the sum of all channel costs by this account since the last merge of the two load accounts */
+    double potential;
     /* [S] cost of each switch's path, as of the time when the path was chosen or flow was last added to it */
     double *cost;
     double *estimate; /* [S] estimated cost of the cheapest path, for switches that have no next hop yet */
@@ -70,7 +73,9 @@ typedef struct {
     ibn_heap offers;
     /* [S] channel that each switch has to take, -1: the switch may choose; used only by the rule of allowed turns */
     int32_t *fixed;
-    int32_t *down;   /* [S] next channel of each switch along the spanning tree to the present root, or -1 */
+    /* [S] for each switch above the present root in the spanning tree: the channel of this tree that leads down
+     * towards the present root; -1: any other switch */
+    int32_t *down;
     uint64_t random; /* state of the random generator */
 } load_account;
 
@@ -162,8 +167,10 @@ static inline int32_t ibn_trees_lmc_siblings(const job_t *job, int32_t target, i
  * hop.  The cost is not added if only shortest paths are allowed. */
 #define SIBLING_COST 0.1
 
-/* A possible next hop of a switch, with the cost of its path.  Of two next hops, the next hop with the smaller `rank`
- * is better.  If their ranks are equal, the next hop with the lower `cost` is better. */
+/* A possible next hop of a switch.  The next hop with the smallest `rank` is the best one, and of equal ranks, the
+ * one with the lowest `cost`.  `cost` is the cost of the path.  `rank` depends on the other LIDs of the
+ * destination's end port that have this next hop.  It is their number, or it is `cost` plus SIBLING_COST for each of
+ * them. */
 typedef struct {
     int32_t channel;
     double rank, cost;

@@ -20,15 +20,16 @@
 typedef struct {
     /* Compute the tree of a destination, and add the tree's flow to a load account. */
     void (*grow)(void *kernel, int32_t which, int32_t target);
-    /* Update counts that only this kernel has: Nue counts the trees that use each dependency.  The function `removed`
-     * is called when a tree has been removed, and `restored` when an old tree has been restored.  NULL: the kernel has
-     * no such counts. */
+    /* Update the kernel's own counts, after a tree has been removed (`removed`), or an old tree has been restored
+     * (`restored`).  Nue, for example, counts the trees that use each dependency.  NULL: the kernel has no such
+     * counts. */
     void (*removed)(void *kernel, int32_t which, int32_t target);
     void (*restored)(void *kernel, int32_t which, int32_t target);
-    /* Give switch u another next hop towards a destination, if this lowers the sum of all channel costs in account 0.
-     * Returns whether the next hop was changed. */
+    /* Give switch u another next hop towards a destination, if this lowers the sum of all channel costs.  The local
+     * search works only in account 0.  Returns whether the next hop was changed. */
     int (*move)(void *kernel, int32_t target, int32_t u);
-    /* Prepare the next pass of the local search; NULL: there is nothing to prepare. */
+    /* The local search calls this function each time before it visits the channels with the peak utilisation; NULL:
+     * the kernel needs no preparation. */
     void (*begin_round)(void *kernel);
 } pass_steps;
 
