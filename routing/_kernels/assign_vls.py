@@ -73,7 +73,7 @@ def assign_vls(
         The VL of each group.  The VL is :data:`NO_VL` if the group fits on no VL, or if one of its paths does not reach
         its destination.  It is also :data:`NO_VL` if more than ``most_failed`` groups before the group got no VL.
     masks, order
-        The arguments, with the CDG edges of the groups that got a VL.
+        New arrays: ``masks`` with the CDG edges of the groups that got a VL, and topological orders of all these edges.
     left : int
         Remaining part of the budget.
 

@@ -104,11 +104,11 @@ def trace(fabric: Fabric, routing: Routing, slots: Slots, vl_bit: npt.NDArray[np
 def trace_endports(
     fabric: Fabric, routing: Routing, slots: Slots, vl_bit: npt.NDArray[np.uint16], found: Trace, *, threads: int
 ) -> npt.NDArray[np.uint32]:
-    """Return the CDG edges that a trace has without traffic between switches.
+    """Return the VLs on which each CDG edge is used if traffic between switches is left out.
 
-    The result is uint32[edges], in the format of :attr:`Trace.dep`.  ``found`` is the trace with all traffic.  Only
-    routes to the LIDs of switches are followed again, because ``found.to_endports`` has the CDG edges of all other
-    routes.  Cost: O(S L') for the L' LIDs of switches.
+    The result is uint32[edges], in the format of :attr:`Trace.dep`.  ``found`` is the trace with all traffic.  The CDG
+    edges of routes to CAs and routers are taken from ``found.to_endports``.  So only routes to the LIDs of switches are
+    followed again.  Cost: O(S L') for the L' LIDs of switches.
     """
     dep = np.zeros((2, slots.count), np.uint32)
     tables = tables_of(
@@ -123,7 +123,7 @@ def trace_on_one_vl(
 ) -> Trace:
     """Follow the routes to some LIDs (int[N], None: to all LIDs) as if all packets used SL 0 and VL 0.
 
-    The result has the columns of these LIDs only.  Cost: O(S N) time.
+    The result covers the routes to these LIDs only; its ``hops`` are uint8[S, N].  Cost: O(S N) time.
     """
     columns = slice(None) if lids is None else lids
     lft = routing.lft[:, columns]

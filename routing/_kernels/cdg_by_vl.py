@@ -54,8 +54,9 @@ def trace_vls(fabric: Fabric, routing: Routing, slots: Slots, *, replies: bool, 
 
     ``slots`` numbers the CDG edges.  ``replies`` is whether replies are followed too.
 
-    Cost: O(S L k) time for k SLs that share a channel towards one LID (plus L^2 for replies, or if the SL depends on
-    the LID of the sender); V times the memory of :func:`routing._kernels.cdg.trace`.
+    Cost: O(S L k) time, where k is the number of SLs whose packets to one LID share a channel.  If replies are
+    followed, or if the SL depends on the LID of the sender: O(L^2) more.  Memory: V times that of
+    :func:`routing._kernels.cdg.trace`.
     """
     hops = np.empty(routing.lft.shape, np.uint8)
     dep = np.zeros((2, slots.count, _vls_in_use(routing)), np.uint16)
@@ -70,7 +71,7 @@ def trace_vls(fabric: Fabric, routing: Routing, slots: Slots, *, replies: bool, 
 def trace_vls_endports(
     fabric: Fabric, routing: Routing, slots: Slots, found: VlTrace, *, replies: bool, threads: int
 ) -> npt.NDArray[np.uint16]:
-    """Return the CDG edges that a trace has without traffic between switches.
+    """Return the VLs on which each CDG edge is used if traffic between switches is left out.
 
     The result is uint16[edges, V], in the format of :attr:`VlTrace.dep`.  ``found`` is the trace with all traffic, and
     ``replies`` is whether replies are followed too.  Cost: the cost of :func:`trace_vls` for the LIDs of switches.
@@ -135,9 +136,9 @@ def _senders(
 def _repliers(fabric: Fabric, routing: Routing) -> npt.NDArray[np.int32]:
     """Return the LIDs of the senders whose replies must be followed.
 
-    Two senders at one switch cause equal dependencies under two conditions.  Their ports have equal rows in the SL2VL
-    table, and each source sends with equal SLs to the LIDs of both senders.  One sender represents all senders that are
-    equal in this respect.  A CA or router is preferred to the switch itself.
+    The replies of two senders at one switch cause equal dependencies under two conditions.  The ports of both senders
+    have equal rows in the SL2VL table, and each source sends with equal SLs to both.  Of such senders, only one is
+    returned: a CA or router if possible, otherwise the switch itself.
     """
     lid = np.flatnonzero(fabric.lids.switch >= 0).astype(np.int32)
     lid = lid[np.argsort(fabric.lids.port[lid] == 0, kind="stable")]
@@ -149,10 +150,10 @@ def _repliers(fabric: Fabric, routing: Routing) -> npt.NDArray[np.int32]:
 
 
 def _like(routing: Routing, switch: npt.NDArray[np.int32], port: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-    """Return a port that represents each in-port of each switch: the lowest of several consecutive in-ports whose rows
-    in the SL2VL table are equal.
+    """Return, for each of N in-ports, an in-port of the same switch with an equal row in the SL2VL table.
 
-    ``switch`` and ``port`` give the in-ports.  Each port is compared only with the next lower port of its switch.
+    ``switch`` and ``port`` (N elements each) give the in-ports.  Consecutive in-ports of a switch that have equal rows
+    get the same result, the lowest of these in-ports.
     """
     by_port = np.lexsort((port, switch))
     s, p = switch[by_port], port[by_port]

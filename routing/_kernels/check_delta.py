@@ -20,13 +20,13 @@ class DeltaCheck:
     Attributes
     ----------
     dependencies
-        uint16[edges], VLs, as bits, on which each CDG edge may be used.
+        uint16[edges], VLs, as bits, on which packets by the old or the new tables may use each CDG edge.
     hops
         uint8[S, L], hops from each switch to the switch that delivers each LID; 255: the packet is not delivered.
     walked
-        Number of packets that were followed hop by hop.
+        Number of changed packets (pairs of switch and LID), which were followed hop by hop.
     lost
-        Number of packets that do not arrive or violate the topological order.
+        Number of changed packets that do not arrive or violate the topological order.
     against_order
         Number of dependencies of unchanged packets that violate the topological order.
     """
@@ -75,9 +75,9 @@ def check_delta(
         Whether to leave out switch-to-switch traffic.
     dependencies, hops
         Dependencies of the old tables (uint16[edges], VLs as bits), and hops by the old tables (uint8[S, L]).
-        Both arrays are overwritten.
+        Both arrays are changed in place: the dependencies and hops of changed packets are entered.
     increasing
-        Whether the caller knows that all of ``dependencies`` follow the order.
+        Whether the caller knows that all of ``dependencies`` follow the order.  If so, they are not checked again.
     pages
         uint8[N] for N pages of :data:`~routing._kernels.shared_copy.PAGE` consecutive LFT entries: whether the page may
         contain a changed or missing entry.  Other pages are skipped.  None: all entries are compared, which is

@@ -57,8 +57,8 @@ class TreeGraph:
         """Return the graph of a tree topology with the given levels (int32[S]).  Channels between two switches of one
         level are on no path up and then down.
 
-        ``inverse_capacity`` is float64[C].  Cost: O(C log C).  Some switches come before a switch of a higher level in
-        the switch order; each of them costs a further O(S).
+        ``inverse_capacity`` is float64[C].  Cost: O(C log C), and O(S) more for each switch that comes before a
+        neighbour of a higher level in the switch order.
         """
         order = np.lexsort((channels.port, channels.dst, channels.src))
         number = np.empty(len(order), np.int32)
@@ -104,7 +104,7 @@ class TreeLids:
 
 @dataclass(frozen=True, eq=False)
 class TreeTables:
-    """Forwarding tables of a tree topology, and the numbers of entries that the closed form left open.
+    """Forwarding tables of a tree topology, and counts of the entries that the closed form left open.
 
     Attributes
     ----------
@@ -116,7 +116,7 @@ class TreeTables:
     searched
         Number of entries towards end ports that the closed form left open.
     filled, filled_between_leaves
-        ``filled`` is the number of entries with a longer path, because no path leads up and then down.
+        ``filled`` is the number of entries for which no path leads up and then down, so that they begin another path.
         ``filled_between_leaves`` is the number of filled entries that lead from one leaf to another.  Leaves are the
         switches with end ports on the level of :func:`leaf_level`.
     free
@@ -195,7 +195,7 @@ def _bundles(graph: TreeGraph) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.ui
 
 
 def leaf_level(level: npt.NDArray[np.int32], sources: npt.NDArray[np.float64] | npt.NDArray[np.int64]) -> int:
-    """Return the level with the most switches that have senders.  In a tree whose leaves have further switches below
-    them, this level is above 0.
+    """Return the level that has the most switches with senders.  This level is above 0 in a tree with further switches
+    below the switches to which most CAs are cabled.
     """
     return int(np.bincount(level[sources > 0], minlength=1).argmax())

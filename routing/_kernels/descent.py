@@ -87,7 +87,7 @@ class DescentCosts:
         float64[C], ceiling of each channel: utilisation (flow times inverse capacity) up to which the channel has no
         extra cost.  The lowest ceiling, which most channels have, is the common ceiling.
     least_peak
-        Lower bound, for any tables, of the highest utilisation of the channels with the common ceiling.
+        Lower bound: with any tables, some channel with the common ceiling has at least this utilisation.
     discount
         float64[sweeps], for each pass: a part from 0 to 1.  If two flows share two consecutive channels, this part of
         the cost of the pair is not counted at the second channel.

@@ -33,8 +33,8 @@ class Reach:
     hops
         uint16[S, S] by destination and source: the fewest hops, :data:`UNREACHED` if there is no path.
     degree
-        uint8[S, S] by destination and source: the number of channels out of the source with which such a path can
-        begin.  Only paths of at most ``most_hops`` hops count (see :func:`reach`).  Numbers above 255 are given as 255.
+        uint8[S, S] by destination and source: the number of different first channels of these paths.  Only paths of at
+        most ``most_hops`` hops count (see :func:`reach`).  Numbers above 255 are given as 255.
     """
 
     hops: npt.NDArray[np.uint16]
@@ -67,7 +67,7 @@ class TreeRequest:
         Number of trees of each destination (K, at most :data:`MOST_TREES`), and number of link-disjoint paths that each
         pair of switches should have.
     most_hops
-        Largest number of hops of a path that the search makes.
+        Largest number of hops of a path; no change of a tree may create a longer path.
     balance_sweeps, sweeps
         Maximum number of passes that balance the first trees, and number of passes of the local search over all trees.
     shared
@@ -146,8 +146,8 @@ def balance_order(channels: Channels, position: npt.NDArray[np.int32], *, steps:
 def reach(channels: Channels, position: npt.NDArray[np.int32], *, most_hops: int) -> Reach:
     """Return the hops of the shortest paths that lead up and then down in a switch order.
 
-    For each pair of switches, also return the number of channels out of the source with which such a path can begin.
-    For this number, a path may be longer than a shortest path, but has at most ``most_hops`` hops.
+    For each pair of switches, also return the number of different first channels of all paths that lead up and then
+    down and have at most ``most_hops`` hops.  These paths need not be shortest paths.
 
     ``position`` (int32[S]) is the position of each switch in the order.  Cost: O(S C).
     """
@@ -209,10 +209,12 @@ def follow_first(
     source: npt.NDArray[np.int32],
     target: npt.NDArray[np.int32],
 ) -> npt.NDArray[np.uint8]:
-    """Replace the paths between given switches in all trees by the paths between these switches in the first tree.
+    """Replace the paths from given switches to given destinations, in all trees of each destination.  The new path is
+    the path in the destination's first tree.
 
     ``next_channel`` is uint8[S, K, S], the next channels by destination, tree (of K) and switch.  ``source`` and
-    ``target`` (int32[pairs] each) hold the two switches of each pair.  The result is a new array of next channels.
+    ``target`` (int32[pairs] each) are the first switch and the destination of each path.  The result is a new array of
+    next channels.
     """
     changed = next_channel.copy()
     call(lib.ibn_disjoint_follow_first, _struct(request), len(source), source, target, changed)
@@ -240,7 +242,8 @@ def count_disjoint(
     lid_switch
         int32[L], switch that delivers each LID.
     group_first, group_lid
-        int32[G + 1], int32[N]: the LIDs of group ``g`` are ``group_lid[group_first[g]:group_first[g + 1]]``, 1 to 128.
+        int32[G + 1], int32[N]: the LIDs of group ``g`` are ``group_lid[group_first[g]:group_first[g + 1]]``.  A group
+        has 1 to 128 LIDs.
     source
         bool[S], the switches that send.
     most
@@ -249,8 +252,8 @@ def count_disjoint(
     Returns
     -------
     uint8[G, S]
-        Size of the largest set of paths of which no two share a link, at most ``most``.  The size is 0 if a path does
-        not arrive, from switches that do not send, and from the switch that delivers the group.
+        Size of the largest set of paths of which no two share a link, at most ``most``.  The size is 0 in three cases:
+        a path from the switch to the group does not arrive, the switch does not send, or it delivers the group.
 
     Notes
     -----

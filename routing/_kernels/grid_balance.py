@@ -41,7 +41,7 @@ def balance_trees(bundles: LinkBundles, trees: FlowTrees, *, longer: int, visits
     """Lower the highest utilisation of the bundles, by changing the arrays of ``trees`` in place.
 
     A move gives a switch another next hop in one tree.  After a move, the paths of this switch, and of all switches
-    that send through it, differ from the regular pattern of the grid.
+    that send through it, count as irregular: their ``regular`` is set to 0.
 
     Parameters
     ----------

@@ -38,11 +38,12 @@ class Layers:
         Number of layers over which the paths are spread: ``needed``, or the parameter ``have`` of :func:`layering` if
         ``have`` is larger.
     left, left_uncounted
-        ``left`` is above 0 if not all counted paths got a layer; in this case, ``layer`` is not valid.
-        ``left_uncounted`` is above 0 if not all other paths got a layer; paths without a layer are put into layer 0.
+        ``left`` is 0 if all counted paths got a layer; otherwise, ``layer`` is not valid.  ``left_uncounted`` is 0 if
+        all paths that are not counted paths got a layer; otherwise, paths without a layer are put into layer 0.
     rechosen, unloaded, visited
-        Number of paths that got another first hop so that they fit into a layer.  Number of next hops that were moved
-        off the channels with the highest utilisation.  Number of channels that cycle searches visited.
+        ``rechosen`` is the number of paths that got another first hop so that they fit into a layer.  ``unloaded`` is
+        the number of next hops that were moved off the channels with the highest utilisation.  ``visited`` is the
+        number of channels that cycle searches visited.
     """
 
     next_channel: npt.NDArray[np.uint8]
@@ -109,8 +110,8 @@ def layering(
         Maximum number of rounds that lower the highest utilisation.  In each round, next hops move off the channels
         with this utilisation.  A next hop moves only if the paths of all switches upstream still fit into a layer.
     region
-        int32[S], number of the layer that is tried first for the paths to each switch.  With ``mutual``, it is the sum
-        of the numbers of both switches.
+        int32[S], number of the layer that is tried first for the paths to each switch.  With ``mutual``, the sum of the
+        numbers of two switches is tried first for the paths between them.
     order
         int32[M, C], position of each channel in the initial topological order of each of the first M layers.  These
         orders change only the run time.
@@ -185,9 +186,10 @@ def changing_vls(
     """Assign one SL to all paths between two switches, in both directions, such that the dependencies on each VL are
     acyclic.
 
-    Packets on the first ``vls`` SLs keep their VL.  Paths that fit on none of these SLs get one of the other SLs.
-    Packets on such an SL move up to the next VL at each hop where a dependency on their present VL would close a cycle.
-    The trees do not change.  The other parameters have the meaning that the docstring of :func:`layering` states.
+    There are ``sls`` SLs.  Packets on the first ``vls`` SLs keep their VL.  Paths that fit on none of these SLs get one
+    of the other SLs.  Packets on the other SLs begin on VL 0.  They move to the next higher VL at each hop whose
+    dependency would close a cycle on the VL so far.  The trees do not change.  The other parameters are explained in
+    :func:`layering`.
 
     Notes
     -----

@@ -12,8 +12,8 @@ from routing._kernels.native import call, lib, pointer, struct_of
 from routing.fabric import Fabric
 
 WHOLE = 128
-"""Number of integer units that stand for a flow of 1.  A flow is split over at most 2^7 LIDs, so integer arithmetic is
-exact.
+"""Number of integer units that stand for a flow of 1.  An end port has 1, 2, 4, ... or 128 LIDs, among which the flow
+to the end port is divided equally.  So each LID gets a whole number of units.
 """
 
 
@@ -86,7 +86,7 @@ def all_to_all(
 
     Notes
     -----
-    Cost: O(S L) time; 280 bytes a switch and 8 a channel for each thread.
+    Cost: O(S L) time.  Memory of each thread: 280 bytes for each switch, and 8 bytes for each channel.
     """
     shape = routes.pointer
     if lid_weight.shape != (shape.lids,) or sources.shape != (shape.switches,):
@@ -122,8 +122,8 @@ class Rates:
 def flow_shares(
     routes: Routes, rates: Rates, source: npt.NDArray[np.int32], target_lid: npt.NDArray[np.int32], threads: int
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Compute which share of the reference rate the flows of traffic patterns get: the mean and the lowest share of
-    each pattern.
+    """Compute the share of the reference rate that each flow of a traffic pattern gets.  Return the mean and the lowest
+    share of each pattern.
 
     Parameters
     ----------
@@ -147,7 +147,7 @@ def flow_shares(
 
     Notes
     -----
-    Cost: O(P F hops) time, and 4 bytes a channel and a switch for each thread.
+    Cost: O(P F hops) time.  Memory of each thread: 4 bytes for each channel, and 4 bytes for each switch.
     """
     if source.ndim != 2 or source.shape != target_lid.shape:
         raise TypeError(f"kernel wants two arrays [P, F], got {source.shape} and {target_lid.shape}")

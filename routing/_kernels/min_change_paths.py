@@ -14,9 +14,10 @@ def fill_missing_entries(
 ) -> npt.NDArray[np.uint8]:
     """Fill missing LFT entries while changing as few other entries as possible.
 
-    A missing entry gets the path on which the fewest other entries change.  Among paths with equally many changes, the
-    path with the fewest hops is taken.  Of several such paths, the path with the lexicographically lowest channel
-    numbers is taken.  In each step, the missing entry with the best path by these rules is filled.
+    Each step finds the best path among all paths that begin at a switch with a missing entry.  This missing entry is
+    then filled, and other entries on the path change where necessary.  The best path is the path that changes the
+    fewest entries.  Of several such paths, it is the path with the fewest hops.  If these are equal too, it is the path
+    with the lowest channel numbers, compared from the first channel on.
 
     Parameters
     ----------
@@ -32,7 +33,7 @@ def fill_missing_entries(
     Returns
     -------
     uint8[N, S]
-        The out-ports with the filled entries.  An entry is unchanged if no path leads from its switch to the target.
+        The out-ports with the filled entries.  An entry stays missing if no path leads from its switch to the target.
 
     Notes
     -----

@@ -14,8 +14,8 @@ from routing.errors import KernelError
 try:
     from routing._kernels._native import ffi, lib
 except ModuleNotFoundError as error:
-    # Python searches the working directory first.  If this is the folder of the sources, Python finds the sources
-    # instead of the installed package, and the sources have no compiled kernels.
+    # Python searches the working directory first.  In the folder of the sources, Python therefore imports the sources
+    # instead of the installed package.  The sources have no compiled kernels, so the message names two remedies.
     raise ModuleNotFoundError(
         "the kernels are not built in this folder of sources (run Python in another folder, or pip install -e . here)",
         name=error.name,
@@ -120,7 +120,7 @@ def grouped(key: npt.NDArray[np.integer[Any]], count: int) -> tuple[npt.NDArray[
     key
         int[N], key of each item; items with a key below 0 belong to no group.
     count
-        Number of keys, from 0 on.
+        Number of keys: the keys are 0 to ``count - 1``, or below 0.
 
     Returns
     -------

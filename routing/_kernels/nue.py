@@ -79,7 +79,8 @@ def nue_trees(
     threads
         Worker threads; they do not change the result.
     hop_cost
-        Cost of every hop, which is added to the cost of its load.  The channel with the highest utilisation has cost 1.
+        Cost of every hop, in addition to the cost of the load on its channel.  The load of the channel with the highest
+        utilisation costs 1.
 
     Notes
     -----

@@ -10,14 +10,14 @@ from routing.fabric import Channels
 
 
 def build_order(channels: Channels, key: npt.NDArray[np.float64], *, pull: float) -> npt.NDArray[np.int32]:
-    """Compute a switch order in which each switch, except the first of each connected part, has a neighbour before it.
-    Returns int32[S], the position of each switch.
+    """Return int32[S], the position of each switch in a switch order.  Each switch, except the first one of each
+    connected part, has a neighbour before it in the order.
 
-    The next switch is a neighbour of the placed switches: the switch with the smallest value of ``key - pull * n``.
-    Here ``key`` is float64[S], and ``n`` is the number of channels from placed switches to the switch.  With a pull of
-    0 the keys alone decide.  With keys in [0, 1) and a pull of 1 this is maximum cardinality search, where keys break
-    ties (R. E. Tarjan, M. Yannakakis, SIAM J. Comput. 13, 1984).  Each connected part begins with its switch of the
-    smallest key.  Cost: O(C log C).
+    Each connected part begins with its switch of the smallest ``key`` (float64[S]).  Each further switch is one of the
+    neighbours of the switches placed so far: the neighbour with the smallest value of ``key - pull * n``.  Here, ``n``
+    is the number of channels from placed switches to the neighbour.  If ``pull`` is 0, the keys alone decide.  If
+    ``pull`` is 1 and all keys are in [0, 1), this is maximum cardinality search, and the keys break ties (R. E. Tarjan,
+    M. Yannakakis, SIAM J. Comput. 13, 1984).  Cost: O(C log C).
     """
     position = np.empty(len(key), np.int32)
     call(lib.ibn_trees_grow_order, len(key), channels.first, channels.dst, key, pull, position)

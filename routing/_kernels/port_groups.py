@@ -24,11 +24,12 @@ class GroupTrace:
     masks
         uint16[edges], VLs, as bits, on which each CDG edge is used.
     groups, ports, choices
-        Number of port groups at switches where packets arrive; number of ports in these groups; number of these groups
-        with two ports or more.
+        ``groups`` is the number of port groups at switches where packets arrive, without empty groups.  ``ports`` is
+        the number of ports in these groups, and ``choices`` the number of these groups with two ports or more.
     dead_ends, without_table, circulating
-        Number of pairs (LID, switch) where packets arrive, but the port group is empty; number of port groups that lack
-        the port of the forwarding table; number of LIDs whose packets can circulate.
+        Errors.  ``dead_ends`` is the number of pairs (LID, switch) where packets arrive, but the port group is empty.
+        ``without_table`` is the number of the ``groups`` that lack the port of the LFT entry.  ``circulating`` is the
+        number of LIDs whose packets can circulate: the channels of the LID's port groups form a cycle.
     first_fault
         The first error that ``dead_ends``, ``without_table`` or ``circulating`` counts, as a pair (index of the LID,
         switch); None: there is no error.

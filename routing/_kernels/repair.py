@@ -18,8 +18,8 @@ KEEP_VALID_ENTRIES, SKIP, PRUNE_THEN_REPAIR = 0, 1, 2
 missing entries are filled.
 """
 NOTHING_MISSING, REPAIRED, FAILED, COPIED = 0, 1, 2, 3
-"""Outcome of a column: no entry was missing; the column was repaired; the repair failed; or the column was copied from
-another LID.
+"""Outcome of a column: no entry was missing; the column was repaired; the repair failed, or the column was skipped
+although entries are missing; or the column was copied from another LID.
 """
 
 
@@ -91,13 +91,12 @@ class Repaired:
     Attributes
     ----------
     lft, masks, order, load
-        The tables, CDG edges, topological orders and loads that were passed to :func:`repair`, with the repaired
-        columns added.
+        The tables, CDG edges, topological orders and loads after the repair.
     sl
         The SLs, changed where a path would have closed a cycle on its old VL.
     done
-        uint8[L]: NOTHING_MISSING, REPAIRED, COPIED (from the column of another LID) or FAILED.  A failed column is
-        unchanged; if it was to be rebuilt, it is empty.
+        uint8[L], outcome of each column: NOTHING_MISSING, REPAIRED, COPIED or FAILED.  A failed column keeps its
+        entries, or is empty if its treatment was PRUNE_THEN_REPAIR.
     missing
         Number of entries that were missing.
     filled
@@ -164,11 +163,12 @@ def repair(
         int32[V, C], position of each channel in a topological order of these edges on each VL; V = 0: credit loops are
         allowed.
     load
-        int64[C], flow on each channel.  The flow of a filled entry is added at once.
+        int64[C], flow on each channel before the repair.
     treatment
-        uint8[L], by column: KEEP_VALID_ENTRIES, SKIP or PRUNE_THEN_REPAIR.  PRUNE_THEN_REPAIR first removes the CDG
-        edges that no path uses, on the VLs of the column.  If the repair of the column then fails, all its entries are
-        removed and computed from scratch.  If this fails too, the column of another LID is copied.
+        uint8[L], by column: KEEP_VALID_ENTRIES, SKIP or PRUNE_THEN_REPAIR.  Before the first repair, CDG edges that no
+        path uses are removed, on the VLs of the packets to LIDs with PRUNE_THEN_REPAIR.  If the repair of such a column
+        fails, all entries of the column are removed and computed from scratch.  If this fails too, the column of
+        another LID is copied.
     up_first
         Whether ``order`` comes from an Up*/Down* order of the switches.  In this case, paths that lead up and then down
         need no cycle search, and are tried before other paths.
@@ -214,8 +214,8 @@ class SearchLimits:
     work
         Work limit: hops followed along paths and channels visited by cycle searches.
     overshoot
-        Percentage by which moves of a first pass may raise channels above the channel that a move relieves.  0: there
-        is no such pass.
+        Percentage by which a move of a first pass may raise other channels above the utilisation of the channel that
+        the move relieves.  0: no such first pass is made.
     """
 
     goal: int
@@ -231,7 +231,7 @@ class Rebalanced:
     Attributes
     ----------
     lft, masks, order, load
-        The tables, CDG edges, topological orders and loads that were passed to :func:`rebalance`, after the moves.
+        The tables, CDG edges, topological orders and loads after the moves.
     spent
         Number of entries that the moves made different from the previous tables, minus the number of entries that got
         their previous value again.
@@ -296,9 +296,9 @@ def rebalance(
     limits
         The goal of the search, and the limits of changes and work.
     prepares_sls
-        Whether SLs by source switch may change.  If a move closes a cycle on a VL, the moved packets on this VL may get
-        an SL with another VL.  On the other VL, neither the paths of these packets in ``before`` nor their paths after
-        the move may close a cycle.
+        Whether moves may change SLs, if SLs depend on the source switch.  If a move would close a cycle on a VL, the
+        moved packets on this VL may get an SL with another VL.  The CDG of the other VL must stay acyclic with the
+        paths of these packets by ``before``, and also with their paths after the move.
     """
     masks, order = writable_copy(masks), np.array(order, np.int32, order="C")
     fabric = _fabric(

@@ -22,8 +22,8 @@ PAGE = mmap.PAGESIZE
 MOST_ENTRIES = 1 << 22
 """Number of entries that are compared at once."""
 LARGE = 1 << 24
-"""Number of bytes from which an array is copied by a snapshot.  For smaller arrays, a copy takes less time than the
-first access to each page of a snapshot.
+"""Smallest size, in bytes, of an array for which a :class:`Snapshot` is made.  A smaller array is copied as a whole,
+which takes less time than the first access to each page of a snapshot.
 """
 
 
@@ -199,8 +199,9 @@ def _written_pages(array: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
         os.close(file)
     if len(found) != count:
         raise OSError("the states of pages are unknown")
-    # In the number that pagemap has for a page, bit 63 means that the page is in memory.  Bit 62: the page was moved to
-    # swap memory.  Bit 61: the page belongs to a file.
+    # For each page, pagemap has a number.  Bit 63 of the number means that the page is in memory, bit 62 that the page
+    # was moved to swap memory, and bit 61 that the page belongs to a file.  A page was written if, of these three bits,
+    # only bit 63 is set, or if bit 62 is set.
     state = found >> np.uint64(61)
     written: npt.NDArray[np.uint8] = ((state == 4) | (state & np.uint64(2) != 0)).astype(np.uint8)
     return written

@@ -62,7 +62,7 @@ class Handle:
     Raises
     ------
     KernelError
-        Out of memory.
+        Out of memory, or unknown mechanism.
     """
 
     def __init__(self, network: NetworkArrays, options: OptionArrays, traffic: TrafficArrays) -> None:

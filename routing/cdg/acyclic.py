@@ -35,8 +35,8 @@ class Cdg:
         return Cdg(self.fabric, self.masks | other.masks)
 
     def onto(self, fabric: Fabric) -> Cdg:
-        """Return the CDG in the edge numbers of another fabric; edges over channels that the other fabric lacks are
-        left out.
+        """Return the CDG with the edge numbers of another fabric, without edges of channels that the other fabric
+        lacks.
         """
         return self if fabric is self.fabric else Cdg(fabric, renumber(self.masks, self.fabric, fabric))
 
@@ -71,9 +71,7 @@ class Cdg:
         return dependencies_against_order(channels, used, is_increasing(channels, position)[np.newaxis]) == 0
 
     def switch_order(self) -> npt.NDArray[np.int32] | None:
-        """Return int32[S], an Up*/Down* order of the switches in which no edge leads down and then up; None if there is
-        no such order.
-        """
+        """Return int32[S], an Up*/Down* order of the switches that allows all CDG edges; None if none exists."""
         return up_down(self.fabric.channels, self.masks)
 
 
@@ -95,7 +93,7 @@ class AcyclicCdg(Cdg):
 
     @classmethod
     def unchecked(cls, fabric: Fabric) -> AcyclicCdg:
-        """Return a CDG without VLs, for tables that may have credit loops."""
+        """Return a CDG without edges and VLs, for tables that may have credit loops."""
         return cls(fabric, np.zeros(0, np.uint16), np.zeros((0, len(fabric.channels)), np.int32))
 
     def grown(self, masks: npt.NDArray[np.uint16], order: npt.NDArray[np.int32]) -> AcyclicCdg:

@@ -196,8 +196,8 @@ class _FixedVls:
     def cycle(self, *, replies: bool, switch_pairs: bool) -> Cycle:
         """Return a shortest cycle of the CDG for the traffic that the arguments select.
 
-        The search covers only channels without a position in the result of :meth:`order`, because all other channels
-        are on no cycle.
+        The search covers only channels to which :meth:`order` could assign no position.  All other channels are on no
+        cycle.
         """
         dep = self._dep[switch_pairs]
         with_replies, alone = (vl_masks(dep, replies=included) for included in (True, False))
@@ -266,9 +266,10 @@ def _vls_used(fabric: Fabric, routing: Routing, vl_bit: npt.NDArray[np.uint16], 
 
 
 def _shortest_open(fabric: Fabric, masks: npt.NDArray[np.uint16], order: npt.NDArray[np.int32]) -> Cycle:
-    """Return a shortest cycle of the CDG ``masks`` among the channels whose position in ``order`` is -1.
+    """Return a shortest cycle of a CDG, searched only among the channels whose position in ``order`` is -1.
 
-    The position is -1 for channels on a cycle, and for channels downstream of a cycle.
+    ``masks`` (uint16[edges]) holds the VLs of each CDG edge, as bits.  ``order`` (int32[V, C]) holds the position of
+    each channel on each VL: -1 for channels on a cycle, and for channels downstream of a cycle.
     """
     open_vls = np.bitwise_or.reduce((order < 0) << np.arange(len(order))[:, None], axis=0)
     edges, is_open = fabric.channels.edges, np.zeros_like(masks)

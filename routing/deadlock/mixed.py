@@ -31,8 +31,8 @@ from routing.fabric import NO_PORT, Fabric
 from routing.tables import DATA_VLS, Provenance, Routing, ServiceLevels, SlToVl
 
 CELLS = 1 << 22
-"""Largest number of elements of a traffic array (switches or ports times LIDs) in memory.  LFT columns are traced in
-chunks of this size.
+"""Largest number of elements of an array of traffic, which has an element for each LID and each switch (or port).  LFT
+columns are traced in chunks of so many LIDs that such an array fits.
 """
 
 Bytes = npt.NDArray[np.uint8]

@@ -97,8 +97,8 @@ class MixedDependencies:
     def unchanged(self, lids: npt.NDArray[np.int64]) -> Masks:
         """Return uint32[edges], the CDG edges of all LFT columns except the columns of ``lids``.
 
-        This method does not trace columns of LIDs that no port has.  If such columns can cause dependencies
-        (:attr:`Mixture.misdirected`), ``lids`` must contain their LIDs.
+        Columns of LIDs that no port has are left out, too.  So ``lids`` must contain all LIDs of
+        :attr:`Mixture.misdirected`, whose columns can cause dependencies although no port has these LIDs.
 
         Cost: O(S L + V N) for N possible CDG edges and V VLs.
         """

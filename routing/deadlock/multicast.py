@@ -236,9 +236,9 @@ def safe_tree(fabric: Fabric, unicast: Cdg, vl: int, roots: Sequence[int], *, th
 
     Notes
     -----
-    A tree is grown breadth first from a root.  A link that would close a cycle is left out, and the tree may reach the
-    switch at the end of that link over another link.  The search is not exhaustive: the search may find no tree
-    although a safe tree exists.
+    A tree is grown breadth first from a root.  A link is left out if the dependencies of multicast packets on this link
+    would close a cycle of the CDG.  The tree may reach the switch at the end of this link over another link.  The
+    search is not exhaustive: the search may find no tree although a safe tree exists.
     """
     used = (unicast.masks >> vl & 1).astype(np.uint8)
     order = topological_order(fabric.channels, used.astype(np.uint16), 1, threads=threads)

@@ -1,7 +1,8 @@
 """Check whether replies are free of credit loops although the tables have no reversible certificate.
 
-The LID offset is a LID minus the base LID of its port.  Two conditions are sufficient.  Both directions between two end
-ports use one SL.  Each reply goes to the LID of the requester that has the LID offset of the request's destination LID.
+The LID offset of a packet is its destination LID minus the base LID of the destination port.  A ``forward`` certificate
+covers replies, too, under two conditions.  First, each reply has the same LID offset as its request.  Second, for each
+LID offset, any two end ports use one SL in both directions.
 """
 
 from __future__ import annotations
@@ -17,10 +18,10 @@ _PAIRS_AT_ONCE = 4_000_000
 
 
 def replies_need_offset(fabric: Fabric, routing: Routing, proof: Proof) -> bool:
-    """Return whether replies are safe only on condition that each reply has the same LID offset as its request.
+    """Return whether replies are proven safe only if each reply has the same LID offset as its request.
 
     The LID offset of a packet is its destination LID minus the base LID of the destination port.  If all end ports have
-    LMC 0, the result is False.  ``proof`` is the proof of the tables.
+    LMC 0, all LID offsets are 0, and the result is False.  ``proof`` is the proof of the tables.
     """
     return proof.strength == "forward" and bool(fabric.endport_lmc.any()) and replies_follow_requests(fabric, routing)
 

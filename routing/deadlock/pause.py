@@ -7,14 +7,14 @@ neither buffers nor packets.  So its result is a tendency.  The actual outcome a
 Source: "RDMA Deadlock" (a draft without date), section 1.2.  The draft leaves some points open.  The interpretation
 here reproduces both of its tables, entry by entry, and does not depend on the order of links or flows:
 
-- Stage 1 computes fair rates at the bottlenecks.  It processes all bottlenecks of a round at once, from the rates
-  before the round.  Every iteration begins with the offered rates.
-- After stage 1 the rate of a flow never rises downstream.  So after stage 2, which computes the pauses, every flow has
-  the rate of its last link.
-- The probability that link k pauses for link i is 1 - (sum of the flows' last rates) / (sum of their stage-1 rates on
-  k).  If several links feed link i, each of them gets the largest of their probabilities (the draft writes i for k
-  here).
-- Probabilities compound: stage 3 multiplies the remaining capacity of a link by (1 - probability).
+- Stage 1 reduces the rates at overloaded links to fair shares, in several rounds.  A round treats all overloaded links
+  at once, from the rates before the round.  Every iteration begins with the offered rates.
+- After stage 1 a flow is never faster on a link than on the links before this link.  Stage 2 computes the pauses, and
+  gives each flow the rate of its last link.
+- The probability that link k pauses for its next link i is 1 - a / b.  Here b is the sum of the stage-1 rates on link k
+  of all flows from link k to link i, and a is the sum of the rates of these flows on their last links.  If several
+  links feed link i, each of them gets the largest of their probabilities (the draft writes i for k here).
+- Stage 3 multiplies the capacity of a link by (1 - probability).  So the reductions of all iterations are multiplied.
 """
 
 from __future__ import annotations
@@ -68,8 +68,8 @@ class Flows:
     capacity
         Capacity of each link.
     cable
-        For each link, the number of its cable direction.  A link is one VL of one direction of a cable.  Links with
-        the same number share one capacity.
+        For each link, the number of its cable direction.  A link is one VL of a cable direction, so several links can
+        have the same number.  These links share one capacity.
     """
 
     names: tuple[str, ...]
@@ -107,10 +107,12 @@ class Flows:
     def limits(self) -> tuple[tuple[int | None, tuple[tuple[int, int], ...]], ...]:
         """Return the groups of flows that share a capacity.  Each group is a pair (link, users).
 
-        A link is one VL of one direction of a cable.  All flows over one link are a group.  If flows use several VLs of
-        one direction of a cable, all flows of this direction are a further group.  This group has None in place of the
-        link.  The capacity of this group is the capacity of one of its links without pauses.  ``users`` has a pair for
-        each flow: the number of the flow, and the index of the link in the path of the flow.
+        A link is one VL of one direction of a cable.  The flows over one link are a group.  If flows use several links
+        of one cable direction, all flows of this direction are a further group.  This further group has None in place
+        of a link.  Its capacity is the capacity of one of these links without pauses.
+
+        ``users`` has a pair of numbers for each flow of the group and each of its links in the group.  The first number
+        is the number of the flow.  The second number is the index of the link in the path of the flow.
         """
         users: list[list[tuple[int, int]]] = [[] for _ in self.names]
         for number, flow in enumerate(self.flows):
@@ -165,10 +167,10 @@ class PauseAnalysis:
     Attributes
     ----------
     verdict
-        "free": there is no cycle of pausing links, which a deadlock requires.  "settles": there is such a cycle, and
-        the rates settle above zero.  If ``fits`` of the last iteration is true, its rates are exact, otherwise they are
-        close to the rates to which the iterations converge.  "deadlock": there is such a cycle, and the rates sink
-        towards zero.
+        "free": pausing links form no cycle, so a deadlock is impossible.  "settles": pausing links form a cycle, but
+        the rates settle above zero.  The rates of the last iteration are then exact if its ``fits`` is true, and
+        otherwise close to the limits of the rates.  "deadlock": pausing links form a cycle, and the rates sink towards
+        zero.
     iterations
         All iterations, in order.
     cycle
@@ -184,7 +186,7 @@ class PauseAnalysis:
 
     @property
     def rates(self) -> tuple[Fraction, ...]:
-        """Return the final rate of each flow in this analysis; rates in a real network may be higher."""
+        """Return the rate of each flow after the last iteration.  Rates in a real network may be higher."""
         return self.iterations[-1].rates
 
     @cached_property
@@ -310,10 +312,11 @@ def max_min(demands: Sequence[Fraction], room: Fraction) -> list[Fraction]:
 def _pause(flows: Flows, fair: Sequence[Sequence[Fraction]], rates: Sequence[Fraction]) -> dict[int, Fraction]:
     """Return the probability that each link pauses (stage 2 of an iteration); links that never pause are left out.
 
-    ``fair`` has the max-min fair rates from stage 1, by flow and index in its path.  ``rates`` has the rate of each
-    flow on its last link.  A probability is computed for each pair of links (k, i) in which link k feeds link i.  All
-    links that feed the same link i get the largest probability of their pairs.  A link k that feeds several links gets
-    the largest of these probabilities.
+    ``fair`` has the max-min fair rates from stage 1, by flow and by index of the link in the flow's path.  ``rates``
+    has the rate of each flow on its last link.  Link k feeds link i if flows go from link k to link i.  A probability
+    is computed for each such pair of links from the rates of these flows.  Then all links that feed the same link i get
+    the largest probability of their pairs with link i.  A link that feeds several links gets the largest of its
+    probabilities.
     """
     position = [{link: at for at, link in enumerate(flow.links)} for flow in flows.flows]
     worst: dict[int, Fraction] = {}

@@ -13,8 +13,8 @@ from routing.fabric import NO_PORT, Fabric
 from routing.tables import DATA_VLS, Routing
 
 _FINENESS = 10_000
-"""Largest denominator of the rate of a link, which is a fraction of the rate of the fastest link.  Fractions with
-larger denominators are rounded, so that computed rates have short denominators.
+"""Largest denominator of the capacity of a link, as a fraction of the capacity of the fastest link.  Other fractions
+are rounded, so that computed rates have short denominators.
 """
 
 

@@ -20,13 +20,13 @@ from routing.deadlock.mixed_cdg import LidColumns, Masks, MixedDependencies, Ord
 from routing.deadlock.update_schedule import MOST_ROUNDS, UpdateSchedule
 
 MOST_FOLLOWED = 1 << 21
-"""Largest number of entries (switches times LIDs) that are checked for loops.  LIDs whose entries exceed this number
+"""Largest number of LFT entries (switches times LIDs) for which a search looks for rounds.  The LIDs beyond this limit
 are drained.
 """
 DRAINED, MANY_BROKEN = 64, 16
-"""Limits of the number of entries that are removed some rounds before their new entries are written.  The limit is 1 /
-DRAINED of all entries or, if this is more, the number of entries of the old tables that lead nowhere.  There is no
-limit if more than 1 / MANY_BROKEN of all entries lead nowhere.
+"""Limit of the old entries that are removed in an earlier round than the new entries are written.  The limit is 1 /
+DRAINED of all entries or, if this is more, the number of broken entries.  A broken entry is a changed entry whose old
+port leads nowhere.  If more than 1 / MANY_BROKEN of all entries are broken, all entries may be removed.
 """
 
 Mask = npt.NDArray[np.bool_]
@@ -85,8 +85,8 @@ def rounds_per_lid(waiting: MixedDependencies, base: Masks) -> UpdateSchedule | 
     waiting
         The mixed tables.
     base
-        uint32[edges], the VLs of each CDG edge, as bits.  The edges are the dependencies of the old tables and the
-        dependencies of the new tables, without paths that mix both tables.  A packet may have any SL that is in use.
+        uint32[edges], the VLs of each CDG edge, as bits.  The edges are the dependencies of the old tables alone and of
+        the new tables alone.  Packets may have the old or the new SL.
 
     Returns
     -------
@@ -115,11 +115,11 @@ def rounds_per_lid(waiting: MixedDependencies, base: Masks) -> UpdateSchedule | 
 
 
 def most_drained(mixture: Mixture, changes: Changes) -> int:
-    """Return how many entries an update schedule may remove some rounds before it writes their new entries.
+    """Return how many old entries an update schedule may remove in an earlier round than it writes the new entries.
 
-    The result is the larger of two numbers.  The first number is the number of all entries, divided by :data:`DRAINED`.
-    The second number counts the changed entries whose old port leads nowhere.  If the second number is more
-    than the number of all entries divided by :data:`MANY_BROKEN`, all entries may be removed.
+    The limit is 1 / :data:`DRAINED` of all entries or, if this is more, the number of broken entries.  A broken entry
+    is a changed entry whose old port leads nowhere.  If more than 1 / :data:`MANY_BROKEN` of all entries are broken,
+    all entries may be removed.
     """
     broken, size = int(np.count_nonzero(~changes.old_was_routed & ~changes.removed)), mixture.before.size
     return size if broken > size // MANY_BROKEN else max(broken, size // DRAINED)
@@ -143,7 +143,8 @@ def rounds_without_drain(
         Whether the rounds of each LID are safe.
     """
     rounds, last = write_rounds(waiting.slots, columns.next_channels, outward=False)
-    # Usually one round suffices.  A single check of all LIDs together is much faster than admitting them one by one.
+    # If each LID needs only one round, all LIDs are first checked together.  This check is much faster than a check of
+    # each LID, and usually succeeds.
     if last.max(initial=1) == 1:
         dependencies = base.copy()
         if not waiting.trace(columns, dependencies) and waiting.order(dependencies, columns) is not None:
@@ -152,8 +153,8 @@ def rounds_without_drain(
     for outward in (False, True):
         strict, deep = write_rounds(waiting.slots, columns.next_channels, outward=outward)
         rounds, last = np.where(taken[:, None], rounds, strict), np.where(taken, last, deep)
-        # The second pass of this loop checks all LIDs again, one after the other.  It begins with the LIDs that the
-        # first pass has admitted, so that these LIDs are admitted again.
+        # The second pass of this loop tries other rounds for the LIDs that the first pass has not admitted.  It begins
+        # with the admitted LIDs and their rounds, so that these LIDs are admitted again.
         position = np.argsort(~taken, kind="stable")
         position = position[last[position] <= MOST_ROUNDS]
         taken = np.zeros(len(columns), bool)
@@ -194,9 +195,9 @@ def rounds_with_drain(
 def _combine_rounds(changes: Changes, lids: npt.NDArray[np.int64], rounds: Bytes, first: int) -> UpdateSchedule:
     """Combine the rounds of all LIDs into one update schedule.
 
-    LIDs with one changed entry, and entries that are only removed, are written in round 1.  All other LIDs that are not
-    in ``lids`` are drained: their old entries are removed in round ``first``, and their new entries are written in
-    round ``first`` + 1.
+    Round 1 writes the new entries of LIDs with only one new entry, and removes the entries that the new tables only
+    remove.  LIDs with several new entries that are not in ``lids`` are drained: their old entries are removed in round
+    ``first``, and their new entries are written in round ``first`` + 1.
 
     Parameters
     ----------
@@ -205,7 +206,7 @@ def _combine_rounds(changes: Changes, lids: npt.NDArray[np.int64], rounds: Bytes
     lids, rounds
         int64[K] and uint8[K, S]: LIDs for which rounds were found, ascending, and the round of each of their entries.
     first
-        Last round that begins without waiting until packets have left the fabric.
+        Last round that waits only for acknowledgements.  All later rounds also wait until packets have left the fabric.
     """
     row = np.searchsorted(lids, changes.lid) if len(lids) else np.zeros(len(changes.lid), np.int64)
     position = np.minimum(row, max(0, len(lids) - 1))

@@ -1,16 +1,16 @@
 """Port groups for adaptive routing, with a proof that packets which follow these groups cannot deadlock.
 
-A switch with adaptive routing may send a packet by any port of a group, which belongs to the packet's destination LID.
-A group has the port of the forwarding table, and further ports that lead nearer to the LID.  Two rules cover what
-switches do:
+A switch with adaptive routing has a port group for each LID, and may send a packet to this LID by any port of the
+group.  A group has the port of the forwarding table, and further ports that lead nearer to the LID.  Switches choose a
+port by one of two rules:
 
 - ``Rule.COMMIT``: the switch chooses a port once, and the packet may have to wait for this port.  There is no deadlock
   if the dependencies of all choices together are acyclic (W. J. Dally, C. L. Seitz, IEEE Trans. Computers C-36, 1987).
 - ``Rule.ESCAPE``: a packet that waits takes whichever port of its group has room first.  The paths of the forwarding
   table are then the escape paths of J. Duato (IEEE Trans. Parallel and Distributed Systems 4, 1993).  A buffer of
-  InfiniBand takes whole packets, so a waiting packet occupies only one buffer.  So a channel by which a packet may have
-  come depends only on the channel that the forwarding table names next.  There is no deadlock if these dependencies are
-  acyclic.
+  InfiniBand takes whole packets, so a waiting packet occupies only one buffer.  So a waiting packet has one dependency:
+  from the channel by which it came to the channel that the forwarding table names.  If the dependencies of all such
+  packets are acyclic, a deadlock is impossible.
 
 The published theory lets an escape packet change its VL.  In InfiniBand the SL of a packet fixes its VL, so adaptive
 packets and escape packets share their VLs here.
@@ -41,7 +41,7 @@ class GroupProof:
     Attributes
     ----------
     trace
-        Number of the port groups and their ports, and the errors in port groups: missing ports, and loops of packets.
+        The CDG edges of packets that follow the groups, the numbers of groups and ports, and the errors of the groups.
     cdg
         The dependencies of all packets with a topological order, which proves that no deadlock is possible; None if the
         dependencies have a cycle.
@@ -63,8 +63,9 @@ class GroupProof:
 def compute_port_groups(fabric: Fabric, routing: Routing, proof: Proof, rule: Rule = Rule.COMMIT) -> PortGroups:
     """Extend tables by port groups that are as large as freedom from deadlock allows.
 
-    Every port of a group leads to a switch from which the tables take fewer hops.  So packets cannot circulate, and no
-    path has more hops than the tables' path from the same switch.  Only LIDs of CAs and routers get further ports.
+    Every port of a group leads nearer to the LID: to a switch whose path in the tables has fewer hops.  So packets
+    cannot circulate, and no path has more hops than the tables' path from the same switch.  Groups for LIDs of switches
+    have only the port of the forwarding table.
 
     Parameters
     ----------
@@ -83,8 +84,9 @@ def compute_port_groups(fabric: Fabric, routing: Routing, proof: Proof, rule: Ru
 
     Notes
     -----
-    Ports are added one by one, LID by LID.  A port is left out if it would close a cycle with the ports before it, so
-    the result depends on this order.  Cost: O(L C) candidates, each with a search in a part of the dependency graph.
+    Ports are added one by one, LID by LID.  A port is left out if its dependencies would close a cycle with the
+    dependencies of the ports that were added before.  So the result depends on the order of the LIDs.  Cost: O(L C)
+    candidate ports, each with a search in a part of the CDG.
     """
     if proof.certificate is None or proof.cdg is None:
         _uniform_row(routing)
@@ -142,9 +144,9 @@ def prove_port_groups(groups: PortGroups, proof: Proof, *, threads: int = 2) -> 
 
 
 def entering_vls(fabric: Fabric, routing: Routing, proof: Proof, lids: npt.NDArray[np.int32]) -> npt.NDArray[np.uint16]:
-    """Return uint16[T, S], VLs of the packets to each of T LIDs that enter at each switch, as bits.
+    """Return uint16[T, S], the VLs (as bits) of packets that enter at each switch towards each of T LIDs.
 
-    Only packets that the proof's certificate covers count.  Packets that the tables do not deliver are left out.
+    Packets are left out if the proof's certificate does not cover them, or if the tables do not deliver them.
 
     Raises
     ------
@@ -174,7 +176,7 @@ def _uniform_row(routing: Routing) -> npt.NDArray[np.uint8]:
 
 
 def _by_turns(fabric: Fabric, lids: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-    """Return the LIDs in rounds: one LID of each switch, then a second LID of each switch, and so on."""
+    """Return the LIDs in a new order: one LID of each switch, then a second LID of each switch, and so on."""
     switch = fabric.lids.switch[lids]
     by_switch = np.argsort(switch, kind="stable")
     start = np.searchsorted(switch[by_switch], switch[by_switch])

@@ -1,9 +1,10 @@
 """Find two rounds for tables whose dependencies form a cycle together, although neither the old nor the new tables have
 a cycle.
 
-Some old entries are removed in the first round, and all packets leave the fabric.  The remaining entries then use only
-dependencies that the new tables use as well, so all new entries can be written.  Two rounds of this kind always exist.
-The search keeps the number of removed entries small.
+The first round writes some new entries and removes some old entries.  Then all packets leave the fabric.  The old
+entries that remain close no cycle with the new entries, so the second round can write all other new entries.  Two
+rounds of this kind always exist, because the first round may remove all old entries that change.  The search keeps the
+number of removed entries small.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ def rounds_with_removal(waiting: MixedDependencies, columns: LidColumns, unchang
     """Find two rounds, with a wait between them until all packets have left the fabric.
 
     The first round writes the columns whose mixed entries close no cycle with the dependencies of the old tables.  The
-    second round writes the other columns.  The mixed entries of some of these other columns may close a cycle with the
-    dependencies of the new tables.  The first round removes the changing old entries of such columns.
+    second round writes the other columns.  The mixed entries of a column of the second round may close a cycle with the
+    dependencies of the new tables.  In this case, the first round removes all old entries of the column that change.
 
     Parameters
     ----------
@@ -34,9 +35,8 @@ def rounds_with_removal(waiting: MixedDependencies, columns: LidColumns, unchang
     Returns
     -------
     UpdateSchedule or None
-        None if the old tables alone or the new tables alone have a cycle.  This check assumes that packets may have any
-        SL in use.  None also if too many entries would be removed, see
-        :func:`~routing.deadlock.per_lid_rounds.most_drained`.
+        None if the old tables alone or the new tables alone have a cycle, where packets may have the old or the new SL.
+        None also if too many entries would be removed, see :func:`~routing.deadlock.per_lid_rounds.most_drained`.
 
     Notes
     -----

@@ -1,10 +1,10 @@
 """Search for an update schedule: rounds in which new tables can be written without a credit loop.
 
-Rounds that only wait for acknowledgements of the switches are preferred.  A packet reaches a switch either before or
-after the switch is written.  So if a switch is written only after other switches have acknowledged their new entries,
-packets that use its new entry meet only new entries at these switches.  Rounds in such an order need not wait until
-packets in flight have left the fabric.  So the search assumes that in all later rounds, packets from earlier rounds
-still occupy every channel that they may have reached.
+Rounds that only wait for acknowledgements of the switches are preferred.  A switch can be written after the next
+switches on its new path have acknowledged their new entries.  Packets that use the switch's new entry then meet only
+new entries at these next switches.  So such rounds need not wait until packets in flight have left the fabric.  The
+search assumes that in all later rounds, packets from earlier rounds still occupy every channel that they may have
+reached.
 """
 
 from __future__ import annotations
@@ -37,13 +37,11 @@ MOST_SEARCHED = 1 << 18
 manager waits for the result.
 """
 MOST_TRACED = 1 << 24
-"""Largest number of LFT entries for which a trace of all unchanged columns is affordable.  For larger tables, the
-search ends if it finds no rounds LID by LID.
+"""Largest number of LFT entries for which all unchanged columns may be traced.  For larger tables, the second search of
+:func:`find_schedule` is left out.
 """
 MOST_REMOVED = 4
-"""Largest number of old entries that may be removed for each entry over a rewired cable, which now connects other
-ports.
-"""
+"""Largest number of old entries that may be removed, divided by the number of old entries over rewired cables."""
 NO_HOPS = 254
 """A packet with this number of hops, or with more hops, counts as not delivered."""
 
@@ -94,12 +92,14 @@ def find_schedule(
 
     Notes
     -----
-    Packets may have the old or the new SL at all times.  A switch is assumed to forward by its new table once the
-    switch has acknowledged this table.  Cost: the cost of :func:`~routing.deadlock.per_lid_rounds.rounds_per_lid`.
-    A second search may follow, which traces all columns.  For small tables, the second search is left out only if
-    ``known`` is given, and the rounds found do not wait until packets have left the fabric.  For large tables, the
-    second search follows only if no rounds were found.  For tables above a limit of entries, there is no second search.
-    Rounds that remove old entries are the last choice (:mod:`~routing.deadlock.removal_rounds`).
+    Packets may have the old or the new SL at all times.  A switch is assumed to forward by its new entries once the
+    switch has acknowledged them.  Cost: the cost of the first search
+    (:func:`~routing.deadlock.per_lid_rounds.rounds_per_lid`).
+
+    If the first search finds no rounds, a second search follows, which traces all columns.  For small tables, the
+    second search also follows if ``known`` is not given, or if the rounds found wait until packets have left the
+    fabric.  For tables above a limit of entries, the second search is left out.  Rounds that remove old entries are the
+    last choice (:mod:`~routing.deadlock.removal_rounds`).
     """
     mixture = Mixture.of(fabric, old, new, lost)
     if mixture.sl2vl[0].ndim > 1 or len(mixture.sl2vl) > 1:
@@ -121,9 +121,9 @@ def _without_rewired(
     fabric.
 
     Rewired cables connect other ports than before.  So entries over these cables (``rewired``) lead packets to other
-    switches than before, and may close credit loops with other old entries.  The first round removes those of
-    these entries that the new tables change.  If no safe rounds can follow, the first round removes more entries: all
-    changing entries towards each LID that has an entry over a rewired cable.
+    switches than before, and may close credit loops with other old entries.  The first round removes the changing
+    entries over rewired cables.  If no safe rounds are found after such a first round, another first round is tried.
+    It removes all changing entries towards each LID that has an entry over a rewired cable.
     """
     fabric, lost, replies, threads = waiting.mixture.fabric, waiting.mixture.lost, waiting.replies, waiting.threads
     changing = (old.lft != new.lft) & (old.lft != NO_PORT) & (new.lft != NO_PORT)
@@ -143,7 +143,7 @@ def _base(waiting: MixedDependencies, known: Cdg | None) -> Masks | None:
     """Return uint32[edges], the union of the dependencies of the old tables alone and of the new tables alone.
 
     ``known`` is this union if it has been computed already, else None.  Paths that mix old and new entries are not
-    included.  Packets may use any SL that is in use.
+    included.  Packets may have the old or the new SL.
 
     Returns None if the tables are large and nearly all of their columns change, because the trace would take too long.
     """
@@ -192,8 +192,8 @@ def _searched(waiting: MixedDependencies, new: Routing, schedule: UpdateSchedule
     """Find rounds whose dependencies close no cycle with the dependencies of the LFT columns that do not change.
 
     This search traces all columns.  ``schedule`` holds the rounds of :func:`rounds_per_lid`; None if that function
-    found none.  ``schedule`` is preferred to the rounds of :func:`rounds_with_removal`, but all other rounds that this
-    search finds are preferred to ``schedule``.
+    found none.  If this search finds rounds, they replace ``schedule``.  Only if ``schedule`` is None,
+    :func:`rounds_with_removal` is tried as the last choice.
     """
     lids = _followed(waiting.mixture, replies=waiting.replies)
     size = waiting.mixture.before.size

@@ -1,11 +1,10 @@
 """Single Scheme: install new tables while traffic that closes no credit loop continues, adapted to InfiniBand.
 
-Old packets on the escape channels leave before packets on new routes may enter these channels.  So old and new routes
-are separated in time.  Other packets continue.
+Source: Pinkston, Pang and Duato (2003).  In that publication, the routes of escape paths change.  Packets take the new
+escape paths only after all older packets have left the old escape paths.  Packets on other paths continue.
 
-Source: Pinkston, Pang and Duato (2003).  There, the routes of escape channels change, and packets on adaptive channels
-continue.  An InfiniBand switch has one forwarding table for all VLs.  So here, packets to some LIDs wait until older
-packets to these LIDs have left.  Packets to all other LIDs continue.
+An InfiniBand switch has one forwarding table for all VLs.  So here, senders send nothing to some LIDs until the older
+packets to these LIDs have left the fabric and the new tables have been written.  Packets to all other LIDs continue.
 """
 
 from __future__ import annotations

@@ -91,7 +91,7 @@ def senders_using(fabric: Fabric, routing: Routing, lid: int, switch: int) -> It
     """Yield the switches whose route to a LID leads through ``switch``: first ``switch`` itself, then the other
     switches by their distance from ``switch``.
 
-    Cost: O(S) for each hop of distance that the caller consumes.
+    Cost: O(S) for each distance, up to the distance of the last switch that the caller requests.
     """
     yield switch
     channel = fabric.channels.at_port[np.arange(fabric.switches), routing.lft[:, lid]]

@@ -40,7 +40,7 @@ _ANY_ORDER = {
     "drained": "the steps avoid this loop, which can form if switches are written in any order:",
     "unsafe": "this loop can form if switches are written in any order:",
 }
-"""For each verdict, the line that a report prints before the credit loop of the mixed tables."""
+"""For each verdict except "any-order", the line that a report prints before the credit loop of the mixed tables."""
 NAMED = 5
 """Largest number of forwarding loops, and of entries that drop packets, that a report describes.  All are counted."""
 
@@ -192,10 +192,10 @@ def prove_transition(
 
     Notes
     -----
-    SLs and SL2VL tables are taken as mixed throughout: senders may use either SL in every round of a plan, and every
-    switch may map an SL by either SL2VL table.  Cost: a pass over the old tables, O(S K) for K LIDs that change (all
-    LIDs, if SLs or SL2VL tables change), and a topological order of the dependencies.  If there is a loop, each check
-    of an order has these costs again.
+    In every round of a plan, each sender may use the old or the new SL, and each switch may use the old or the new
+    SL2VL table.  Cost: a pass over the old tables, O(S K) for K LIDs that change (all LIDs, if SLs or SL2VL tables
+    change), and a topological order of the dependencies.  If there is a loop, each check of an order has these costs
+    again.
     """
     start = time.perf_counter()
     mixture = Mixture.of(fabric, old, new, lost)
@@ -243,9 +243,9 @@ class _TransitionSearch:
     threads: int
 
     def find_order(self, *, rounds: int, max_vls: int) -> _Outcome:
-        """Search for a safe order of writing, then for a Double Scheme (unless ``max_vls`` is 0).
+        """Search for a safe order of writing and, if none is found, for a Double Scheme (unless ``max_vls`` is 0).
 
-        The order may have up to ``rounds`` rounds.  The search is needed only if some order of writing is unsafe.
+        The order may have up to ``rounds`` rounds.  This method is needed only if some order of writing is unsafe.
         """
         new_loops, old_loops = (
             not self._free(Mixture.of(self.mixture.fabric, routing, routing, self.mixture.lost))
@@ -291,8 +291,8 @@ class _TransitionSearch:
         """Search for an update schedule of at most ``rounds`` rounds.
 
         The first search is the search that a re-route makes.  If the first search finds no such schedule, a second
-        search follows, for which a sweep would have no time.  ``old_loops`` is whether the old tables alone have a
-        credit loop; if so, the second search is left out.
+        search follows, which would be too slow during a sweep of OpenSM.  ``old_loops`` states whether the old tables
+        alone have a credit loop.  If so, the second search is left out.
         """
         fabric, lost, replies, rewired = self.mixture.fabric, self.mixture.lost, self.replies, self.rewired
         schedule = find_schedule(

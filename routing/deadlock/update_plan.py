@@ -17,7 +17,7 @@ from routing.deadlock.update_schedule import UpdateSchedule
 ROUNDS = 64
 """Maximum number of rounds of a plan, by default."""
 MOST_ROUNDS = 255
-"""Maximum number of rounds of any plan, because a schedule has a byte for the round of an entry."""
+"""Maximum number of rounds of any plan, because a schedule stores the round of each entry in one byte."""
 CHECKS = 100
 """Maximum number of mixtures of tables that a search checks if VLs change from hop to hop."""
 

@@ -8,8 +8,8 @@ other resources, can move.  So a cycle that has an edge to a vertex outside need
 strongly connected set of vertices without an edge to a vertex outside.  A knot is a deadlock if no member can move.
 
 Source: Pinkston, "Deadlock characterization and resolution in interconnection networks", 13.2; Warnakulasuriya and
-Pinkston (1999).  There a knot is a property of the graph alone, and deadlock also requires that its resources are full.
-Here ``can_move`` marks the resources that are not full.
+Pinkston (1999).  In these publications, a knot is a property of the graph alone.  A deadlock also requires that all
+resources of the knot are full.  In this module, ``can_move`` marks the resources that are not full.
 """
 
 from __future__ import annotations

@@ -197,8 +197,8 @@ def credit_loop(
 def _find_traffic(fabric: Fabric, routing: Routing, here: Vc, following: Vc, *, replies: bool, scope: Scope) -> Traffic:
     """Find traffic that uses the virtual channel ``here`` and then ``following``.
 
-    Requests from CA to CA are tried first, then other requests, then replies.  ``replies`` and ``scope`` state whether
-    replies, and whether switch-to-switch traffic, may be found.
+    Requests from CA to CA are tried first, then other requests, then replies.  ``replies`` states whether replies may
+    be found.  ``scope`` states whether switch-to-switch traffic may be found.
     """
     for reply in (False, True) if replies else (False,):
         for endports in (2, 0 if scope == "all" else 1):

@@ -21,13 +21,15 @@ typedef struct {
     const int32_t *order; /* [V, C]: position of each channel in the topological order of each VL */
 } certificate_tables;
 
-/* Follow every packet by the tables, and check that it uses channels in strictly increasing order.
+/* Follow every packet by the tables.  Check that each packet uses channels of strictly increasing positions in the
+ * certificate.
  *
  * entry_switch: int32 [N], switch of each port at which packets enter.
  * entry_port: uint8 [N], number of each port at which packets enter.
  * sls: uint16 [N, L], SLs, as bits, of the packets that enter at each port for each LID.
- * fault: int32 [N, 4], output.  Each row describes the first packet from a port that violates the order: LID, SL,
- * channel and VL.  The LID is -1 if no packet from this port violates the order. */
+ * fault: int32 [N, 4], output.  Each row is for one port, and describes the first packet from this port that violates
+ * the order.  The elements are the LID and SL of the packet, and the channel and VL at which the order is violated.
+ * The LID is -1 if no packet violates the order. */
 int ibn_cdg_check_certificate(const certificate_tables *tables, int32_t entries, const int32_t *entry_switch,
                               const uint8_t *entry_port, const uint16_t *sls, int32_t *fault);
 

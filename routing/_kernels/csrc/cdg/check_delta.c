@@ -9,13 +9,13 @@
 enum { OK, NO_MEMORY };
 /* Indices of the array `counts`, which is described at ibn_cdg_check_delta in check_delta.h. */
 enum { WALKED, LOST, NOT_INCREASING, COUNTS };
-/* PART: the old and the new LFT row of a switch are compared in parts of PART entries, because long comparisons are
- * faster.  BLOCK: a part that differs is compared again in blocks of BLOCK entries. */
+/* PART: the old and the new entries of a switch are first compared in parts of PART entries.  One long comparison is
+ * faster than many short comparisons.  BLOCK: a part that differs is compared again in blocks of BLOCK entries. */
 enum { BLOCK = 64, PART = 4096, MOST_HOPS = 254, NO_PORT = 255 };
 
 typedef struct {
-    /* at: switch of the changed entry.
-     * moved: 1: the LFT entry has changed; 0: only the SL has changed. */
+    /* at: switch whose LFT entry or SL towards a LID has changed.
+     * moved: 1 if the LFT entry has changed, 0 if only the SL has changed. */
     int32_t at, moved;
 } change;
 
@@ -34,7 +34,7 @@ typedef struct {
     /* queue: [S] switches whose packets are affected.
      * seen: [S] number of the last LFT column or search in which each switch was visited. */
     int32_t *queue, *seen;
-    int32_t stamp; /* number of the present LFT column or search, for comparison with the elements of `seen` */
+    int32_t stamp; /* number of the current LFT column or search, for comparison with `seen` */
     checked_route *checked; /* [S]: for each switch, its last route that has passed the check */
 } job_t;
 
@@ -73,10 +73,10 @@ static bool follows_order(job_t *job, uint32_t vl_mask, int32_t before, int32_t 
     return true;
 }
 
-/* Follow the packets from switch s to a LID, and check that they arrive and use channels in topological order.  If the
- * packets reach a switch with a checked route, only the first channel of this route is checked again.  This shortcut
- * requires that the route was checked for all VLs of the packets.  Store the hops from switch s, or 255 if the check
- * fails.  Count the packets that were followed and the packets that failed. */
+/* Follow the packets from switch s to a LID.  Check that the packets arrive and use channels in topological order.  If
+ * the packets reach a switch with a checked route, only the dependency on the first channel of this route is checked.
+ * This shortcut requires that the route was checked for all VLs of the packets.  Store the hops from switch s, or 255
+ * if the check fails.  Count the packets that were followed and the packets that failed. */
 static void walk(job_t *job, int32_t s, int32_t lid)
 {
     const delta_tables *t = job->t;
@@ -168,7 +168,7 @@ static bool is_unchanged(const delta_tables *t, int64_t at, int64_t sl_at, int32
            && (t->pages || !memcmp(t->sl + sl_at, t->sl_was + sl_at, (size_t)size));
 }
 
-/* Return whether the caller knows that `size` entries and SLs from index `at` on are unchanged. */
+/* Return whether `size` entries from index `at` on are known to be unchanged, according to the array t->pages. */
 static bool is_known(const delta_tables *t, int64_t at, int32_t size)
 {
     if (!t->pages)

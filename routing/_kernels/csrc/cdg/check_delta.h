@@ -13,7 +13,7 @@ typedef struct {
     int32_t vls;           /* V: number of VLs */
     int32_t sl_by_switch;  /* shape of sl and sl_was; 1: [S, L], by source switch and LID; 0: [L], by LID */
     int32_t replies;       /* whether replies are checked too */
-    int32_t endports_only; /* whether packets from switches without end ports to LIDs of switches are left out */
+    int32_t endports_only; /* whether switch-to-switch traffic is left out */
     /* whether the caller knows already that the dependencies of the previous tables follow the topological orders */
     int32_t known_increasing;
     const int32_t *first;         /* [S + 1]: first channel out of each switch */
@@ -23,9 +23,10 @@ typedef struct {
     const int32_t *into;          /* [C]: channels sorted by the switch that they enter */
     const int32_t *into_first;    /* [S + 1]: index in `into` of the first channel that enters each switch */
     const int32_t *at_port;       /* [S, 256]: channel that leaves by each port, -1: none */
-    const int32_t *slot;          /* [C]: index of the first dependency of each channel */
+    const int32_t *slot;          /* [C]: index, in arrays [slots], of each channel's first dependency */
     const int32_t *lid_switch;    /* [L]: switch that delivers each LID, -1: none */
-    const uint8_t *lid_port;      /* [L]: port by which the LID's switch delivers it, 0: the LID is the switch's own */
+    /* [L]: out-port by which the switch delivers each LID, 0: the LID is the switch's own */
+    const uint8_t *lid_port;
     const int32_t *lids_at_first; /* [S + 1]: index of each switch's first LID in lids_at */
     const int32_t *lids_at;       /* all LIDs, sorted by the switch that delivers them */
     const uint8_t *has_endport;   /* [S]: whether a CA or router is attached to the switch */
@@ -34,9 +35,9 @@ typedef struct {
     const uint8_t *lft; /* [S, L]: new out-port of each switch towards each LID */
     /* [S, L]: previous out-port of each switch towards each LID, 255 if the previous entry became invalid */
     const uint8_t *was;
-    /* The array `lft` is divided into pages of `page` entries each.  [pages]: whether the page may have changed or
-     * missing entries; entries of other pages are not compared.  NULL: all entries and SLs are compared.  The pointer
-     * must be NULL if an SL has changed */
+    /* The array `lft` is divided into pages of `page` entries each.  pages[i] is 0 if no entry of page i has changed or
+     * is missing.  Entries of such pages are not compared.  If the pointer is NULL, all entries and SLs are compared.
+     * If an SL has changed, the pointer must be NULL */
     const uint8_t *pages;
     int64_t page;
     const uint8_t *sl;     /* new SLs, [S, L] or [L]: see sl_by_switch */
@@ -52,8 +53,9 @@ typedef struct {
  * the array has the dependencies of the previous tables.  The dependencies of changed packets are added.
  * hops: uint8 [S, L], changed in place: hops from each switch to the switch that delivers each LID.  On entry, the
  * array has the hops by the previous tables.  Changed packets get new hops, or 255 if the packet fails the check.
- * counts: int64 [3], output: changed packets (pairs of switch and LID); changed packets that fail the check;
- * dependencies of other packets that violate the order (0 if known_increasing is set).
+ * counts: int64 [3], output.  counts[0]: number of changed packets (pairs of switch and LID).  counts[1]: changed
+ * packets that fail the check.  counts[2]: dependencies of other packets that violate the order; 0 if known_increasing
+ * is set.
  *
  * Returns 0, or 1 if memory is exhausted. */
 int ibn_cdg_check_delta(const delta_tables *tables, uint16_t *dependencies, uint8_t *hops, int64_t *counts);

@@ -1,7 +1,7 @@
 #ifndef IBNUE_MAXIMAL_TURNS_H
 #define IBNUE_MAXIMAL_TURNS_H
 #include <stdint.h>
-/* Select a set of CDG edges without a cycle, such that each further edge would close a cycle: see maximal_turns.c. */
+/* Select each CDG edge of a sequence that closes no cycle with the edges selected before: see maximal_turns.c. */
 int ibn_cdg_maximal_turns(int32_t switches, int32_t channels, const int32_t *first, const int32_t *src,
                           const int32_t *dst, const int32_t *into, const int32_t *into_first, int32_t *order,
                           const int32_t *sequence, int32_t count, uint8_t *allowed);

@@ -13,8 +13,8 @@ typedef struct {
     int32_t channels;
     int32_t lids;
     int32_t targets;
-    /* number of targets whose port groups may get more channels than the channel of the LFT entry: the first `grown`
-     * elements of the array `target` */
+    /* number of targets whose port groups are enlarged: the first `grown` elements of the array `target`.  The port
+     * groups of the other targets have only the channel of the LFT entry */
     int32_t grown;
     int32_t vls;
     int32_t row;               /* (C + 7) / 8: number of bytes in which a set of channels is stored */

@@ -21,11 +21,11 @@ typedef struct {
     int32_t *count;      /* [S + 1]: scratch of the sort */
     int32_t *stack;      /* [S]: switches to visit */
     uint32_t *seen;      /* [S]: number of the last search that visited each switch */
-    uint32_t stamp;      /* number of the present search, for comparison with the elements of `seen` */
+    uint32_t stamp;      /* number of the current search, for comparison with `seen` */
     uint16_t *flow;      /* [S]: VLs, as bits, of the packets to the current target that pass each switch */
     /* [row]: set of all channels in port groups of the current target, as bits (port_groups.h describes the format) */
     uint8_t *member;
-    acyclic_step *steps; /* [edges]: dependencies that a candidate adds on one VL */
+    acyclic_step *steps; /* [edges]: new dependencies on one VL, if a channel joins a port group */
     int32_t added;       /* number of dependencies in `steps` */
 } grower;
 
@@ -144,9 +144,9 @@ static int need(grower *w, int32_t vl, int32_t c, int32_t following)
     return 1;
 }
 
-/* Append to `steps` the dependencies of channel c on the channels in the port group of the next switch.  If g->commit
- * is 0, append only the dependency on the channel of the LFT entry.  Returns 0 if some dependency is known to close a
- * cycle, otherwise 1. */
+/* Append to `steps` the dependencies of channel c on the channels in the port group of the next switch.  If packets may
+ * take any channel with room (g->commit is 0), append only the dependency on the channel of the LFT entry.  Returns 0
+ * if some dependency is known to close a cycle, otherwise 1. */
 static int need_after(grower *w, int32_t vl, int32_t c)
 {
     const ibn_port_groups *g = w->g;
@@ -169,11 +169,11 @@ static void visit(grower *w, int32_t s, int32_t *top)
     }
 }
 
-/* List in `steps` the dependencies on one VL that arise if channel c joins the port group of switch s.  Returns 0 if
- * some dependency is known to close a cycle, otherwise 1.
+/* List in `steps` the new dependencies on one VL, if channel c joins the port group of switch s.  Returns 0 if some
+ * dependency is known to close a cycle, otherwise 1.
  *
- * Over channel c, packets on the VL may reach switches where no packet on this VL has arrived so far.  The dependencies
- * of these packets on their further paths are listed too. */
+ * Packets that take channel c may then reach switches that no packet with this VL and target has reached so far.  The
+ * dependencies on the paths from these switches are listed too. */
 static int collect(grower *w, int32_t vl, int32_t s, int32_t c)
 {
     const ibn_port_groups *g = w->g;

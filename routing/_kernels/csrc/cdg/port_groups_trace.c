@@ -36,8 +36,8 @@ static void fault(tracer *w, int kind, int32_t t, int32_t s)
 }
 
 /* Record the dependencies of channel c on the VLs in `vls` (bits).  Channel c depends on the channels in the port group
- * of the switch where the channel ends.  If g->commit is 0, channel c depends only on the channel of this switch's LFT
- * entry. */
+ * of the switch where the channel ends.  If packets may take any channel with room (g->commit is 0), channel c depends
+ * only on the channel of this switch's LFT entry. */
 static void follow(tracer *w, int32_t c, uint16_t vls, int32_t goal, int32_t lid)
 {
     const ibn_port_groups *g = w->g;

@@ -23,8 +23,8 @@ static int32_t number_of(const growth *tree, int32_t channel, int32_t next)
     return tree->graph.turn_first[channel] + next - tree->unicast->first[tree->unicast->dst[channel]];
 }
 
-/* Add the link of channel c, which leads to a new switch, to the tree unless its dependencies close a cycle.  Returns
- * whether the link was added. */
+/* Add the link of channel c to the tree, unless the dependencies over this link close a cycle.  Channel c leads to a
+ * switch that the tree does not have yet.  Returns whether the link was added. */
 static int add_link(growth *tree, int32_t c)
 {
     const cdg_unicast *net = tree->unicast;

@@ -14,7 +14,7 @@ typedef struct {
     const int32_t *reverse;    /* [C]: channel of the same link in the opposite direction */
     const int32_t *into;       /* [C]: channels sorted by the switch that they enter */
     const int32_t *into_first; /* [S + 1]: index in `into` of the first channel that enters each switch */
-    const int32_t *slot;       /* [C]: index of the first dependency of each channel */
+    const int32_t *slot;       /* [C]: index, in `used`, of each channel's first dependency */
     const uint8_t *used;       /* [slots]: 1 if unicast packets have the dependency, else 0 */
     /* [C]: position of each channel in a topological order of the dependencies of unicast packets */
     const int32_t *order;

@@ -14,8 +14,7 @@ enum { BLOCK = 64, MAX_THREADS = 64 };
 
 typedef struct {
     const cdg_tables *t;
-    /* [S, S]: by the switch that sends requests (row) and the switch that sends the replies (column), the VLs of these
-     * replies, as bits */
+    /* [S, S]: VLs, as bits, of replies.  Row: switch that sent the requests.  Column: switch that sends the replies */
     uint16_t *reply;
     /* [S]: VLs, as bits, of the requests to the LIDs that each switch delivers; used only if the SL depends on the
      * destination LID alone */
@@ -35,7 +34,8 @@ typedef struct {
     uint32_t *dep;
     int64_t sls; /* SLs in use, as bits */
     int code;
-    /* [BLOCK, stride]: by LID of the block and switch, the VLs, as bits, of the packets that enter at the switch */
+    /* [BLOCK, stride]: for each LID of the block and each switch, the VLs, as bits, of the packets to the LID that
+     * enter at the switch */
     uint32_t *mask;
     /* [S + 2]: VLs, as bits, of the packets to the current LID that pass each switch.  Element S stands for "dropped",
      * and element S + 1 for "delivered" (see `next` in forest.h). */
@@ -59,8 +59,8 @@ static void dispose(worker *w)
     free(w->flow);
 }
 
-/* Fill `mask`, by LID of a block and switch, with the VLs of the requests to the LID that enter at the switch.  This
- * function is for SLs that depend on the source switch. */
+/* Fill `mask`: for each LID of a block and each switch, the VLs of the requests to the LID that enter at the switch.
+ * This function is for SLs that depend on the source switch. */
 static void load_masks_by_switch(worker *w, int32_t lid, int32_t count)
 {
     const cdg_tables *t = w->j->t;
@@ -77,8 +77,8 @@ static void load_masks_by_switch(worker *w, int32_t lid, int32_t count)
     w->sls |= used;
 }
 
-/* Fill `mask`, by LID of a block and switch, with the VLs of the requests and replies to the LID that enter at the
- * switch.  This function is for SLs that depend on the source LID. */
+/* Fill `mask`: for each LID of a block and each switch, the VLs of the requests and replies to the LID that enter at
+ * the switch.  This function is for SLs that depend on the source LID. */
 static void load_masks_by_lid(worker *w, int32_t lid, int32_t count)
 {
     const cdg_tables *t = w->j->t;
@@ -149,7 +149,7 @@ static void enter_from_endports(worker *w, int32_t lid, int32_t i)
 }
 
 /* Add the dependencies between the channels of each forwarding loop.  Packets that enter a loop use all its channels,
- * one after the other.  `number`, `spread` and `all` are parameters of the function collect. */
+ * one after the other.  The comment of the function collect describes `number`, `spread` and `all`. */
 static void add_loops(worker *w, const uint8_t *number, bool spread, uint32_t all)
 {
     const cdg_tables *t = w->j->t;

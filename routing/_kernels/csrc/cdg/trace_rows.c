@@ -1,20 +1,22 @@
-/* Collect the dependencies of complete tables whose traffic uses one VL.  The tables are read by rows (switch by
+/* Collect the dependencies of complete tables, if all traffic uses one VL.  The tables are read by rows (switch by
  * switch), which is faster than by columns (LID by LID).
  *
  * A block is up to 64 LIDs of one destination switch.  A row of a block has the entries of one source switch towards
- * these LIDs.  A visit of a row computes the hops from the source switch, which follow from the hops of the next
- * switches.  The rows are visited in the order of the source switches' hops to the first LID of the block.  In this
- * order, the next switches towards the other LIDs have nearly always been visited before, too.  So one order serves all
- * LIDs of the block.
+ * these LIDs.  A visit of a row computes the hops from the source switch.  These hops follow from the hops of the next
+ * switches, so a row should be visited after the rows of its next switches.  The rows are visited in the order of the
+ * source switches' hops to the first LID of the block.  This order nearly always suits the other LIDs of the block,
+ * too.
  *
- * A row is visited again if some next switch had not been visited before.  The general kernel (trace.c) takes over if
- * such visits find none of the unknown hops, or if a packet is not delivered.
+ * A row is visited again if the row of some next switch had not been visited before.  The general kernel (trace.c)
+ * takes over if repeated visits find no further hops, or if a packet is not delivered.
  *
- * Many switches deliver only their own LID.  The LIDs of up to 16 such switches form one block, because the LIDs lie
- * side by side in every row.  The routes to each of these LIDs are followed one after the other.
+ * Many switches deliver only their own LID.  The LIDs of up to 16 such switches form one block, because the entries
+ * towards these LIDs are often side by side in every row.  The routes to each of these LIDs are followed one after the
+ * other.
  *
- * A dependency is stored as one bit, by its first channel and the number of its second channel.  So the bits of a large
- * fabric fit into a cache.  Each thread has its own bits; the bits of all threads are combined by OR in the end. */
+ * Each dependency is one bit.  The index of the bit follows from the first channel and the number of the second
+ * channel.  So the bits of a large fabric fit into a cache.  Each thread has its own bits; the bits of all threads are
+ * combined by OR in the end. */
 #include "cdg/internal/trace_rows.h"
 #include "core/internal/arrays.h"
 #include "core/internal/work_queue.h"
@@ -53,8 +55,8 @@ typedef struct {
      * number: number of the channel by which the switch sends to the LID.
      * hops: hops from the switch to the LID. */
     uint8_t *number, *hops;
-    /* [S, n] by switch and LID of the current block: (hops << 8) | (number of the next channel), or UNKNOWN if not yet
-     * computed */
+    /* [S, n] for each switch and each LID of the current block: (hops << 8) | (number of the channel by which the
+     * switch sends), or UNKNOWN if not yet computed */
     uint16_t *state;
     /* [2, X, words] found dependencies as bits; row 0: of routes to CAs and routers, row 1: of routes to switches */
     uint64_t *bits;
@@ -363,8 +365,8 @@ static bool make_blocks(job_t *j)
     }
     for (int32_t lid = 0; lid < t->lids; lid++)
         first[t->lid_switch[lid] + 1] += t->lid_switch[lid] >= 0;
-    /* After this loop, first[s] is the index in `lid` at which the next LID of switch s is stored.  It is -1 if the
-     * switch delivers only one LID. */
+    /* After this loop, first[s] is the index in `lid` at which the next LID of switch s is stored.  If the switch
+     * delivers only one LID, first[s] is -1. */
     for (int32_t s = 0; s < t->switches; s++) {
         const int32_t own = first[s + 1];
         singles += own == 1;
@@ -393,9 +395,8 @@ static void finish(job_t *j, worker_t *workers, int32_t threads, uint32_t *dep)
         if (t->lid_switch[lid] < 0)
             for (int32_t s = 0; s < t->switches; s++)
                 j->hops[(size_t)s * t->lids + lid] = LOST;
-        /* Element 0 of row 0 collects the VLs of all LIDs of CAs and routers.  Element 0 of row 1 collects the VLs of
-         * all LIDs of switches.  Below, all dependencies of a row get the VLs of its element 0.  Callers ignore element
-         * 0 (see trace.h). */
+        /* Element 0 of each row of `dep` gets the VL of the traffic.  Below, all dependencies of the row get this VL,
+         * too.  Callers ignore element 0 (see trace.h). */
         else
             dep[t->lid_port[lid] ? 0 : t->slots] |= vls;
     }

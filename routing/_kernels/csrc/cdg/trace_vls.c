@@ -29,7 +29,8 @@ typedef struct {
      * belongs to a switch */
     uint16_t *dep;
     /* vls_used: VLs in use, as bits.
-     * dropped: number of pairs (switch, LID) for which packets of some sender at the switch are dropped. */
+     * dropped: number of pairs (switch, LID) for which packets of some sender at the switch are dropped because of
+     * their SL. */
     int64_t vls_used, dropped;
     int code;
     /* The next three arrays have one row for each switch, row S for "dropped" and row S + 1 for "delivered" (see `next`
@@ -39,8 +40,7 @@ typedef struct {
     uint16_t *flow;
     /* [S + 2]: by switch, the SLs, as bits, of the packets on the switch's channel to the LID */
     uint16_t *present;
-    /* [S + 2]: by switch, the SLs, as bits, whose packets no switch drops from the next switch to the end of the
-     * route */
+    /* [S + 2]: by switch, the SLs, as bits, of the packets that no later switch of the route to the LID drops */
     uint16_t *rest;
     uint8_t *lost; /* [S]: whether some sender at the switch loses packets to the LID because of their SL */
     uint8_t *sl;   /* [BLOCK, N]: SL of each sender towards each LID of the block */
@@ -241,7 +241,8 @@ static bool repeats(const worker *w, int32_t lid, int32_t i)
     const cdg_tables *t = w->j->t;
     const int32_t target = t->lid_switch[lid + i];
     const uint8_t *number = w->f.number + i * w->f.stride, *sl = w->sl + (size_t)i * w->j->l->senders;
-    /* If SLs depend on the source LID, the replies to two LIDs of one switch may have different SLs. */
+    /* If SLs depend on the source LID, the replies to two LIDs of one switch may have different SLs.  Then no LID is
+     * skipped. */
     if (t->sl_rows && t->sl_rows != t->switches)
         return false;
     for (int32_t k = i - 1; k >= 0; k--)

@@ -9,7 +9,7 @@
  * switch. */
 typedef struct {
     int32_t ports;                /* P: number of ports of a switch */
-    int32_t vls;                  /* V: highest VL in the tables + 1, at most 15 */
+    int32_t vls;                  /* V: 1 + the highest VL in the tables, at most 15 */
     int32_t senders;              /* N: number of senders of requests (see ibn_cdg_trace_vls) */
     int32_t repliers;             /* R: number of senders of replies; 0: replies are left out */
     const uint8_t *sl2vl;         /* [S, P, P, 16]: VL by switch, in-port, out-port, SL; 15 and more: dropped */

@@ -5,8 +5,8 @@
 
 #define NO_CHANNEL 255
 
-/* Return the number of hops of the longest path in one tree.  The path of each switch is followed only up to a switch
- * whose hops are already known. */
+/* Return the number of hops of the longest path in one tree.  The path from each switch is followed only up to a switch
+ * from which the number of hops is already known. */
 static int32_t deepest(int32_t switches, const int32_t *first, const int32_t *dst, const uint8_t *next, int32_t *hops,
                        int32_t *path)
 {

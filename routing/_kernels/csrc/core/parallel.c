@@ -1,5 +1,5 @@
-/* Thread pool for numbered items of work.  Threads take items in no fixed order, so the result of an item must not
- * depend on the thread.  Under this condition, a kernel has the same output with any number of threads. */
+/* Thread pool for numbered items of work.  Any thread may take any item, so the result of an item must not depend on
+ * the thread.  Under this condition, a kernel has the same output with any number of threads. */
 #include "core/internal/work_queue.h"
 #include "core/parallel.h"
 

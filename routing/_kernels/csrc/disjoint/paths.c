@@ -25,8 +25,9 @@ void ibn_disjoint_mark_paths(disjoint_job *job, int32_t d, int32_t s, uint32_t t
     }
 }
 
-/* Return the trees, as bits, whose marked path shares a link with the path from switch `from` to switch `to`.  The path
- * is taken from the tree whose entries begin at index `row` of job->next. */
+/* Return the trees, as bits, whose marked path shares a link with the path from switch `from` to switch `to`.  The last
+ * call of ibn_disjoint_mark_paths has marked the paths of some trees.  The next hops of the path from `from` to `to`
+ * begin at index `row` of job->next. */
 uint8_t ibn_disjoint_marked(disjoint_job *job, int32_t d, int64_t row, int32_t from, int32_t to)
 {
     const disjoint_request *net = job->net;
@@ -55,7 +56,8 @@ void ibn_disjoint_set_conflict(disjoint_job *job, int32_t d, int32_t s, int32_t 
             conflict[j] &= (uint8_t)~(1u << tree);
 }
 
-/* Record for each switch which of its paths to destination d, in different trees, share a link. */
+/* For each switch and each tree, record the other trees whose path to destination d shares a link with this tree's
+ * path. */
 void ibn_disjoint_fill_conflicts(disjoint_job *job, int32_t d)
 {
     const disjoint_request *net = job->net;
@@ -115,7 +117,8 @@ void ibn_disjoint_by_distance(disjoint_job *job, int32_t d)
     /* From here on, job->count[h] is the number of switches that are at most h hops from the destination. */
 }
 
-/* Compute the hops of all paths of a tree, and the switch orders that allow each path, from the tree's next hops. */
+/* Follow the next hops of a tree from every switch to destination d.  Store the hops of each path, and the switch
+ * orders that allow the path. */
 void ibn_disjoint_trace_tree(disjoint_job *job, int32_t d, int32_t tree)
 {
     const disjoint_request *net = job->net;
@@ -141,8 +144,8 @@ void ibn_disjoint_trace_tree(disjoint_job *job, int32_t d, int32_t tree)
     }
 }
 
-/* Add (sign 1) or remove (sign -1) the all-to-all traffic to destination d in one tree, in the loads of all
- * channels. */
+/* Add the all-to-all traffic to destination d in one tree to the loads of the channels (sign 1), or subtract the
+ * traffic (sign -1). */
 void ibn_disjoint_add_load(disjoint_job *job, int32_t d, int32_t tree, double sign)
 {
     const disjoint_request *net = job->net;

@@ -28,11 +28,11 @@ int32_t ibn_simulate_adaptive_first_vl(const ibn_sim *sim, int32_t p)
     return sim->adaptive->scheme == SCHEME_GROUPS ? sim->sl2vl[sim->packet[p].sl] : 0;
 }
 
-/* Return the VC with the most credits among several VCs: VC `best`, and the VCs of channel c on the first `vls` VLs.
- * If packets keep their VL (scheme GROUPS), the only VC of channel c that counts is the VC on the VL of packet p.
+/* Return the VC with the most credits among VC `best` and the VCs of channel c on VLs 0 to `vls` - 1.  If packets keep
+ * their VL (scheme GROUPS), the VC of channel c on the VL of packet p is the only VC that is compared with `best`.
  *
- * Of several VCs with equal credits, `best` or else the VC on the lowest VL is returned.  The result is IBN_NONE if
- * packet p needs more credits than any of these VCs has. */
+ * If VCs have equal credits, return `best`, or else the VC on the lowest VL.  If `best` is IBN_NONE and no VC of
+ * channel c has enough credits for packet p, return IBN_NONE. */
 int32_t ibn_simulate_adaptive_better(const ibn_sim *sim, int32_t best, int32_t c, int32_t vls, int32_t p)
 {
     int32_t most = best == IBN_NONE ? sim->packet[p].blocks - 1 : ibn_simulate_credits(&sim->vc[best]);
@@ -63,8 +63,8 @@ int ibn_simulate_adaptive_only_escape(const ibn_sim *sim, int32_t from)
 /* Return the VC of the escape path by which the tables route packet p from switch s.  *sl receives the SL with which
  * the packet leaves this switch.  Return IBN_NONE if the link of the VC is down.
  *
- * A packet that is on an escape VL already keeps its SL, and its in-port is used for SL2VL.  Any other packet is
- * treated as if it came from a CA of the switch. */
+ * If packet p came on an escape VL from another switch, it keeps its SL, and SL2VL uses the in-port of the packet.  Any
+ * other packet is treated as if it came from a CA of the switch. */
 int32_t ibn_simulate_adaptive_escape(const ibn_sim *sim, int32_t p, int32_t from, int32_t s, uint8_t *sl)
 {
     const ibn_packet *packet = &sim->packet[p];
@@ -100,11 +100,14 @@ static int32_t to_relay(const ibn_sim *sim, int32_t p, int32_t from, int32_t s)
     return IBN_NONE;
 }
 
-/* Return the VC on which a packet can leave its switch now, or IBN_NONE.
+/* Return the VC on which a packet can leave its switch now, or IBN_NONE.  `from` is the VC whose queue holds the
+ * packet, or IBN_NONE if the packet is in a spare buffer.
  *
- * `from` is the VC whose queue holds the packet, or IBN_NONE if the packet is in the spare buffer.  The VC with the
- * most credits is chosen.  If VCs have equal credits, the VC that is found first is chosen.  After every packet that
- * the switch sends, the search begins one channel later than before. */
+ * Choose the VC with the most credits.  If VCs have equal credits, choose the VC that is found first.  After every
+ * packet that the switch sends, the search begins one channel later than before.
+ *
+ * If the packet cannot leave on a VC for adaptive routing, try a VC to another CA, which sends the packet again later
+ * (scheme RELAY), or the VC of the escape path (scheme ESCAPE). */
 int32_t ibn_simulate_adaptive_choose(const ibn_sim *sim, int32_t p, int32_t from)
 {
     const ibn_packet *packet = &sim->packet[p];

@@ -6,8 +6,8 @@
 #include "simulate/internal/adaptive.h"
 #include "simulate/internal/queue.h"
 
-/* Return the channels by which packet p may leave switch s, including the channel to its CA.  *count receives their
- * number. */
+/* Return the channels by which packet p may leave switch s, including the channel to its CA.  *count receives the
+ * number of these channels. */
 static const int32_t *outputs(const ibn_sim *sim, int32_t s, int32_t p, int32_t *count)
 {
     int32_t lid = sim->packet[p].lid;
@@ -56,7 +56,7 @@ int ibn_simulate_adaptive_is_cut(const ibn_sim *sim, int32_t s, int32_t p, int32
            || ibn_simulate_adaptive_escape(sim, p, from, s, &sl) == IBN_NONE;
 }
 
-/* Schedule a check of VC l, unless another check of this VC is pending that is due at the same tick or earlier.
+/* Schedule a check of VC l, unless a pending check of this VC is due at the same tick or earlier.
  *
  * The check is due at the tick at which the head packet exceeds a lifetime limit.  If the links of all ports that the
  * packet may take are down, the check is due in the next tick.  No limit applies to the packet that holds the token. */
@@ -167,8 +167,8 @@ void ibn_simulate_adaptive_lose_saved(ibn_sim *sim, int32_t p)
 }
 
 /* Count channel c as down (`down` is 1), or no longer count it as down (`down` is 0).  If channel c has gone down,
- * schedule checks at the switch that sends by channel c.  These checks are for its head packets and for the packets in
- * its spare buffers. */
+ * schedule checks of all head packets of the switch that sends by channel c, and of the packets in the switch's spare
+ * buffers. */
 void ibn_simulate_adaptive_link(ibn_sim *sim, int32_t c, int down)
 {
     int32_t s = sim->channel[c].src;

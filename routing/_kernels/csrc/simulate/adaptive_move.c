@@ -133,10 +133,11 @@ static void serve_holder(ibn_sim *sim, int32_t s, int32_t p, int32_t from)
     ibn_simulate_at(sim, sim->now + sim->channel[c].wire + sim->adaptive->step, EV_SIGNAL, s, 0);
 }
 
-/* Send a packet from switch s if the packet can leave now.  The packet is the head packet of VC `from`, or is in the
+/* Send a packet from switch s if the packet can leave now.  The packet is the head packet of VC `from`, or is in a
  * spare buffer if `from` is IBN_NONE.
  *
- * Return 1 if the packet was sent, else 0.  For the packet that holds the token, 0 is returned in any case. */
+ * Return 1 if the packet was sent, else 0.  For the packet that holds the token, always return 0, even if the packet
+ * was sent. */
 static int serve_packet(ibn_sim *sim, int32_t s, int32_t p, int32_t from)
 {
     if (p == sim->adaptive->holder) {
@@ -305,9 +306,9 @@ void ibn_simulate_adaptive_serve(ibn_sim *sim)
             serve_switch(sim, d);
         else
             serve_ca(sim, d);
-        /* `touched` is cleared only after the device has been served.  A CA that is served prepares its next packet,
-         * and this adds the CA to the list `turns` again if `touched` is 0.  The CA need not be served again in this
-         * tick, because its channel is busy now. */
+        /* Clear `touched` only after the device has been served.  A CA that is served prepares its next packet, which
+         * would add the CA to the list `turns` again if `touched` were 0.  But the CA cannot send a second packet in
+         * this tick, because its channel is busy now. */
         model->touched[d] = 0;
     }
     model->turns_taken = 0;

@@ -99,7 +99,8 @@ static int may_continue(const ibn_sim *sim, wait_edges *wait_edges, int32_t vert
  * Each vertex stands for a packet.  The first vertices stand for the head packets of all VCs.  The next vertices stand
  * for the packets in spare buffers 0 of all switches, and the last vertices for the packets in spare buffers 1.
  * most: number of edges that fit into `waiter` and `awaited`, which receive the two vertices of each edge.
- * can_move: output: for each vertex, whether its packet can leave, or whether there is no such packet. */
+ * can_move: output, for each vertex: 1 if its packet can leave, or if no packet is at the place of the vertex; else
+ * 0. */
 int64_t ibn_simulate_adaptive_wait_edges(const ibn_sim *sim, int64_t most, int32_t *waiter, int32_t *awaited,
                                          uint8_t *can_move)
 {

@@ -243,10 +243,11 @@ void ibn_simulate_adaptive_sort_pings(ibn_sim *sim, int32_t count)
     }
 }
 
-/* Make suspects of the head packets that have waited longer than the detection time.  Suspects may take a path that
- * other packets may not take: to a CA of their switch (scheme RELAY), by the recovery path (scheme CONCURRENT), or away
- * from their destination (scheme DEFLECT).  Packets that came to the switch directly from a CA do not become
- * suspects. */
+/* Let the head packets that have waited longer than the detection time become suspects.  Packets that came to the
+ * switch directly from a CA do not become suspects.
+ *
+ * A suspect may take a path that other packets may not take: to a CA of its switch (scheme RELAY), by the recovery path
+ * (scheme CONCURRENT), or away from its destination (scheme DEFLECT). */
 static void mark_suspects(ibn_sim *sim)
 {
     for (int32_t l = 0; l < sim->vcs; l++) {

@@ -19,7 +19,8 @@
 typedef struct {
     const uint64_t *mask; /* [words] inputs that may be chosen, as bits: input n is bit n % 64 of word n / 64 */
     int32_t words,        /* number of 64-bit words of `mask` */
-        attempt;          /* number of inputs that this arbitration has chosen and then found busy */
+        attempt;          /* number of inputs that this arbitration has chosen and then left out, because they may not
+                           * send now */
 } candidates_of;
 
 /* Choose a candidate input at random. */
@@ -258,8 +259,8 @@ IBN_SPECIALIZED int choose_vl(ibn_sim *sim, int32_t c, ibn_channel *channel, int
 {
     if (!plain && sim->options.arbiters)
         return choose_by_tables(sim, c, input);
-    /* The most frequent case, in which packets are queued on one VL only, has its own code, because the loop below needs
-     * many more instructions. */
+    /* If packets are queued on one VL only, which is the most frequent case, this shorter code is used.  The loop below
+     * needs many more instructions. */
     if (!(channel->vls & (channel->vls - 1))) {
         int vl = __builtin_ctz(channel->vls);
         if ((*input = input_to_serve(sim, c, channel, c * sim->vls + vl, vl, plain)) == IBN_NONE)
@@ -328,13 +329,15 @@ IBN_SPECIALIZED void send(ibn_sim *sim, int32_t c, int vl, int32_t input, int pl
     packet->vc = l;
     packet->channel = c;
     packet->tail = end + channel->wire;
-    /* Both kinds of events share this code, because a branch here would often be mispredicted. */
+    /* The event is EV_ARRIVE if the channel leads to a switch, and EV_DELIVER if it leads to a CA.  One call schedules
+     * either event, because a branch here would often be mispredicted. */
     int64_t time = channel->hop ? sim->now + channel->hop : packet->tail;
     ibn_simulate_at(sim, time, channel->hop ? EV_ARRIVE : EV_DELIVER, p, 0);
     if (from_source) {
         int32_t flow = packet->flow;
         sim->flow[flow].head = IBN_NONE;
-        /* A hook may create packets.  This may move the array of packets, so `packet` must not be used afterwards. */
+        /* A hook may create packets, for which the array of packets may be moved in memory.  So the pointer `packet`
+         * must not be used afterwards. */
         if (sim->hooks & IBN_HOOK_SENT)
             ibn_simulate_on_sent(sim, p);
         ibn_simulate_prepare(sim, flow);
@@ -406,8 +409,8 @@ static void arbitrate_switch(ibn_sim *sim, int32_t device)
 }
 
 /* Arbitrate the channels out of switches that events of this tick concern, one switch after the other.  The channels
- * out of CAs stay in the list sim->touched, and are arbitrated later.  The function is not inlined, so that its caller
- * is smaller, and therefore faster for crossbars without a limit. */
+ * out of CAs stay in the list sim->touched, and are arbitrated later.  This function is not inlined, because a smaller
+ * caller is faster in simulations whose crossbars have no limit. */
 static __attribute__((noinline)) void arbitrate_by_switch(ibn_sim *sim)
 {
     int32_t switches = 0, rest = 0;

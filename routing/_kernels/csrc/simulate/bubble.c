@@ -1,4 +1,5 @@
-/* Bubble flow control: a packet that enters a ring of VCs needs room for another packet behind it.
+/* Bubble flow control: a packet may enter a ring of VCs only if its VC has room for this packet and for one more packet
+ * of the largest size.
  *
  * So the buffers of a ring never fill completely, and its packets can always move (Pinkston, section 13.3.1).  A packet
  * that continues in its ring needs room for itself only. */

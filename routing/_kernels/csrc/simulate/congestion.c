@@ -1,8 +1,8 @@
 /* Congestion control of InfiniBand: notifications (FECN and BECN), and a table of injection delays.
  *
  * If `threshold` or more packets are queued at a switch for a VC, the switch marks the packet that it adds to the queue
- * (FECN).  Unless `victims` is set, a port only marks packets for which the port has credits: such a port is the root
- * of the congestion.
+ * (FECN).  A port that has credits for this packet is the root of the congestion.  A port without these credits marks
+ * the packet only if `victims` is set.
  *
  * A CA that receives a marked packet notifies the sender (BECN).  A BECN raises the table index (CCTI) of the flow.
  * After each packet, a flow waits for the delay at its index in the table (CCT).  Delays are in packet times.  A timer
@@ -28,8 +28,9 @@ typedef struct {
 } source;
 
 typedef struct {
-    int64_t threshold, /* number of packets queued for a VC from which on packets are marked */
-        rate,          /* number of packets of a VC that are left unmarked after each marked packet */
+    int64_t threshold, /* a packet is marked if at least this many packets are queued for its VC */
+        rate,          /* number of packets over the threshold that are left unmarked between two marked packets of a
+                        * VC */
         victims,       /* 1: a port marks a packet even if it has no credits for the packet; 0: it does not */
         smallest,      /* size in bytes of the smallest packet that is marked */
         notice,        /* ticks from the delivery of a marked packet until its sender receives the BECN */
@@ -38,7 +39,8 @@ typedef struct {
         timer;         /* ticks after which the timer lowers all indices by one */
     int64_t *delay;    /* [limit + 1] delay at each index, in packet times x 2^DELAY_BITS */
     source *sources;   /* [flows] state of congestion control at each flow's sender */
-    int64_t *unmarked; /* [vcs] number of packets since the last marked packet of each VC */
+    int64_t *unmarked; /* [vcs] number of packets over the threshold that were left unmarked since the VC's last marked
+                        * packet */
     int64_t marks;     /* number of packets that were marked */
     int32_t armed;     /* 1: an event of the timer is pending, else 0 */
 } congestion;
@@ -59,8 +61,8 @@ static int attach(ibn_sim *sim, ibn_attached *self, const int64_t *numbers, int6
     for (int64_t i = known; i < count; i++)
         state->delay[i - known] = numbers[i];
     for (int64_t l = 0; l < sim->vcs; l++)
-        /* With the start value `rate`, the first packet over the threshold is marked, as if enough packets before had
-         * been left unmarked. */
+        /* With this start value, the first packet over the threshold is marked: the count is as if `rate` packets had
+         * been left unmarked before. */
         state->unmarked[l] = state->rate;
     return 0;
 }
@@ -80,7 +82,8 @@ static void made(ibn_sim *sim, ibn_attached *self, int32_t p)
     self->tag[p] = 0;
 }
 
-/* Mark a packet that is queued for a congested VC, if the port is the root of the congestion. */
+/* Mark a packet that is queued for a congested VC, unless a setting exempts the packet (see `victims`, `smallest` and
+ * `rate`). */
 static void queued(ibn_sim *sim, ibn_attached *self, int32_t p, int32_t l)
 {
     congestion *state = self->state;

@@ -7,15 +7,15 @@
 /* Set a rule at VC l.  For a limited time, VC l serves only the input of VC vc_in, and the buffer of vc_in has room for
  * one more packet.
  *
- * VC l serves only this input for longer than the buffer of vc_in has added room.  The reason is the next switch of the
- * loop, which adds room to the buffer of VC l later.  Packets of other inputs must not use this added room, because
- * packets of the loop need the room after the next deadlock. */
+ * The added room ends first, and VC l serves all inputs again only later.  The reason is the rule of the next switch of
+ * the loop, which begins later and adds room to the buffer of VC l.  Packets of other inputs must not use that room,
+ * because packets of the loop need this room after the next deadlock. */
 static void rule(ibn_sim *sim, int32_t vc_in, int32_t l)
 {
     int32_t c = l / sim->vls, from = vc_in / sim->vls;
     ibn_watch *watch = &sim->watch[vc_in];
     if (sim->vc[l].only != IBN_NONE || watch->extra)
-        return; /* If a rule is already in force at VC l or VC vc_in, it is not changed. */
+        return; /* A rule that is already in force at VC l or VC vc_in is not changed. */
     watch->extra = sim->extra[from];
     sim->vc[l].only = sim->channel[from].in_index;
     sim->vc[vc_in].buffer += watch->extra;
@@ -80,11 +80,14 @@ static void release(ibn_sim *sim, int32_t message, int32_t vc_in)
         ibn_simulate_drop_clcm(sim, message);
 }
 
-/* Return the first entry of a control message that closes a loop, or IBN_NONE if no entry does.
+/* Return the index of the first entry of a control message that closes a loop, or IBN_NONE if no entry does.  The
+ * entries are the VCs over which switches have sent the message.
  *
- * An entry closes a loop if its VC leaves the switch that the message has reached, and is still suspected.  In
- * addition, packets that came by the message's last VC must be queued for the VC of the entry.  A loop may visit a
- * switch several times, so the search continues after an entry of the switch that does not close a loop. */
+ * An entry closes a loop if three conditions hold.  Its VC leaves the switch that the message has reached, and is still
+ * suspected.  Packets that came by the message's last VC are queued for the VC of the entry.
+ *
+ * A loop may visit a switch several times.  So the search continues if an entry of this switch does not close a
+ * loop. */
 static int32_t closing_entry(const ibn_sim *sim, const ibn_clcm *clcm)
 {
     int32_t device = sim->channel[clcm->vc / sim->vls].dst;

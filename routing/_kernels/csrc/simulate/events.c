@@ -144,8 +144,8 @@ static int keep(ibn_sim *sim, int32_t at, ibn_event event)
 
 /* Copy the events of one kind and tick to sim->later, and sort them by subject and value.  Return the number of events.
  *
- * The last of these events has index `place` - 1 in sim->event.  The function uses Shell sort, because there is usually
- * one event, but sometimes there are thousands. */
+ * `place` is the index in sim->event directly after the last of these events.  The function uses Shell sort, because
+ * there is usually one event, but sometimes there are thousands. */
 int32_t ibn_simulate_gather(ibn_sim *sim, uint32_t place)
 {
     int32_t count = 0, gap = 1;

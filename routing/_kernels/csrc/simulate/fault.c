@@ -1,12 +1,13 @@
 /* Links that go down and come up again during a simulation.
  *
- * A packet is on a link to a switch until its head has arrived, and on a link to a CA until its tail has arrived.  A
- * channel whose link is down has no entry in sim->at_port, and counts as busy until tick IBN_NEVER. */
+ * A packet is on a link to a switch until its head has arrived, and on a link to a CA until its tail has arrived.  The
+ * array sim->at_port has the channel that leaves each device by each port.  While the link of a channel is down, the
+ * array has IBN_NONE instead of the channel, and the channel counts as busy until tick IBN_NEVER. */
 #include "simulate/internal/sim.h"
 
 #include <stdlib.h>
 
-/* Return the entry of sim->at_port for the port by which channel c leaves its device. */
+/* Return a pointer to the element of sim->at_port for the port by which channel c leaves its device. */
 static int32_t *port_of(const ibn_sim *sim, int32_t c)
 {
     const ibn_channel *channel = &sim->channel[c];
@@ -113,8 +114,8 @@ static void take_down(ibn_sim *sim, int32_t c)
     lose_waiting(sim, c);
     *port_of(sim, c) = IBN_NONE;
     sim->channel[c].busy = IBN_NEVER;
-    /* The value 1 of the field `called` means that an EV_FREE event is pending, so no further EV_FREE event is
-     * scheduled.  A channel that is down needs no such event. */
+    /* The field `called` is 1 while an EV_FREE event is pending, so that no second one is scheduled.  A channel that is
+     * down needs no EV_FREE event, so the value 1 prevents that one is scheduled. */
     sim->channel[c].called = 1;
     if (sim->adaptive)
         ibn_simulate_adaptive_link(sim, c, 1);

@@ -68,7 +68,8 @@ static double draw(const ibn_sim *sim, grant_adapter *adapter, int32_t i)
     return ibn_simulate_fraction(ibn_simulate_number(key, (uint64_t)adapter->draws++));
 }
 
-/* Begin a burst at an adapter: draw its number of packets, its destination, and the gap before it. */
+/* Begin a burst at an adapter: draw its number of packets, its destination, and the gap between the last burst and this
+ * one. */
 static void begin_burst(const ibn_sim *sim, request_grant *state, grant_adapter *adapter, int32_t i)
 {
     const int64_t *load = state->load + i * state->adapters;
@@ -159,7 +160,8 @@ int32_t ibn_grant_fill(request_grant *state, grant_flow *flow, grant_segment *se
     return last;
 }
 
-/* Request as many of the next packets as the limit of the flow allows.  Return the number of segments requested.
+/* Request grants for the next packets of a flow, as many as the limit of the flow allows.  Return the number of
+ * segments for which grants are requested.
  *
  * A request is for whole packets, so that the grant reserves space for all segments of each packet. */
 int32_t ibn_grant_request(request_grant *state, grant_flow *flow)

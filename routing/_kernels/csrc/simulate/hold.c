@@ -1,8 +1,8 @@
 /* Hold of injection: CAs create no packets to some LIDs until the hold ends.
  *
- * A subnet manager that replaces tables without mixing old and new routes must wait until packets have left the fabric.
- * A held flow keeps its messages, and their latency includes the hold.  A packet that already waits at the port of its
- * CA is sent. */
+ * During the hold, a subnet manager can wait until packets have left the fabric, and then replace tables.  So old and
+ * new routes are never mixed.  A held flow keeps its messages, and their latency includes the hold.  A packet that
+ * already waits at the port of its CA is sent. */
 #include "simulate/internal/mechanism.h"
 
 #include <stdlib.h>

@@ -69,8 +69,9 @@ typedef struct {
     const int32_t *extra;   /* [channels] number of blocks that a rule of Deadlock Breaker adds to a buffer */
     const int32_t *arbiter; /* [channels] row of `vlarb` that has the VL arbitration tables of the channel */
     int32_t arbiters;       /* number of rows of `vlarb`; 0: VLs are served in round robin */
-    /* [arbiters][260] VL arbitration tables: limit of high priority, number of entries of the high table, number of
-     * entries of the low table, 0, and 2 x 64 pairs (VL, weight) */
+    /* [arbiters][260] VL arbitration tables, each row in bytes: limit of high priority, number of entries of the
+     * high-priority table, number of entries of the low-priority table, 0 (unused).  64 pairs (VL, weight) for the
+     * high-priority table follow, and 64 pairs for the low-priority table */
     const uint8_t *vlarb;
     int32_t mechanisms;               /* number of mechanisms to be attached */
     const uint8_t *mechanism_names;   /* [mechanisms][16] name of each mechanism, padded with zeros */
@@ -103,14 +104,15 @@ void ibn_simulate_free(ibn_sim *sim);
 int ibn_simulate_run(ibn_sim *sim, int64_t until, int64_t events, int32_t stop_at_standstill, int64_t *stop_info);
 /* Write buckets[2][2048]: the number of packets (row 0) and of messages (row 1) with a latency in each bucket. */
 void ibn_simulate_latencies(const ibn_sim *sim, int64_t *buckets);
-/* Write the totals of the simulation (ibn_simulate_totals), or one row for each channel, VC or flow (the three
- * functions after it).  The Python wrapper simulate.py names the columns. */
+/* ibn_simulate_totals writes the totals of the simulation.  The next three functions write one row for each channel, VC
+ * or flow.  The Python wrapper simulate.py names the columns. */
 void ibn_simulate_totals(const ibn_sim *sim, int64_t *totals);
 void ibn_simulate_channels(const ibn_sim *sim, int64_t *counters);
 void ibn_simulate_vcs(const ibn_sim *sim, int64_t *rows);
 void ibn_simulate_flows(const ibn_sim *sim, int64_t *flows);
-/* Write up to `most` rows of the event log, beginning with row `from` (ibn_simulate_log), or a row for each queued
- * packet (ibn_simulate_packets).  Return the number of rows that exist. */
+/* ibn_simulate_log writes the event log from row `from` on, and returns how many rows the log has from there on.
+ * ibn_simulate_packets writes a row for each queued packet, and returns the number of these packets.  Both functions
+ * write at most `most` rows. */
 int64_t ibn_simulate_log(const ibn_sim *sim, int64_t from, int64_t most, int64_t *rows);
 int64_t ibn_simulate_packets(const ibn_sim *sim, int64_t most, int64_t *rows);
 /* Write up to `most` edges of the wait-for graph of the VCs.  Edge e means that VC waiter[e] waits for VC awaited[e].
@@ -128,8 +130,8 @@ void ibn_simulate_get_lft(const ibn_sim *sim, uint8_t *lft);
  * -1 if the link is already in the requested state. */
 int64_t ibn_simulate_fail(ibn_sim *sim, int32_t channel);
 int ibn_simulate_restore(ibn_sim *sim, int32_t channel);
-/* Give a command to a mechanism, or read up to `most` numbers from the mechanism.  `index` is the number of the
- * mechanism in the options. ibn_simulate_read returns how many numbers the mechanism has. */
+/* Give a command to a mechanism, or read up to `most` results of a mechanism.  `index` is the row of the mechanism in
+ * `mechanism_names`.  ibn_simulate_read returns how many results the mechanism has. */
 void ibn_simulate_command(ibn_sim *sim, int32_t index, const int64_t *numbers, int64_t count);
 int64_t ibn_simulate_read(const ibn_sim *sim, int32_t index, int64_t most, int64_t *numbers);
 /* Stop a flow: from tick `at` on, no further message of the flow begins. */

@@ -8,8 +8,8 @@
 
 #define NO_VL 15
 
-/* The next functions handle packets that are lost.  These functions are not inlined, because the code for packets that
- * are forwarded is faster in a smaller function. */
+/* The next functions handle lost packets, which are rare.  These functions are not inlined, so that the code for all
+ * other packets stays small and fast. */
 
 /* Discard packet p at a switch, and count the packet as lost. */
 static __attribute__((noinline)) void discard(ibn_sim *sim, int32_t p)
@@ -142,7 +142,8 @@ void ibn_simulate_got(ibn_sim *sim, int32_t p)
 }
 
 /* Let a CA take packet p out of its buffer.  The credits reach the switch after the delay of the wire, as on any other
- * channel.  With pauses there are no credits to return, and the buffer of a CA never fills up. */
+ * channel.  A simulation with pauses (option xoff) has no credits.  There the CA need not pause the switch, because the
+ * buffer of a CA never fills up. */
 static inline void take(ibn_sim *sim, int32_t p)
 {
     const ibn_packet *packet = &sim->packet[p];
@@ -160,14 +161,15 @@ static inline void take(ibn_sim *sim, int32_t p)
     }
 }
 
-/* Let a CA take a packet that a mechanism has left in the buffer. */
+/* Let a CA take packet p, which a mechanism has left in the CA's buffer. */
 void ibn_simulate_take(ibn_sim *sim, int32_t p)
 {
     sim->vc[sim->packet[p].vc].held -= sim->packet[p].blocks;
     take(sim, p);
 }
 
-/* Deliver a packet to its CA, which takes it at once unless a mechanism leaves it in the buffer. */
+/* Deliver packet p to a CA.  The CA takes the packet at once, unless a mechanism leaves the packet in the CA's
+ * buffer. */
 static inline void deliver(ibn_sim *sim, int32_t p)
 {
     const ibn_packet *packet = &sim->packet[p];

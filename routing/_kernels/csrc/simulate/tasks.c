@@ -6,8 +6,9 @@
  * earliest tick has come.  A flow sends its tasks in the order in which they become ready.  A task with a lost packet
  * never arrives, and neither do the tasks that wait for it.
  *
- * The flows have the process PROCESS_TRACE, so they send the messages that are listed in sim->trace.  When a task
- * becomes ready, the mechanism writes the message of the task to the next row of its flow in sim->trace. */
+ * The flows have the arrival process PROCESS_TRACE, so each flow sends the messages in its rows of sim->trace.  At the
+ * start, these rows are unused.  When a task becomes ready, this mechanism writes the task's message to the next row of
+ * the task's flow. */
 #include "simulate/internal/flow.h"
 #include "simulate/internal/mechanism.h"
 
@@ -21,10 +22,10 @@ typedef struct {
         lid,          /* destination LID of the task's message */
         bytes,        /* size of the task's message in bytes */
         left,         /* number of bytes of the message that have not arrived yet */
-        waits;        /* number of messages that have to arrive before this task is ready */
-    int64_t at,       /* earliest tick at which the task can be ready */
-        delay,        /* ticks from `at` until the task is ready; used only if the task waits for no message */
-        due,          /* tick at which the task can be ready, computed from the messages that have arrived */
+        waits;        /* number of awaited messages that have not arrived yet */
+    int64_t at,       /* setting: the task is not ready before this tick */
+        delay,        /* for a task that waits for no message: ticks from `at` until the task is ready */
+        due,          /* the task is not ready before this tick: by `at` and the messages that have arrived */
         ready,        /* tick at which the task became ready, or -1 */
         done;         /* tick at which the message had arrived completely, or -1 */
     int32_t successor; /* index in state->after of the first task that waits for this task */
@@ -37,7 +38,7 @@ typedef struct {
 } successor;
 
 typedef struct {
-    task *tasks;       /* [count + 1] tasks; the last element only marks the end of the last task's successors */
+    task *tasks;       /* [count + 1] tasks; only `successor` is used in the last element: the length of `after` */
     successor *after;  /* the tasks that wait for task 0, then the tasks that wait for task 1, and so on */
     int32_t *row_task; /* [rows of sim->trace] number of the task whose message is in each row */
     int32_t count;     /* number of tasks */

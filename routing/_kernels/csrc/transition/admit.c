@@ -15,10 +15,10 @@ typedef struct {
     acyclic graph;
     uint32_t *flow; /* [S]: VLs, as bits, of the packets to the current LID that may pass each switch */
     int32_t *from;  /* [X]: switch where each extended channel begins */
-    /* [4 S]: dependencies that packets to the current LID can have during the change of its LFT column */
+    /* [4 S]: dependencies that packets to the current LID can have while the entries towards this LID change */
     round_dependency *found;
-    acyclic_step *dependency; /* [4 S]: the dependencies of the array `found`, as CDG edges of the field `graph` */
-    uint32_t *vls;            /* [4 S]: VLs, as bits, on which packets can have each dependency of the array `found` */
+    acyclic_step *dependency; /* [4 S]: the dependencies in `found`, each as a numbered edge of `graph` */
+    uint32_t *vls;            /* [4 S]: VLs, as bits, on which packets can have each dependency in `found` */
     acyclic_step *step;       /* [4 S]: edges for the current LFT column that the CDG of one VL does not have yet */
     /* [4 S * V]: edges that were added for the current LFT column, to be removed again if the column is not admitted */
     int32_t *undo;
@@ -40,8 +40,9 @@ static int32_t any_turns(const job *j, round_dependency *dependency)
     return count;
 }
 
-/* List in `dependency` and `vls` the dependencies of the current LFT column and the VLs on which packets can have each
- * dependency.  `round` has the round in which each entry is written; NULL: entries are written in any order. */
+/* Store the dependencies of the current LFT column in j->dependency.  Store the VLs on which packets can have each
+ * dependency in j->vls.  round[s] is the round in which the entry of switch s is written.  If `round` is NULL, entries
+ * are written in any order. */
 static void list_turns(job *j, const uint32_t *enter, const uint8_t *round)
 {
     const transition_tables *t = j->t;
@@ -58,9 +59,9 @@ static void list_turns(job *j, const uint32_t *enter, const uint8_t *round)
     }
 }
 
-/* Add the edges of the current LFT column to the CDG of one VL, unless they close a cycle.  Edges that the CDG has
- * already are left out.  The added edges are appended to job.undo, whose length is *undone.  Returns whether the
- * edges were added. */
+/* Add the edges of the current LFT column to the CDG of one VL, unless these edges close a cycle.  Returns whether the
+ * edges were added.  Edges that the CDG has already are skipped.  The added edges are appended to j->undo, which has
+ * *undone elements. */
 static int fits(job *j, int32_t vl, int32_t *undone)
 {
     int32_t count = 0;
@@ -74,8 +75,8 @@ static int fits(job *j, int32_t vl, int32_t *undone)
     return 1;
 }
 
-/* Add the edges of the current LFT column to the CDGs of all VLs.  If the edges close a cycle on some VL, no VL gets
- * them.  Returns whether the edges were added. */
+/* Add the edges of the current LFT column to the CDGs of all VLs.  If the edges close a cycle on some VL, no CDG
+ * changes.  Returns whether the edges were added. */
 static int admit(job *j)
 {
     int32_t added[33] = {0}, all = 0, vl = 0;

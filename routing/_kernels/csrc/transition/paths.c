@@ -26,8 +26,8 @@ void ibn_transition_dispose_paths(transition_paths *w)
     free(w->queue);
 }
 
-/* Record the next hop of switch s over out-port `port`.  `path` is 0 if this is the old entry of the switch, and 1 if
- * this is the new entry. */
+/* Record the next hop of switch s over out-port `port`.  The out-port is the old entry of the switch if `path` is 0,
+ * and the new entry if `path` is 1. */
 static void follow(transition_paths *w, int32_t s, int path, uint8_t port)
 {
     const transition_tables *t = w->t;
@@ -69,7 +69,7 @@ void ibn_transition_read_column(transition_paths *w, int32_t column)
 }
 
 /* Add the VLs of the packets that pass switch s to the VLs of its old and its new next hop.  Returns whether a next hop
- * received a VL that is new there. */
+ * got a VL that this next hop did not have before. */
 static bool pass_on(const transition_paths *w, int32_t s, uint32_t *flow)
 {
     bool grew = false;

@@ -32,7 +32,7 @@ static inline bool is_there(const uint8_t *round, int32_t s, int path, int r)
 }
 
 /* Add the VLs of the packets that have reached switch s to the VLs of its next hops in round r.  Returns whether a next
- * hop received a VL that is new there. */
+ * hop got a VL that this next hop did not have before. */
 static bool pass_on(transition_round *g, const transition_paths *w, const uint8_t *round, int32_t s, int r)
 {
     bool grew = false;
@@ -59,9 +59,10 @@ static void spread(transition_round *g, const transition_paths *w, const uint8_t
     }
 }
 
-/* List the dependencies whose second channel belongs to an old entry that is replaced in round r.  Round r is the last
- * round in which packets can take this channel.  If r is 0, list the dependencies whose second channel belongs to an
- * unchanged or a new entry.  Returns the number of listed dependencies. */
+/* List a part of the dependencies, and return the number of listed dependencies.  A dependency is selected by the entry
+ * to which its second channel belongs.
+ * r > 0: select the old entries that round r replaces.  Packets can take these entries until the end of round r.
+ * r = 0: select the unchanged entries and the new entries. */
 static int32_t list(const transition_round *g, const transition_paths *w, const uint8_t *round, int r,
                     round_dependency *dependency)
 {
@@ -104,7 +105,8 @@ typedef struct {
     /* [S]: scratch of two functions.  In find_core: the switches to be removed from the core.  In depth_of: the
      * switches on the current path. */
     int32_t *rest;
-    /* [S]: number of rounds that are needed to write the new path from each switch; -1: not computed yet */
+    /* [S]: number of separate rounds that the changed switches on the new path from each switch need; -1: not computed
+     * yet */
     int32_t *depth;
 } rounds_job;
 
@@ -122,9 +124,8 @@ static void find_core(rounds_job *j)
         if (!j->out[s])
             j->rest[tail++] = s;
     }
-    /* Each pass removes from the core the switches that have no next hop left in the core.  The number of passes is at
-     * most the number of hops of the longest path.  So passes over all switches are fast enough, and lists of the
-     * neighbours upstream are not needed. */
+    /* Each pass visits all switches, and removes from the core the switches without a next hop in the core.  Few passes
+     * are needed: at most as many as the hops of the longest path. */
     for (bool grew = tail > 0; grew;) {
         grew = false;
         for (int32_t k = 0; k < tail; k++)
@@ -150,9 +151,9 @@ static bool changes(const rounds_job *j, int32_t column, int32_t s)
     return j->t->before[at] != j->t->after[at];
 }
 
-/* Return the number of rounds that are needed to write the new path from switch s, or more than 255 if this path never
- * ends.  With `all`, each changed switch on the path needs a separate round.  Otherwise, only the changed switches of
- * the core need a separate round (see find_core). */
+/* Return how many separate rounds the changed switches on the new path from switch s need.  Returns more than 255 if
+ * this path never ends.  If `all` is set, each changed switch on the path needs a separate round.  Otherwise, only the
+ * changed switches of the core need separate rounds (see find_core). */
 static int32_t depth_of(rounds_job *j, int32_t column, int32_t s, bool all)
 {
     int32_t length = 0, v = s;
@@ -170,9 +171,9 @@ static int32_t depth_of(rounds_job *j, int32_t column, int32_t s, bool all)
     return depth;
 }
 
-/* Compute the round of each changed entry of one LFT column.  `all` means that any two changed switches on a new path
- * are written in different rounds (the argument `outward` of ibn_transition_rounds).  Returns the number of the last
- * round. */
+/* Compute the round of each changed entry of one LFT column, and return the number of the last round.  If `all` is set,
+ * any two changed switches on a new path are written in different rounds.  `all` is the argument `outward` of
+ * ibn_transition_rounds. */
 static uint8_t run_column(rounds_job *j, int32_t column, bool all, uint8_t *round)
 {
     const int32_t switches = j->t->switches;

@@ -25,8 +25,8 @@ typedef struct {
     int code;
 } worker;
 
-/* Add the dependencies of the channels into which switch s may send.  These are the channels of the switch's old and
- * new entry.  Each of these channels depends on the channels of the old and the new entry of the next switch. */
+/* Add the dependencies whose first channel leaves switch s.  The first channel belongs to the old or the new entry of
+ * switch s.  The second channel belongs to the old or the new entry of the next switch. */
 static void collect(worker *w, int32_t s)
 {
     const transition_tables *t = w->j->t;

@@ -21,9 +21,11 @@ typedef struct {
 typedef struct {
     job *j;
     transition_paths paths;
-    /* [slots, V]: for each dependency and each VL on its first channel, the VLs, as bits, on its second channel */
+    /* [slots, V]: element (i, v) has the VLs, as bits, on the second channel of dependency i, for packets with VL v on
+     * its first channel */
     uint16_t *dep;
-    /* [S, 2, 16]: by switch, entry (0: old, 1: new) and SL, the VLs, as bits, of the packets on the entry's channel */
+    /* [S, 2, 16]: for each switch, entry (0: old, 1: new) and SL, the VLs, as bits, of the packets with this SL on the
+     * channel of the entry */
     uint16_t *flow;
     int code;
 } worker;
@@ -36,7 +38,7 @@ static inline uint16_t *flow_of(worker *w, int32_t s, int path)
 /* Compute the VLs that switch s may assign to packets from an in-port to an out-port.  The switch may use its old or
  * its new SL2VL table.
  *
- * per_vl: uint16 [16], output: by SL of the packets, the VLs as bits. */
+ * per_vl: uint16 [16], output: for each SL, the VLs, as bits, that packets with this SL may get. */
 static void vls_of(const transition_vls *l, int32_t s, int32_t in, int32_t out, uint16_t *per_vl)
 {
     const size_t row = (((size_t)s * l->ports + in) * l->ports + out) * SLS;
@@ -46,8 +48,8 @@ static void vls_of(const transition_vls *l, int32_t s, int32_t in, int32_t out, 
     }
 }
 
-/* Record the packets that all ports send towards the LID with index `column`.  At the switch where a packet enters the
- * fabric, the packet takes the channel of the old or of the new entry. */
+/* Record the VLs that packets to the LID with index `column` have when they leave their first switch.  Such a packet
+ * leaves its first switch by the channel of the old or of the new entry. */
 static void enter(worker *w, int32_t column)
 {
     const transition_vls *l = w->j->l;
@@ -66,8 +68,8 @@ static void enter(worker *w, int32_t column)
 }
 
 /* Pass packets from extended channel x on to a channel of the next switch v, and record the dependency between both
- * channels.  `then` is 0 for the channel of the old entry of v, and 1 for the channel of the new entry.  Returns
- * whether the second channel received packets on a VL that is new there. */
+ * channels.  The second channel belongs to the old entry of v if `then` is 0, and to the new entry if `then` is 1.
+ * Returns whether packets with a new pair of SL and VL reached the second channel. */
 static bool take(worker *w, int32_t x, const uint16_t *from, int32_t v, int then)
 {
     const transition_tables *t = w->j->t;
@@ -89,7 +91,7 @@ static bool take(worker *w, int32_t x, const uint16_t *from, int32_t v, int then
 }
 
 /* Pass the packets on the channels of switch s on to the channels of the old and new entries of the next switches.
- * Returns whether one of these channels received packets on a VL that is new there. */
+ * Returns whether packets with a new pair of SL and VL reached one of these channels. */
 static bool pass_on(worker *w, int32_t s)
 {
     bool grew = false;

@@ -12,16 +12,17 @@ typedef struct {
     int32_t threads;
     const uint8_t *before; /* [K, S]: old out-port of each switch towards each LID */
     const uint8_t *after;  /* [K, S]: new out-port of each switch towards each LID */
-    const uint8_t *exit;   /* [S, 256]: for each port, the index of its extended channel at the switch */
+    /* [S, 256]: by port, the number of the port's extended channel at the switch: see cdg/trace.h */
+    const uint8_t *exit;
     const int32_t *xfirst; /* [S + 1]: first extended channel of each switch (see cdg/trace.h) */
     const int32_t *xdst;   /* [X]: switch where each extended channel ends */
-    const int32_t *dep_first; /* [X]: index of the first dependency of each extended channel in arrays [slots] */
+    const int32_t *dep_first; /* [X]: index, in arrays [slots], of each extended channel's first dependency */
 } transition_tables;
 
 /* Further input for packets whose VL may change from hop to hop. */
 typedef struct {
     int32_t ports;               /* P: number of ports of a switch */
-    int32_t vls;                 /* V: highest VL in the old or new tables + 1, at most 15 */
+    int32_t vls;                 /* V: 1 + the highest VL in the old and new tables, at most 15 */
     int32_t entries;             /* N: number of ports at which packets enter the fabric */
     const uint8_t *sl2vl_before; /* [S, P, P, 16]: VL by the old tables, by switch, in-port, out-port and SL */
     /* [S, P, P, 16]: VL by the new tables, by switch, in-port, out-port and SL; may be the array sl2vl_before */
@@ -35,9 +36,10 @@ typedef struct {
 /* Collect the dependencies that packets can have while some switches use old and other switches use new entries.  The
  * packets keep their VL along a path.  Entries towards K LIDs are given.
  *
- * enter: uint32 [K, S], VLs, as bits, of the packets to each LID that enter at each switch; all 32 bits may be used.
+ * enter: uint32 [K, S], VLs, as bits, of the packets to each LID that enter at each switch.  The function handles each
+ * of the 32 bits separately.  So bits 16 to 31 can stand for the VLs of other traffic, such as replies.
  * dep: uint32 [slots], changed in place: the VLs, as bits, of the packets that can have each dependency are added.
- * loops: uint8 [K], output: 1 if old and new entries for a LID can together form a forwarding loop.
+ * loops: uint8 [K], output: 1 if old and new entries for a LID can together form a forwarding loop, else 0.
  *
  * Returns 0, or 1 if memory is exhausted. */
 int ibn_transition_trace(const transition_tables *tables, const uint32_t *enter, uint32_t *dep, uint8_t *loops);
@@ -54,14 +56,16 @@ int ibn_transition_trace(const transition_tables *tables, const uint32_t *enter,
 int ibn_transition_trace_vls(const transition_tables *tables, const transition_vls *vls, const uint16_t *enter,
                              uint16_t *dep, uint8_t *loops);
 
-/* Input of ibn_transition_admit, which adds LFT columns to a CDG one by one, as long as the CDG stays acyclic: the
- * channels, and an acyclic CDG with a topological order for each VL.  Packets must keep their VL along a path. */
+/* Input of ibn_transition_admit: the channels, and for each VL an acyclic CDG with a topological order.  The function
+ * adds LFT columns to these CDGs one by one.  A column that would close a cycle is left out.  Packets must keep their
+ * VL along a path. */
 typedef struct {
     int32_t channels; /* C: number of channels */
     int32_t vls;      /* V: number of VLs, at most 32; the arrays `enter` and `dep` use only bits 0 to V - 1 */
-    /* the channels of the fabric, with the meaning of the fields of acyclic_net (core/internal/acyclic.h) */
+    /* the channels of the fabric: the struct acyclic_net (core/internal/acyclic.h) explains these arrays */
     const int32_t *first, *src, *dst, *into, *into_first;
-    /* [V, C]: position of each channel in a topological order of the dependencies in `dep` on each VL */
+    /* [V, C]: for each VL, the position of each channel in a topological order of the dependencies that `dep` has on
+     * this VL */
     const int32_t *order;
     /* [slots]: VLs, as bits, of the dependencies that exist already; they close no cycle on any VL */
     const uint32_t *dep;
@@ -72,27 +76,25 @@ typedef struct {
  * written.  The CDG also has the dependencies that exist already, and the dependencies of columns admitted earlier.
  *
  * enter: uint32 [K, S], VLs, as bits, of the packets to each of K LIDs that enter at each switch.
- * round: uint8 [K, S], round from 1 on in which each changed entry is written, 0 for unchanged entries; NULL: entries
- * are written in any order.
+ * round: uint8 [K, S], number (1 or more) of the round in which each changed entry is written, 0 for unchanged entries.
+ * NULL: entries are written in any order.
  * admitted: uint8 [K], output: 1 for admitted columns, else 0.
  *
  * Returns 0, or 1 if memory is exhausted. */
 int ibn_transition_admit(const transition_tables *tables, const transition_net *net, const uint32_t *enter,
                          const uint8_t *round, uint8_t *admitted);
 
-/* Compute rounds of writing in which old and new entries never form a forwarding loop.
+/* Compute the rounds in which K LFT columns are written, such that old and new entries never form a forwarding loop.
  *
  * The core of a column has two kinds of switches: switches on forwarding loops of old and new entries, and switches on
  * paths from one such loop to another.  A changed switch is a switch whose old and new entry differ.
  *
- * In the core, a changed switch is written in a later round than all changed switches of the core on its new path.
- * Outside the core, a changed switch is written in the same round as the changed switches on its new path, or in a
- * later round.
+ * The new path from a changed switch v may lead through another changed switch w.  Then v is never written in an
+ * earlier round than w.  If both switches are in the core, v is written in a later round than w.
  *
- * K LFT columns are given.
- *
- * outward: if nonzero, every changed switch is written in a later round than all changed switches on its new path.
- * round: uint8 [K, S], output: round from 1 on in which each changed entry is written, 0 for unchanged entries.
+ * outward: if nonzero, v is written in a later round than w even if the switches are outside the core.
+ * round: uint8 [K, S], output: number (1 or more) of the round in which each changed entry is written, 0 for unchanged
+ * entries.
  * most: uint8 [K], output: number of the last round of each column.
  *
  * Returns 0, or 1 if memory is exhausted. */

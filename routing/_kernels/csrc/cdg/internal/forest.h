@@ -16,10 +16,11 @@ typedef struct {
     const cdg_tables *t;
     /* number of array elements from the beginning of one row of a block to the beginning of the next row */
     int64_t stride;
-    /* [block, stride]: by LID of the block and switch, the number of the channel by which the switch sends (see
-     * trace.h) */
+    /* [block, stride]: for each LID of the block and each switch, the number of the channel by which the switch sends
+     * (see trace.h) */
     uint8_t *number;
-    /* [block, stride]: by LID of the block and switch, the hops from the switch; 255: the packet is not delivered */
+    /* [block, stride]: for each LID of the block and each switch, the hops from the switch; 255: the packet is not
+     * delivered */
     uint8_t *far;
     /* [S + 2]: next switch of each switch, or S (dropped) or S + 1 (delivered).  In each array of S + 2 elements,
      * element S stands for "dropped" and element S + 1 for "delivered". */

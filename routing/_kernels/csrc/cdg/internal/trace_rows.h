@@ -6,9 +6,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Do the work of ibn_cdg_trace faster for a common kind of tables: complete tables of one connected part whose traffic
- * uses one VL.  For all other tables, *done receives false and `dep` stays unchanged.  In that case the values in
- * `hops` are undefined.  Returns 0, or 1 if memory is exhausted. */
+/* Do the work of ibn_cdg_trace faster in a common case: the fabric is connected, the tables are complete, and all
+ * traffic uses one VL.  In all other cases, *done receives false and `dep` stays unchanged, and the values in `hops`
+ * are undefined.  Returns 0, or 1 if memory is exhausted. */
 int ibn_cdg_trace_rows(const cdg_tables *tables, int32_t threads, uint8_t *hops, uint32_t *dep, bool *done);
 
 #endif

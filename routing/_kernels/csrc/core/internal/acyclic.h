@@ -27,22 +27,22 @@ typedef struct {
 typedef struct {
     const acyclic_net *net;
     int32_t *turn_first;    /* [C + 1]: number of the first CDG edge that leads from each channel */
-    uint32_t *used;         /* [edges]: VLs, as bits, whose CDG has each edge; NULL: the array `shared` has them */
-    uint16_t *shared;       /* [edges]: array of the caller that stands in for `used` if `used` is NULL */
-    uint32_t *blocked;      /* [edges]: VLs, as bits, in whose CDG each edge would close a cycle */
+    uint32_t *used;         /* [edges]: for each edge, the VLs, as bits, whose CDG has the edge; NULL: see `shared` */
+    uint16_t *shared;       /* [edges]: array of the caller that is used instead if `used` is NULL */
+    uint32_t *blocked;      /* [edges]: for each edge, the VLs, as bits, on which the edge is blocked */
     int32_t vls;            /* number of VLs that have a topological order so far */
     int32_t *place[32];     /* for each VL an array [C]: position of each channel in the topological order of the VL */
     int32_t *stack, *other; /* [C]: scratch of the cycle searches, for channels to be visited */
-    /* seen: [C], number of the last search that visited each channel; stamp: number of the present search */
+    /* seen: [C], number of the last search that visited each channel; stamp: number of the current search */
     uint32_t *seen, stamp;
     /* Scratch of the repair of an order: channels with their positions, each as (position << 32) | channel.
-     * key[0], key[1]: [C], the channels that each of two searches has found; both: [2 C], the channels of both
-     * searches. */
+     * key[0]: [C], channels that the search forward has found.  key[1]: [C], channels that the search backward has
+     * found.  both: [2 C], channels of both searches. */
     int64_t *key[2], *both;
-    int32_t *added;  /* [edges]: numbers of the edges that the present call of ibn_core_acyclic_fits has added */
+    int32_t *added;  /* [edges]: numbers of the edges that the current call of ibn_core_acyclic_fits has added */
     int64_t visited; /* number of channels that all cycle searches so far have visited */
-    /* allocation of all arrays above except `shared`, `place` and `added`, and of further arrays of the kernel that
-     * uses the graph */
+    /* list of the arrays above, except `shared`, `place` and `added`, and of further arrays of the kernel that uses the
+     * graph; the arrays of the list are freed together */
     array_list arrays;
 } acyclic;
 
@@ -51,7 +51,7 @@ typedef struct {
     int32_t channel, dependency;
 } acyclic_step;
 
-/* Return whether the CDG of a VL has an edge. */
+/* Return whether the CDG of a VL has the edge with number `dependency`. */
 static inline int ibn_core_acyclic_has(const acyclic *graph, int32_t dependency, int32_t vl)
 {
     return (graph->used ? graph->used[dependency] : graph->shared[dependency]) >> vl & 1;
@@ -75,9 +75,9 @@ static inline void ibn_core_acyclic_drop(acyclic *graph, int32_t dependency, int
         graph->shared[dependency] &= (uint16_t)~(1u << vl);
 }
 
-/* Prepare a graph.  If slot and shared are NULL, the graph has no edges yet.  Otherwise the array `shared` has its
- * edges, and the graph changes this array in place.  The first edge of channel c has number slot[c] in `shared`.
- * Returns 0, or 1 if memory is exhausted. */
+/* Prepare a graph.  If slot and shared are NULL, the graph has no edges yet.  Otherwise the array `shared` gives the
+ * edges of the graph, and later changes of the graph also change this array.  The first edge of channel c has number
+ * slot[c] in `shared`.  Returns 0, or 1 if memory is exhausted. */
 int ibn_core_acyclic_prepare(acyclic *graph, const acyclic_net *net, const int32_t *slot, uint16_t *shared);
 void ibn_core_acyclic_dispose(acyclic *graph);
 int ibn_core_acyclic_open(acyclic *graph, int32_t vl, const int32_t *order, int32_t orders);

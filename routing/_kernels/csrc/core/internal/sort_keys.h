@@ -7,8 +7,8 @@
 #include <stdlib.h>
 
 #define IBN_FEW_KEYS 24
-/* From this number of keys on, qsort() is used instead of the sort in this file, because qsort() is as fast then.
- * The time of qsort() also never grows quadratically. */
+/* Smallest number of keys for which qsort() is used instead of the sort in this file.  For so many keys, qsort() is as
+ * fast, and its time never grows quadratically. */
 #define IBN_MANY_KEYS 4096
 
 static inline int ibn_core_ascending(const void *a, const void *b)
@@ -53,8 +53,8 @@ static inline void ibn_core_sort_keys(int64_t *keys, int32_t count)
             keys[i++] = keys[j];
             keys[j--] = key;
         }
-        /* The keys up to index j are now at most as large as the keys from index i on.  Sort the smaller of these two
-         * parts by recursion, and the larger part by this loop, so that the recursion depth is at most logarithmic. */
+        /* The keys up to index j are now at most as large as the keys from index i on.  Sort the part with fewer keys
+         * by recursion, and the other part by this loop.  So the recursion depth is at most logarithmic. */
         if (j + 1 < count - i) {
             ibn_core_sort_keys(keys, j + 1);
             keys += i;

@@ -1,13 +1,14 @@
 /* Adaptive switches: the second model of switches.  docs/simulation.md explains it.
  *
  * In the first model, switches have output queues, and the tables select the output queue of each packet.  In the
- * second model, packets stay in a queue at their input, and a head packet takes one of several channels.  The second
- * model uses the clock, events, packets, flows, channels, credits and counters of struct ibn_sim.  The second model is
- * a mechanism that replaces the arrival of packets, arbitration, and the wait-for graph.  sim->adaptive is the state of
+ * second model, packets stay in a queue at their input, and a head packet takes one of several channels.
+ *
+ * The second model uses the clock, events, packets, flows, channels, credits and counters of struct ibn_sim.  It is a
+ * mechanism that replaces the arrival of packets, arbitration, and the wait-for graph.  sim->adaptive is the state of
  * the second model; NULL: the simulation uses the first model.
  *
  * Only the head packet of a queue can leave.  A packet becomes the head packet at the tick at which the previous packet
- * has left completely.  The field `hidden` of a VC's ibn_watch is the queue of the VC.
+ * has left completely.  sim->watch[l].hidden is the queue of VC l.
  *
  * Each switch also has two spare buffers, each of which holds one packet and belongs to no VC.  Only the scheme
  * CONCURRENT uses spare buffer 1.  A block is 64 bytes. */
@@ -106,15 +107,16 @@ struct ibn_adaptive {
          * BUBBLE, RELAY, CONCURRENT and DEFLECT only */
         sample,
         step,         /* ticks that the token takes from one switch to the next */
-        columns;      /* number of destinations in `choice`; the destinations are all switches, or all LIDs */
-    /* [switches][lids] SL that a packet to each LID gets if it enters the fabric or the escape VLs at each switch */
+        columns;      /* number of destinations that `choice` distinguishes: all switches, or all LIDs */
+    /* [switches][lids] SL of a packet to each LID that enters the fabric at each switch, or changes to the escape VLs
+     * there */
     uint8_t *enter_sl;
-    /* [switches] in-port whose entries of sim->sl2vl are used for packets that enter the escape VLs at each switch */
+    /* [switches] in-port by which SL2VL finds the VL of packets that change to the escape VLs at each switch */
     int32_t *enter_port,
         *lid_column,  /* [lids] number of the destination (below `columns`) to which each LID belongs, or -1 */
         *lid_channel, /* [lids] channel from the last switch to the end port that owns each LID, or -1 */
-        /* [switches x columns + 1] index in `choice` of the first channel for each pair of switch and destination; the
-         * pair has number switch x columns + destination */
+        /* [switches x columns + 1] where the channels of each pair of switch and destination begin in `choice`; element
+         * switch x columns + destination belongs to the pair */
         *choice_first,
         *choice, /* channels by which packets may leave a switch, grouped by switch and destination */
         /* [2][switches][switches] next channel of a packet on a recovery path, or -1.  The indexes are the spare buffer
@@ -168,7 +170,7 @@ int ibn_simulate_adaptive_is_relayed(const ibn_sim *sim, int32_t p);
 void ibn_simulate_adaptive_send(ibn_sim *sim, int32_t p, int32_t from, int32_t c, int32_t l);
 void ibn_simulate_adaptive_take(ibn_sim *sim, int32_t l, int64_t end);
 void ibn_simulate_adaptive_leave(ibn_sim *sim, int32_t p, int32_t from, int32_t d, int64_t end);
-/* Functions of adaptive_lose.c, which lose packets that are too old, or whose outputs are all down. */
+/* Functions of adaptive_lose.c, which lose packets that are too old, or that can leave only by links that are down. */
 void ibn_simulate_adaptive_schedule_check(ibn_sim *sim, int32_t l);
 void ibn_simulate_adaptive_arm_spare(ibn_sim *sim, int32_t s, int32_t k);
 void ibn_simulate_adaptive_check(ibn_sim *sim, int32_t l);
@@ -185,7 +187,7 @@ int ibn_simulate_adaptive_send_on_recovery(ibn_sim *sim, int32_t s, int32_t p, i
 int32_t ibn_simulate_adaptive_deflect(ibn_sim *sim, int32_t p, int32_t from, int32_t s);
 #pragma GCC visibility pop
 
-/* Mark device d, so that it is served after all events of this tick. */
+/* Add device d to the list of devices that are served after all events of this tick. */
 static inline void ibn_simulate_adaptive_touch(ibn_sim *sim, int32_t d)
 {
     ibn_adaptive *model = sim->adaptive;

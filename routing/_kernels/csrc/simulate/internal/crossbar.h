@@ -1,8 +1,9 @@
 /* Limit of a switch's crossbar: an input may send only options.speedup packets at one time, each on a different
  * channel.
  *
- * If options.speedup is 0, there is no limit.  A busy input causes no event, unless a channel waits for the input.  The
- * input at a port has the same number among the inputs as the channel out of this port has among the outputs. */
+ * If options.speedup is 0, an input may send any number of packets.  An event is scheduled for the time at which an
+ * input can send again, but only if a channel waits for the input.  Inputs and outputs of a switch are numbered alike:
+ * the channels into and out of the same port have the same number. */
 #ifndef IBNUE_INTERNAL_SIM_CROSSBAR_H
 #define IBNUE_INTERNAL_SIM_CROSSBAR_H
 

@@ -53,8 +53,8 @@ static inline double ibn_simulate_fraction(uint64_t number)
     return (double)(number >> 11) * 0x1p-53;
 }
 
-/* Return one of `count` LIDs, of which index `list` of `lists` has the first one.  The upper half of the random number
- * `number` selects the LID. */
+/* Return a random LID of a list in `lists`.  The list has `count` LIDs and begins at index `list`.  The upper half of
+ * the random number `number` selects the LID. */
 static inline int32_t ibn_simulate_pick(const int32_t *lists, int32_t list, int32_t count, uint64_t number)
 {
     return lists[list + (int32_t)(((number >> 32) * (uint64_t)count) >> 32)];
@@ -211,8 +211,8 @@ static inline void ibn_simulate_flow_got(ibn_flow *flow, const ibn_packet *packe
         flow->worst = latency;
 }
 
-/* Return whether a flow was stopped by its full window.  The caller calls the function after a packet of the flow was
- * delivered or lost, so that the window is open again.  If the function returns 1, the caller schedules an injection
+/* Return 1 if a flow was stopped because its window was full, else 0.  The caller calls this function after a packet of
+ * the flow was delivered or lost, so the window has room again.  If the result is 1, the caller schedules an injection
  * event for the next tick. */
 static inline int ibn_simulate_flow_opens(ibn_flow *flow)
 {

@@ -1,8 +1,8 @@
 /* Mechanisms are optional parts of a simulation, which act at hooks.
  *
  * A mechanism is one C file that defines its hooks with IBN_MECHANISM.  A simulation attaches mechanisms by their
- * names.  If no attached mechanism has a hook, the simulation only tests a bit of sim->hooks instead of calling the
- * hook.  The code that is compiled for plain = 1 has no hooks. */
+ * names.  The bits of sim->hooks show which hooks the attached mechanisms define.  The simulation calls a hook only if
+ * the bit of this hook is set.  The code that is compiled for plain = 1 has no hooks. */
 #ifndef IBNUE_INTERNAL_SIM_MECHANISM_H
 #define IBNUE_INTERNAL_SIM_MECHANISM_H
 
@@ -33,8 +33,8 @@ struct ibn_mechanism {
     /* Hook: free the memory to which the state points. */
     void (*detach)(ibn_sim *sim, ibn_attached *self);
     /* Hook: return whether a flow may now create its next packet, whose destination is flow->lid.  If not, the
-     * mechanism has to call ibn_simulate_retry later.  The hook is not called for packets that mechanisms create, such
-     * as replies, and packets that are sent again. */
+     * mechanism has to call ibn_simulate_retry later.  The hook is called neither for packets that mechanisms create,
+     * such as replies, nor for packets that are sent again. */
     int (*gate)(ibn_sim *sim, ibn_attached *self, int32_t flow);
     /* Hook: a flow has created a packet, which waits at the port of its CA. */
     void (*made)(ibn_sim *sim, ibn_attached *self, int32_t packet);
@@ -52,8 +52,8 @@ struct ibn_mechanism {
     /* Hook: return whether a CA takes a packet whose tail has arrived.  If not, the packet stays in the buffer of its
      * VC, and the mechanism later calls ibn_simulate_take. */
     int (*arrived)(ibn_sim *sim, ibn_attached *self, int32_t packet);
-    /* Hook: the hook `arrived` has left packets in the buffer of VC `vc` at a CA.  Return the VC on which another
-     * packet has to leave the CA before the CA can take these packets.  Return IBN_NONE if no packet has to leave. */
+    /* Hook: return the VC on which a packet has to leave a CA, before the CA can take the packets that the hook
+     * `arrived` has left in the buffer of VC `vc`.  Return IBN_NONE if no packet has to leave. */
     int32_t (*waits_for)(const ibn_sim *sim, const ibn_attached *self, int32_t vc);
     /* Hook: a packet begins to leave its source CA.  The hook may queue another packet at the port of the CA. */
     void (*sent)(ibn_sim *sim, ibn_attached *self, int32_t packet);
@@ -83,8 +83,8 @@ struct ibn_mechanism {
         = &word##_mechanism;                                                                                           \
     static const ibn_mechanism word##_mechanism
 
-/* Number of low bits in the subject of a timer event that the mechanism chooses.  The higher bits hold the number of
- * the mechanism. */
+/* Number of low bits in the subject of a timer event.  The mechanism chooses the value of these bits.  The higher bits
+ * hold the number of the mechanism. */
 #define IBN_TIMER_BITS 26
 
 /* Schedule a call of a mechanism's timer hook for a later tick.  The argument `subject` must be below 2^26.  Timers of

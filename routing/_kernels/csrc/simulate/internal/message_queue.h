@@ -18,9 +18,9 @@ typedef struct {
     int32_t room,    /* largest number of messages in the queue */
         first,       /* index in `at` of the first message */
         count,       /* number of messages in the queue */
-        offered;     /* number of messages that wait at the CA's port; they have left `at`, but still use room of the
-                      * queue */
-    int64_t since;   /* tick since which the first message has been the first one of the queue */
+        offered;     /* number of messages that wait at the CA's port; they are not in the array `at` any more, but
+                      * still use room of the queue */
+    int64_t since;   /* tick at which the message that is first now became the first one */
 } ibn_message_queue;
 
 /* Make an empty queue.  Return 1 if memory runs out, else 0. */

@@ -64,9 +64,9 @@ IBN_SPECIALIZED void ibn_simulate_enqueue(ibn_sim *sim, int32_t p, int32_t c, in
         sim->packet[queue->tail].next = p;
     }
     queue->tail = p;
-    /* If all queues of the channel were empty, the channel's waiting time (channel->wait) must not count ticks before
-     * this tick.  So channel->busy becomes at least this tick.  The code has no branch, because the branch would often
-     * be mispredicted. */
+    /* channel->busy is the tick from which channel->wait counts waiting time.  If all queues of the channel were empty,
+     * ticks before this tick do not count, so channel->busy becomes at least this tick.  The code has no branch,
+     * because the branch would often be mispredicted. */
     int64_t since = channel->vls ? INT64_MIN : now;
     channel->busy = channel->busy > since ? channel->busy : since;
     channel->vls |= 1u << vl & 0xFFFF;
@@ -74,8 +74,8 @@ IBN_SPECIALIZED void ibn_simulate_enqueue(ibn_sim *sim, int32_t p, int32_t c, in
     if (!plain && sim->aging) {
         if (first)
             sim->watch[l].since = now;
-        /* With single FIFOs, packet p may have waited in its input buffer before.  So the lifetime of packet p may end
-         * before the lifetime of packets that are already queued. */
+        /* If inputs have a single queue (options.single_fifo), packet p may have waited in its input buffer before.  So
+         * the lifetime of packet p may end before the lifetime of packets that are already in output queues. */
         if (channel->ages && (first || sim->options.single_fifo))
             ibn_simulate_arm(sim, l);
     }

@@ -12,8 +12,8 @@ enum { REQUEST, FORWARD, REPLY, BACKOFF };
 enum { FORWARDS, REPLIES, RESCUED, OUT_QUEUES };
 enum { IN_QUEUES = 2 };
 
-/* Number of low bits of a packet's tag that hold the flow of the request to which the packet belongs.  The higher bits
- * hold the type of the message. */
+/* Number of low bits of a packet's tag.  These bits hold the flow number of the request to which the packet belongs.
+ * The higher bits hold the type of the message. */
 #define TYPE_BITS 28
 #define REQUEST_MASK ((1 << TYPE_BITS) - 1)
 
@@ -25,8 +25,8 @@ enum { AT_REPLY, AT_CHECK, AT_TOKEN };
 typedef struct {
     ibn_message_queue in[IN_QUEUES], /* messages that have been taken from the network */
         out[OUT_QUEUES],         /* messages that have not left the CA */
-        again;                   /* requests of this CA that were answered by a back-off, so that this CA has to send
-                                  * them to the third CA itself */
+        again;                   /* requests of this CA that another CA has answered by a back-off; so this CA itself
+                                  * has to send them to the third CA (see ibn_message_third_lid) */
     int32_t first, last,         /* flow number of the CA's first outlet, and flow number of its last outlet + 1 */
         order,                   /* position of the CA, from 0 on, in the order in which the token visits the CAs */
         serving,                 /* 1: the queues are being served, else 0 */
@@ -46,7 +46,7 @@ typedef struct {
         bytes,          /* size in bytes of each message that is not a request */
         in_room,        /* size of an input queue in messages */
         out_room,       /* size of an output queue in messages */
-        most,           /* largest number of requests of a flow that have no reply yet; 0: no limit */
+        most,           /* number of requests without a reply at which a flow sends no further request; 0: no limit */
         chain,          /* 1: requests are forwarded to a third CA, 0: requests are answered directly */
         backoff,        /* time in ticks after which a stuck request is answered by a back-off, so that the requester
                          * sends the request to the third CA itself; 0: never */
@@ -63,7 +63,8 @@ typedef struct {
     ibn_endpoint *endpoint; /* [devices] state of each CA */
 } ibn_replies;
 
-/* Return the number of the output queue for the message that a message of input queue `in` causes, such as a reply. */
+/* A message of input queue `in` causes another message, such as a reply.  Return the number of the output queue for the
+ * other message. */
 static inline int ibn_message_follows(const ibn_replies *state, int in)
 {
     return in == REQUEST && state->chain ? FORWARDS : REPLIES;
@@ -94,8 +95,8 @@ static inline ibn_message ibn_message_pop_next(const ibn_sim *sim, const ibn_rep
     return ibn_message_next(state, one, in, ibn_message_pop(sim, &one->in[in]));
 }
 
-/* Return whether the first message of an input queue is stuck.  This message causes another message, such as a reply.
- * The first message is stuck if the output queue for the other message has no room. */
+/* Return whether the first message of an input queue is stuck: the message causes another message, such as a reply, and
+ * the output queue for the other message has no room. */
 static inline int ibn_message_is_stuck(const ibn_replies *state, const ibn_endpoint *one, int in)
 {
     return one->in[in].count && !ibn_message_has_room(&one->out[ibn_message_follows(state, in)]);

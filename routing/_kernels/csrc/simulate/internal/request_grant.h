@@ -12,8 +12,8 @@
 #include "simulate/internal/mechanism.h"
 
 enum { GRANT_ARRIVAL, GRANT_REQUEST, GRANT_GRANT, GRANT_IDLE_END, GRANT_DEPARTURE, GRANT_BLOCK, GRANT_UNBLOCK };
-/* Number of low bits in the value of a timer event that hold a number, such as a number of segments.  The higher bits
- * hold the kind of the event, one of GRANT_... */
+/* Number of low bits in the value of a timer event.  These bits hold a number, such as a number of segments.  The
+ * higher bits hold the kind of the event, one of GRANT_... */
 #define GRANT_KIND_BITS 28
 
 /* A packet that has arrived at an adapter by its external line, and that has not left by the external line of another

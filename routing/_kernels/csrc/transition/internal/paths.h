@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The old and the new next hops of all switches towards one LID.  In arrays [2], index 0 stands for the old LFT entry
- * and index 1 for the new LFT entry.  If both entries of a switch are equal, only index 0 is used for this switch. */
+/* The old and the new next hops of all switches towards one LID.  x[0] and next[0] belong to the old LFT entries, x[1]
+ * and next[1] to the new entries.  If both entries of a switch are equal, x[1] is -1 for this switch. */
 typedef struct {
     const transition_tables *t;
     int32_t *x[2];    /* [S]: extended channel to which the entry leads (see cdg/trace.h), -1: none */
@@ -28,7 +28,7 @@ int ibn_transition_prepare_paths(transition_paths *paths, const transition_table
 void ibn_transition_dispose_paths(transition_paths *paths);
 void ibn_transition_read_column(transition_paths *paths, int32_t column);
 
-/* Compute the VLs of the packets that may pass each switch, over old and new entries in any mixture.
+/* Compute the VLs of the packets that may pass each switch, if any switch may use its old or its new entry.
  *
  * enter: uint32 [S], VLs, as bits, of the packets that enter the fabric at each switch.
  * flow: uint32 [S], output: VLs, as bits, of the packets that may pass each switch. */

@@ -25,11 +25,12 @@ typedef struct {
 int ibn_transition_round_prepare(transition_round *stage, const transition_tables *tables);
 void ibn_transition_round_dispose(transition_round *stage);
 
-/* List the dependencies that packets can have while one LFT column is written in rounds.  The dependencies are written
- * to the array `dependency`, which has room for 4 S dependencies.  Returns the number of dependencies.
+/* List the dependencies that packets can have while one LFT column is written in rounds.  The list is stored in
+ * `dependency`, which has room for 4 S dependencies.  Returns the number of dependencies.
  *
  * enter: uint32 [S], VLs, as bits, of the packets that enter the fabric at each switch.
- * round: uint8 [S], round in which the entry of each switch is written, 0 if the entry does not change. */
+ * round: uint8 [S], number (1 or more) of the round in which the entry of each switch is written; 0: the entry does not
+ * change. */
 int32_t ibn_transition_round_dependencies(transition_round *stage, const transition_paths *paths, const uint32_t *enter,
                                           const uint8_t *round, round_dependency *dependency);
 
