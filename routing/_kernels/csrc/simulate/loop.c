@@ -27,8 +27,8 @@ static const ibn_fifo *queues_of(const ibn_sim *sim, int32_t c, int32_t l)
     return &sim->queue[sim->channel[c].queues + (l - c * sim->vls) * sim->channel[c].inputs];
 }
 
-/* Return 1 if some input has packets queued for VC l, and all of these packets can take another shortest path.
- * Otherwise return 0.  Only inputs from other switches count. */
+/* Return 1 if there is an input of which all packets that are queued for VC l can take another shortest path, else 0.
+ * The input must come from another switch, and have at least one packet queued for VC l. */
 static int can_reroute(const ibn_sim *sim, int32_t l)
 {
     int32_t c = l / sim->vls;
@@ -55,14 +55,15 @@ void ibn_simulate_draw(ibn_sim *sim, int32_t l, int32_t round)
     watch->sends = 0;
     watch->own = (uint32_t)number % (UINT32_MAX - 1);
     if (sim->breaker[l / sim->vls] == BREAKER_LOOP && !sim->options.no_alternative && !can_reroute(sim, l))
-        /* The smallest identifier wins the election of the master.  A VC with the largest possible identifier passes on
-         * the identifiers of other VCs, but never becomes the master. */
+        /* This VC cannot move packets to other paths, so it must not become the master.  The smallest identifier wins
+         * the election.  So this VC gets the largest possible identifier, and only passes on the identifiers of other
+         * VCs. */
         watch->own = UINT32_MAX;
     watch->spuid = watch->own;
 }
 
-/* Change LFT entries so that the packets which an input has queued for VC l take another shortest path.  Return the
- * number of packets that have no other shortest path. */
+/* Change the LFT entries of the LIDs to which an input has packets queued for VC l.  Later packets to these LIDs take
+ * another shortest path.  Return the number of queued packets for which no other shortest path exists. */
 static int32_t move_input(ibn_sim *sim, int32_t c, int32_t l, int32_t input)
 {
     int32_t device = sim->channel[c].src, stuck = 0;
@@ -70,7 +71,7 @@ static int32_t move_input(ibn_sim *sim, int32_t c, int32_t l, int32_t input)
     for (int32_t p = queues_of(sim, c, l)[input].head; p != IBN_NONE; p = sim->packet[p].next) {
         int32_t lid = sim->packet[p].lid;
         if (sim->at_port[device * 256 + lft[lid]] != c)
-            continue; /* An earlier packet of the queue had this LID, so the entry has been changed already. */
+            continue; /* An earlier packet of the queue had this LID, so its LFT entry has been changed already. */
         uint64_t number =
             ibn_simulate_number(ibn_simulate_key(sim->options.seed, 7, (uint64_t)device), (uint64_t)sim->picks++);
         int32_t other = other_port(sim, device, lid, c, number);
@@ -89,8 +90,9 @@ static int32_t move_input(ibn_sim *sim, int32_t c, int32_t l, int32_t input)
 /* Let VC l act as the master of a loop.  The identifier of VC l has gone around the loop, and has come back over VC
  * vc_in.
  *
- * The flows from the channel of vc_in to VC l move to other paths.  A limited number of packets that have come over the
- * channel of vc_in may leave over VC l without credits. */
+ * Some packets that came over the channel of vc_in are queued for VC l.  LFT entries change, so that later packets to
+ * the same LIDs take other paths.  A limited number of packets from the channel of vc_in may leave over VC l without
+ * credits. */
 static void be_master(ibn_sim *sim, int32_t vc_in, int32_t l)
 {
     int32_t c = l / sim->vls, input = sim->channel[vc_in / sim->vls].in_index;

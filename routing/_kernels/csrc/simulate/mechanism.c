@@ -157,8 +157,8 @@ int ibn_simulate_on_arrived(ibn_sim *sim, int32_t p)
     return 1;
 }
 
-/* Return the VC for which the packets in a buffer of a CA wait, or IBN_NONE if these packets wait for no VC.  The
- * buffer is the one of VC l, which leads to the CA. */
+/* VC l leads to a CA.  Return the VC for which the packets in the CA's buffer of VC l wait, or IBN_NONE if these
+ * packets wait for no VC. */
 int32_t ibn_simulate_waits_for(const ibn_sim *sim, int32_t l)
 {
     int32_t found = IBN_NONE;
@@ -173,7 +173,8 @@ void ibn_simulate_on_sent(ibn_sim *sim, int32_t p)
     CALL(sent, p);
 }
 
-/* Record a packet that is queued for VC l, until all packets of the tick have been queued. */
+/* Record that packet p has been queued for VC l.  When all packets of the tick have been queued, the hook `queued` is
+ * called for each recorded packet. */
 void ibn_simulate_on_queued(ibn_sim *sim, int32_t p, int32_t l)
 {
     if (sim->arrivals == sim->arrivals_room) {

@@ -41,8 +41,8 @@ void ibn_simulate_release_token(ibn_sim *sim, ibn_attached *self, int32_t device
 }
 
 /* Answer the first request in the input queue of a CA by a back-off, if this request is stuck for long enough and the
- * output queue of replies has room.  A back-off orders the requester to send the request to the third CA, because this
- * CA could not forward it. */
+ * output queue of replies has room.  Normally, the CA forwards a request to a third CA.  A back-off orders the
+ * requester to send the request to the third CA itself. */
 static void back_off(ibn_sim *sim, ibn_replies *state, ibn_endpoint *one)
 {
     if (!ibn_message_is_stuck(state, one, REQUEST) || one->in[REQUEST].since + state->backoff > sim->now

@@ -110,8 +110,8 @@ static void set_channels(ibn_sim *sim, const ibn_sim_network *network, const ibn
         sim->out_first[d + 1] += sim->out_first[d];
     for (int32_t c = 0; c < sim->channels; c++) {
         ibn_channel *back = &sim->channel[sim->channel[c].reverse];
-        /* Channel `back` ends at the port where channel c begins.  So the input number of `back` is the index of c
-         * among the channels out of the device. */
+        /* Channel `back` ends at the port where channel c begins.  Inputs and outputs of a device are numbered by port.
+         * So `back` has the same number among the inputs as channel c among the outputs. */
         back->in_index = c - sim->out_first[sim->channel[c].src];
         sim->channel[c].inputs = sim->out_first[sim->channel[c].src + 1] - sim->out_first[sim->channel[c].src];
     }
@@ -180,7 +180,7 @@ static void set_events(ibn_sim *sim)
     sim->slot = copy(NULL, 4LL * IBN_SLOT * sim->slots, &sim->failed);
     sim->failed |= ibn_simulate_more_batches(sim);
     sim->busy_slots = copy(NULL, sim->slots / 8, &sim->failed);
-    sim->now = -1; /* the tick before tick 0, because a run begins with the next tick */
+    sim->now = -1; /* A run begins with the tick after sim->now, so the first tick is tick 0. */
 }
 
 ibn_sim *ibn_simulate_new(const ibn_sim_network *network, const ibn_simulate_options *options,

@@ -4,8 +4,8 @@
  * threshold xon.
  *
  * Arbitration tests only credits.  So pauses are expressed by credits: a VC that may send gets more additional credits
- * than it can use, and a paused VC has negative credits.  The field `buffer` includes the additional credits, and
- * `reserve` is minus their number, so that buffer + reserve is the real size of the buffer. */
+ * than it can use, and a paused VC has negative credits.  The field `buffer` includes the additional credits.  The
+ * field `reserve` is minus the number of the additional credits, so that buffer + reserve is the real size. */
 #include "simulate/internal/sim.h"
 
 #define ENDLESS (1 << 24)
@@ -82,9 +82,9 @@ void ibn_simulate_pause(ibn_sim *sim, int32_t l, int32_t word)
         ibn_simulate_touch(sim, l / sim->vls);
 }
 
-/* Return 1 if the sender of VC l may send now, or if it will be allowed to send later without a move of any packet.
- * Later permission is certain if a resume message is on the wire, or if the packets that are leaving will empty the
- * buffer to the threshold xon. */
+/* Return 1 if the sender of VC l may send now, or is certain to get permission later, even if no further packet
+ * begins to move.  Permission is certain in two cases: a resume message is on the wire, or the buffer will reach the
+ * threshold xon when the packets that are leaving have left. */
 int ibn_simulate_may_resume(const ibn_sim *sim, int32_t l)
 {
     return sim->vc[l].reserve < 0 || !(sim->watch[l].last_message & 1) || sim->vc[l].held <= sim->options.xon;

@@ -20,19 +20,19 @@
 
 /* Port groups, and the loads that have been looked up in the present tick. */
 typedef struct {
-    int32_t columns,  /* number of columns of `first`; each column stands for all LIDs that have the same port group at
-                       * every switch */
-        *lid_column,  /* [lids] column of a LID, or IBN_NONE if it has none */
+    int32_t columns,  /* number of sets of LIDs; at every switch, all LIDs of a set have the same port group.  `first`
+                       * has one column for each set */
+        *lid_column,  /* [lids] column of each LID in `first`; IBN_NONE: the LID has no port groups */
         *first,       /* [switches * columns + 1] by switch and column: index in `choice` of the first channel of the
                        * port group */
         *choice,      /* channels of the groups, sorted by switch and column */
-        *load;        /* [channels] load of each channel at the beginning of the tick that `seen` holds */
+        *load;        /* [channels] load of each channel at the beginning of tick seen[channel] */
     int64_t *seen;    /* [channels] tick in which the load of the channel was looked up last, or -1 */
     int64_t choices,  /* number of times that a packet could choose among several ports whose links were up */
-        others;       /* number of times, among `choices`, that the packet did not take the port that the tables name */
+        others;       /* number of choices in which the packet took another port than the port of the tables */
 } port_choice;
 
-/* Return `count` numbers as a new array of int32, or NULL if memory runs out. */
+/* Copy `count` numbers to a new array of int32.  Return this array, or NULL if memory runs out. */
 static int32_t *narrow(const int64_t *numbers, int64_t count)
 {
     int32_t *copy = malloc((size_t)(count + 1) * sizeof *copy);

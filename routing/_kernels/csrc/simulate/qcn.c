@@ -22,13 +22,13 @@
 
 #define RATE_BITS 20
 #define FULL (1LL << RATE_BITS)
-/* number of cycles of fast recovery, after which a flow nearly has the rate again that it had before a notification */
+/* number of cycles of fast recovery; after these cycles, a flow has nearly regained its rate before the notification */
 #define STAGES 5
 #define MOST 63     /* largest feedback in a notification */
 #define GAIN_BITS 7 /* a feedback of 1 lowers the rate by 1 / 2^GAIN_BITS */
 #define TIMER_RETRY 0
-/* value of a timer event: a cycle of a flow's timer ends.  Value TIMER_CYCLE + feedback: a notification with this
- * feedback arrives */
+/* Value of a timer event.  TIMER_CYCLE: a cycle of a flow's timer ends.  TIMER_CYCLE + feedback: a notification with
+ * this feedback arrives. */
 #define TIMER_CYCLE 1
 
 /* The rate of one flow, and the state of its recovery after a notification. */

@@ -88,8 +88,8 @@ void ibn_simulate_vcs(const ibn_sim *sim, int64_t *rows)
     for (int64_t l = 0; l < sim->vcs; l++, rows += 14) {
         const ibn_vc *vc = &sim->vc[l];
         const ibn_watch *watch = &sim->watch[l];
-        /* With pause messages, pause.c adds many credits to a VC that may send, and takes many credits from a paused
-         * VC.  Adding `more` cancels these changes. */
+        /* In simulations with pauses, pause.c adds many credits to a VC that may send, and takes many credits from a
+         * paused VC.  These credits must not appear in the results, so `more` cancels them. */
         int32_t more = sim->options.xoff ? vc->reserve : 0;
         const int64_t row[] = {
             vc->fctbs,
@@ -135,9 +135,10 @@ int64_t ibn_simulate_log(const ibn_sim *sim, int64_t from, int64_t most, int64_t
     return sim->logged - from;
 }
 
-/* Write a row for queued packet p, if it fits into the `most` rows.  `count` is the number of earlier rows, `out` the
- * VC for which the packet is queued, and `headed` the tick at which it became the head of its queue, or -1.  Return the
- * new number of rows. */
+/* Write a row for queued packet p to `rows`, unless the `most` rows of this array are full.  Return count + 1.
+ *
+ * `count` is the number of earlier rows, and `out` the VC for which the packet is queued.  `headed` is the tick at
+ * which the packet became the head of its queue, or -1. */
 static int64_t add_packet(const ibn_sim *sim, int32_t p, int32_t out, int64_t headed, int64_t count, int64_t most,
                           int64_t *rows)
 {
@@ -185,8 +186,9 @@ static int could_go(const ibn_sim *sim, int32_t p, int32_t out)
 /* Write the wait-for graph, and return the number of its edges.  An edge from one VC to another means that packets in
  * the buffer of the first VC wait for room in the buffer of the second VC.
  *
- * A VC can move in four cases.  It leads to a CA, its buffer is empty, packets are on the wire to its buffer, or a
- * packet of its buffer is first in an output queue and can be sent. */
+ * can_move[VCs] receives whether each VC can move.  A VC can move in four cases.  It leads to a CA, its buffer is
+ * empty, packets are on the wire to its buffer, or a packet of its buffer is first in an output queue and can be
+ * sent. */
 int64_t ibn_simulate_wait_edges(const ibn_sim *sim, int64_t most, int32_t *waiter, int32_t *awaited, uint8_t *can_move)
 {
     int64_t count = 0;

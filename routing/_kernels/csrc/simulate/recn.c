@@ -1,11 +1,11 @@
-/* RECN-like set-aside queues: packets of a congestion tree use a separate VL, which ports assign when they need this
- * VL.
+/* RECN-like set-aside queues: packets of a congestion tree use a separate VL.  Ports assign this VL only for the time
+ * of the congestion.
  *
  * A channel is congested if its sender, a switch, has many packets queued for it although the receiver has room.  This
  * channel is the root of a congestion tree, and all packets whose paths lead through it belong to the tree.  The switch
  * notifies the devices that send it packets of the tree.  A notified device assigns one of its set-aside VLs to the
  * tree, so that packets of the tree do not take the buffers of other packets.  When many packets wait for a set-aside
- * VL, the devices further away are notified as well, up to the CAs.  A VL that is empty is released.
+ * VL, the devices further upstream are notified as well, up to the CAs.  A set-aside VL without packets is released.
  *
  * Source: regional explicit congestion notification (RECN) as it is generally described; see
  * routing/simulate/mechanisms/recn.py. */
@@ -15,18 +15,17 @@
 
 /* State of all set-aside VLs. */
 typedef struct {
-    int64_t threshold, /* threshold for congestion: a channel is congested if at least so many packets are queued for
-                        * it */
-        spread,        /* threshold for further notifications: if at least so many packets are queued for a set-aside
-                        * VL, the devices that send such packets are notified */
+    int64_t threshold, /* smallest number of queued packets at which a channel is congested */
+        spread,        /* smallest number of packets queued for a set-aside VL at which the devices that send these
+                        * packets are notified, too */
         notice,        /* ticks until a notification arrives */
         release;       /* ticks between two checks of a VL that is assigned */
     int32_t count,     /* number of set-aside VLs, which are the last VLs */
         base,          /* first set-aside VL */
         used,          /* number of set-aside VLs that are assigned at present, at all channels */
         most;          /* largest value of `used` so far */
-    /* [channels][count] root of the congestion tree to which each set-aside VL of each channel is assigned: the
-     * congested channel of the tree; IBN_NONE: the VL is not assigned */
+    /* [channels][count] for each set-aside VL of each channel: root (the congested channel) of the congestion tree to
+     * which the VL is assigned; IBN_NONE: the VL is not assigned */
     int32_t *root;
     int64_t assigned,  /* number of times that a VL was assigned */
         refused,       /* number of notifications for which no set-aside VL was free */
@@ -58,8 +57,8 @@ static void detach(ibn_sim *sim, ibn_attached *self)
     free(((recn *)self->state)->root);
 }
 
-/* Hook: return the set-aside VL of channel c that is assigned to a congestion tree to which packet p belongs, or else
- * VL `usual`.
+/* Hook: if packet p belongs to a congestion tree that has a set-aside VL of channel c, return this VL.  Otherwise
+ * return VL `usual`.
  *
  * If packet p belongs to several trees, the function returns the VL of the tree whose root comes last on the path of
  * the packet. */
@@ -139,9 +138,7 @@ static void timer(ibn_sim *sim, ibn_attached *self, int32_t c, int32_t value)
     state->used--;
 }
 
-/* Write five fields of the state as results: `assigned`, `refused`, `used`, `most` and `packets`.  They count
- * assignments, notifications without a free VL, VLs that are assigned now, the largest number of VLs assigned at once,
- * and packets on set-aside VLs. */
+/* Write five results: the fields `assigned`, `refused`, `used`, `most` and `packets` of the state. */
 static int64_t read(const ibn_sim *sim, const ibn_attached *self, int64_t most, int64_t *numbers)
 {
     (void)sim;

@@ -267,12 +267,12 @@ static int32_t vc_at_port(const ibn_sim *sim, const ibn_flow *flow)
     return flow->channel * sim->vls + vl;
 }
 
-/* Hook: return the VC for which packets in the buffer of a CA's VC l wait.  Return IBN_NONE if they wait for no VC, or
- * if a rescue will move them.
+/* Hook: VC l leads to a CA.  Return the VC for which packets in the CA's buffer of VC l wait.  Return IBN_NONE if these
+ * packets wait for no VC, or if a rescue will move them.
  *
- * The packets wait until an outlet of an output queue can send.  A queue may have an outlet on a shared VL and an
- * outlet on the VL of its message type.  If both have a message, return the VC of the last outlet, which has the VL of
- * the type. */
+ * The packets wait until an outlet of an output queue can send.  An output queue may have two outlets: the first on a
+ * shared VL, and the last on the VL of the message type.  If both outlets have a message, return the VC of the last
+ * outlet. */
 static int32_t waits_for(const ibn_sim *sim, const ibn_attached *self, int32_t l)
 {
     const ibn_replies *state = self->state;

@@ -2,15 +2,15 @@
  * "End-to-End Congestion Management for Non-Blocking, Multi-Stage Switching Fabrics using Commodity Switches").
  *
  * A flow leads from an input adapter to an output adapter.  The input adapter requests grants for segments, and sends a
- * segment for each grant.  In one step, the output adapter grants all segments that a flow has requested.  For this,
- * its reassembly buffer must have room for the largest possible request.  After this step, the output adapter grants
- * nothing for a while (implicit rate regulation).  With the option reserve-fabric-buffers, a grant also reserves room
- * in the buffer of the last switch.  The segments of a flow use all its paths in turn.
+ * segment for each grant.  The output adapter grants all requested segments of a flow together.  Before this, it waits
+ * until its reassembly buffer has room for the largest possible request.  After this, it grants nothing for a while
+ * (implicit rate regulation).  With the option reserve-fabric-buffers, a grant also reserves room in the buffer of the
+ * last switch.  The segments of a flow use all paths of the flow in turn.
  *
  * Control data are requests, grants and acknowledgements.  Control data in band travel with segments, or in small
  * segments of their own.  With control data in band, a flow without grants may send one unsolicited segment.  Control
- * data out of band arrive after a fixed delay and use no bandwidth.  Section numbers in comments refer to this
- * publication.
+ * data out of band arrive after a fixed delay and use no bandwidth.  Section numbers in comments refer to the
+ * publication above.
  *
  * In one tick, an adapter receives at most one segment, and this segment changes the state of this adapter only.  So
  * the order of the hooks within a tick has no effect. */
@@ -35,8 +35,9 @@ static int32_t opposite(const request_grant *state, int32_t f)
     return f % adapters * adapters + f / adapters;
 }
 
-/* Return whether the next segment of a flow carries data.  For this, the flow needs a grant, or permission for an
- * unsolicited segment (section 3.2 of the publication End-to-End). */
+/* Return whether the next segment of a flow carries data.  This requires a grant, with one exception.  With control
+ * data in band, a flow may send one segment without a grant if it has no open request and no unacknowledged segment
+ * (section 3.2 of the publication "End-to-End Congestion Management"). */
 static int may_send_data(const request_grant *state, const grant_flow *flow)
 {
     return flow->granted > 0
@@ -104,8 +105,8 @@ static int32_t input_to_grant(const request_grant *state, int32_t o)
     return best;
 }
 
-/* Let output o grant a request, if its buffers have room for the largest request (section 3.3 of the publication
- * End-to-End). */
+/* Let output o grant all segments that one flow has requested, if the buffers of the output have room for the largest
+ * possible request (section 3.3 of the publication "End-to-End Congestion Management"). */
 static void arbitrate(ibn_sim *sim, ibn_attached *self, int32_t o)
 {
     request_grant *state = self->state;
@@ -330,8 +331,8 @@ static int attach(ibn_sim *sim, ibn_attached *self, const int64_t *numbers, int6
     for (int64_t f = 0; f < n * n; f++) {
         grant_flow *flow = &state->flow[f];
         flow->oldest = flow->newest = flow->sending = flow->asking = IBN_NONE;
-        /* Each flow takes the paths in a separate random order.  With one order for all flows, flows that are delayed
-         * together on one path would go on to the same next path, and would overload one path after the other. */
+        /* Each flow uses its paths in a random order of its own.  With the same order, flows that are delayed together
+         * on one path would also use the next paths together, and would overload one path after the other. */
         uint64_t order = ibn_simulate_key(sim->options.seed, STREAM_OF_PATHS, (uint64_t)f);
         flow->path = (uint32_t)order;
         flow->path_step = (uint32_t)(order >> 32) | 1;

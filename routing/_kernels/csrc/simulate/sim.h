@@ -12,7 +12,7 @@ typedef struct {
     int32_t channels;    /* number of channels */
     int32_t vls;         /* number of VLs */
     int32_t lids;        /* number of LIDs, including LID 0 */
-    int32_t sl2vl_ports; /* number of ports of a switch in `sl2vl`; 0: all ports of all switches use one table */
+    int32_t sl2vl_ports; /* lengths of the axes in-port and out-port of `sl2vl`; 0: all switches share one table */
     const int32_t *src;  /* [channels] device that sends */
     const int32_t *dst;  /* [channels] device that receives */
     const uint8_t *src_port; /* [channels] port number at the sending device */
@@ -26,7 +26,7 @@ typedef struct {
     const uint8_t *lft;        /* [switches][lids] out-port of each switch towards each LID */
     const uint8_t *sl2vl;      /* [16] or [switches][in-port][out-port][16] VL that switches assign to each SL */
     const uint8_t *ca_sl2vl;   /* [16] VL that CAs assign to each SL */
-    const uint8_t *sl;         /* [sl_rows][lids] SL of a packet to each LID; the setting sl_row of a flow is its row */
+    const uint8_t *sl;         /* [sl_rows][lids] SL of packets to each LID; a flow uses its row sl_row */
     int64_t sl_rows;           /* number of rows of `sl` */
     const uint8_t *distance;   /* [switches][switches] hops between switches; NULL if no port has a Loop Breaker */
     const int32_t *lid_switch; /* [lids] switch that delivers each LID, or -1 */

@@ -25,8 +25,9 @@ typedef struct {
         underway,        /* number of segments in the fabric that carry bytes of the packet */
         granted,         /* number of granted segments whose last byte belongs to the packet */
         next;            /* next packet of the flow, or next unused packet; IBN_NONE: none */
-    uint8_t unsolicited, /* 1: the last byte of an unsolicited segment belongs to the packet, else 0 */
-        request_end;     /* 1: a request ends with this packet, so a segment ends with it, too; else 0 */
+    uint8_t unsolicited, /* 1: a segment that was sent without a grant ends with a byte of this packet, else 0 */
+        request_end;     /* 1: this packet is the last one of a request, so that the next packet begins a new segment;
+                          * else 0 */
 } grant_packet;
 
 /* A segment in the fabric. */
@@ -34,29 +35,30 @@ typedef struct {
     int32_t first,   /* first packet of which the segment carries bytes, IBN_NONE if it only carries control data */
         count,       /* number of packets of which the segment carries bytes */
         request,     /* number of segments for which the sender of this segment requests grants, for the same flow */
-        grant,       /* number of segments that the sender of this segment grants to the opposite flow */
+        grant,       /* number of segments of the flow in the opposite direction that this segment grants */
         next;        /* next segment in the free list, or IBN_NONE */
-    uint8_t granted, /* 1: the segment has a grant, else 0 */
-        ack;         /* 1: the segment acknowledges an unsolicited segment of the opposite flow, else 0 */
+    uint8_t granted, /* 1: the segment uses a grant, 0: it was sent without a grant */
+        ack;         /* 1: the segment acknowledges a segment that came from the opposite direction without a grant,
+                      * else 0 */
 } grant_segment;
 
 /* State of the flow from one adapter to another.  IBN_NONE stands for "no packet". */
 typedef struct {
-    int32_t oldest,     /* first packet that has not left by the external line of the output */
+    int32_t oldest,     /* first packet of which some bytes have not arrived at the output yet */
         newest,         /* last packet that has arrived at the input */
-        sending,        /* packet with the first byte that has not been put into a segment yet */
+        sending,        /* first packet whose bytes are not all in segments yet */
         asking,         /* first packet for which the input has not requested a grant yet */
-        pending,        /* number of segments that are requested and not granted, in the view of the sender */
+        pending,        /* number of segments that the input has requested, and whose grants it has not received yet */
         granted,        /* number of grants that the sender has received and not used yet */
-        unacknowledged, /* number of unsolicited segments that have not been acknowledged */
-        requests,       /* number of segments that are requested and not granted, in the view of the receiver */
-        grants_to_send, /* number of grants for the opposite flow that the next segment of this flow will carry */
-        ack_to_send;    /* 1: the next segment of this flow will acknowledge an unsolicited segment of the opposite
-                         * flow, else 0 */
-    uint32_t path,      /* number of the next segment's path is `path` modulo the number of paths */
-        path_step;      /* number that is added to `path` after each segment; it is odd and the number of paths is a
-                         * power of two, so that all paths are used */
-    int64_t turn;       /* virtual time at which the receiver serves the flow next */
+        unacknowledged, /* number of segments sent without a grant and not acknowledged yet */
+        requests,       /* number of segments whose requests have reached the output, minus the granted segments */
+        grants_to_send, /* number of grants for the flow in the opposite direction that the next segment will carry */
+        ack_to_send;    /* 1: the next segment will acknowledge a segment that came without a grant from the opposite
+                         * direction, else 0 */
+    uint32_t path,      /* the next segment takes the path with the number `path` modulo the number of paths */
+        path_step;      /* number that is added to `path` after each segment.  This number is odd, and the number of
+                         * paths is a power of two.  So all paths are used. */
+    int64_t turn;       /* virtual time of the flow: an output serves the flow with the smallest virtual time first */
 } grant_flow;
 
 /* State of one adapter. */
@@ -65,17 +67,17 @@ typedef struct {
         line_free,      /* tick from which on the external line out of the adapter is free */
         idle_until,     /* tick from which on the adapter may grant the next request */
         turn,           /* virtual time of the last grant */
-        offered,        /* number of packets for this adapter that have arrived at other adapters */
+        offered,        /* number of packets to this adapter that adapters have received from outside of the network */
         offered_bytes,  /* number of bytes of the packets counted in `offered` */
         departed,       /* number of packets that have left this adapter by its external line */
         departed_bytes, /* number of bytes of the packets counted in `departed` */
         delay,          /* ticks from arrival to departure, summed over the packets in `departed` */
         worst,          /* largest number of ticks from arrival to departure of a packet in `departed` */
         held;           /* number of received grants that the adapter has not used yet, for all its VOQs */
-    double clock,       /* tick at which the next packet arrives, not rounded */
+    double clock,       /* arrival time of the next packet in ticks, with fractions of a tick */
         gap;            /* mean number of ticks between two bursts of arrivals */
-    int32_t burst,      /* number of packets that still arrive in the present burst */
-        target,         /* adapter to which the packets of the present burst go */
+    int32_t burst,      /* number of packets of the current burst that follow after the next packet */
+        target,         /* adapter to which the packets of the current burst go */
         size,           /* size of the next packet in bytes */
         room,           /* free room in the reassembly buffer, in segments */
         fabric_room;    /* free room in the fabric-output buffer in front of this adapter, in segments */
@@ -87,14 +89,14 @@ typedef struct {
         paths,         /* number of paths between two adapters, one for each LID of an adapter */
         /* 1: a grant also reserves space in the fabric-output buffer, 0: it does not */
         reserve,
-        in_band,       /* 1: control data uses segments of the fabric, 0: it takes control_delay and no bandwidth */
-        control_delay, /* ticks from one adapter to another for control data out of band */
+        in_band,       /* 1: control data travels in segments, 0: it takes control_delay and no bandwidth */
+        control_delay, /* ticks from one adapter to another for control data that does not travel in segments */
         segment,       /* size of the largest segment in bytes */
         control_bytes, /* size in bytes of a segment without data */
-        most,          /* largest number of segments of a flow that may be requested and not granted yet */
+        most,          /* largest number of segments that a flow may have requested without having their grants yet */
         reassembly,    /* size of a reassembly buffer in segments */
         fabric_buffer, /* size of a fabric-output buffer in segments */
-        grant_cost,    /* ticks that an output waits per segment that it has granted, x 2^IBN_COST_BITS */
+        grant_cost,    /* ticks that an output waits after a grant, for each granted segment, x 2^IBN_COST_BITS */
         small,         /* size of a small packet in bytes */
         large,         /* size of a large packet in bytes */
         large_share,   /* fraction of large packets, multiplied by 2^30 */

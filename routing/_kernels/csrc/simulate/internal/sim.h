@@ -21,22 +21,21 @@ enum {
     EV_ARRIVE,  /* Kind of event: the head of a packet can be forwarded.  Subject: the packet. */
     EV_DELIVER, /* Kind of event: the tail of a packet has reached a CA.  Subject: the packet. */
     EV_INJECT,  /* Kind of event: a flow can send its next packet.  Subject: the flow. */
-    EV_EXPOSE,  /* Kind of event: an input has a single queue (FIFO), and the next packet of this queue can be
-                 * forwarded.  Subject: the VC whose buffer has the queue. */
-    /* Kind of event: a channel has waited for a busy input, and this input can send another packet now.  Subject: the
-     * channel. */
+    EV_EXPOSE,  /* Kind of event: the next packet in the single queue (FIFO) of an input can be forwarded.  Subject:
+                 * the VC whose buffer has the queue. */
+    /* Kind of event: an input for which a channel has waited can send another packet now.  Subject: the channel. */
     EV_INPUT,
     /* Kind of event: a pause or resume message reaches the sender of a VC.  Subject: the VC.  Value: number of the
-     * message. */
+     * message; a pause message has an odd number, a resume message an even number. */
     EV_PAUSE,
-    /* First kind of event that is handled in sorted order.  In each tick, the events of the kinds before EV_LATER are
-     * handled first, in any order.  Then the events of EV_LATER, and of each kind after it in this enum, are sorted and
-     * handled.  Exception: with pauses, EV_FREED events are handled last. */
+    /* First kind whose events are sorted.  In each tick, the events of earlier kinds in this enum are handled first.
+     * Within one of these kinds, the events are handled in any order.  Then the events of EV_LATER and of each later
+     * kind are sorted and handled.  Exception: with pauses, EV_FREED events are handled last. */
     EV_LATER,
     EV_HEAD = EV_LATER, /* Kind of event: a head packet may have exceeded a lifetime limit.  Subject: the VC. */
     EV_UNSTALL,         /* Kind of event: the stall of a VL ends.  Subject: the VC. */
     /* Kind of event: one of the two effects of a rule of Deadlock Breaker ends.  Subject: the output VC of the rule.
-     * Value: the input VC, if the buffer of this VC loses the added room; IBN_NONE, if the output VC serves all inputs
+     * Value: the input VC of the rule, if its buffer loses the added room; IBN_NONE, if the output VC serves all inputs
      * again. */
     EV_RULE_END,
     /* Kind of event: a control message of a breaker reaches the other end of its channel.  Subject: the message. */
@@ -95,17 +94,17 @@ enum {
 };
 enum { STOP_TIME, STOP_EMPTY, STOP_STANDSTILL, STOP_EVENTS };
 
-/* Attribute of a function that is called with constant arguments, such as plain = 1.  The compiler makes a separate
- * copy of the function for each of these constants. */
+/* Attribute of a function with an argument that is a constant in every call, such as plain = 1.  The compiler makes a
+ * separate copy of the function for each constant. */
 #define IBN_SPECIALIZED static inline __attribute__((always_inline))
 
 #define IBN_COST_BITS 20
 #define IBN_NONE (-1)
-#define IBN_BATCH 32 /* number of entries of a batch of events; one of them is the link to the previous batch */
+#define IBN_BATCH 32 /* number of entries of a batch of events, including one entry that links to the previous batch */
 #define IBN_NEVER INT64_MAX
 #define IBN_LATENCY_BUCKETS \
     2048 /* number of buckets in a histogram of latencies, see ibn_simulate_latency_bucket in flow.h */
-/* number of kinds of events for which a slot of the timing wheel has room; a slot of this size fills one cache line */
+/* number of kinds of events that fit into a slot of the timing wheel; such a slot fills one cache line */
 #define IBN_SLOT 16
 #define IBN_CLCM_PORTS 64    /* largest number of VCs that a control message of Deadlock Breaker can list */
 #define IBN_LOG_WIDTH 6      /* number of columns of the event log: tick, kind, and four numbers */
@@ -130,8 +129,8 @@ typedef struct {
         entered,  /* tick at which the packet began to leave its CA */
         ready,    /* first tick at which the device that holds the packet could forward the packet's head */
         tail,     /* tick at which the tail of the packet reaches the device to which the packet was sent last */
-        /* tick at which the packet became the first packet in its queue; with adaptive switches: serial number of the
-         * packet */
+        /* tick at which the packet became the first packet in its queue.  With adaptive switches: not a tick, but a
+         * number that identifies the packet */
         headed;
     int32_t next,   /* next packet in the queue, or next unused packet; IBN_NONE: none */
         flow,       /* flow to which the packet belongs */
@@ -165,7 +164,7 @@ typedef struct {
      * `returning` */
     int32_t buffer;
     int32_t waiting;    /* number of packets that are queued at the sender for this VC */
-    int32_t next_input; /* input with which the next round-robin search begins; the number of inputs means input 0 */
+    int32_t next_input; /* input at which the next round-robin search begins; the value `inputs` means input 0 */
     /* bit n is set if input n has packets queued for this VC; used only if one 64-bit word has enough bits for all
      * inputs */
     uint64_t mask;
@@ -174,8 +173,8 @@ typedef struct {
     int32_t only;
     int16_t pass,   /* number of further packets that may be sent without credits (Loop Breaker) */
         pass_input; /* the input whose packets may be sent without credits, as long as the field `pass` is above 0 */
-    /* number of blocks by which the buffer may be overfilled.  In simulations with pause messages: the number of
-     * credits that pause.c has taken from the VC; negative if pause.c has added credits */
+    /* number of blocks that the buffer accepts beyond its size `buffer`.  In simulations with pause messages: the
+     * number of credits that pause.c has taken from the VC; negative if pause.c has added credits */
     int32_t reserve;
     uint16_t stalled,   /* 1: the VL is stalled, so that every packet for this VC is dropped; else 0 */
         /* number of packets dropped in a row at the heads of the queues, since the last packet was sent */
@@ -187,12 +186,13 @@ typedef struct {
 typedef struct {
     /* for deadlock breakers: random identifier that the suspected VC has drawn */
     uint32_t own,
-        /* for deadlock breakers: smallest identifier that the suspected VC has drawn or received */
+        /* for deadlock breakers: smallest identifier that the suspected VC has drawn or received in this election
+         * round */
         spuid;
     /* tick since which there has always been a packet in the queues for the VC; valid only if sim->aging is 1 */
     int64_t since;
-    /* tick of the EV_HEAD event that will look for packets that are too old; at other ticks, EV_HEAD events of the VC
-     * are ignored; 0: no such event is pending */
+    /* tick of the pending EV_HEAD event of the VC, which drops packets that are too old; 0: none is pending.  EV_HEAD
+     * events of the VC at other ticks are ignored. */
     int64_t check;
     int32_t
         /* for deadlock breakers: counter that increases when the VC becomes suspected or the master; an EV_CLCM event
@@ -230,10 +230,10 @@ typedef struct {
         /* ticks from the beginning of sending a packet until the next switch can forward it; 0: the channel leads to a
          * CA */
         hop;
-    /* The next four fields are parts of one number.  As separate bytes, they would make the code slower: the compiler
-     * assumes that a stored byte may change any pointer, and loads the pointers again. */
+    /* The next four fields are parts of one 32-bit number, because separate bytes would make the code slower.  The
+     * compiler assumes that a write to a byte may change any pointer, so it would load the pointers again. */
     uint32_t vls : 16,   /* VLs, as bits, that have packets queued at this channel */
-        next_vl : 8,     /* VL with which the next round-robin search begins; the number of VLs means VL 0 */
+        next_vl : 8,     /* VL at which the next round-robin search begins; if it equals the number of VLs: VL 0 */
         called : 1,      /* 1: an EV_FREE event (the channel has finished sending) is pending, else 0 */
         touched : 1;     /* 1: the channel is listed in sim->touched, else 0 */
     int32_t src,         /* device that sends */
@@ -259,15 +259,15 @@ typedef struct {
     uint8_t spare[16]; /* bytes that are not used, so that the struct fills its second cache line */
 } ibn_channel;
 
-/* Copy of those data of a channel that the receiving device needs, in order to forward a packet and to return the
- * packet's credits.  The copies have an array of their own, which is smaller than the array of channels. */
+/* Copy of some data of a channel.  The device at the end of the channel needs these data to forward a packet and to
+ * return the packet's credits.  An array of these copies is smaller than the array of channels. */
 typedef struct {
     int32_t device, /* device at which the channel ends */
         reverse,    /* channel of the same link in the opposite direction */
         in_index,   /* number of the channel among the inputs of the device at which it ends */
         wire,       /* delay of the cable in ticks, from one end to the other */
-        /* distance in sim->sl2vl, in elements, between the rows of consecutive out-ports of the receiving device; 0:
-         * all out-ports have the same row */
+        /* number of elements of sim->sl2vl from the row of one out-port to the row of the next out-port; 0: all
+         * out-ports share one row */
         sl2vl_step;
     int64_t sl2vl_row; /* index in sim->sl2vl of the row for packets that arrive by the channel and leave by port 0 */
 } ibn_far_end;
@@ -276,9 +276,9 @@ typedef struct {
 typedef struct {
     int64_t discards, /* number of packets for this channel that were dropped, in its queues or before they were
                        * queued */
-        hoq,          /* number of dropped packets (see `discards`) that had exceeded the head-of-queue lifetime */
-        lifetime,     /* number of dropped packets (see `discards`) that had exceeded the switch lifetime */
-        stalled,      /* number of packets that were dropped (see `discards`) because their VL was stalled */
+        hoq,          /* number of packets in `discards` that exceeded the head-of-queue lifetime */
+        lifetime,     /* number of packets in `discards` that exceeded the switch lifetime */
+        stalled,      /* number of packets in `discards` that were dropped because their VL was stalled */
         overrun,      /* number of packets that arrived by this channel and found no room in the buffer */
         /* number of packets from this channel that a switch could not route, or that reached a CA to which their LID
          * does not belong */
@@ -297,8 +297,8 @@ typedef struct {
          * sim->trace */
         list,
         count,       /* number of destinations of the flow */
-        /* index of the sender's own LID among the destinations, which is never chosen; -1: the LID is not among the
-         * destinations */
+        /* index of the sender's own LID among the destinations; the flow does not choose this LID.  -1: the LID is not
+         * among the destinations */
         self, hot_list, /* index in sim->lists of the flow's first hot destination */
         hot_count,      /* number of hot destinations of the flow */
         bytes,          /* size of a message in bytes */
@@ -323,12 +323,12 @@ typedef struct {
         born,             /* tick at which the message that the flow sends now was due */
         slots;            /* with PROCESS_BERNOULLI: number of the next message's slot, counted from 1 */
     double clock;         /* due time of the next message in ticks after `start`, with fractions of a tick */
-    int32_t left,         /* number of bytes that are not in a packet yet, of the message that the flow sends now */
+    int32_t left,         /* number of bytes of the current message that are not in a packet yet */
         head,             /* packet that waits at the port of the CA, or IBN_NONE */
         lid,              /* destination LID of the message that the flow sends now */
-        called,           /* 1: an injection event is pending, else 0 */
-        shut,             /* 1: the flow waits, because as many of its packets are in flight as the field `window`
-                           * allows; else 0 */
+        called,           /* 1: an EV_INJECT event (the flow can send a packet) is pending, else 0 */
+        shut,             /* 1: the flow waits, because the number of its packets in flight has reached `window`;
+                           * else 0 */
         gated;            /* 1: a mechanism has stopped the flow's next packet, else 0 */
     int64_t sent_packets, /* number of packets of the flow that the CA has sent */
         sent_bytes,       /* number of bytes of the flow that the CA has sent */
@@ -376,7 +376,7 @@ struct ibn_sim {
         channels,    /* number of channels */
         vls,         /* number of VLs */
         lids,        /* number of LIDs, including LID 0 */
-        sl2vl_ports, /* number of ports of a switch for which `sl2vl` has rows; 0: all switches share one SL2VL table */
+        sl2vl_ports, /* lengths of the axes in-port and out-port of `sl2vl`; 0: all switches share one SL2VL table */
         flows,       /* number of flows */
         words;       /* number of 64-bit words of a mask that has one bit for each input */
     int64_t now,     /* present tick */
@@ -408,7 +408,7 @@ struct ibn_sim {
 
     /* The next fields are options of the simulated switches. */
     ibn_simulate_options
-        /* the options of the caller; their arrays are not used, because the fields below have copies of them */
+        /* the options of the caller, without their arrays: the fields below have copies of these arrays */
         options;
     int64_t *hoq,         /* [channels] head-of-queue lifetime of packets in ticks, 0: no limit */
         *lifetime,        /* [devices] longest time in ticks that a packet may stay in a switch, 0: no limit */
@@ -445,28 +445,28 @@ struct ibn_sim {
     int32_t batches_made, /* number of batches for which memory is allocated */
         batch_free;       /* number of the first unused batch; 0: all batches are in use (batch 0 itself is never
                            * used) */
-    /* [slots][IBN_SLOT] for each tick and kind of event: number of the entry of `event`, counted over all batches, that
-     * will store the next event.  The value 0 means that there is no batch.  Any other multiple of IBN_BATCH means that
-     * the last batch is full. */
+    /* [slots][IBN_SLOT] for each tick and kind of event: index of the entry of `event`, counted over all batches, that
+     * will store the next event.  The value 0 means: no batch yet.  Any other multiple of IBN_BATCH means: the last
+     * batch is full, so the next event needs a new batch. */
     uint32_t *slot;
     int32_t *touched,      /* [channels] channels that have to be arbitrated in this tick */
         *to_check; /* [vcs] VCs whose buffer occupancy has changed in this tick, so that a pause may begin or end */
     /* [heap_room] events that are due too late for the timing wheel, as a binary heap ordered by tick */
     ibn_distant *heap;
     ibn_event *later;      /* [later_room] events of one kind while they are being sorted */
-    /* [channels][speedup] for each channel, as an input of a switch: the ticks at which the last `speedup` packets
-     * leave this input.  The earliest tick comes first.  Allocated only if the option speedup limits the crossbars of
-     * the switches */
+    /* [channels][speedup] row c is for the input at the port from which channel c leaves a switch.  The row has the
+     * ticks at which the last `speedup` packets leave this input, the earliest tick first.  The array is allocated only
+     * if the option speedup is set. */
     int64_t *input_ends;
-    /* [switches][4] mask of 256 bits for each switch: bit n is set if output n has to be arbitrated.  Allocated only if
-     * the option speedup limits the crossbars of the switches */
+    /* [switches][4] mask of 256 bits for each switch: bit n is set if output n has to be arbitrated.  The mask is
+     * allocated only if the option speedup is set. */
     uint64_t *outputs;
     int32_t *competing;    /* [switches] switches that have bits in `outputs` */
     uint64_t *busy_slots;  /* [slots / 64] one bit for each slot of the timing wheel, set if the slot has events */
     /* 1: arbitration is round robin, and one 64-bit word has enough bits for the inputs of each channel; else 0 */
     int32_t in_turn;
     /* 1: the fast code handles the hops of packets, 0: the general code.  The fast code is used if `in_turn` is 1,
-     * unless an option needs the general code.  The option speedup does not need it. */
+     * unless an option or a mechanism needs the general code. */
     int32_t plain;
     int32_t aging;       /* 1: some channel has a lifetime limit, or some port has a breaker; else 0 */
     int64_t slots;       /* number of slots of the timing wheel, one for each tick */
@@ -475,11 +475,11 @@ struct ibn_sim {
         later_room,      /* number of events that fit into `later` */
         touches,         /* number of channels in `touched` */
         checks;          /* number of VCs in `to_check` */
-    /* 1: room that becomes free causes an EV_FREED event at the receiver, because the simulation has flow control
-     * packets or pauses.  0: it causes an EV_CREDIT event at the sender, without an event at the receiver */
+    /* 1: the simulation has flow control packets or pauses.  So room that becomes free first causes an EV_FREED event
+     * at the receiver.  0: such room directly causes an EV_CREDIT event at the sender */
     int32_t freed_first;
-    /* number of pending events that can make data move, and of VCs with credits for the next flow control packet.  If
-     * the number is 0 while packets are in flight, the simulation is at a standstill. */
+    /* number of pending events that can make data move, plus number of VCs whose credits wait for the next flow control
+     * packet.  If the sum is 0 while packets are in flight, the simulation is at a standstill. */
     int64_t moving, crediting; /* number of pending EV_CREDIT events, which are included in `moving` */
 
     /* The next fields store packets, control messages and the event log. */
@@ -532,8 +532,8 @@ static inline uint64_t ibn_simulate_number(uint64_t key, uint64_t n)
     return ibn_simulate_mix(key + (n + 1) * 0x9E3779B97F4A7C15u);
 }
 
-/* Return the key of a stream of random numbers.  Each use of random numbers has its own stream for each channel, VC or
- * device. */
+/* Return the key of a stream of random numbers.  `kind` is the purpose of the stream, and `stream` the number of the
+ * object that uses it, such as a channel, a VC or a device. */
 static inline uint64_t ibn_simulate_key(uint64_t seed, uint64_t kind, uint64_t stream)
 {
     return ibn_simulate_mix(ibn_simulate_mix(seed * 3 + kind) + (stream + 1) * 0xD1B54A32D192ED03u);
@@ -563,7 +563,7 @@ static inline int ibn_simulate_moves(int kind)
     return kind < EV_LATER || kind == EV_RULE_END || kind == EV_TIMER;
 }
 
-/* Add an event to the timing wheel.  `at` is the element of sim->slot for the event's tick and kind. */
+/* Add an event to the timing wheel.  `at` is the slot of the event's tick. */
 static inline void ibn_simulate_put(ibn_sim *sim, int64_t at, int kind, int32_t subject, int32_t value)
 {
     uint32_t *slot = &sim->slot[at * IBN_SLOT + kind], place = *slot;
@@ -679,8 +679,8 @@ void ibn_simulate_look_full(ibn_sim *sim);
 void ibn_simulate_look_empty(ibn_sim *sim);
 void ibn_simulate_pause(ibn_sim *sim, int32_t vc, int32_t word);
 int ibn_simulate_may_resume(const ibn_sim *sim, int32_t vc);
-/* Return the channel that leaves a device by a port, if the link of this channel is down.  Otherwise return IBN_NONE.
- * See fault.c. */
+/* Return the channel that leaves a device by a port, if the link at this port is down.  Otherwise return IBN_NONE.  See
+ * fault.c. */
 int32_t ibn_simulate_down_at(const ibn_sim *sim, int32_t device, int port);
 /* Drop the first packet in the queue of an input: see drop.c. */
 void ibn_simulate_drop(ibn_sim *sim, int32_t c, int32_t vc, int32_t input);
