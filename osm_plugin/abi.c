@@ -116,8 +116,8 @@ static void expect_text(struct probe *probe, char *const *place, const char *par
     expect(probe, found && (!part || strstr(text, part)), what);
 }
 
-/* Check the options of opensm.conf in OpenSM's memory: texts must be readable, and numbers must be in their ranges.
- * OpenSM limits lmc, and with QoS also max_vls.  It accepts every max_op_vls. */
+/* Check the options of opensm.conf in OpenSM's memory.  Texts must be readable, and numbers must be in the ranges to
+ * which OpenSM limits them.  max_vls is limited only with QoS.  max_op_vls is not checked, as it can have any value. */
 static void check_options(struct probe *probe, const osm_subn_opt_t *opt)
 {
     const osm_qos_options_t *qos[] = {&opt->qos_options, &opt->qos_ca_options, &opt->qos_sw0_options,
@@ -212,7 +212,8 @@ static void check_switch(struct probe *probe, const osm_node_t *node, const osm_
 
 /* Check the structs of a node, its ports and its switch.  Return whether the node has an osm_switch_t.
  *
- * Parameters: `node` is the node in OpenSM's memory, and `copy` is a copy of its members before physp_table. */
+ * Parameters: `node` is the node in OpenSM's memory.  `copy` is a readable copy of those members of the node that come
+ * before the member physp_table. */
 static int check_node(struct probe *probe, const osm_node_t *node, const osm_node_t *copy)
 {
     char text[256];

@@ -48,5 +48,5 @@ class LastItemThread(Generic[Item]):
                 self._process(item)
             except Exception:
                 traceback.print_exc()
-            # The thread may wait long for the next item, so it first frees the memory of this item, which is large.
+            # Free the memory of the item, which is large.  The thread may wait long for the next item.
             del item

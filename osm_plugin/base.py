@@ -118,16 +118,16 @@ def base_of(
         unknown.
     remembered
         Earlier tables, each with True if this process has published the tables, or with False if it has read them from
-        a state file.  The first of these tables that match the entries in the switches determine the SLs in use.  If
-        the new tables have the same SLs, entries of the new tables may be among the entries in the switches.  This
-        occurs if another OpenSM ended while it was writing the new tables.
+        a state file.  The tables are compared with the entries in the switches, one after the other.  The first tables
+        that match determine the SLs in use.  Switches may already have entries of the new tables, if another OpenSM
+        ended while it was writing them.  Tables with the same SLs as the new tables match in spite of such entries.
     left
         For the GUID of each switch and end port that has left the fabric: the tables that were in force when it left.
         A switch that returns may still have entries of these tables, and open connections may use their SLs.  None:
         these tables are not stored any more.
     earlier
-        Tables that this process had published before.  If a fault has interrupted the writing of newer tables, some
-        switches still have entries of these tables.
+        Tables that this process published before the tables in force.  If a fault has interrupted the writing of newer
+        tables, some switches still have entries of these earlier tables.
 
     Notes
     -----
@@ -226,8 +226,8 @@ def _lft(fabric: Fabric, tables: SwitchTables | None, new: Routing) -> tuple[Byt
     own, now = tables.lft[:, :lids], lft[:, :lids]
     missing = (own == NO_PORT) & (now != NO_PORT)
     np.putmask(now, missing, NO_PORT)
-    # Every entry of the new tables leads to a neighbour or end port.  So only entries that differ from the new tables
-    # need a check.
+    # Entries that equal the new tables need no check, because they lead to a neighbour or end port.  Only the other
+    # entries may lead nowhere.
     row, lid = np.divmod(np.flatnonzero(own != now), lids)
     port = tables.lft[row, lid]
     certain = ~unknown[row, lid] & (lid > 0)

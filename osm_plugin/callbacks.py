@@ -209,6 +209,6 @@ def _refuse_all(ffi: Any, library_protocol: str) -> None:
         return FAILED
 
     for name in FUNCTIONS:
-        # An older library declares fewer functions, and cffi refuses functions that the library does not declare.
+        # An older library may not declare this function.  Then cffi raises an error, which is ignored.
         with contextlib.suppress(ffi.error):
             ffi.def_extern(name=f"ibnue_host_{name}")(refuse)

@@ -47,9 +47,9 @@ _QOS_LISTS = (
     (r"qos_(\w+_)?vlarb_(high|low)", r"((\d|1[0-4]):([01]?\d?\d|2[0-4]\d|25[0-5])(,|$)){1,64}",
      "VL:WEIGHT,..., VLs 0 to 14, weights 0 to 255"),
 )  # fmt: skip
-"""Patterns of names of options with lists of VLs, patterns of their values, and descriptions of these values."""
+"""Options of opensm.conf that are lists of VLs: pattern of the name, pattern of a valid list, and description of it."""
 _VLS_OF_CODE: Mapping[int | None, int] = {1: 1, 2: 2, 3: 4, 4: 8}
-"""Number of data VLs for each code of ``max_op_vls`` that limits this number."""
+"""Key: a value of ``max_op_vls``, which is a code.  Value: number of data VLs that this code allows, if below 15."""
 _QOS_MAX_VLS = ("qos_ca_max_vls", "qos_sw0_max_vls", "qos_swe_max_vls", "qos_rtr_max_vls")
 """Options for one kind of port each.  Such an option replaces ``qos_max_vls`` for these ports."""
 _READERS: dict[str, Callable[[Path], Any]] = {
@@ -67,7 +67,7 @@ class Finding:
     Attributes
     ----------
     wrong
-        Whether the line reports an error: OpenSM or the plugin would reject the option or ignore it.  Otherwise the
+        True: the line reports an error, such as an option that OpenSM or the plugin would reject or ignore.  False: the
         line is a hint.
     text
         The line, which names the file and a remedy.
@@ -209,7 +209,8 @@ def _shadow(config: PluginConfig, file: Toml) -> Iterator[Finding]:
 def _wrong(file: Toml, problem: str, *keys: str) -> Finding:
     """Return an error about a value of the configuration file, with the line of the value.
 
-    ``keys`` are the names of the tables that contain the value, and its key.
+    ``keys`` are the names of the TOML tables that contain the value, the outer table first, and then the key of
+    the value.
     """
     return Finding(True, str(file.error(problem, *keys)))
 
@@ -249,8 +250,8 @@ def _plugin_names(value: str) -> list[str]:
 
 
 def _ignored_by_opensm(conf: _Conf) -> Iterator[Finding]:
-    """Report parts of opensm.conf that OpenSM ignores: a first line with a byte order mark, unknown names, wrong
-    values, and a missing QoS policy file.
+    """Report what OpenSM would ignore or misread: a byte order mark in opensm.conf, unknown names, wrong values, and
+    missing or wrong files of partitions and of the QoS policy.
     """
     text, answer = conf.text, conf.settings
     if text.startswith(BYTE_ORDER_MARK):
@@ -359,9 +360,10 @@ def _engine_names(names: list[str], config: PluginConfig, where: str) -> Iterato
 
 
 def _opensms_own(names: list[str], ours: list[str], where: str) -> Iterator[Finding]:
-    """Report OpenSM's own engines in ``names``, the list of engines in opensm.conf.
+    """Report OpenSM's own engines in opensm.conf, because ibnue does not prove the tables of these engines.
 
-    ``ours`` are the engines of the plugin in this list.  If the list has none of them, nothing is reported.
+    ``names`` is the list of engines in opensm.conf, and ``ours`` are the engines of the plugin in this list.  If the
+    list has no engine of the plugin, nothing is reported.
     """
     for name in (name for name in names if name in BUILTIN and ours):
         later = [each for each in ours if names.index(each) > names.index(name)]

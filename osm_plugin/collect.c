@@ -127,9 +127,9 @@ static uint8_t is_throttled(const struct ibnue_walk *walk, uint32_t device, int 
            (uint32_t)peer < walk->switches && osm_link_is_throttled(port, opt->fdr10 == 1);
 }
 
-/* Append to a request the end ports of a device, and the cables whose first end (struct ibnue_cable) is at the device.
- * If a port of the device supports fewer VLs than `data_vls` of the request, lower `data_vls`.  Ports of sick links do
- * not count. */
+/* Append to a request the end ports of a device, and those cables of the device whose first end is at the device.  The
+ * first end is defined at struct ibnue_cable, so that the request has each cable only once.  If a port of the device
+ * supports fewer VLs than `data_vls` of the request, lower `data_vls`.  Ports of sick links do not count for this. */
 static void write_ports(const struct ibnue_walk *walk, uint32_t device, struct ibnue_request *request,
                         struct ibnue_endport *endport, struct ibnue_cable *cable)
 {
@@ -163,7 +163,7 @@ static void write_ports(const struct ibnue_walk *walk, uint32_t device, struct i
     }
 }
 
-/* Write a request, without LFTs, into memory of at least `walk->room` bytes. */
+/* Write a request without LFTs to `bytes`, a buffer of at least `walk->room` bytes. */
 void ibnue_request_write(struct ibnue_plugin *plugin, const struct ibnue_walk *walk, uint8_t *bytes)
 {
     const osm_subn_opt_t *opt = &plugin->osm->subn.opt;

@@ -79,7 +79,7 @@ class ConfFiles:
         if self._reader is None:
             self._reader = threading.Thread(target=self._read, args=(self.folder,), daemon=True)
             self._reader.start()
-            # The waiting time has a limit, because the thread may never end if the file system does not answer.
+            # Wait only for a limited time, because the reading thread may never end if the file system does not answer.
             self._reader.join(silent_files.ANSWER_SECONDS)
         return self._stored.get(_stored_name(key))
 
@@ -91,8 +91,8 @@ class ConfFiles:
     def take_over(self, conf: OpensmConf, engine: str, own: Mapping[str, Any]) -> AcceptedOptions:
         """Apply the options of opensm.conf, as :func:`osm_plugin.opensm_conf.take_over` does.
 
-        ``conf`` also has the path of opensm.conf as the option "config_file".  A line for the log names each file whose
-        last usable version is used.
+        ``conf`` has the options that OpenSM passes on.  Its option "config_file" is the path of opensm.conf, from which
+        other options are read.  The result has a line for the log about each file whose last usable version is used.
         """
         named = {name: Path(value) for name in ("config_file", *FILES) if (value := conf.get(name)) is not None}
         silent = self._silent.among(named.values())

@@ -21,7 +21,7 @@ from routing.formats.toml_text import Toml, type_names
 from routing.names import similar_or
 
 POLICIES = "policies"
-"""Engine name of a request that asks for port values instead of tables."""
+"""Name that a request for port rules has in place of the name of an engine."""
 
 LOG_LEVELS = ("error", "info", "debug")
 STABILITIES = ("full", "balanced", "fresh")
@@ -88,15 +88,15 @@ class PluginConfig:
         also a limited number of other entries, to keep the balance.  "fresh": all entries, because every sweep
         recomputes the tables.
     rebalance
-        Maximum number of entries that change in a sweep without a fault, to regain the balance that re-routes have
-        lost, for each 100,000 table entries or part thereof; 0: no entries.  The setting applies only with
-        stability "balanced".
+        Maximum number of entries that change in a sweep without a fault, for each 100,000 table entries or part
+        thereof.  These changes regain the balance that re-routes have lost.  0: no entries.  The setting applies only
+        with stability "balanced".
     rebalance_pause
         Seconds after a sweep until the next sweep is requested, as long as more entries can be rebalanced.
     transitions
         How new tables are written if some order of writing could cause a credit loop: in safe "rounds", or "at once".
     round_wait
-        Seconds to wait before a round that needs packets to have left the fabric.
+        Seconds to wait before a round that may begin only after packets in flight have left the fabric.
     policies
         A file of rules for HOQLife and VLStallCount of single ports, which are set after every sweep.
     worker_user
@@ -268,8 +268,8 @@ def _text(path: Path) -> str:
         raise InputError(
             f"cannot be read: {problem.strerror or problem}", path=path, remedy="check event_plugin_options"
         ) from None
-    # The byte order mark is removed here.  The decoder "utf-8-sig" would remove it, too, but its errors would state
-    # positions (`problem.start`) that do not count the mark, so the line number below could be wrong.
+    # Remove the byte order mark before decoding.  If the decoder "utf-8-sig" removed it, `problem.start` would not
+    # count the mark, and the line number below could be wrong.
     data = data.removeprefix(codecs.BOM_UTF8)
     try:
         return data.decode()

@@ -1,7 +1,8 @@
 /* Check in one pass over the LFTs that each hop count is the number of hops to the switch that delivers the LID.
  *
- * If the hop count is one smaller at each next switch of a path, the path reaches that switch, and has no forwarding
- * loop.  So the path of an entry is followed only if the hop count at its next switch is not one smaller. */
+ * The hop count of an entry is compared with the hop count at the next switch.  If each next switch of a path has a hop
+ * count that is one smaller, the path ends at the switch that delivers the LID.  If the hop count at the next switch is
+ * not one smaller, the path of the entry is followed to its end. */
 #include "view.h"
 
 #include <stdlib.h>
@@ -15,7 +16,8 @@ struct tables {
     uint32_t switches, lids; /* dimensions of the arrays `lft` and `hops` */
 };
 
-/* Return whether a switch delivers a LID: to the end port that is cabled to it, or to its own port 0. */
+/* Return whether a switch delivers a LID.  Its entry for the LID must lead to the port with this LID: an end port or
+ * the switch's own port 0. */
 static int delivers(const struct tables *tables, uint32_t row, uint32_t lid)
 {
     return tables->view->switch_of[lid] == (int32_t)row &&

@@ -24,8 +24,9 @@ MOST_START_DEADLINES = 5
 """A worker that computes but is not ready is replaced after this number times ``start_deadline``."""
 
 FIRST_PAUSE, MOST_PAUSE, CALM = 10.0, 320.0, 600.0
-"""Seconds between two starts of a worker for which no engine waits: the first pause, which each further start doubles,
-and the longest pause.  After ``CALM`` seconds without a start, the first pause applies again.
+"""Pauses in seconds between starts of workers by :meth:`Host.check_worker`.  The first pause is ``FIRST_PAUSE``.  Each
+further start doubles the pause, up to ``MOST_PAUSE``.  If no worker is started for ``CALM`` seconds after a pause, the
+next pause is ``FIRST_PAUSE`` again.
 """
 
 
@@ -54,7 +55,7 @@ class Host:
         self._pause = FIRST_PAUSE / 2  # pause before the last start
         self._next_start = 0.0  # earliest time of the next start between sweeps, as time.monotonic()
         self._last_death = ""  # how the last worker ended that had not become ready
-        # deadline of the request for whose answer the sweep waits, as time.monotonic(); 0: no sweep waits
+        # time until which a sweep waits for the worker's answer, as time.monotonic(); 0: no sweep waits
         self._until = 0.0
         # time of the last sweep in which a worker was not ready after start_deadline, but was left running, as
         # time.monotonic()
@@ -232,7 +233,8 @@ class Host:
         - A late answer has arrived.
         - The worker has stopped computing an answer.
         - After a failure, the new worker has become ready, or has not become ready within ``start_deadline`` seconds.
-          If a sweep leaves such a worker running, these seconds count from that sweep.
+          The seconds count from the start of the worker.  If a sweep has found the worker overdue, but has not replaced
+          it, the seconds count from that sweep.
         - The pause before the next rebalancing is over.
 
         While a sweep waits for the worker, the result is never True.

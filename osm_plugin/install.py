@@ -179,9 +179,9 @@ def _include(root: Path) -> Path:
 
 
 def _other_packages(root: Path) -> list[str]:
-    """Return which Debian packages are missing of those with OpenSM, the compiler, and Python's headers.
+    """Return the missing Debian packages among those with OpenSM, the compiler, and Python's headers.
 
-    All these packages are needed to build and load the plugin.
+    The plugin cannot be built and loaded without these packages.
 
     ``root`` is the folder below which OpenSM is installed.
     """

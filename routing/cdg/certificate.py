@@ -1,8 +1,9 @@
 """Certificate which states that tables are free of credit loops, and the checker of certificates.
 
 The checker shares no code with the construction of certificates: it builds no dependency graph and searches nothing.
-The checker tests whether the channels of all next hops are in strictly increasing order.  If they are not, the checker
-follows the route of every packet and checks that the packet uses channels in this order.
+A certificate numbers the channels of each VL.  The checker first tests whether every next hop leads from a channel to a
+channel of a higher number.  If not, the checker follows the route of every packet and checks that the packet uses
+channels of increasing numbers.
 """
 
 from __future__ import annotations
@@ -24,8 +25,7 @@ Strength = Literal["reversible", "forward"]
 Scope = Literal["all", "endports"]
 """Traffic that a certificate covers: all traffic, or only traffic from or to a CA or router."""
 CHUNK = 256
-"""Number of ports whose packets are checked in one kernel call.  This number bounds the memory for the SLs of the
-packets.
+"""Number of ports whose packets are checked in one kernel call.  A limit keeps the memory for the packets' SLs small.
 """
 
 
@@ -127,12 +127,13 @@ def check_certificate(
 def _all_next_hops_increase(
     fabric: Fabric, routing: Routing, order: npt.NDArray[np.int32], sls: npt.NDArray[np.uint8], threads: int
 ) -> bool:
-    """Return whether every packet keeps its VL, every VL in use belongs to the certificate, and all next hops follow
-    the order of every VL.
+    """Return whether a test of the next hops alone proves that no packet violates the certificate.
 
-    ``order`` (int32[V, C]) is the certificate, and ``sls`` are the SLs that packets may use.  If the result is True, no
-    packet violates the certificate.  If the result is False, single packets have to be checked, because some next hops
-    may carry no packets on some VLs.
+    The result is True if every packet keeps its VL, every VL in use has an order, and all next hops follow the orders
+    of all VLs.  Otherwise, the path of each packet must be checked, because a next hop that violates an order may carry
+    no packets on that VL.
+
+    ``order`` (int32[V, C]) holds the orders of the certificate, and ``sls`` the SLs that packets may use.
     """
     if not routing.sl_to_vl.uniform or not len(order):
         return False
@@ -146,8 +147,9 @@ def _all_next_hops_increase(
 def _entries(fabric: Fabric, routing: Routing) -> Iterator[_Entry]:
     """Yield the ports at which packets enter, with the LIDs of their devices.
 
-    Ports of a switch with equal SL2VL rows put packets on the same VLs.  So only one of these ports is yielded, with
-    the LIDs of all of them.  Port 0 (the switch itself) is yielded only if no port of a CA or router has its SL2VL row.
+    Ports of one switch with equal SL2VL rows put packets on the same VLs.  So only one of these ports is yielded, with
+    the LIDs of all these ports.  Port 0 (the switch itself) is yielded only if no port of a CA or router at this switch
+    has the same SL2VL row.
     """
     positions = {(s, 0) for s in range(fabric.switches)}
     positions |= set(zip(fabric.endport_switch.tolist(), fabric.endport_switch_port.tolist(), strict=True))
@@ -178,7 +180,10 @@ def _traffic(fabric: Fabric, routing: Routing, entry: _Entry, certificate: Certi
 
 
 def _widened(mask: npt.NDArray[np.uint16], alternatives: npt.NDArray[np.int64] | None) -> npt.NDArray[np.uint16]:
-    """Return uint16[L], a mask of SLs in which every SL is replaced by its alternatives (int64[16], as bits)."""
+    """Replace every SL by its alternatives in the SLs of each LID (``mask``, uint16[L], as bits).
+
+    ``alternatives`` (int64[16]) has the alternatives of each SL, as bits.  The result is uint16[L], as bits.
+    """
     if alternatives is None:
         return mask
     found = np.zeros(len(mask), np.int64)
@@ -188,7 +193,10 @@ def _widened(mask: npt.NDArray[np.uint16], alternatives: npt.NDArray[np.int64] |
 
 
 def _levels(fabric: Fabric, routing: Routing, entry: _Entry, *, replies: bool) -> npt.NDArray[np.uint16]:
-    """Return uint16[L], the SLs of packets that enter at a port towards each LID, as bits, with or without replies."""
+    """Return uint16[L], the SLs of packets that enter at a port (``entry``) towards each LID, as bits.
+
+    Requests are always included; with ``replies``, replies are included too.
+    """
     target, sls, sl = fabric.lids.switch, routing.service_levels, routing.sl
     if sls.by_lid:
         out, back = _bits(sl), np.broadcast_to(_any(_bits(sl[entry.lids]), axis=0), len(target))

@@ -23,8 +23,8 @@ class InjectionPoints:
     switch
         int32[N], row of the switch.
     port
-        uint8[N], in-port of the packets.  0: the switch itself sends; if there is only one point for each switch, the
-        point stands for all ports.
+        uint8[N], in-port of the packets.  0 means that the switch itself sends.  If each switch has only one point, 0
+        stands for all ports of the switch.
     endport
         bool[N], whether a CA or router sends there.
     lid, first
@@ -106,7 +106,7 @@ def injected_traffic(
     *,
     switch_pairs: bool,
 ) -> tuple[Masks, Masks]:
-    """Return which SLs (or VLs) packets use from each injection point to some LIDs, for requests and for replies.
+    """Return which SLs (or VLs) requests and replies use from each injection point to the given LIDs.
 
     Parameters
     ----------
@@ -115,17 +115,19 @@ def injected_traffic(
     sls
         One or more tables of SLs.  A packet may have the SL that any of these tables gives for it.
     bit
-        uint16[16], the bit that stands for each SL: the bit of the SL itself (``1 << sl``) or the bit of its VL.
+        uint16[16], for each SL the bit that represents it in the results: ``1 << sl``, or ``1 << vl`` for the VL of the
+        SL.
     columns
         int64[K], the K LIDs to which packets are sent.
     switch_pairs
-        Whether switches send packets, too.  False leaves out switch-to-switch traffic; then ``columns`` must have only
-        LIDs of switches, because switches may send to all other LIDs.
+        Whether switches send packets, too.  If False, ``columns`` must have only LIDs of switches: then the packets
+        that are left out are exactly the switch-to-switch traffic.
 
     Returns
     -------
     requests, replies : uint16[K, N]
-        Bits of the SLs on which each of the N injection points sends to each LID.
+        Bits (see ``bit``) of the SLs on which requests and replies enter at each of the N injection points towards each
+        LID.
 
     Notes
     -----

@@ -1,4 +1,4 @@
-"""Convert arrays by CDG edge from one fabric to another that has lost or gained channels."""
+"""Convert arrays with one element for each CDG edge from one fabric to another that has lost or gained channels."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from routing.rows import without_rows
 
 
 def renumber(masks: npt.NDArray[np.uint16], fabric: Fabric, base: Fabric) -> npt.NDArray[np.uint16]:
-    """Rearrange the VL masks of CDG edges from the edge numbers of one fabric to those of another fabric, ``base``.
+    """Convert the VL masks of the CDG edges of ``fabric`` to the edge numbers of another fabric, ``base``.
 
     Edges over channels that ``base`` lacks are left out.
     """

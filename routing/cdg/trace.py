@@ -15,8 +15,10 @@ from routing.fabric import Fabric
 from routing.tables import DATA_VLS, Routing, identity_sl2vl
 
 REPLIES = 16
-"""Number of the first bit for requests and replies together, in the 32-bit mask of an edge.  Each bit stands for a VL.
-Bits 0 to 15 are for requests alone, and bits 16 to 31 for requests and replies.
+"""Number of the first bit for requests and replies together, in the 32-bit mask of a CDG edge.
+
+Bits 0 to 15 mark the VLs on which requests use the edge.  Bits 16 to 31 mark the VLs on which requests or replies use
+the edge.
 """
 
 
@@ -64,7 +66,7 @@ def trace_cdg(
     fabric, routing
         The fabric and its tables.
     vl_bit
-        uint16[16], 1 << VL of each SL, 0 for SLs to leave out.
+        uint16[16], for each SL the bit of its VL (``1 << vl``); 0 for SLs to leave out.
     replies, switch_pairs
         Whether to include the replies to all requests, and switch-to-switch traffic.
     threads
@@ -85,8 +87,8 @@ def trace_acyclic_cdg(
 ) -> AcyclicCdg | None:
     """Return the CDG of the traffic that a certificate covers, with a topological order; None if the CDG has a cycle.
 
-    The topological order has the same number of VLs as the certificate's order.  ``vl_bit`` (uint16[16]) is 1 << VL of
-    each SL, 0 for SLs to leave out.
+    The topological order has the same number of VLs as the certificate's order.  ``vl_bit`` (uint16[16]) has the bit of
+    the VL (``1 << vl``) of each SL; 0 for SLs to leave out.
     """
     found = trace_cdg(
         fabric,
@@ -105,7 +107,7 @@ def vl_masks(dep: npt.NDArray[np.uint32], *, replies: bool) -> npt.NDArray[np.ui
 
 
 def uniform_sl2vl(routing: Routing) -> npt.NDArray[np.uint8] | None:
-    """Return uint8[16], the VL of each SL, if the VL is equal at all ports of all switches; else None."""
+    """Return uint8[16], the VL of each SL, if all ports of all switches have the same SL2VL table; else None."""
     table = routing.sl2vl
     if routing.sl_to_vl.uniform:
         return table
@@ -114,5 +116,8 @@ def uniform_sl2vl(routing: Routing) -> npt.NDArray[np.uint8] | None:
 
 
 def vl_bits(row: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint16]:
-    """Return uint16[16], 1 << VL of each SL, 0 for dropped SLs, from a row of 16 VLs."""
+    """Return uint16[16], for each SL the bit of its VL (``1 << vl``); 0 for SLs whose packets are dropped.
+
+    ``row`` has the VL of each of the 16 SLs.
+    """
     return np.where(row < DATA_VLS, 1 << row.astype(np.int64), 0).astype(np.uint16)

@@ -1,4 +1,4 @@
-"""Prove large tables at once for all VLs: by an acyclic union of the dependencies of all VLs.
+"""Prove that large tables have no credit loop: by an acyclic union of the dependencies of all VLs.
 
 The union contains every dependency that packets can cause on any VL, as requests or replies, with any SL and any SL2VL
 tables in which packets keep their VL.  So if the union is acyclic, its topological order is valid on every VL.  The
@@ -21,9 +21,9 @@ from routing.fabric import Fabric
 from routing.tables import Routing
 
 LARGE = 20_000_000
-"""Least number of LFT entries in the fabric for which the union is tried first.
+"""Least number of LFT entries in the fabric for which the union is tried before a trace of each VL.
 
-For smaller tables, a trace of each VL takes little time, and gives the exact CDG of each VL.
+For smaller tables, the trace takes little time, and gives the exact CDG of each VL.
 """
 SAMPLED = 16
 """Before the union for all LIDs, a union for the LIDs at one in SAMPLED switches is tried.  If this smaller union has a
@@ -59,20 +59,20 @@ def acyclic_union(
     slots
         Lookup tables of the fabric.
     vl_bit
-        uint16[16], 1 << VL of each SL, 0 for dropped SLs.
+        uint16[16], for each SL the bit of its VL (``1 << vl``); 0 for SLs whose packets are dropped.
     threads
         Worker threads.
 
     Returns
     -------
     Union or None
-        None if the union has a cycle, if the tables have fewer than :data:`LARGE` LFT entries, or if requests use at
-        most one VL.
+        None if the union has a cycle.  Also None where a trace of each VL is better: if the tables have fewer than
+        :data:`LARGE` LFT entries, or if requests use at most one VL.
 
     Notes
     -----
-    Cost: O(S L) time, 6 to 10 ns for each LFT entry and core.  A union for the LIDs at every sixteenth switch is tried
-    first.  If this smaller union has a cycle, the cost is a sixteenth.
+    Cost: O(S L).  A union for the LIDs at every sixteenth switch is tried first.  If this smaller union has a cycle,
+    the function ends after a sixteenth of the work.
     """
     if routing.lft.size < LARGE:
         return None
@@ -91,7 +91,7 @@ def acyclic_union(
 
 
 def _sls_used(fabric: Fabric, routing: Routing) -> list[int]:
-    """Return the SLs of all requests.  LIDs that no switch delivers are left out."""
+    """Return the SLs of all requests.  Requests from or to a LID that no switch delivers do not count."""
     owned, used = fabric.lids.switch >= 0, 0
     sls = routing.service_levels
     rows = sls.matrix[owned] if sls.by_source_lid else sls.matrix

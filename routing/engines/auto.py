@@ -26,18 +26,20 @@ from routing.quality import BISECTIONS, all_to_all_share, bisection_share, chann
 from routing.tables import Routing
 
 ALWAYS, MOST, MODERATE, TINY = math.inf, 20.0, 0.1, 0.0001
-"""Limits, in seconds, of the duration of one refinement pass on a fabric.  An engine is tried if a pass takes at most
-its limit (:data:`CANDIDATES`).
+"""Limits of the estimated duration of one refinement pass on the fabric, in seconds.
+
+Each engine has one of these limits (:data:`CANDIDATES`).  An engine is tried if the estimate is at most the engine's
+limit.
 """
 CANDIDATES = {
     "ftree": ALWAYS, "updn": ALWAYS, "dfsssp": ALWAYS, "lash": MOST, "nue": MOST, "torus-2qos": MOST, "dor": MOST,
     "dragonfly": MOST, "slimfly": MOST, "hyperx": MOST, "lash-tor": MOST, "disjoint": MODERATE, "mud": TINY,
     "smart": TINY, "segment": TINY, "dnup": TINY, "lturn": TINY,
 }  # fmt: skip
-"""Limit of the duration of a refinement pass, in seconds, by the name of each engine that is tried.
+"""Engines that may be tried, each with its limit of the duration of a refinement pass, in seconds.
 
-Of equally good engines, the first engine in this list is taken.  If a pass exceeds the limit of an engine, the engine
-would take too long, or other engines have better tables.
+If a pass takes longer than an engine's limit, the engine is not tried: it would take too long, or other engines have
+better tables.  Of equally good engines, the first engine in this list is taken.
 """
 MOST_SWITCHES = {"disjoint": 500, "lash-tor": 500}
 """Largest number of switches of a fabric for which an engine is tried, by the name of the engine.  The work of these
@@ -56,12 +58,13 @@ ON_FEW_VLS = {"mud": MODERATE, "smart": MODERATE}
 With so few VLs, the limit here replaces the engine's limit in :data:`CANDIDATES`.
 """
 GRIDS_ONLY = ("torus-2qos", "dor", "hyperx")
-"""Engines that are tried on small fabrics, and on fabrics that resemble a mesh, torus or HyperX.
+"""Engines that can only route a grid: a mesh, torus or HyperX.
 
-They refuse any other fabric, and the search for coordinates takes time.
+On any other fabric, these engines fail after a search for coordinates, which takes time.  So these engines are tried
+only on very small fabrics, and on fabrics that resemble a grid, but not on trees.
 """
 COUNTED_ON_TREES = 1.0
-"""All-to-all share above which a higher share does not count on a tree.
+"""Highest all-to-all share that counts on a tree.  Any higher share counts as this one.
 
 The last link down to a CA's leaf carries at least the traffic of this CA.  A share above 1 therefore depends on which
 links happen to serve a single CA, and not on the balance of the tables.
@@ -162,7 +165,10 @@ ENGINE = Auto()
 
 
 def _runs(fabric: Fabric, options: EngineOptions) -> list[tuple[Engine, EngineOptions]]:
-    """Return the candidates that support all options of the run, each with its options."""
+    """Return the engines to run, each with its options.
+
+    On a small fabric with few end ports, engines are run again with another objective and other seeds (:data:`SEEDS`).
+    """
     runs = [(engine, options) for engine in _engines(fabric, options)]
     if fabric.endports <= FEW_ENDPORTS and visits_per_pass(fabric) <= TINY * VISITS_PER_SECOND:
         for (engine, _), number in itertools.product(runs, range(SEEDS)):

@@ -75,8 +75,8 @@ class EngineOptions:
     Raises
     ------
     OptionError
-        A value has a wrong type or is out of its range.  The engine checks ``roots``, ``root_guid_file``, and the sum
-        of ``vls`` and ``first_vl``.
+        A value has a wrong type or is out of its range.  This class does not check ``roots``, ``root_guid_file``, and
+        the sum of ``vls`` and ``first_vl``; the engine checks these values when it runs.
     """
 
     # fmt: off
@@ -168,8 +168,9 @@ class EngineOptions:
 
     @classmethod
     def of(cls, values: Mapping[str, Any], **more: Any) -> EngineOptions:
-        """Return the options for values from TOML, JSON or the command line.  Keyword arguments are further values,
-        which already have the types of the options.
+        """Convert ``values`` from TOML, JSON or the command line to options.
+
+        The keyword arguments ``more`` are further options.  Their values need no conversion.
 
         Raises
         ------

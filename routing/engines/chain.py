@@ -24,10 +24,11 @@ from routing.formats.parts_file import FabricPart, read_parts
 from routing.tables import DATA_VLS, Routing
 
 CROSSING_VLS = 2
-"""Number of VLs that are kept for traffic between parts, if there are at least :data:`ENOUGH_VLS` VLs.  With fewer VLs,
-one VL is kept.
+"""Number of VLs that are reserved for traffic between parts, if there are at least :data:`ENOUGH_VLS` VLs.  With fewer
+VLs, one VL is reserved.
 
-If the traffic does not fit, twice as many VLs are kept, unless the option ``vls`` is "min" or no VL would be left.
+If the traffic between parts does not fit, twice as many VLs are reserved.  This second attempt is left out if the
+option ``vls`` is "min", or if no VL would be left for traffic within parts.
 """
 ENOUGH_VLS = 4
 
@@ -37,10 +38,9 @@ class Chain:
 
     Notes
     -----
-    Within a part, paths and VLs come from the part's engine.  Outside of the destination's part, paths follow the
-    Up*/Down* tables of the whole fabric, until they enter the part of the destination.  Pairs of switches of different
-    parts use separate VLs, on which the paths in both directions close no cycle.
-
+    Within a part, paths and VLs come from the part's engine.  A path to another part follows the Up*/Down* tables of
+    the whole fabric until the path enters the destination's part, and then the tables of that part.  Such paths use VLs
+    that no part uses.  On each of these VLs, the paths in both directions together close no cycle.
     """
 
     name = "chain"
@@ -188,10 +188,10 @@ def _crossing(
 
 
 def _tables(fabric: Fabric, parts: Sequence[_Part], crossing: npt.NDArray[np.int64]) -> VlTables:
-    """Return the SLs and the SL2VL tables.  Traffic between parts gets the SLs and VLs above the SLs and VLs of all
-    parts.
+    """Return the SLs and the SL2VL tables.
 
-    ``crossing`` is the result of :func:`_crossing`.
+    Traffic between parts gets higher SLs and VLs than any traffic within a part.  ``crossing`` is the result of
+    :func:`_crossing`.
 
     Raises
     ------

@@ -54,7 +54,9 @@ class ClassedPaths:
 
     @staticmethod
     def most_vls(options: EngineOptions) -> int:
-        """Return the number of VLs that the paths may use."""
+        """Return the largest number of VLs that the paths may use.  With ``vls`` = "min", these are all data VLs from
+        ``first_vl`` on.
+        """
         return vls_allowed(options) if options.vls != "min" else DATA_VLS - options.first_vl
 
     def routing(self, engine: Engine, options: EngineOptions, start: float, **facts: object) -> Routing:

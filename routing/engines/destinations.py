@@ -16,7 +16,8 @@ from routing.fabric import NO_PORT, Channels, Fabric
 
 @dataclass(frozen=True, eq=False)
 class Destinations:
-    """All LIDs that a switch delivers, grouped by the port that owns them: end ports first, then switches.
+    """All LIDs of a fabric that switches deliver, grouped by the port that owns the LID: end ports first, then
+    switches.
 
     Attributes
     ----------
@@ -25,8 +26,8 @@ class Destinations:
     lmc_group_first
         int32[F+1]: the LIDs of port ``f`` are ``lid[lmc_group_first[f]:lmc_group_first[f+1]]``.
     share
-        float64[D]: flow towards this LID: the port's weight as destination / 2^LMC; 0 for a switch or an aggregation
-        node.
+        float64[D]: flow towards each LID.  The port's weight as a destination is divided equally among its LIDs.  The
+        flow is 0 for a switch or an aggregation node.
     """
 
     lid: npt.NDArray[np.int32]
@@ -72,8 +73,9 @@ class Destinations:
         return Destinations(self.lid[first], self.root[first], np.arange(len(first) + 1, dtype=np.int32), share)
 
     def targets(self, layer: npt.NDArray[np.int32] | None = None) -> Targets:
-        """Return the destinations as input of the kernel.  ``layer`` (int32[D]) is the layer of each destination; None:
-        all destinations are in layer 0.
+        """Return the destinations in the form that the balancing kernel takes.
+
+        ``layer`` (int32[D]) is the layer of each destination.  None means that all destinations are in layer 0.
         """
         return Targets(self.lmc_group_first, self.root, self.share, np.zeros_like(self.lid) if layer is None else layer)
 

@@ -21,10 +21,10 @@ from routing.fabric import Fabric
 from routing.tables import Routing
 
 TREE_FALLBACK = "paths up and then down a tree, of which some are longer than the shortest"
-"""Description of the paths of a tree that are used if shortest paths do not fit into the VLs."""
+"""Text for the provenance, if shortest paths do not fit into the VLs and longer paths in the tree are used."""
 
 FALLBACK_PATHS = {"mirrored": "mirrored shortest paths", FIRST_FOUND: "shortest paths without balance, as in LASH"}
-"""Description, by the name of the path set, of the paths that are used if no other paths fit into the VLs."""
+"""Texts for the provenance, by the name of the path set, if only paths of this set fit into the VLs."""
 
 
 def route_in_layers(engine: Engine, fabric: Fabric, options: EngineOptions, *, mutual: bool) -> Routing:

@@ -42,7 +42,8 @@ FEWEST_SWEEPS, MOST_SWEEPS, MOST_BALANCE_SWEEPS = 2, 10, 100
 
 
 class Disjoint:
-    """In-trees for each LID of a port, such that the paths to the LIDs of one port share as few links as possible.
+    """Compute one tree for each LID of a port, so that the paths to the LIDs of one port share as few links as
+    possible.
 
     Notes
     -----
@@ -55,10 +56,10 @@ class Disjoint:
     allow it, a path is at most :data:`DETOUR` hops longer than the longest of all shortest paths.
 
     Each VL has an order of the switches, and its paths lead up and then down (:mod:`routing.engines.disjoint_orders`).
-    If a path is allowed, its reverse is allowed too.  The search keeps for each pair and offset a VL that allows the
-    paths in both directions.  So a reply on the request's SL is safe if it goes to the same LID offset.  With
-    ``reversible``, one VL allows the paths of all offsets between two switches, and every reply on the request's SL is
-    safe.
+    If a path is allowed, its reverse is allowed too.  For each pair of switches and each offset, the paths in both
+    directions use one VL.  So a reply on the request's SL is safe if both packets go to the same LID offset.
+    With ``reversible``, the paths of all offsets between two switches use one VL, and every reply on the request's SL
+    is safe.
 
     Cost for K trees of each destination: each pass of the local search compares O(S C K^2) paths.  The memory is
     O(S^2 K) bytes.
@@ -211,11 +212,10 @@ def _dimension_ordered(fabric: Fabric, options: EngineOptions) -> npt.NDArray[np
 
 
 def _visits_per_sweep(fabric: Fabric) -> int:
-    """Return the approximate number of channels that a pass over the first trees (of LID offset 0) of all switches
-    visits.
+    """Return about how many channels one pass over the first trees (of LID offset 0) of all switches visits.
 
-    To move a next hop, the search follows the path before the move and the path after it.  So this part of the work
-    counts twice.
+    To change a next hop, the search follows the path with the old next hop and the path with the new one.  So this part
+    of the work counts twice.
     """
     return max(1, fabric.switches * (2 * visits_per_tree(fabric) - 3 * len(fabric.channels)))
 

@@ -63,8 +63,8 @@ def _turn(
     the channel that replaces each channel for each rank.
     """
     channels = fabric.channels
-    # The two channels of a parallel link have equal ranks at both ends.  So two paths that use different links in one
-    # direction also use different links in the other direction.
+    # The bundle is sorted by links, so that both channels of a link have the same index in their bundles.  Two paths
+    # that use different links in one direction then use different links in the other direction, too.
     bundle = bundle[np.argsort(channels.link[bundle], kind="stable")]
     rates = channels.capacity[bundle]
     ranks = np.arange(turned.shape[1])

@@ -47,8 +47,8 @@ class VlOrders:
     position
         int32[orders, S], position of each switch in each order.
     degree
-        uint8[orders, S, S], by switch order, destination and source: number of different first channels of the paths
-        that the order allows, at most 255.
+        uint8[orders, S, S], by switch order, destination and source: number of channels out of the source (at most 255)
+        with which a path that the order allows can begin.
     """
 
     position: npt.NDArray[np.int32]

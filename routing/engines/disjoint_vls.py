@@ -121,18 +121,19 @@ class _Groups:
 
 
 def place(request: TreeRequest, trees: DisjointTrees, orders: VlOrders, vls: int) -> Placement | None:
-    """Assign a VL to every path: the VL of the order that allows it.  A path that no order allows gets any VL whose CDG
-    stays acyclic.
+    """Assign a VL to every path: the VL of a switch order that allows the path.  A path that no order allows gets any
+    VL whose CDG stays acyclic.
 
-    ``orders`` has the order of the switches of each VL.  If a path fits on no VL, the path in the first tree replaces
-    it.  If the request gives the first trees (``request.initial``), no path is replaced, and the result is None.  The
-    caller then lets the search compute the first trees itself, which loses fewer link-disjoint paths.
+    ``orders`` has the switch order of each VL.  If the paths between two switches fit on no VL, the paths of the first
+    tree replace the paths of all trees between these switches.  Paths are not replaced if the request gives the first
+    trees (``request.initial``).  The caller then searches again without given trees, which loses fewer link-disjoint
+    paths.
 
     Returns
     -------
     Placement or None
-        None if a path of the first trees fits on no VL, or if a share of the groups above :data:`MOST_LEFT` has paths
-        that no order allows.  If the request gives the first trees, also None if any other path fits on no VL.
+        None if paths still fit on no VL, after the replacement or because replacement is not allowed.  Also None if
+        more than the share :data:`MOST_LEFT` of the groups have paths that no order allows.
     """
     groups = _Groups.of(request)
     start = trees.order[groups.high, groups.tree, groups.low]
@@ -169,9 +170,9 @@ def _assign(
 ) -> npt.NDArray[np.uint8]:
     """Return uint8[G], the VL of each group; ``NO_VL`` for groups that fit on no VL.
 
-    ``next_channel`` holds the trees, and ``start`` (uint8[G]) the VL that each group tries first.  Groups with a start
-    VL are assigned first.  Groups between switches without end ports are assigned last, with a work limit.  ``orders``
-    has the order of the switches of each VL.
+    ``next_channel`` holds the trees, and ``orders`` the switch order of each VL.  ``start`` (uint8[G]) is the VL that
+    each group tries first; ``NO_ORDER`` if no switch order allows the paths of the group.  Groups with a start VL are
+    assigned before other groups.  Groups between switches without end ports are assigned last, with a lower work limit.
     """
     channels = request.channels
     # uint8[S, S * K]: the out-port of each switch for each destination and each of its K trees.

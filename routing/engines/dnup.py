@@ -32,7 +32,7 @@ class DownUp:
     -----
     The turn rule is the reverse of the rule of Up*/Down* (M. D. Schroeder et al., "Autonet: a high-speed,
     self-configuring local area network using point-to-point links", IEEE J. Sel. Areas Commun. 9, 1991).  So traffic
-    does not meet at the roots, and end ports at the roots or above other switches have paths.  OpenSM's engine ``dnup``
+    does not meet at the roots, and end ports may be at the roots or at other upper switches.  OpenSM's engine ``dnup``
     has the same purpose.  Differences from OpenSM's engine:
 
     - OpenSM compares the distances of switches from the roots (ranks).  Some pairs of switches then have no path,
@@ -87,8 +87,8 @@ ENGINE = DownUp()
 def down_first(fabric: Fabric, roots: list[int]) -> npt.NDArray[np.int32]:
     """Return int32[S], an Up*/Down* order in which "up" leads away from the roots.
 
-    The switch farthest from the roots comes first.  Next comes, again and again, the switch that is farthest from the
-    roots among the neighbours of all switches so far.
+    The order begins with the switch farthest from the roots.  Then each step considers the neighbours of all switches
+    in the order so far, and adds the neighbour that is farthest from the roots.
     """
     if fabric.switches == 0:
         return np.zeros(0, np.int32)

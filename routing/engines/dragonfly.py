@@ -40,7 +40,7 @@ class Dragonfly:
     group.  Such paths need two VLs.  Differences:
 
     - The groups follow from the cables alone.  Links may be missing.
-    - Two links between groups are allowed, too, where they are a shortest path, if the load is balanced better.
+    - A path may also use two links between groups, if no path is shorter and if this balances the load better.
     - SL2VL distinguishes the hops by the link on which a packet enters a switch.
     - The load is balanced over all shortest paths, parallel links and all LIDs.
     - Paths of other forms occur where links are missing, or where they balance the load.  A path of another form keeps
@@ -118,7 +118,8 @@ def _candidates(selector: PathSelector, group: npt.NDArray[np.int64], between: n
 
     ``group`` (int64[S]) is the group of each switch; ``between`` (bool[C]) marks the channels between groups.
     """
-    # A path of three hops is regular if its first link is within the group.  A shorter path is always regular.
+    # If no link is missing, paths of one or two hops are regular.  A path of three hops is then regular if its first
+    # link is within the group.
     found = [selector.by_rank("local first", between.astype(np.int32), rank_from=LONGEST)]
     if selector.options.objective is Objective.ALLTOALL:
         one = over_one_link(selector, group)

@@ -21,8 +21,10 @@ from routing.tables import Routing
 
 NONE = 255
 MIDDLES = 2
-"""Maximum number of middles of one LID.  Two are enough: for every other group, at least one of the two middles belongs
-to the pattern of this group and the LID's group.
+"""Maximum number of middles over which the other groups send to one LID.
+
+Two middles can serve all groups: for each sending group, at least one of these middles is in the pattern of the sending
+group and the LID's group.
 """
 
 
@@ -111,10 +113,10 @@ class _Links:
     ----------
     bundle, count
         uint8[S, G, N] and int64[S, G]: for each switch and each other group, the bundles by which the switch can send
-        to the group, and how many they are.  These are the switch's bundles that lead to the group.  If there are none,
-        they are its bundles to switches of its own group that have a bundle to the other group.
+        to the group, and the number of these bundles.  A switch with bundles to the group uses only those bundles.  Any
+        other switch sends by its bundles to those switches of its own group that have a bundle to the other group.
     complete
-        bool[G, G], whether all switches of a group (first index) have such a bundle for another group (second index).
+        bool[G, G], whether every switch of a group (first index) can send to another group (second index) by a bundle.
     """
 
     bundle: npt.NDArray[np.uint8]

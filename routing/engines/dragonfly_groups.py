@@ -9,10 +9,10 @@ from routing.errors import RoutingError
 from routing.fabric import Fabric
 
 LEAST_INSIDE = 0.75
-"""Share of the pairs of switches within groups that must be linked."""
+"""Least share of linked pairs among all pairs of switches of one group."""
 
 LEAST_BETWEEN = 0.75
-"""Share of the pairs of groups that must be linked."""
+"""Least share of linked pairs among all pairs of groups."""
 
 THRESHOLDS = 40
 """Number of similarity thresholds that are tried, evenly spaced between 0 and 1."""
@@ -26,10 +26,11 @@ def groups_of(fabric: Fabric) -> npt.NDArray[np.int64]:
     """Return int64[S], the group of each switch.  Groups are numbered in the order of their first switches.
 
     Two switches of a group share nearly all neighbours within the group.  So the Jaccard similarity of their
-    neighbourhoods exceeds the similarity of two linked switches of different groups.  For each of several thresholds,
-    the links with a similarity of at least the threshold join switches to groups.  Two shares rate each division into
-    groups: the share of linked pairs among all pairs of switches of one group, and the share of linked pairs among all
-    pairs of groups.  The result is the division with the highest product of both shares.
+    neighbourhoods exceeds the similarity of two linked switches of different groups.  Several thresholds are tried.
+    Each link whose switches have a similarity of at least the threshold joins these switches into one group.  Two
+    shares rate each division into groups: the share of linked pairs among all pairs of switches of one group, and the
+    share of linked pairs among all pairs of groups.  The result is the division with the highest product of both
+    shares.
 
     Raises
     ------
@@ -63,8 +64,9 @@ def groups_of(fabric: Fabric) -> npt.NDArray[np.int64]:
 
 
 def _shares(group: npt.NDArray[np.int64], links: npt.NDArray[np.int32]) -> tuple[float, float]:
-    """Return two shares: of the pairs of switches within groups that are linked, and of the pairs of groups that are
-    linked.  The two shares are 0 if no two switches are in one group, or if there is only one group.
+    """Return two shares of linked pairs: among all pairs of switches of one group, and among all pairs of groups.
+
+    Both shares are 0 if no two switches are in one group, or if there is only one group.
     """
     size = np.bincount(group)
     ends = group[links]

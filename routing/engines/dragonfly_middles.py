@@ -1,8 +1,9 @@
 """Intermediate groups (middles) of paths in a dragonfly, and the VL of each hop of such a path.
 
-A path over a middle leads from a group to the middle, and from the middle to the destination.  Each SL has a *pattern*:
-a set of groups that are middles.  The pattern of two groups contains neither of them.  So a switch can
-derive from in-port, out-port and SL whether a hop leads to a middle, begins in a middle, or does neither.
+A path over a middle leads from the source's group to the middle, and from the middle to the destination's group.  Each
+SL has a *pattern*: a set of groups that are middles.  The SL of a path has a pattern that contains neither the group of
+the source nor the group of the destination.  So a switch can derive from in-port, out-port and SL whether a hop leads
+to a middle, begins in a middle, or does neither.
 """
 
 from __future__ import annotations
@@ -51,8 +52,8 @@ class Middles:
     group
         int64[S], group of each switch.
     seed
-        Seed of the random numbers that give one of 7 points to each group.  A group is a middle of each pattern whose
-        line does not contain the group's point.
+        Seed of the random assignment of groups to the 7 points of a projective plane.  Each pattern has a line of 3
+        points (:data:`LINE`).  The middles of a pattern are the groups whose points are not on its line.
     """
 
     fabric: Fabric
@@ -106,7 +107,8 @@ class Middles:
         return self._vl(pattern, first[:, :, None], at, to[:, None, :]).astype(np.uint8)
 
     def are_regular(self, following: Ints, roots: Ints) -> Flags:
-        """Return bool[D, S], whether each hop of a path has a higher rank than the hop before.
+        """Return bool[D, S], whether the path to each destination from each switch is regular: each hop has a higher
+        rank than the hop before.
 
         The rank of a hop depends first on its VL, and then on the kind of its link.  Links within groups have a lower
         rank than links between groups, except on the last VL, where they have a higher rank.  So regular paths close no

@@ -42,8 +42,9 @@ class FatTree:
     of LIDs.  Such trees have leaves with different numbers of end ports, or links of different speeds.  For these
     trees, tables are also computed by descent (:mod:`routing.trees.descent`), and the better balanced tables are taken.
 
-    Pairs of upper switches without a path up and then down have a longer path in one order of the switches.  So the
-    tables are complete, and free of credit loops on one VL.  Replies are safe, too.
+    Some pairs of upper switches have no path that leads up and then down in the tiers.  These pairs get a longer path,
+    which leads up and then down in a switch order.  So the tables are complete, and free of credit loops on one VL.
+    Replies are safe, too.
 
     Cost: O(S L), a table lookup for each entry.
     """
@@ -141,18 +142,20 @@ def better_by_descent(
 
     Notes
     -----
-    Tables of a notably lower highest utilisation are better.  Other tables are compared by their utilisation above the
-    ceilings of :func:`routing.trees.descent.ceilings`, relative to the ceiling and summed over the channels.  The
-    highest utilisation alone is not enough for the comparison, because a leaf with few links may exceed its ceiling in
-    any tables.
+    Tables are better if their highest utilisation is notably lower.  Otherwise, the comparison uses the part of each
+    channel's utilisation above its ceiling (:func:`routing.trees.descent.ceilings`), divided by the ceiling.  The
+    tables with the smaller sum over all channels are better.  The highest utilisation alone is not enough for the
+    comparison, because a leaf with few links may exceed its ceiling in any tables.
 
-    The closed form is kept for whole regular trees, and where the descent exceeds the effort.  If all its paths are
-    shortest paths, it is also kept in two other cases.  In the first case, no utilisation is notably above its ceiling.
-    In the second case, the highest utilisation is near the ceiling of the leaf with the fewest links, all leaves have
-    equally many end ports, and all links have one speed.  No tables carry notably more all-to-all traffic then.
+    The closed form is kept for whole regular trees, and where the descent exceeds the effort.  If all paths of the
+    closed form are shortest paths, the closed form is also kept in two other cases:
 
-    If the closed form has paths that are longer than shortest paths, and the descent has none, tables by descent are
-    better unless their highest utilisation is notably higher.
+    - No utilisation is notably above its ceiling.
+    - All leaves have equally many end ports, all links have one speed, and the highest utilisation is near the ceiling
+      of the leaf with the fewest links.  Then no tables carry notably more all-to-all traffic.
+
+    If only the closed form has paths that are longer than shortest paths, tables by descent are better unless their
+    highest utilisation is notably higher.
 
     Cost: O(S L) for the comparison; see :func:`routing.trees.descent.tree_tables`.
     """

@@ -24,10 +24,12 @@ from routing.grids.seeded import seeded
 
 Rows = npt.NDArray[np.int64]
 BALANCED = 4
-"""Number of balanced versions of paths that are tried; each version gets half of the work of the version before."""
+"""Number of balanced versions of paths that are tried.  For each further version, the search visits at most half as
+many switches as for the version before.
+"""
 MOST_FAILED = 100
-"""If more groups than this have no VL, no balanced version of the paths is tried, because such a version hardly ever
-closes so many fewer cycles.
+"""Number of groups without a VL above which the search for VLs ends.  Then no balanced version of the paths is tried
+either, because hardly any version finds VLs for so many more groups.
 """
 
 
@@ -241,7 +243,7 @@ def _alternate(destinations: Destinations) -> npt.NDArray[np.int64]:
     """Return int64[D], the set of paths of each destination: alternately 0 and 1 for the LIDs of the end ports of each
     switch, 0 for LIDs of switches.
 
-    The first LID of every switch has 0. This does not favour one side of a ring, because in each set of paths the sides
+    Although the first LID of every switch has 0, no side of a ring gets more traffic: in each set of paths, the sides
     alternate with the coordinates of the switches.
     """
     side = np.zeros(len(destinations.root), np.int64)
@@ -262,7 +264,7 @@ class VlPlacement:
     vl
         uint8[2, S, S] by set of paths (see :class:`GridPaths`), destination and source; 255 for paths without a VL.
     failed
-        Number of groups without a VL.  A group is one path, or with reversible paths, both paths of two switches.
+        Number of groups without a VL.  A group is one path, or all paths between two switches (see :func:`place`).
     exhausted
         Whether the search reached its work limit.  If so, groups may have no VL although one exists.
     """
@@ -351,7 +353,7 @@ def place(
 def _forwarding_rows(routes: GridRoutes) -> npt.NDArray[np.uint8]:
     """Return uint8[S, 2 S], the out-port of each switch (row) towards each destination; 255 if there is no path.
 
-    The first S columns are the destinations with the first set of paths, the other columns those with the second set.
+    Each destination has two columns: column ``d`` for the first set of paths, and column ``S + d`` for the second set.
 
     The first channel of a bundle stands for all its parallel channels.  If the first channels close no cycle, the other
     channels close no cycle either.

@@ -4,9 +4,9 @@ A packet begins in the first class.  Some links are *advancing*: after such a li
 SL2VL distinguishes the classes by the in-port.
 
 A path is regular if it has only one link, or if it has these links in this order: at most one link that is not
-advancing, one advancing link, and at most one link of any kind.  Each dependency of a regular path leads either from a
-link that is not advancing to an advancing link, both in the first class, or from the first class to the second class.
-So these dependencies close no cycle.
+advancing, one advancing link, and at most one link of any kind.  In the first class, dependencies of regular paths lead
+only from links that are not advancing to advancing links.  All other dependencies of regular paths lead from the first
+class to the second class.  So these dependencies close no cycle.
 """
 
 from __future__ import annotations
@@ -69,9 +69,8 @@ class HopClasses:
     def irregular(self) -> npt.NDArray[np.bool_]:
         """Pairs of switches with an irregular path in either direction, bool[S, S].
 
-        A link is advancing if ``advancing`` is true for it: after this link, packets are in the second class.  A path
-        is regular if it has only one link, or if it has at most one link that is not advancing, then one advancing
-        link, then at most one link of any kind.
+        A path of one link is regular.  A longer path is regular if it has these links in this order: at most one link
+        that is not advancing, one advancing link, and at most one link of any kind.
 
         Cost: O(D S) for D destination switches.
         """
@@ -170,7 +169,7 @@ def fallback(engine: Engine, fabric: Fabric, options: EngineOptions, **facts: ob
 def highest_all_to_all(found: Sequence[Routing], fabric: Fabric, options: EngineOptions) -> Routing:
     """Return the tables with the highest all-to-all share.  If several tables have this share, return the first."""
     loads = [channel_loads(fabric, routing, threads=options.threads) for routing in found]
-    # Shares are rounded, because shares of equal tables may differ in their last bits.
+    # The all-to-all shares are rounded, because the shares of equal tables may differ in their last bits.
     return found[int(np.argmax([round(all_to_all_share(fabric, one), 6) for one in loads]))]
 
 
@@ -206,17 +205,18 @@ def _assign(paths: HopClasses, lft: npt.NDArray[np.uint8], options: EngineOption
 
 @dataclass(frozen=True, eq=False)
 class PairGroups:
-    """Irregular paths, grouped by pair of switches.  Pairs with an end port at either switch come first.
+    """Irregular paths, grouped by pair of switches.  Pairs of which one switch or both have end ports come first.
 
     Attributes
     ----------
     high, low
         int64[G], the two switches.
-    first, source, lid
-        First switch (``source``) and destination LID (``lid``) of each path.  The paths of group ``g`` have the indices
-        ``first[g]:first[g+1]``.
+    first
+        int32[G+1], the paths of group ``g`` have the indices ``first[g]`` to ``first[g+1] - 1``.
+    source, lid
+        int32[W] each, the first switch and the destination LID of each path.
     counted
-        Number of groups with end ports at either end.
+        Number of groups of which one switch or both have end ports.
     """
 
     high: npt.NDArray[np.int64]
@@ -238,8 +238,8 @@ class PairGroups:
         lids = destinations.lid[by_root]
         count = np.bincount(destinations.root, minlength=fabric.switches)
         begin = np.cumsum(count) - count
-        # For each pair of switches, `ends` has two destination switches: `high` for the paths from `low`, and then
-        # `low` for the paths from `high`.
+        # `ends` has the destination switches of all paths.  Each pair of switches has two elements: first `high` (for
+        # the paths from `low` to `high`), and then `low` (for the paths from `high` to `low`).
         ends = np.stack([high, low], axis=1).reshape(-1)
         starts = np.stack([low, high], axis=1).reshape(-1)
         size = count[ends]
@@ -293,15 +293,16 @@ class PairGroups:
 class _Assignment:
     """Assignment of VLs to the hop classes and to the irregular paths.
 
-    There are ``copies`` SLs with hop classes.  SL ``k`` below ``copies`` has VL ``k`` in the first class, and VL
-    ``copies + k`` in the second class if there is a second class.  SL ``copies + v`` has VL ``v`` on all hops.
+    The first ``copies`` SLs are for regular paths.  SL ``k`` of them has VL ``k`` in the first class, and VL
+    ``copies + k`` in the second class if there is a second class.  The next SLs are for irregular paths: SL
+    ``copies + v`` has VL ``v`` on all hops.
 
     Attributes
     ----------
     classes, copies, vls
-        Number of hop classes, of SLs whose packets change their VL, and of VLs.
+        Number of hop classes, of SLs for regular paths, and of VLs.
     groups, vl
-        The irregular paths, and the VL of each group, uint8[G].
+        The irregular paths, grouped by pair of switches, and the VL of each group, uint8[G].
     """
 
     classes: int
@@ -322,14 +323,17 @@ class _Assignment:
         copies: int,
         first_vl: int,
     ) -> _Assignment | None:
-        """Search for an assignment of VLs.  Return None if a group of irregular paths with end ports fits on no VL.
+        """Search for an assignment of VLs.
+
+        The irregular paths between two switches form a group, which gets one VL.  Return None if a group with
+        end ports at one or both of its switches fits on no VL.
 
         Parameters
         ----------
         paths, lft, groups
             The paths, their LFTs, and the irregular paths in groups.
         classes, copies, vls
-            Number of hop classes, of SLs with changing VLs, and of VLs.
+            Number of hop classes, of SLs for regular paths, and of VLs.
         first_vl
             First VL that the engine may use.
         """
@@ -345,7 +349,7 @@ class _Assignment:
         place[np.argsort(paths.advancing, kind="stable")] = np.arange(len(channels), dtype=np.int32)
         order = np.tile(place, (vls, 1))
         # Regular paths have dependencies only on the first `copies` VLs, which are the VLs of the first hop class.  So
-        # irregular paths begin their search on the other VLs.
+        # the other VLs are tried first for irregular paths.
         free = np.arange(copies, vls) if vls > copies else np.arange(vls)
         start = free[np.arange(count) % len(free)].astype(np.uint8)
         usable = np.arange(vls) < SLS - first_vl - copies

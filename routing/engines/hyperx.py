@@ -89,7 +89,8 @@ class HyperX:
         except NotEnoughVLs:
             return fallback(self, fabric, options)
         if paths.irregular.any() and not (paths.destinations.offset > 0).any() and options.vls != "min":
-            # Where links or switches are missing, dimension order can leave the load uneven.
+            # If links or switches are missing, paths in dimension order may have uneven loads.  So the tables are
+            # compared with the tables of LASH.
             with contextlib.suppress(NotEnoughVLs):
                 return highest_all_to_all([found, fallback(self, fabric, options)], fabric, options)
         return found
@@ -195,9 +196,10 @@ class CliquePaths:
         return bool((twice & ~irregular).any())
 
     def hop_class(self) -> npt.NDArray[np.uint8]:
-        """Return uint8[1, S, P, P], the hop class of each hop by pattern, switch, in-port and out-port.
+        """Return uint8[1, S, P, P], the hop class of each hop by switch, in-port and out-port.
 
-        The hop class is 1 if both ports lie in one dimension, 0 otherwise.  There is only one pattern.
+        The hop class is 1 if both ports lie in one dimension, 0 otherwise.  The first axis of the array has length 1:
+        unlike in dragonflies, the hop class is the same for all pairs of source and destination.
         """
         fabric, channels = self.fabric, self.fabric.channels
         ports = 1 + int(fabric.switch_ports.max(initial=0))
@@ -228,7 +230,7 @@ def _axes(
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
     """Return the dimension of each channel and its place in the order of dimensions (see :class:`CliquePaths`).
 
-    ``orders`` has the order of the dimensions of each grid.
+    For each grid, ``orders`` lists the dimensions in the order in which paths use them.
     """
     channels = fabric.channels
     axis, rank = np.full(len(channels), NO_AXIS, np.int64), np.full(len(channels), max(map(len, orders), default=0))

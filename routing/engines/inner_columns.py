@@ -21,8 +21,8 @@ MOST_ORDERS = 8
 """Number of orders of the channels that are tried for one VL."""
 
 MOST_TRIALS = 200
-"""Maximum number of changes of one order of the channels, each of which allows a missing path.  Also the maximum number
-of pairs of switches whose paths may need a cycle search.
+"""Maximum number of missing paths that are tried before the next order of the channels is computed.  Also the maximum
+number of pairs of switches whose paths may need a cycle search.
 """
 
 _AT_TARGET = np.iinfo(np.int32).max
@@ -61,10 +61,10 @@ class Column:
     ports, following
         uint8[S], the out-port of each switch; int64[S], the channel at this port (-1: none).
     fixed
-        bool[S], switches whose entries stay, because paths between end ports that count use them.
+        bool[S], switches whose entries must not change, for example because counted paths use these entries.
     first
-        int64[S], position of the first channel of each switch's path in the order of the channels.  The position is -1
-        if the path does not follow this order.
+        int64[S], for each switch, the first channel of its path, as a position in the order of the channels that the
+        paths follow.  The position is -1 if no path from the switch follows this order.
     """
 
     target: int
@@ -165,9 +165,10 @@ def _admit(fabric: Fabric, masks: npt.NDArray[np.uint16], column: Column, switch
 
 
 def nearest_order(cdg: Cdg, base: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-    """Return int32[C], a topological order of an acyclic CDG with one VL that follows ``base`` as far as possible.
+    """Return int32[C], a topological order of an acyclic CDG with one VL.  The result is similar to the order ``base``.
 
-    A channel is moved only as far back as necessary: behind the channels that precede it in the CDG.
+    In comparison with ``base``, a channel moves back only if a CDG edge from a later channel leads to it.  The channel
+    then moves directly behind that later channel.
     """
     channels = cdg.fabric.channels
     used = cdg.masks[channels.edges.numbers()] != 0
@@ -183,7 +184,7 @@ def nearest_order(cdg: Cdg, base: npt.NDArray[np.int32]) -> npt.NDArray[np.int32
 def increasing_column(
     job: Inner, target: int, order: npt.NDArray[np.int32], preset: Mapping[int, int] | None = None
 ) -> Column:
-    """Compute an LFT column whose paths follow an order of the channels.  Entries that carry traffic between counted
+    """Compute an LFT column whose paths follow an order of the channels.  Entries on paths from switches with counted
     end ports do not change.
 
     ``job`` holds the tables, and ``target`` is the inner switch of the column.  ``order`` (int32[C]) is the position of
@@ -211,8 +212,8 @@ def increasing_column(
         usable = np.flatnonzero(open_to & (kept | ~fixed[channels.src]))
         if not len(usable):
             return Column(target, ports, following, fixed, first)
-        # Of the possible channels, the last one in the order is taken.  This channel leaves the most room for the paths
-        # of other switches.
+        # Of the possible channels of a switch, the last one in the order is taken.  Paths of other switches through
+        # this switch can then use the most channels, because these channels must come earlier in the order.
         by_source = usable[np.lexsort((order[usable], channels.src[usable]))]
         chosen = by_source[np.append(np.diff(channels.src[by_source]) != 0, True)]
         switches = channels.src[chosen]

@@ -46,8 +46,9 @@ def connect_inner_switches(
     senders
         bool[S], switches with uncounted end ports and without counted end ports.
     reversible
-        Whether replies must close no credit loop with the new paths, if they close none without the new paths.  With
-        SLs by switch and LID, this is always required.
+        Whether the new paths must keep replies free of credit loops.  If replies close a credit loop even without the
+        new paths, nothing is required of replies.  With SLs by switch and LID, ``reversible`` has no effect: it
+        counts as true.
 
     Returns
     -------
@@ -124,11 +125,12 @@ def _by_pair(job: Inner, counted: Cdg, *, replies: bool) -> Routing | None:
 
 
 def _mirrored(job: Inner, columns: Mapping[int, Column], order: npt.NDArray[np.int32]) -> dict[int, Column]:
-    """Return the LFT columns after some paths between inner switches were reversed, as replies require.
+    """Return the LFT columns, in which some paths between inner switches become the reverse of a fixed path.
 
-    A path between two inner switches may be fixed, because traffic between counted end ports uses its entries.  If such
-    a path does not follow the order of the channels, the path in the other direction becomes its reverse.  So the
-    dependencies of both directions are on the VL of the fixed path.
+    A path between two inner switches is fixed if it is the last part of a counted path.  Some fixed paths do not follow
+    the order of the channels.  The path in the other direction then becomes the reverse of the fixed path, where its
+    entries may change.  So both directions fit on the VL of the counted path: the counted path and its reply path
+    already have the same dependencies there.
     """
     channels = job.fabric.channels
     preset: dict[int, dict[int, int]] = {target: {} for target in columns}
@@ -239,8 +241,8 @@ def _by_lid(job: Inner, counted: Cdg, *, replies: bool) -> Routing | None:
     """Return tables with new paths between inner switches, for SLs by LID: the destination LID determines the VL of a
     path.  If these paths close a cycle on some VL, return None.
 
-    ``counted`` is the CDG of all other paths.  A reply uses the VL of its request, which may be the VL of another LID.
-    So with ``replies``, all VLs share one topological order.
+    ``counted`` is the CDG of all other paths.  A reply uses the SL of its request, which may differ from the SL of the
+    LID to which the reply is sent.  So with ``replies``, the paths on all VLs follow one topological order.
     """
     inner = np.flatnonzero(job.inner)
     vls = job.routing.sl2vl[job.routing.sl[job.fabric.switch_lid[inner]]]

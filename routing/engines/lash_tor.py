@@ -36,7 +36,7 @@ LEAST_EFFORT = 1.0
 """The limit of visits is computed for at least this effort.  With a lower limit, paths that fit would be missed."""
 
 ATTEMPTS = 6
-"""Number of sets of random orders that are tried for each number of VLs and each set of paths."""
+"""Number of seeds with random switch orders that are tried for each number of VLs and each set of paths."""
 
 FAIR = 1.03
 """Factor by which the highest utilisation may exceed the lowest known utilisation, if that saves VLs."""

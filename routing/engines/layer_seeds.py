@@ -19,10 +19,11 @@ class LayerSeed:
     Attributes
     ----------
     avoid
-        uint32[N], for each of the N possible CDG edges the layers that avoid the edge at first, as bits.  A layer
-        avoids edges that lead down and then up in its order of the switches.  None: no edge is avoided.
+        uint32[N], for each of the N possible CDG edges the layers that avoid the edge at first, as bits.  For example,
+        a layer avoids edges that lead down and then up in a switch order.  None: no edge is avoided.
     order
-        int32[layers, C], a topological order of all other CDG edges of each layer, or None.
+        int32[layers, C], position of each channel in the initial topological order of each layer; or None.  The initial
+        order only changes the run time.
     """
 
     avoid: npt.NDArray[np.uint32] | None

@@ -36,11 +36,11 @@ TIGHT = 1.05
 """The search for a better balance ends when the utilisation is within this factor of the lower bound."""
 
 ATTEMPTS = 6
-"""Number of sets of random orders that are tried for each number of layers."""
+"""Number of seeds with random switch orders that are tried for each set of paths and each number of layers."""
 
 VISITS_PER_SECOND = 25_000_000
-"""Number of channels that cycle searches may visit after the first attempt at effort 1, which takes about three
-seconds.
+"""Number of channels that cycle searches may visit in all attempts after the first, at effort 1.  The visits take about
+three seconds.
 """
 
 OPTIONAL_VISITS = 5_000_000
@@ -52,8 +52,8 @@ FIRST_VISITS = 100_000_000
 """Number of channels that cycle searches may visit in the first attempt, at any effort."""
 
 SIMPLE_VISITS = 60_000_000
-"""Number of channels that cycle searches may visit in each attempt with simple paths.  Simple paths are tried when
-everything else has failed.
+"""Number of channels that cycle searches may visit in each attempt with simple paths
+(:meth:`LayerSearch._simple_paths`).
 """
 
 MOST_ORDERS = 4
@@ -78,7 +78,7 @@ class LayeredPaths:
     max_utilisation
         Highest utilisation of a channel (load over capacity).
     fallback
-        Whether these paths were tried only because no other paths fitted.
+        Whether these paths are simple paths (:meth:`LayerSearch._simple_paths`).
     """
 
     paths: str
@@ -104,8 +104,8 @@ class LayerSearch:
     mutual
         Whether all paths between two switches, in both directions, use one layer.
     optional
-        Whether the caller has other tables in case no paths fit.  If so, fewer channel visits are allowed, and the
-        visits of the first attempt count, too.  If no paths fit, :meth:`_last_resort` is not tried.
+        Whether the caller has other tables in case no paths fit.  If so, the work limit of the search is lower and
+        includes the first attempt, and :meth:`_last_resort` is not tried.
     maker
         Computes the candidate paths.
     visits
@@ -113,7 +113,7 @@ class LayerSearch:
     found
         Results so far whose paths all have a layer.
     lowest, bound
-        Lowest utilisation and highest lower bound of the candidate paths so far (:class:`PathSet`).
+        The lowest ``max_utilisation`` and the highest ``bound`` of all candidate paths so far (see :class:`PathSet`).
     tried
         Whether an attempt has been made.
     ended_early
@@ -151,7 +151,8 @@ class LayerSearch:
         for paths in self._candidates():
             tried.append(paths)
             self.lowest, self.bound = min(self.lowest, paths.max_utilisation), max(self.bound, paths.bound)
-            # Dimension-ordered paths are cheap to try.  If links are missing, no other paths may fit.
+            # Dimension-ordered paths are tried now, even with a bad balance.  The attempt is cheap, and if links are
+            # missing, perhaps only dimension-ordered paths fit.
             if paths.name not in (DIRECTED, RING_SYMMETRIC) and self._is_too_unbalanced(paths):
                 uneven.append(paths)
             elif minimal:
@@ -174,7 +175,10 @@ class LayerSearch:
 
     @cached_property
     def tree(self) -> TreePaths | None:
-        """Paths of a tree in one order of its switches, which need no layers; None if the fabric is not a tree."""
+        """Paths up and then down in one switch order of a tree, which close no cycle on one VL.
+
+        None if the fabric is not a tree, or if the options exclude such paths.
+        """
         if self.options.objective is Objective.BISECTION or self.options.partition == "metis":
             return None
         return tree_paths(self.fabric, self.destinations, self.options)
@@ -272,8 +276,8 @@ class LayerSearch:
     def _fewest(self, paths: PathSet, have: int) -> None:
         """Try to fit ``paths`` into fewer and fewer layers, until no attempt succeeds.
 
-        The first attempt allows one layer less than the smallest number of layers of earlier results with a fair
-        balance.  If there are no such results, it allows ``have`` layers.
+        The first attempt allows ``have`` layers.  But if there are earlier results with a fair balance, the first
+        attempt allows one layer less than the result with the fewest layers.
         """
         fair = [found.layers.needed for found in self.found if self._is_fair(found)]
         most = min(fair, default=have + 1) - 1
@@ -354,8 +358,8 @@ class LayerSearch:
             if self.options.vls == "min":
                 return self._fewest_of(tried, have)
             found = self._as_with_min(have)
-            # Fallback paths of a search for the fewest layers are not spread over all VLs.  So they are computed again,
-            # for all VLs.
+            # If the search for the fewest layers has returned simple paths, these paths are not spread over all VLs.
+            # So simple paths are computed again, and spread over all VLs.
             return self._simple_paths(have, have) or found if found.fallback else found
         except NotEnoughVLs as problem:
             found = None if self.ended_early else self._simple_paths(have, spread)
@@ -398,8 +402,8 @@ class LayerSearch:
     def _simple_paths(self, most: int, have: int) -> LayeredPaths | None:
         """Search for paths that need few layers and few visits, whatever their balance; None if they do not fit.
 
-        The paths fit into ``most`` layers, and are spread over ``have`` layers.  Nearly all layers begin with an order
-        of the switches, which leaves few paths to the cycle searches.  The last two layers begin empty.
+        The paths fit into ``most`` layers, and are spread over ``have`` layers.  Layers begin with switch orders, so
+        that few paths need a cycle search.
         """
         for paths in self._simple_candidates():
             for seed in self._simple_seeds(most):

@@ -49,7 +49,7 @@ other seeds are tried.  The second value is for one layer.
 """
 
 NOTABLY = 1.005
-"""Factor by which the all-to-all share of other tables must be higher for these tables to be taken."""
+"""The tables of the engine ``smart`` are taken if their all-to-all share is higher by at least this factor."""
 
 
 class Nue:
@@ -69,15 +69,16 @@ class Nue:
     - The balance considers the load along the whole path, and each switch takes the flow of upstream switches into
       account.
     - On trees, all paths lead up and then down in one switch order (:mod:`routing.engines.tree_paths`).  These paths
-      need no cycle search, and balance both all-to-all traffic and bisections.  The option ``partition`` turns this
-      rule off.
+      need no cycle search, and balance both all-to-all traffic and bisections.  If the option ``partition`` is given,
+      trees are routed like other fabrics.
     - If a switch cannot reach a destination otherwise, only this switch uses the escape tree, not all switches.
 
     An SL per destination is safe for requests (``forward``).  Replies use the SL of the request, which may belong to
     another layer.  With ``reversible``, up to three kinds of tables are computed, and the best balanced tables are
     returned.  In the first kind, each pair of switches has one layer for both directions, if such paths fit into the
-    VLs (:mod:`routing.engines.layered`).  In the second kind, all destinations share one layer, and are spread over the
-    VLs.  The third kind is the tables of the engine ``smart``, on fabrics of moderate size that are not trees.
+    VLs (:mod:`routing.engines.layered`).  In the second kind, the trees of all destinations would close no cycle even
+    on one VL.  The destinations are spread over the VLs.  The third kind is the tables of the engine ``smart``, on
+    fabrics of moderate size that are not trees.
     """
 
     name = "nue"

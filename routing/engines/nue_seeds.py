@@ -10,7 +10,7 @@ initial order, and only dependencies inside the region can conflict with it.
 *order*: the seed is an order of the switches, as for Up*/Down*. In the escape tree, each switch uses the channel to its
 first neighbour in the order.
 
-*start*: the seed is an order of the switches, together with Up*/Down* trees in this order.  The passes of the engine
+*updn*: the seed is an order of the switches, together with Up*/Down* trees in this order.  The passes of the engine
 then change these trees.
 """
 
@@ -91,8 +91,9 @@ def _weights(
 
 
 def _nearest_of_each_part(fabric: Fabric, mean: npt.NDArray[np.float64]) -> list[int]:
-    """Return the switch with the least mean distance in each connected component.  Switches that have no channel are
-    left out.
+    """Return, for each connected component, the switch with the least mean distance to the destinations of a layer.
+
+    ``mean`` (float64[S]) is this mean distance of each switch.  Switches that have no channel are left out.
     """
     cabled = np.flatnonzero(np.diff(fabric.channels.first))
     nearest_first = cabled[np.lexsort((cabled, mean[cabled]))]
@@ -101,7 +102,10 @@ def _nearest_of_each_part(fabric: Fabric, mean: npt.NDArray[np.float64]) -> list
 
 
 def _tree_towards(fabric: Fabric, roots: list[int]) -> npt.NDArray[np.int32]:
-    """Return int32[S], the first channel of each switch that leads one hop nearer to a root; -1 at the roots."""
+    """Return int32[S], the channel from each switch that leads one hop nearer to the nearest root; -1 at the roots.
+
+    If several channels do so, the channel with the lowest number is taken.
+    """
     if not roots:
         return np.full(fabric.switches, -1, np.int32)
     src, dst = fabric.channels.src, fabric.channels.dst

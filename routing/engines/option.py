@@ -24,9 +24,9 @@ _NAMES: Mapping[type, str] = {
 _KINDS: Mapping[type, type | tuple[type, ...]] = {
     bool: bool, int: numbers.Integral, float: numbers.Real, str: str, list: (list, tuple, str),
 }  # fmt: skip
-"""Types in Python of the values that an option accepts, by TOML type of the option.
+"""For each type of an option in TOML: the types in Python that are accepted as this type.
 
-A string instead of an array passes this check, because the conversion of the array raises a separate error.
+A string is accepted as an array here, because the later conversion to an array raises a clearer error.
 """
 
 _FLAGS = {"": True, "true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
@@ -51,13 +51,15 @@ class Option:
     name, default
         Name and default value, as in :class:`routing.engines.base.EngineOptions`.
     flag, metavar
-        Option and metavariable of the command line; None: derived from the name and the types.
+        Name of the option on the command line, and placeholder for its value in the help text; None: derived from the
+        name and the types.
     sources
         Places that can set the option.
     recorded, changes_tables
         Whether the provenance of the tables records the value, and whether the tables depend on the value.
     refusal
-        Problem and remedy of the error of an engine that does not support the option; None: every engine supports it.
+        Texts of the error if an engine does not support the option: the problem and the remedy.  None: every engine
+        supports the option.
     harmless
         A second value, besides the default, that engines without support for the option accept.
     """

@@ -2,8 +2,8 @@
 
 An order is valid if every switch except the first of each connected component has a neighbour before it.  Then every
 switch has a path up to the first switch, and every pair has a path.  These orders differ from OpenSM's ranks in two
-points.  First, several roots (the top switches of a tree) are joined by a tree of links inside the order.  So even two
-roots reach each other, while every path between leaves stays the same.
+points.  First, if there are several roots (the top switches of a tree), switches that connect the roots come early in
+the order.  So even two roots reach each other, while every path between leaves stays the same.
 
 Second, an order need not be breadth first.  In maximum cardinality search, the next switch is always the switch with
 the most links to the switches before it.  Each switch then has many paths up, and the points where paths turn down are
@@ -45,7 +45,7 @@ VISITS_PER_SECOND = 60_000_000
 """Number of channels that the search for an order may visit at effort 1, which takes about a second on one core."""
 
 LONGEST = 60
-"""Maximum number of hops of a path, if an order can keep to it.
+"""Desired maximum number of hops of a path.  An order with longer paths is used only if no better order is found.
 
 OpenSM's SA follows a path for 63 hops and does not answer path queries for longer paths.
 """
@@ -83,8 +83,8 @@ def _join(fabric: Fabric, roots: list[int]) -> list[int]:
     visited, _, parent = fabric.graph.bfs(roots[0], mode="out")
     is_root = np.zeros(fabric.switches, bool)
     is_root[roots] = True
-    # The search does not visit roots of other connected components.  These roots need no path to the first root, and
-    # come early in the order, because their distance to the nearest root is 0.
+    # The breadth-first search from the first root does not visit other connected components.  Roots in other components
+    # need no path to the first root.  Such roots come early in the order, because their distance to a root is 0.
     paths = [_path_to_first(parent, root, roots[0]) for root in visited[1:] if is_root[root]]
     channels = fabric.channels
     links = np.unique(channels.src.astype(np.int64) * fabric.switches + channels.dst)
@@ -167,15 +167,15 @@ class OrderSearch:
         """Return int32[S], the order with the best balance towards the given LMC groups (``lmc_groups``: int64, numbers
         of groups in ``destinations``).
 
-        If all paths are unique, the first candidate is as good as any.  Otherwise all candidates are tried.  A local
-        search from the best candidate uses the rest of the work limit.  Each of its steps moves a few switches forward
-        or back in the order, and is kept if the balance is not worse.  ``searches`` is the number of searches that
-        share the work limit.
+        If there is only one path between any two switches, the first candidate is returned.  Otherwise all candidates
+        are tried.  A local search from the best candidate uses the rest of the work limit.  Each of its steps moves a
+        few switches forward or back in the order, and is kept if the balance is not worse.  ``searches`` is the number
+        of searches that share the work limit.
 
         On trees, the order from the local search is then compared with the breadth-first order and with the best
-        candidate.  This comparison uses all LIDs of a port and refinement passes.  The reason is that the local search
-        also adapts the order to random choices of the first pass.  On a tree without faults, the local search has no
-        other effect, and measurements showed that it worsens the balance by a fifth.
+        candidate.  This comparison uses all LIDs of a port and refinement passes.  Without refinement, the local search
+        may only adapt the order to random choices of the first pass.  On a tree without faults, the local search
+        has no other effect: in measurements, the balance became worse by a fifth.
         """
         if has_unique_paths(self.fabric):
             return next(candidates(self.fabric, self.seed))
@@ -194,7 +194,8 @@ class OrderSearch:
         if not top_switches(self.fabric):
             return order
         whole = self._sample(lmc_groups, visits // (CLUSTERED_CANDIDATES + 2), whole=True)
-        # The breadth-first order of the tree is compared again, because a sample of the destinations may underrate it.
+        # The breadth-first order of the tree is compared again even if it was not the best candidate, because the first
+        # sample of the destinations may underrate this order.
         return min((tried[0][1], first, order), key=lambda finalist: self._try(finalist, whole, DUEL_PASSES))
 
     def pick(self, orders: Sequence[npt.NDArray[np.int32]]) -> npt.NDArray[np.int32]:

@@ -21,7 +21,7 @@ from routing.fabric import Fabric
 DIRECTED, RING_SYMMETRIC = "directed", "ringed"
 """Names of the path sets of grids and tori.
 
-Paths of the second kind fit into the layers of :class:`~routing.engines.torus_rings.Rings`."""
+Paths with the name ``RING_SYMMETRIC`` fit into the layers of :class:`~routing.engines.torus_rings.Rings`."""
 
 FIRST_FOUND = "first"
 """Name of the path set that :meth:`PathSelector.first_found` returns."""
@@ -82,7 +82,7 @@ class PathSelector:
 
     @cached_property
     def sources(self) -> npt.NDArray[np.float64]:
-        """Traffic that the end ports of each switch send, float64[S]: their number if all weights are 1."""
+        """Traffic that the end ports of each switch send, float64[S]: the number of end ports if all weights are 1."""
         return self.fabric.source_weight_at.astype(np.float64)
 
     @cached_property

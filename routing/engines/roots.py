@@ -19,7 +19,7 @@ def named_roots(fabric: Fabric, options: EngineOptions) -> list[int]:
     Raises
     ------
     OptionError
-        No switch of the fabric has a given name or GUID, or several have it.
+        A given name or GUID belongs to no switch of the fabric, or to several switches.
     ParseError
         The file does not follow its format, or names no switch.
     """

@@ -47,8 +47,8 @@ class SegmentBased:
     - The published rules place the turns by hand or at fixed positions.  Here a local search moves the forbidden turns,
       and keeps a move if it balances a sample of the destinations better.
     - Forbidden turns that close no cycle are allowed again.
-    - On a tree, paths lead up and then down (:mod:`routing.engines.tree_paths`).  So each switch forbids the turns
-      between its links up.  Segments that begin at the top switches can forbid these turns.
+    - On a tree, paths lead up and then down (:mod:`routing.engines.tree_paths`).  So at each switch, the turns between
+      two links up are forbidden.  Segments that begin at the top switches could forbid the same turns.
     - Paths balance the load, with a small cost per hop, instead of being the shortest allowed paths.
     """
 
@@ -198,8 +198,8 @@ class _Partition:
         Random number of each switch.  Among equally good candidates for the next switch, the switch with the lowest
         number is taken.
     seen, links, earliest
-        For each switch: whether it is reached (see :func:`partition`); the number of its bundles to reached switches;
-        and the position in ``order``, counted from 1, of the neighbour that was added first.
+        For each switch: whether the switch is reached (see :func:`partition`); the number of its bundles to reached
+        switches; and the position of its first reached neighbour in ``order``, counted from 1.
     used
         Whether each bundle is in a segment, or on no cycle.
     order, segments
@@ -216,7 +216,7 @@ class _Partition:
     segments: list[tuple[int, ...]]
 
     def see(self, switch: int) -> None:
-        """Add a switch to the switches that are in segments."""
+        """Record that a switch is reached."""
         self.seen[switch] = True
         self.order.append(switch)
         for bundle in range(int(self.graph.first[switch]), int(self.graph.first[switch + 1])):
@@ -281,8 +281,8 @@ def partition(graph: TurnGraph, start: int, rng: np.random.Generator, *, cluster
     The segments are added one after the other.  A switch is reached if it is ``start`` or on an earlier segment.  Each
     segment is a shortest path from a reached switch, over switches that are not reached yet, to the same or another
     reached switch.  With ``clustered``, the first new switch of the path is the switch with the most links to reached
-    switches.  Otherwise, it is a neighbour of the earliest reached switch that still has a neighbour that is not
-    reached.
+    switches.  Otherwise, the reached switches are examined in the order in which they were added.  The first neighbour
+    found that is not reached becomes the first new switch.
 
     A link between two reached switches is a segment of its own.  A link on no cycle belongs to no segment, but the
     switch behind it counts as reached.  Cost: O(S^2 + S C) at most.

@@ -175,7 +175,7 @@ class TorusTwoQos:
         Raises
         ------
         NotEnoughVLs
-            No VL is left for detours.  Balanced routes would need such a VL as well.
+            No VL is left for detours.  Balanced routes would fail for the same reason.
         """
         paths = routes.paths
         code, detours = paths.crossing, ~paths.regular & routes.used[..., None]

@@ -16,22 +16,23 @@ CORNERS_UP_TO = 4_000_000
 
 
 FEWEST_OPPOSITE, MOST_OPPOSITE = 3, 0.5
-"""A set of opposite links is large if it has at least the first number of links.  A large set may have at most the
-second share of all links.
+"""The least number of links in a large set of opposite links, and the largest share of all links in one set.  If a set
+has a larger share, the fabric does not resemble a grid.
 """
 SQUARED = 0.6
 """A fabric resembles a grid only if at least this share of all links is in large sets of opposite links.
 
-Opposite links are opposite sides of squares of four switches.  A set of two links counts too if the other sides of its
-squares belong to one large set.
+Opposite links are opposite sides of a square (a cycle of four switches).  Some sets of only two links are counted, too:
+those whose squares have their other two sides in a large set.  Only one large set can add such sets of two.
 """
 
 
 def resembles_grid(fabric: Fabric) -> bool:
-    """Return whether most links are sides of squares with several opposite links, as in a mesh, torus or HyperX.
+    """Return whether most links are in large sets of opposite links, as in a mesh, torus or HyperX.
 
-    In contrast to :func:`directions`, missing links and switches hardly matter.  So a fabric that resembles a grid may
-    have no directions, nor coordinates.  Cost: the cost of :func:`directions`.
+    Opposite links are opposite sides of a square of four switches.  A few missing links or switches hardly change the
+    result.  So a fabric may resemble a grid although :func:`directions` finds no directions.  Cost: the cost of
+    :func:`directions`.
     """
     bundles = _bundles(fabric)
     if bundles is None:
@@ -47,10 +48,13 @@ def resembles_grid(fabric: Fabric) -> bool:
 
 
 def _most_pairs_joined(bundles: Rows, squares: Rows, opposite: Rows, switches: int) -> int:
-    """Return the largest number of sets of two opposite links that one larger set joins.  A larger set joins a set of
-    two links if these links are two sides of a square whose other two sides belong to the larger set.
+    """Return the largest number of pairs of opposite links that one large set of opposite links joins.
 
-    In a grid of 2 x n switches, for example, the n links of the first dimension join all other pairs of opposite links.
+    A pair is a set of exactly two opposite links.  The two links of a pair are opposite sides of a square.  A large set
+    joins the pair if the other two sides of the square belong to the large set.
+
+    In a grid of 2 x n switches, for example, the n links of the first dimension are a large set.  This set joins all
+    pairs of opposite links in the second dimension.
     """
     size, link = np.bincount(opposite), _link_numbers(bundles, switches)
     u, v, _, w = squares.T
@@ -71,8 +75,10 @@ def directions(fabric: Fabric) -> npt.NDArray[np.int32] | None:
 
     Notes
     -----
-    The relation of D. Djokovic, "Distance-preserving subgraphs of hypercubes", J. Comb. Theory B 14, 1973, narrowed to
-    squares.  Cost: O(S degree^2 log S).
+    After the relation between links of D. Djokovic, "Distance-preserving subgraphs of hypercubes", J. Comb. Theory B
+    14, 1973.  Here, this relation is tested only within squares.
+
+    Cost: O(S degree^2 log S).
     """
     channels, switches = fabric.channels, fabric.switches
     bundles = _bundles(fabric)
@@ -108,8 +114,8 @@ def _bundles(fabric: Fabric) -> Rows | None:
 
 
 def _link_numbers(bundles: Rows, switches: int) -> Callable[[Rows, Rows], Rows]:
-    """Return a function that finds the numbers of links.  The arguments of the function are two arrays of switches
-    (int64[N] each), the two ends of each link.  Its result is int64[N], the number of each link.
+    """Return a function that finds the number of the link between two switches.  The function takes the two ends of N
+    links, int64[N] each, and returns the numbers of these links, int64[N].
     """
     links = bundles[bundles // switches < bundles % switches]
     return lambda a, b: np.searchsorted(links, np.minimum(a, b) * switches + np.maximum(a, b))
@@ -131,8 +137,9 @@ def _pairs(a: Rows, b: Rows) -> Rows:
 
 
 def _joined(count: int, pairs: Rows) -> Rows:
-    """Return int64[count], the number of the connected component of each item in the graph whose edges are
-    ``pairs``.
+    """Return int64[count], the number of the connected component of each vertex in a graph with ``count`` vertices.
+
+    ``pairs`` (int64[N, 2]) are the edges of the graph.
     """
     import igraph  # noqa: PLC0415 - the start of a command without graphs would take a tenth more time
 

@@ -19,10 +19,8 @@ from routing._kernels.symmetric_paths import LinkBundles
 from routing.fabric import Fabric
 
 SHORTEST_RING = 5
-"""Length of the shortest ring that needs cuts.  In a shorter ring, shortest paths have one hop, so they pass through no
-switch.
-
-A ring of four counts as two directions.
+"""Length of the shortest ring that needs cuts.  In a ring of three, shortest paths have one hop, so they pass
+through no switch.  A ring of four counts as two directions, and a path has at most one hop in each of them.
 """
 
 
@@ -161,9 +159,11 @@ class Rings:
 
 
 def _round(src: npt.NDArray[np.int64], dst: npt.NDArray[np.int64], count: int) -> npt.NDArray[np.int64] | None:
-    """Return int64[count], the position of each switch along the ring that channels from ``src`` to ``dst`` form.
+    """Return int64[count], the position of each slice along the ring that the channels of one direction form.
 
-    Returns None if the channels do not form a single ring.
+    A slice is the switches that stay connected without these channels.  ``src`` and ``dst`` are the slices at the two
+    ends of each channel, and ``count`` is the number of slices.  The result is None if the channels do not form a
+    single ring, or if the ring is shorter than :data:`SHORTEST_RING`.
     """
     behind: list[set[int]] = [set() for _ in range(count)]
     for a, b in zip(src.tolist(), dst.tolist(), strict=True):

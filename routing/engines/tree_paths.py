@@ -29,19 +29,20 @@ OBJECTIVE_REFUSAL = (
     "balances trees for all-to-all traffic and bisections at once",
     "leave the objective out, or use minhop",
 )
-"""Problem and remedy in the error for an objective other than all-to-all."""
+"""Two parts of the error message for an objective other than all-to-all: the problem, and what the user can do."""
 
 MOST_VISITS = 600_000_000
-"""Limit of the number of allowed channels that a descent of the fewest passes compares, at effort 1.  This number takes
-about two seconds.
+"""A descent is long if its fewest passes compare more than this number of channels, at effort 1.  This number takes
+about two seconds.  Before a long descent, tables in closed form are tried.
 """
 MOST_EXCESS = 0.05
-"""The closed form replaces a descent of :data:`MOST_VISITS` if no utilisation exceeds its ceiling by more than this
-fraction.  If the descent needs more visits, the limit is higher in proportion.
+"""Tables in closed form replace a long descent if no utilisation exceeds its ceiling by more than a limit.  If the
+descent compares :data:`MOST_VISITS` channels, the limit is this fraction of the ceiling.  If the descent compares more
+channels, the limit is higher in proportion.
 """
 ENOUGH_SWEEPS = 4
-"""Number of passes of the descent on trees with equal leaves, and with nearly as many links between every two
-consecutive levels as end ports.  Further passes do not balance such trees better.
+"""Number of passes of the descent after which further passes do not balance certain trees better.  These trees have
+equal leaves, and between every two consecutive levels nearly as many links as end ports (:data:`FULL`).
 """
 FULL = 0.8
 """Least number of links between two consecutive levels, divided by the number of end ports, for which
@@ -56,7 +57,7 @@ SEARCH = 0.5
 NOTABLY = 1.05
 """Tables in another order are taken only if they carry more traffic by this factor."""
 CLOSED_FORM_PASSES = 2
-"""Number of passes of the closed form over entries that it leaves open."""
+"""Number of passes, after the first pass, over the entries that the closed form leaves open."""
 
 
 @dataclass(frozen=True, eq=False)

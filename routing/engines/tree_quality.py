@@ -27,8 +27,8 @@ factor.
 """
 DOUBTFUL = 0.2
 """If the cost of a tree's switch order is higher, the fabric may not be a tree.  An example is a torus with CAs at
-every second switch.  On such a fabric, all-to-all shares above 1 count (up to :data:`INFINITE`), and ``nue`` also
-routes it without this order.
+every second switch.  For such a fabric, :func:`carried` does not limit all-to-all shares to 1, and the engine ``nue``
+also computes tables that do not follow this order.
 """
 INFINITE = 1e9
 """All-to-all share that is assumed if no link between switches carries traffic."""
@@ -40,8 +40,8 @@ def carried(
     """Return the product of all-to-all share and bisection share of tables.  Return 0 if a path between end ports
     exceeds the shortest path by more than :data:`routing.trees.levels.MOST_LONGER` hops.
 
-    An all-to-all share above 1 counts as 1, because the links of the CAs limit the rate.  If ``is_doubtful``, the whole
-    share counts.
+    An all-to-all share above 1 counts as 1, because the links of the CAs limit the rate.  With ``is_doubtful``, a share
+    above 1 counts in full (up to :data:`INFINITE`).
     """
     longer = stretch(Flows.of(fabric, tables if isinstance(tables, np.ndarray) else tables.lft, options.threads))
     if longer is None or longer.more_most > MOST_LONGER:
@@ -141,8 +141,8 @@ def _least_load(fabric: Fabric, sources: Reals, mass: Reals) -> float:
         if len(linked):
             further[linked] |= np.bitwise_or.reduceat(rows[channels.dst], channels.first[linked])
         if np.array_equal(further, rows):
-            # The result is the sum over all flows of flow times hops.  Element h of `reached` is the sum of all flows
-            # over at most h hops, so the last element minus element h is the sum of all flows over more than h hops.  A
-            # flow over n hops is part of n such differences, so their sum counts it n times.
+            # `reached[h]` is the sum of all flows over at most h hops.  So `reached[-1] - reached[h]` is the sum of all
+            # flows over more than h hops.  A flow over n hops is part of n of these differences (h = 0 to n - 1).  So
+            # the sum of all differences counts each flow once per hop.
             return sum(reached[-1] - each for each in reached)
         rows = further

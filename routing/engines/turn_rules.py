@@ -33,13 +33,11 @@ from routing.fabric import Fabric
 from routing.tables import Routing
 
 TURN_FACTOR = 3
-"""Number of times that a channel in a trial of allowed turns takes as long as a channel in the search for an order of
-the switches.
-"""
+"""Time per channel in a trial of allowed turns, divided by the time per channel in the search for a switch order."""
 
 
 TRIAL_TURNS = 1_500_000
-"""Number of turns that all tried sets of turns may have together, at effort 1."""
+"""Largest total number of turns in all sets of turns that are tried, at effort 1.  It limits the number of sets."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,7 +158,7 @@ class TurnGraph:
         return max(1, min(round(most * effort), round(TRIAL_TURNS * effort / max(len(self.edges), 1)), most))
 
     def forbidden(self, turns: AllowedTurns) -> int:
-        """Return the number of forbidden turns.  Turns that lead back to the same switch are not counted."""
+        """Return the number of forbidden turns.  Turns that lead back to the switch before are not counted."""
         allowed = np.zeros(len(self.useful), np.bool_)
         allowed[self.turn_of[turns.allowed != 0]] = True
         return int((self.useful & ~allowed).sum())

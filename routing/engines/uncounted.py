@@ -88,8 +88,8 @@ def without_uncounted(route: Route[Self]) -> Route[Self]:
 
     Routes to the uncounted end ports are added to the tables that ``route`` returns.
 
-    If the promise of the engine includes these end ports, and they would need further VLs, the engine routes the whole
-    fabric instead.
+    The engine may promise tables without a credit loop.  If it cannot add routes that keep this promise on
+    the VLs in use, the engine routes the whole fabric instead.
     """
 
     @functools.wraps(route)
@@ -100,7 +100,8 @@ def without_uncounted(route: Route[Self]) -> Route[Self]:
         routing = route(self, uncounted.fabric, options)
         senders = uncounted.senders(fabric)
         if self.promise is Promise.DEADLOCK_FREE and senders.any():
-            # The search for paths between inner switches supports only packets that keep their VL.
+            # Switches whose end ports are all uncounted still need paths between each other.  The search for such paths
+            # supports only tables by which packets keep their VL.
             if not routing.sl_to_vl.uniform:
                 return route(self, fabric, options)
             connected = connect_inner_switches(uncounted.fabric, routing, senders, reversible=options.reversible)

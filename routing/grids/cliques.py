@@ -24,8 +24,9 @@ def clique_trees(
 
     A tree uses the dimensions in the given order, with at most two hops in each dimension.  A minimal tree has two hops
     in a dimension only where the link to the destination's coordinate is missing.  A row is the switches that differ
-    only in the coordinate of one dimension.  A tree that is not minimal has a *middle* in each row where links allow a
-    middle.  All switches of the row that have a link to the middle send over the middle.
+    only in the coordinate of one dimension.  In a tree that is not minimal, each row has a *middle* if enough of its
+    links exist: a switch of the row.  All other switches of the row that have a link to the middle send over the
+    middle.
 
     Parameters
     ----------
@@ -38,7 +39,7 @@ def clique_trees(
     switches
         Number of switches of the fabric (S).
     root
-        int64[D], row of each destination in ``grid.switches``.
+        int64[D], index in ``grid.switches`` of the switch that delivers each destination.
     port, offset
         int64[D], number of the port that owns each LID, and offset of the LID from the first LID of the port.  Trees
         with the offset 0 are minimal.
@@ -144,8 +145,8 @@ class _Rows:
         lacks = present[:, :, None] & ~linked
         lacks[:, np.arange(self.size), np.arange(self.size)] = False
         neither = np.einsum("rxm,rxt->rmt", lacks.astype(np.float32), lacks.astype(np.float32)) > 0
-        # `usable` (bool[rows, size, size]): whether a coordinate (second index) can be the middle of a row (first
-        # index) for destinations at a coordinate (third index).
+        # `usable` is bool[rows, size, size], by row, coordinate of a switch in the row, and coordinate of a
+        # destination: whether the switch can be the middle of the row for the destination.
         usable = linked & ~neither
         count = usable.sum(axis=1)
         in_turn = np.argsort(~usable, axis=1, kind="stable")

@@ -20,30 +20,35 @@ from routing.grids.growth import Growth
 from routing.grids.squares import by_squares
 
 STARTS = 80
-"""Maximum number of switches from which coordinates are spread, one after the other, until the coordinates fit."""
+"""Maximum number of starts: switches from which coordinates are spread, one after the other, until the links fit.  Each
+time that coordinates are spread is an attempt.
+"""
 BY_SQUARES = 3
 """Number of frames for which the fast method :func:`~routing.grids.squares.by_squares` is tried, before the search
 begins.
 """
 VISITS = 40_000
-"""Limit of the product of starts and links, in addition to :data:`STARTS`.  A few starts are always allowed."""
+"""Largest product of the number of starts and the number of links.  So large fabrics have fewer starts than
+:data:`STARTS`, but always a few.
+"""
 FEWEST_STARTS = 4
 AGREEING = 40
-"""Number of attempts with equal cost after which the search ends."""
+"""The search ends after this number of attempts with the lowest cost that was found."""
 AGREEING_MISFITS = 100
-"""Number of attempts as in :data:`AGREEING`, for the case that more than two links do not fit: better coordinates may
-exist.
+"""This number replaces :data:`AGREEING` if more than two links do not fit the best coordinates.  Better coordinates may
+then exist.
 """
 FIRST_ATTEMPTS = 5
-"""Number of attempts after which the search ends if no coordinates were found, or if too many links do not fit.
+"""Number of attempts after which the search ends if no coordinates were found, or if too many links (:data:`BAD`) do
+not fit the best coordinates.
 """
 FIRST_VISITS = 3_000
-"""In small fabrics, where one swapped cable misleads many starts, the first attempts go on until the product of
-attempts and links has this value.
+"""In small fabrics, one swapped cable misleads many starts.  So the number of first attempts is at least this value
+divided by the number of links, even if this is more than :data:`FIRST_ATTEMPTS`.
 """
 BAD = 0.12
-"""Largest share of links that may not fit the best coordinates after the first attempts.  If the share is larger, the
-search ends.
+"""The search ends after the first attempts if more than this share of the links do not fit the best coordinates.  Two
+more links are tolerated.
 """
 IMPLAUSIBLE_ATTEMPTS = 40
 """Number of attempts after which the search ends, if it found no plausible coordinates."""
@@ -56,7 +61,9 @@ value.
 MOST_MISFITS = 0.05
 """Largest share of links that may be miscabled."""
 LEAST_PRESENT = 0.7
-"""Least share of switches, and of links between present switches, that a grid must have."""
+"""Least share of the positions of a grid that must have a switch, and of the links between these switches that must
+exist.
+"""
 
 Columns = npt.NDArray[np.int64]
 
@@ -85,7 +92,7 @@ class Grid:
     switches
         int64[N], rows of the switches that have coordinates, ascending.
     position
-        int64[N, D], coordinates of these switches, each from 0 to the size of the dimension - 1.
+        int64[N, dimensions], coordinates of these switches, each from 0 to the size of the dimension - 1.
     size, kind
         Size and kind of each dimension.  A ring has at least five switches, and a clique at least three.  A ring of
         four is two lines of two.
@@ -101,7 +108,7 @@ class Grid:
 
     @property
     def dimensions(self) -> int:
-        """Number of dimensions (D)."""
+        """Number of dimensions."""
         return len(self.size)
 
     @property
@@ -146,8 +153,8 @@ def find_coordinates(fabric: Fabric) -> Coordinates:
     -----
     Coordinates are first assigned to one switch and its neighbours.  From there they are spread to all other switches;
     switches whose coordinates are certain come first.  At the end, every link is compared with the coordinates.
-    Squares (cycles of four switches) show which links lie in one dimension: the opposite links of a square do, by the
-    relation of D. Djokovic, "Distance-preserving subgraphs of hypercubes", J. Comb. Theory B 14, 1973.
+    Squares (cycles of four switches) show which links lie in one dimension: the opposite links of a square do.  This
+    follows D. Djokovic, "Distance-preserving subgraphs of hypercubes", J. Comb. Theory B 14, 1973.
     Cost: O(S d^2 n) for S switches of degree d in n dimensions, for each switch from which coordinates are spread.
     """
     if fabric not in _FOUND:
@@ -309,7 +316,7 @@ def links_axis(grid: Grid, a: Columns, b: Columns) -> tuple[Columns, Columns]:
     grid
         The grid.
     a, b
-        int64[N, D], positions at both ends of each link.
+        int64[N, dimensions], positions at both ends of each link.
 
     Returns
     -------
@@ -337,13 +344,13 @@ def axes_inside(grid: Grid, src: npt.NDArray[Any], dst: npt.NDArray[Any]) -> tup
     grid
         The grid.
     src, dst
-        int[L], switches at both ends of each of L links.
+        int[N], switches at both ends of each of N links.
 
     Returns
     -------
-    inside : int64[N]
-        Numbers of the links whose switches both have coordinates in the grid.
-    axis : int64[N]
+    inside : int64[M]
+        Indices (0 to N - 1) of the links whose switches both have coordinates in the grid.
+    axis : int64[M]
         The dimension that each of these links fits (:func:`links_axis`), or -1.
     """
     row = np.full(1 + max(src.max(initial=0), dst.max(initial=0), grid.switches.max(initial=0)), -1)

@@ -23,8 +23,8 @@ def add_detours(
     """Complete the paths to all destinations, by changing ``hop`` in place.
 
     If a path ends at a switch other than the destination, this switch gets a next hop: the neighbour that reaches the
-    destination with the fewest hops.  All earlier switches of the path keep their next hops.  So a path deviates as
-    late as possible.
+    destination with the fewest hops.  The earlier switches of the path keep their next hops if possible.  So a path
+    deviates as late as possible.
 
     Parameters
     ----------

@@ -18,23 +18,23 @@ MISSING = 2
 HOLE = 3
 """Cost of a position without a switch.  This cost counts only when complete coordinates are compared."""
 BORDER = 4
-"""Cost of a position beyond a border of the mesh, where switches have no further neighbours."""
+"""Largest cost of a position beyond a probable border of the mesh (see :meth:`Growth._border_cost`)."""
 CLEAR = 3
 """The best position of a switch is certain if its cost is at least this much below the cost of the second best
 position.
 """
 MOST_WRONG = 0.25
-"""If a larger share of the links does not fit, the search ends, because the fabric has no coordinates.  A few such
-links are always allowed.
+"""Largest share of links between placed switches that may not fit the coordinates.  If the share is larger, the attempt
+fails.  ``FEW`` such links are allowed in addition.
 """
 MOST_FORCED = 0.15
-"""If a larger share of the switches has no certain position, the search ends, because the fabric has no coordinates.  A
-few such switches are always allowed.
+"""Largest share of switches that may be placed without a certain position (:data:`CLEAR`).  If the share is larger, the
+attempt fails.  ``FEW`` such switches are allowed in addition.
 """
 FEW = 12
 SHORTEST_RING = 3
 RADIUS = 4
-"""Switches are placed again up to this distance, in hops, from badly placed switches."""
+"""Switches are placed again only if they are fewer hops than this from a badly placed switch."""
 
 
 @dataclass(eq=False)
@@ -230,9 +230,9 @@ class Growth:
                 self.has_failed |= self._wrong > FEW + MOST_WRONG * self._joined
 
     def _count_closed(self, switch: int, position: Position) -> None:
-        """Count a switch as closed if all of its neighbours have positions.  The counts are by slice, where a slice is
-        all positions of the grid with one value of one coordinate.  The switch counts in each slice that contains its
-        position.
+        """Count a switch as closed if all of its neighbours have positions.  Each slice of the grid has its own count
+        of closed switches.  A slice is all positions with one value of one coordinate.  The switch counts in each slice
+        that contains its position.
         """
         if self._placed_near[switch] == len(self.near[switch]):
             self._closed.update(enumerate(position))
@@ -277,10 +277,10 @@ class Growth:
         """Return a list with a pair for each placed neighbour of a switch: the position of the neighbour, and the costs
         of the link between the neighbour and the switch.
 
-        The costs have one number for each dimension in which the link may lead.  The number is high if squares, or
-        missing squares, contradict this dimension.  Let P be the placed neighbour, and Q another placed switch next to
-        P.  If the links from P to Q and from P to the switch lie in two dimensions, Q and the switch are opposite
-        corners of a square.  If these links lie in one dimension, on both sides of P, there is no such square.
+        The costs have one number for each dimension.  The number is high if squares, or missing squares, contradict
+        that the link lies in this dimension.  Let P be the placed neighbour, and Q another placed switch next to P.  If
+        the links P-Q and P-switch lie in two dimensions, Q and the switch are opposite corners of a square.  If both
+        links lie along one line or ring, this square does not exist.
         """
         near, position, dimensions = self.near, self.position, range(len(self.length))
         found = []
@@ -382,8 +382,8 @@ class Growth:
                 del self._closing[other]
 
     def _rows_to_close(self, axis: int, length: int) -> int:
-        """Return the number of rows that have switches at the first and at the last position of a ring of this
-        length.
+        """Return the number of rows that have both the first and the last switch of a ring of the given length, in
+        dimension ``axis``.
         """
         return sum(
             (*position[:axis], position[axis] + length - 1, *position[axis + 1 :]) in self.at for position in self.at
@@ -450,7 +450,7 @@ class Growth:
         return bad
 
     def _keep_inside(self) -> None:
-        """Restrict all further positions to the present extent of the coordinates."""
+        """Allow only positions within the coordinates that are in use now, for all further switches."""
         self.box = self.extent()
         for axis, length in enumerate(self.length):
             if length:

@@ -14,10 +14,10 @@ from routing.grids.undone_swaps import undone_swaps
 from routing.numerals import count_noun
 
 MOST_GRIDS = 4
-"""Maximum number of grids whose sizes are recorded."""
+"""Maximum number of grids that :func:`facts` describes.  Further grids are only counted."""
 
 MOST_ENDS = 8
-"""If a grid has more switches at miscabled links than this, other explanations are not searched for."""
+"""Maximum number of switches at miscabled links of a grid for which :func:`alternative_links` exchanges coordinates."""
 
 Ints = npt.NDArray[np.int64]
 
@@ -32,7 +32,11 @@ def link_names(fabric: Fabric, links: Ints) -> list[str]:
 
 
 def facts(fabric: Fabric, coordinates: Coordinates) -> dict[str, object]:
-    """Return what the provenance of tables records: the coordinates, and the names of miscabled and surplus links."""
+    """Return facts for the provenance of tables: the coordinates, and the names of links that may be miscabled.
+
+    These links are the miscabled links, the links that may be miscabled instead (:func:`alternative_links`), and the
+    surplus links (:func:`surplus_links`).
+    """
     grids = coordinates.grids
     found: dict[str, object] = {"coordinates": "; ".join(grid.text for grid in grids[:MOST_GRIDS])}
     if len(grids) > MOST_GRIDS:
@@ -50,16 +54,16 @@ def facts(fabric: Fabric, coordinates: Coordinates) -> dict[str, object]:
 def alternative_links(fabric: Fabric, coordinates: Coordinates) -> Ints:
     """Return further links that may be miscabled, because a swap of two cables can have two explanations.
 
-    Suppose that two switches of a two-dimensional torus are not neighbours, but share two neighbours.  Each of the two
-    switches has two cables to the shared neighbours, and a third and a fourth cable to other switches.  If the two
-    switches swap their third cables, the same fabric results as if they had swapped their fourth cables and exchanged
-    their coordinates.
+    Example: two switches of a two-dimensional torus are diagonal to each other, so they share two neighbours.  Each of
+    the two switches also has two cables to other switches.  If they swap the first of these cables, the result is the
+    same as if they had swapped the second cables and their coordinates.
 
-    Therefore this function exchanges the coordinates of two switches at the ends of miscabled links, one pair after the
-    other.  An exchange counts if afterwards at least as many pairs of switches have a link that fits the coordinates.
-    Then the links that are miscabled after the exchange are returned.
+    Therefore this function exchanges the coordinates of two switches at miscabled links, for one pair of switches after
+    the other.  After an exchange, other links are miscabled.  These links are returned if at least as many pairs of
+    switches as before have a link that fits the coordinates.
 
-    If at most one link does not fit the coordinates, :func:`.undone_swaps.undone_swaps` searches for swapped cables.
+    If at most one link does not fit the coordinates, the function also returns the swapped cables that
+    :func:`.undone_swaps.undone_swaps` finds.
 
     Returns
     -------

@@ -50,8 +50,9 @@ class GridPaths:
 def dimension_order(grid: Grid, fabric: Fabric, bundles: LinkBundles) -> list[int]:
     """Return the dimensions of a grid in the order in which paths use them.
 
-    Unless the grid has an order, the dimension whose links carry the most traffic comes first, because flows are still
-    small and easy to balance in the first dimension.
+    If the grid has an order (``grid.order``), this order is returned.  Otherwise the dimension with the highest
+    utilisation comes first.  In the first dimension, the flows towards a destination are still small, and small flows
+    are easy to balance.
     """
     if grid.order is not None:
         return list(grid.order)
@@ -81,9 +82,9 @@ def _mean_inverse_capacity(grid: Grid, fabric: Fabric, bundles: LinkBundles) -> 
 def grid_paths(fabric: Fabric, coordinates: Coordinates, bundles: LinkBundles, *, same_side: bool = False) -> GridPaths:
     """Return dimension-ordered paths between all switches of each component.
 
-    ``same_side`` concerns two switches that are half a ring apart.  With ``same_side``, the two paths between them in
-    one set (one path in each direction) use the same side of the ring.  Otherwise, the two paths may use opposite sides
-    if the length of the ring is a multiple of four.  The load of such a ring is then more even.
+    ``same_side`` concerns two switches that are half a ring apart.  Each set of paths has one path between these
+    switches in each direction.  With ``same_side``, both paths use the same side of the ring.  Otherwise, both paths
+    use opposite sides if the length of the ring is a multiple of four.  The load of such a ring is then more even.
 
     Where a ring is broken, the path takes the other side of the ring.  Where missing links of a dimension leave no path
     along the dimension, the path takes a detour (:func:`routing.grids.detours.add_detours`).
@@ -114,13 +115,13 @@ def _row_tables(grid: Grid, axis: int, bundles: LinkBundles) -> tuple[Hops, Hops
     Returns
     -------
     hop : uint8[N, size]
-        Bundle by which each switch sends towards each coordinate of its row, 255 if no path in the row leads to the
-        coordinate.
+        By switch of the grid and by coordinate in the dimension: the bundle by which the switch sends to the switch of
+        its row that has this coordinate.  255: no path within the row.
     other : uint8[N, size]
         As ``hop``, except that paths to a destination half a ring away use the other side of the ring.
     """
     switches, kind = len(bundles.first) - 1, grid.kind[axis]
-    # The last row and the last column of `index` belong to positions without a switch.
+    # `index` has a row and a column for each switch, and a last row and column for positions without a switch.
     index = np.full((switches + 1, switches + 1), NONE, np.uint8)
     src = np.repeat(np.arange(switches), np.diff(bundles.first))
     index[src, bundles.dst] = np.arange(len(src)) - bundles.first[src]
@@ -162,11 +163,13 @@ def _line_rows(members: npt.NDArray[np.int64], index: Hops, is_ring: bool) -> tu
 
 
 def _clique_rows(members: npt.NDArray[np.int64], index: Hops) -> tuple[Hops, Hops]:
-    """Return the first hops along rows of a HyperX, as two arrays in the format of :func:`_line_rows`.  Both arrays are
-    equal, because these rows have no other side.  If a link is missing, the path has two hops, over a switch with a
-    higher coordinate than both ends, if there is one.
+    """Return the first hops along rows of a HyperX, as two equal arrays in the format of :func:`_line_rows`.
 
-    Hops to a higher coordinate come before hops to a lower coordinate, so such paths close no cycle of dependencies.
+    If the link between two switches is missing, the path has two hops.  The switch between them has a higher coordinate
+    than both ends.  If no such switch has links to both ends, the row has no path.
+
+    A path with two hops leads first to a higher and then to a lower coordinate.  So these paths close no cycle of
+    dependencies.
     """
     hop = index[members[:, :, None], members[:, None, :]]
     is_linked, here = hop != NONE, members < len(index) - 1
@@ -189,14 +192,14 @@ def _whole_paths(
     """
     count, position = len(grid.switches), grid.position
     hop, crossing = np.full((2, count, count), NONE, np.uint8), np.zeros((2, count, count), np.uint8)
-    # `later` is bool by destination and switch: whether the sum of the coordinates of both switches is odd.  The sum
-    # covers only the dimensions that the path uses after dimension `axis`.
+    # `later` is bool by destination and switch: whether the sum of the coordinates of both is odd.  Only coordinates in
+    # the dimensions that the path uses after dimension `axis` count.
     later = np.zeros((count, count), bool)
     bit = sum(grid.kind[axis] is Kind.RING for axis in order)
     for axis, (nearest, farther) in reversed(list(zip(order, tables, strict=True))):
         size, own = grid.size[axis], position[:, axis]
-        # `here` is a row with the coordinates of the starts of paths, and `goal` a column with the coordinates of their
-        # ends.  Operations on both give a matrix with a row for each goal.
+        # `here` has the coordinates at which paths start, and `goal` the coordinates at which paths end.  Operations on
+        # `here` and `goal` give a matrix with a row for each end and a column for each start.
         here, goal = np.arange(size)[None, :], np.arange(size)[:, None]
         moves, towards = (here != goal)[own][:, own], nearest.T[own]
         np.copyto(hop, towards, where=moves)
@@ -207,13 +210,13 @@ def _whole_paths(
             crossing |= (crosses.astype(np.uint8) << np.uint8(bit))[own][:, own]
             rows, columns = np.nonzero((2 * gap == size)[own][:, own])
             start, end = own[columns], own[rows]
-            # If the paths from successive switches of a ring alternate between its two sides, both sides carry equal
-            # loads.
+            # Here the destination is half a ring away.  The sides that the paths use alternate from each switch of the
+            # ring to the next switch, so that both sides carry equal loads.
             parity = start + later[rows, columns]
             if same_side and size % 4 == 0:
                 # On a ring whose length is a multiple of four, the positions of two opposite switches are both even or
                 # both odd.  So the two paths between them, one in each direction, would use opposite sides of the ring.
-                # The parity is therefore changed in one of the two directions.
+                # The parity is changed for one of these two paths, so that both paths use the same side.
                 parity += start < end
             for side in (0, 1):
                 forward = (parity + side) % 2 == 0

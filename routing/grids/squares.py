@@ -15,7 +15,7 @@ def by_squares(near: Neighbours, frame: Frame) -> Growth | None:
 
     ``near`` has the neighbours of each switch.  ``frame`` has the origin and its neighbours, sorted into dimensions.
 
-    Cost: O(S d^2) set operations for S switches with d neighbours, mostly.
+    Cost: usually O(S d^2) set operations for S switches with d neighbours each.
     """
     grown = Growth.begin(near, frame)
     position, layer, stuck = dict(grown.position), near[frame.origin], set[int]()
@@ -49,11 +49,11 @@ def _place(switch: int, near: Neighbours, position: dict[int, Position]) -> bool
 
 
 def _close_rings(grown: Growth, position: dict[int, Position]) -> bool:
-    """Give all switches their positions on rings.
+    """Find the dimensions of rings, and number the positions on rings from 0.
 
-    In a dimension of rings, most rows have a link between the first and the last position.
+    A dimension has rings if at least half of its rows have a link between the first and the last position.
 
-    Return whether all links fit the positions.
+    Return whether all links fit the positions, and each switch has a position of its own.
     """
     row = {switch: row for row, switch in enumerate(position)}
     pairs = np.array([(row[a], row[b]) for a in position for b in grown.near[a]])
@@ -65,9 +65,9 @@ def _close_rings(grown: Growth, position: dict[int, Position]) -> bool:
         size = grown.length[one] = int(hops[axis == one].max()) + 1
         closing = (axis == one) & (hops == size - 1)
         place[:, one] %= size
-        # `closing` marks the links between the first and the last position of each row, every link twice (once from
-        # each end).  The links close rings if at least half of the rows have such a link.  As each link counts twice,
-        # the condition compares their number with the number of rows.
+        # `closing` marks the links between the first and the last position of each row.  These links close rings if at
+        # least half of the rows have such a link.  Each link is marked twice, once from each end.  So the number of
+        # marks is compared with the number of rows, and not with half of the rows.
         if np.count_nonzero(closing) >= np.count_nonzero(place[:, one] == 0):
             fits |= closing
     grown.position = dict(zip(position, map(tuple, place.tolist()), strict=True))

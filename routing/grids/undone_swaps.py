@@ -13,11 +13,13 @@ from routing.fabric import Fabric
 from routing.grids.coordinates import Grid, has_complete_grid
 
 MOST_CABLES, MOST_CHECKS = 100, 400
-"""Maximum number of cables of a grid for which the search runs, and of swaps after which it looks for coordinates."""
+"""Two limits.  The search runs only for grids with at most MOST_CABLES cables.  It checks for at most MOST_CHECKS swaps
+whether the grid is complete after the swap.
+"""
 
 Pair = tuple[int, int]
 Degrees = Counter[int]
-"""The number of switches that have a degree (number of cables to other switches), by degree."""
+"""Key: a degree (number of a switch's cables to other switches).  Value: number of switches with this degree."""
 
 
 def undone_swaps(fabric: Fabric, grid: Grid) -> npt.NDArray[np.int64]:
@@ -44,7 +46,8 @@ def undone_swaps(fabric: Fabric, grid: Grid) -> npt.NDArray[np.int64]:
     several = {pair: number for pair, number in count.items() if number > 1}
     if degrees not in _degrees_of_grids(len(switches)) or has_complete_grid(near, switches):
         return np.zeros(0, np.int64)
-    # Most swaps leave one of these cables in too few squares, so these cables are checked first.
+    # Cables that are in too few squares before the swaps come first.  Most swaps leave one of these cables in too few
+    # squares, so the check of the swap ends early.
     by_doubt = sorted(count, key=lambda pair: _has_squares(near, pair))
     checks = 0
     for one, other in combinations(ends, 2):
@@ -63,7 +66,10 @@ def undone_swaps(fabric: Fabric, grid: Grid) -> npt.NDArray[np.int64]:
 
 
 def _toggled(near: Sequence[frozenset[int]], pairs: Iterable[Pair]) -> list[frozenset[int]]:
-    """Return the neighbours of each switch after each of the pairs lost its cable, or got a cable if it had none."""
+    """Return ``near``, the neighbours of each switch, after a change at each pair of switches in ``pairs``.
+
+    A pair of linked switches loses its link, and any other pair gets a link.
+    """
     after = list(near)
     for a, b in pairs:
         after[a], after[b] = after[a] ^ {b}, after[b] ^ {a}
@@ -73,9 +79,9 @@ def _toggled(near: Sequence[frozenset[int]], pairs: Iterable[Pair]) -> list[froz
 def _degrees_of_grids(switches: int, shortest: int = 2) -> Iterator[Degrees]:
     """Yield the number of switches of each degree, for each complete grid with a given number of switches.
 
-    Grids with a row of less than ``shortest`` switches are left out.  Sizes of dimensions ascend, so that 3 x 4 occurs
-    but not 4 x 3.  For this purpose, the function calls itself for all dimensions but the first, with the size of the
-    first dimension as ``shortest``.
+    Each row of the grids has at least ``shortest`` switches.  The sizes of the dimensions ascend, so that 3 x 4 occurs
+    but not 4 x 3.  The function chooses the first dimension, and calls itself for the other dimensions.  In this call,
+    the size of the first dimension is ``shortest``.
     """
     if switches == 1:
         yield Counter({0: 1})
@@ -90,11 +96,14 @@ def _degrees_of_grids(switches: int, shortest: int = 2) -> Iterator[Degrees]:
 
 
 def _has_squares(near: Sequence[frozenset[int]], pair: Pair) -> bool:
-    """Return whether the cables around a cable between two switches are as in a complete grid.
+    """Return whether the cable between two switches has squares and common neighbours as in a complete grid.
 
-    The cable is in a square (a cycle of four switches) for each cable of a switch in another dimension.  At most two
-    cables of a switch are in the dimension of the pair, unless all switches of this dimension are linked, which gives
-    further squares.  All common neighbours of the two switches are in this dimension, and so they are linked.
+    A square is a cycle of four switches.  In a complete grid, each neighbour of a switch in another dimension gives one
+    square with the cable.  A switch has at most two neighbours along a line or ring.  Along a clique it has more, but
+    they give further squares.  So the number of squares must be at least 1, and at least the number of neighbours of
+    each of the two switches minus two.
+
+    All common neighbours of the two switches must be linked to each other, because in a grid they are in one clique.
     """
     a, b = pair
     common, squares = near[a] & near[b], sum(len(near[c] & near[b]) - (a in near[c]) for c in near[a] - {b})

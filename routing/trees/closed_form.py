@@ -157,7 +157,8 @@ def lids_of(fabric: Fabric, leaves: Leaves) -> TreeLids:
     table = fabric.lids
     lid = np.flatnonzero(table.switch >= 0)
     owner, switch, port = table.endport[lid], table.switch[lid], table.port[lid]
-    # The LID of a switch has no end port.  So its index is -1, which selects the last element of `kinds`: 3, a switch.
+    # The LID of a switch has the owner -1, as it belongs to no end port.  The index -1 selects the last element of
+    # `kinds`, which is 3: a switch.
     kinds = np.append(np.where(fabric.aggregation, 2, np.where(leaves.compute, 0, 1)), 3)
     kind = kinds[owner]
     offset = np.where(owner < 0, 0, lid - fabric.endport_lid[owner].astype(np.int64) if fabric.endports else 0)

@@ -21,13 +21,14 @@ weight of the destinations.
 DISCOUNT = 0.5
 """Discount in every second pass.  The descent counts each pair of flows at every channel that they share.  If they
 share two channels in a row, the discount is the part of the pair's weight that does not count at the second channel.
-In all other passes the discount is 1, so that such a pair counts once.  If the discount were 1 in all passes, more
-pairs of flows would share channels in the final tables.
+In the other passes the discount is 1, so that such a pair counts once.  In the first pass the discount is always 0.
+If the discount were 1 in all passes, more pairs of flows would share channels in the final tables.
 """
 THIN, MOST_THIN = 0.01, 0.06
-"""Limits for the small groups of switches whose cuts force the highest utilisation.  These groups have separate
-ceilings if they have at most the first share of all senders together.  They may have up to the second share if the
-common ceiling then falls enough (:data:`WORTH_IT`).
+"""Two shares of all senders.  Some small groups of switches have so few links that these links force the highest
+utilisation of the fabric.  These groups have separate ceilings if they have at most the first share of all senders
+together.  Up to the second share, they have separate ceilings if the common ceiling then falls enough
+(:data:`WORTH_IT`).
 """
 WORTH_IT = 1.15
 """Groups with more than :data:`THIN` and at most :data:`MOST_THIN` of all senders have separate ceilings only if the
@@ -48,8 +49,8 @@ of a slow flow in pairs of flows that share channels.
 VISITS_PER_SECOND = 100_000_000
 """Approximate number of channels that passes compare with each other per second of CPU time."""
 LEAST_SWEEPS, MOST_SWEEPS = 3, 24
-"""Least and largest number of passes.  On trees without missing links, the second pass changes nothing, and is the last
-pass.
+"""Least and largest number of passes.  The descent ends earlier if a pass changes nothing and no utilisation exceeds
+the common ceiling.
 """
 FEW_SWEEPS = 8
 """A descent of fewer passes begins with good tables on any tree: with tables in closed form, or with tables from slots
@@ -71,8 +72,8 @@ def tree_tables(
     seed: int,
     start: npt.NDArray[np.uint8] | None = None,
 ) -> Balanced:
-    """Compute trees in which few pairs of flows share channels.  Ceilings limit the utilisation to what cuts of the
-    fabric make necessary.
+    """Compute trees in which few pairs of flows share channels.  Utilisation above a ceiling adds to the cost of the
+    trees.  The ceilings follow from cuts of the fabric (:func:`ceilings`).
 
     Parameters
     ----------
@@ -222,8 +223,8 @@ def ceilings(
     least, lower = (float(every[falling[behind > share]].max(initial=0.0)) for share in (THIN, MOST_THIN))
     margin = MARGIN
     if 0.0 < lower * WORTH_IT < least:
-        # In this case, the channels of the cuts that limit all-to-all traffic get separate ceilings above the common
-        # ceiling.  These ceilings have no margin (MARGIN), so that the load of each such cut is even.
+        # The common ceiling falls enough (WORTH_IT).  So the channels of the cuts that limit all-to-all traffic get
+        # separate ceilings above the common ceiling.  Without a margin (MARGIN), the load of each such cut is even.
         least, margin = lower, 1.0
     common = max(least * MARGIN, total / MOST_RATE, 1e-9)
     return np.where(forced * MARGIN > common * (1.0 + 1e-6), forced * margin, common), least

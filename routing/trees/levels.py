@@ -385,9 +385,9 @@ def _lower_high_leaves(
     several = np.bincount(pairs // fabric.switches, minlength=fabric.switches)
     leaves = np.bincount(channels.src[level[channels.dst] == 0], minlength=fabric.switches) > 0
     low = high & (several <= 2) & ~leaves
-    # If all neighbours of a leaf are top switches, the leaf can have more than two neighbours.  Two conditions identify
-    # these leaves: their neighbours have no links up to other switches, and every two other leaves of a component have
-    # a common switch above them without these leaves.
+    # A leaf whose neighbours are all top switches can have more than two neighbours.  Two conditions identify such
+    # leaves (`many`).  First, the links up of their neighbours lead only to such leaves.  Second, every two other
+    # leaves of a component have a common switch above them, by paths that do not lead through such leaves.
     many = high & ~low & (senders > MOST_ABOVE * senders.max(initial=0.0))
     up = level[channels.dst] > level[channels.src]
     has_other = np.bincount(channels.src[up & ~many[channels.dst]], minlength=fabric.switches) > 0

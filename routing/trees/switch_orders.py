@@ -23,12 +23,10 @@ def torn_leaves(fabric: Fabric, level: npt.NDArray[np.int32], position: npt.NDAr
        and other leaves uses only these upper neighbours: a path over any other upper neighbour would lead down and then
        up in the order.
     2. Some of its upper neighbours, but not all, are turned over.  A switch is turned over if it comes before one of
-       its own upper neighbours in the order.  Examples are the switches between the hub and the top switches, because
-       the order begins with the hub and the switches above the hub, from the bottom up.  The channel from a top switch
-       to a turned-over switch leads up in the order.  The channel from a top switch to any other lower switch leads
-       down in the order.  Packets take paths down if possible.  So traffic from the top to the torn switch uses only
-       those upper neighbours that are not turned over.  Upper neighbours that are top switches do not count in this
-       case.
+       its own upper neighbours in the order.  Examples are the switches between the hub and the top switches.  Upper
+       neighbours that are top switches are not considered here.  Traffic from the top to the torn switch uses only the
+       upper neighbours that are not turned over.  The reason: a channel from a top switch to a turned-over switch leads
+       up in the order, and packets take paths down if possible.
     """
     src, dst = fabric.channels.src, fabric.channels.dst
     up = level[dst] > level[src]
@@ -137,17 +135,18 @@ def _order(
     chained: bool = False,
 ) -> npt.NDArray[np.int32]:
     """Return int32[S], the position of each switch in an order.  First come the hubs with the switches above them, from
-    the bottom up.  The switches of the two steps below follow.  All other switches come last, from the top down.
+    the bottom up.  Then come the switches that the two steps below place.  All other switches come last, from the top
+    down.
 
-    Each switch needs a path that leads only up in the tree and ends at a placed switch.  As long as some switches lack
-    such a path, one of two steps places more switches:
+    A switch is joined if a path that leads only up in the tree leads from the switch to a placed switch.  As long as
+    some switches are not joined, one of two steps places more switches:
 
-    1. Place all switches that lack a path and are linked to a placed switch.
-    2. If there are no such switches, choose the highest switch that has a path and is linked to a switch that lacks
-       one.  Place the switches above the chosen switch that have a path, from the top down, and then the chosen switch.
-       Then place the switches above the chosen switch that lack a path, from the bottom up.
+    1. Place all switches that are linked to a placed switch, but are not joined.
+    2. If step 1 finds none, choose the highest joined switch that is linked to a switch that is not joined.  First
+       place the joined switches above the chosen switch, from the top down.  Then place the chosen switch.  Then place
+       the other switches above the chosen switch, from the bottom up.
 
-    With ``chained``, step 2 comes before step 1, and each step 2 places only one switch that lacks a path.  ``below``
+    With ``chained``, step 2 comes before step 1, and each step 2 places only one switch that is not joined.  ``below``
     is the result of :func:`_below`.
     """
     channels, switches = fabric.channels, fabric.switches
@@ -155,8 +154,8 @@ def _order(
     order: list[int] = []
 
     def turn_over(start: int, joined: npt.NDArray[np.bool_], most: int) -> None:
-        # Place `start` and switches above it, so that `start` has a path up over placed switches.  The upper switches
-        # of the path come first in the order, because each switch needs an earlier neighbour.
+        # Place `start` and the switches above `start`: joined switches from the top down, then the other switches from
+        # the bottom up.  So each switch, except a hub, has an earlier neighbour.
         above = np.flatnonzero(below[:, start] & ~placed)
         above = above[np.lexsort((level[above] * np.where(joined[above], -1, 1), ~joined[above]))]
         above = above[: int(joined[above].sum()) + most]
@@ -184,8 +183,8 @@ def _order(
             break
         rows = rows[level[rows] == level[rows].max()]
         joins = below[np.ix_(apart, rows)].sum(axis=0)
-        # Of equally good switches, the switch with the most switches above it is chosen, because other switches may
-        # have lost links up.
+        # If several switches would join equally many others, the switch with the most switches above it is chosen.
+        # The other switches may have lost links up.
         if chained:
             joins = joins * switches + below[:, rows].sum(axis=0)
         turn_over(int(rows[joins.argmax()]), joined, 1 if chained else switches)
