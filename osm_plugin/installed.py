@@ -29,7 +29,7 @@ class RunningOpensm:
     pid
         Process id of OpenSM.
     library
-        Path of the library that it has loaded.
+        Path of the plugin library that OpenSM has loaded.
     outdated
         Whether the library file was replaced or removed after OpenSM had loaded it.
     workers
@@ -51,7 +51,7 @@ class Installed:
     library
         Path of the library.
     build
-        Sources and headers from which the library was built.
+        Build information: versions of OpenSM and ibnue, path of the Python interpreter, and layout of OpenSM's structs.
     problems
         Reasons why OpenSM or this package will refuse the library; empty if both can use it.
     """
@@ -186,8 +186,8 @@ def _writer(path: Path) -> str | None:
         return None
     if about.st_uid != 0:
         return f"belongs to user {about.st_uid}"
-    # The kernel ignores the permissions of a symbolic link.  A folder with the sticky bit is safe even if all users may
-    # write to it, because they cannot replace files of root there.
+    # The kernel ignores the permissions of a symbolic link.  In a folder with the sticky bit, users cannot replace
+    # files of root.  So such a folder is safe even if all users may write to it.
     if stat.S_ISLNK(about.st_mode) or (stat.S_ISDIR(about.st_mode) and about.st_mode & stat.S_ISVTX):
         return None
     by = about.st_mode & _BY_OTHERS

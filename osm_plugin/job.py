@@ -37,7 +37,7 @@ class Job:
     pinned
         The tables that the administrator has pinned; None if no tables are pinned.
     start
-        Decision on how to get the tables, and from which earlier tables.
+        The decision how to get the tables, with the earlier tables (if any) from which the computation starts.
     """
 
     snapshot: Snapshot
@@ -52,8 +52,8 @@ class Job:
     def origin_of(self, routing: Routing) -> tuple[str, str]:
         """Return the engine and the options to record with new tables.
 
-        If the new tables are only a repair of tables that another, failed engine has computed, return that engine and
-        its options.  So that engine continues with these tables as soon as it works again.
+        The new tables can be a repair of tables that another engine has computed before it failed.  Then return that
+        other engine and its options.  When that engine works again, it can continue with the repaired tables.
         """
         before = self.start.before
         if self.pinned is None and isinstance(before, SavedTables) and routing.provenance.engine == before.engine:
@@ -68,9 +68,9 @@ class Outcome:
     Attributes
     ----------
     made
-        The tables that the switches get now, and how they were computed.
+        The new tables as the engine has computed them, with the method of the computation.
     kept
-        The tables that the switches have after the last round of the update schedule.
+        The new tables in the form to store: with engine, options, and the LFT entries that later rounds write.
     base
         The tables in the switches before the answer.
     change

@@ -99,9 +99,9 @@ static int only_own_follow(const struct ibnue_engine *engine)
     return osm->no_fallback_routing_engine;
 }
 
-/* Return whether this engine will probably have tables in the next sweep.  This is so if the worker was replaced or is
- * late, and the engine has failed for the first time.  A new worker is ready about a second later.  A late worker still
- * computes, and its tables are used in the next sweep. */
+/* Return whether this engine will probably have tables in the next sweep.  This is assumed after the first failure
+ * because of the worker, if the worker was replaced or is late.  A new worker is ready about a second later.  A late
+ * worker still computes, and its tables are used in the next sweep. */
 static int recovers_soon(const struct ibnue_engine *engine)
 {
     const struct ibnue_asked *asked = &engine->plugin->asked;
@@ -109,9 +109,9 @@ static int recovers_soon(const struct ibnue_engine *engine)
     return (asked->replaced || asked->late) && engine->lost == 1;
 }
 
-/* Return the number of milliseconds after which the next sweep begins even if a late worker still computes.  This limit
- * exists so that OpenSM can try an engine that needs no worker.  Return 0 if the worker is not late, or if no such
- * engine comes after this engine. */
+/* Return the maximum time in milliseconds to wait for a late worker before the next sweep begins.  In the next sweep,
+ * OpenSM can try an engine that needs no worker.  Return 0 (no limit) if the worker is not late, or if no such engine
+ * comes after this engine. */
 static int longest_pause(const struct ibnue_engine *engine)
 {
     const struct ibnue_asked *asked = &engine->plugin->asked;
@@ -119,8 +119,8 @@ static int longest_pause(const struct ibnue_engine *engine)
     return asked->late && !only_own_follow(engine) ? asked->waited : 0;
 }
 
-/* Give the tables of an answer to OpenSM.  `bytes` is the buffer with the tables, and `source` the name of this buffer.
- * Return 0, or -1 with the reason in `why`. */
+/* Give the tables of an answer to OpenSM.  `bytes` is the buffer with the tables, and `source` states which buffer of
+ * the plugin this is.  Return 0, or -1 with the reason in `why`. */
 static int publish_last(struct ibnue_engine *engine, const struct ibnue_answer *answer, const uint8_t *bytes,
                    enum ibnue_source source, char *why)
 {
@@ -141,8 +141,8 @@ static int serve_remains(struct ibnue_engine *engine, const uint8_t *now, char *
     int length, spare, pause;
 
     /* If another engine computed the last proven tables, that engine may come next in OpenSM's list, and may be able to
-     * route the changed subnet.  So this engine fails, and OpenSM tries the next engine before it gets the entries that
-     * are still valid. */
+     * route the changed subnet.  So this engine fails, and OpenSM tries the next engine.  Without a next engine, this
+     * engine gives OpenSM the entries that are still valid. */
     if (plugin->last.engine != engine && ibnue_another_follows(engine)) {
         snprintf(what, IBNUE_WHY, "the last proven tables are those of %s, so the next engine is tried",
                  plugin->last.engine->name);

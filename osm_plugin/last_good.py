@@ -165,8 +165,8 @@ class LastGood:
         self._folder = None if path is None else saved_folder(path)
         self._good = None if path is None else read_saved(path)
         self._silent = silent_files.SilentFiles()
-        # The unsolved problem of the last request for port rules (key True), and of the last request for routing (key
-        # False); "": no problem.
+        # the problem of the last request of each kind; "": no problem.  The key is True for requests for port rules,
+        # and False for requests for routing.
         self._wrong = {True: "", False: ""}
         # What to save: the configuration, whether the file of port rules was read, and whether the bundle was read.
         self._pending: tuple[PluginConfig, bool, bool] | None = None
@@ -221,8 +221,8 @@ class LastGood:
         self._pending = config, ports, bundle
         if self._good is None:
             self._good = config  # save() later replaces self._good by a configuration that names copies of the files
-        # Requests for routing and requests for port rules can have the same problem.  The first request without this
-        # problem reports its end.  Later requests of the other kind do not report the end once more.
+        # A request for routing and a request for port rules can have the same problem.  The first success of either
+        # kind reports that the problem is solved, and clears the problem for both kinds.
         solved = self._wrong[ports]
         self._wrong = {request: "" if text == solved else text for request, text in self._wrong.items()}
         return result, VALID_AGAIN if solved else ""
@@ -267,11 +267,11 @@ class LastGood:
         return {keys: known[keys] for keys in config.files if keys in known}
 
     def _instead_of(self, config: PluginConfig, silent: Path | None, *, ports: bool) -> PluginConfig | None:
-        """Return the configuration to use instead of ``config``, which has failed.  Return None if there is no better
-        one.
+        """Return the configuration to use instead of ``config``, which has failed.  Return None if no other
+        configuration can be tried.
 
-        The result is the last good configuration.  If ``ports`` is true, ``config`` was used for port rules.  Then
-        the result is ``config`` with the port rules and classes of the last good configuration.
+        If ``ports`` is false, the result is the last good configuration.  If ``ports`` is true, the request was for
+        port rules.  Then the result is ``config`` with the port rules and classes of the last good configuration.
 
         ``silent`` is a file whose file system does not answer; None: there is none.  A configuration that names this
         file is not returned.

@@ -1,5 +1,6 @@
 /* Format of requests and answers in the memory that the plugin in OpenSM shares with the worker process.
- * osm_plugin/snapshot.py and osm_plugin/answer.py define equal structs as NumPy dtypes, and a test compares both. */
+ * osm_plugin/snapshot.py and osm_plugin/answer.py define NumPy dtypes that must equal these structs.  A test compares
+ * the dtypes with the structs. */
 #ifndef IBNUE_LAYOUT_H
 #define IBNUE_LAYOUT_H
 
@@ -34,7 +35,7 @@ struct ibnue_request {
     uint64_t conf_at;
     uint64_t conf_bytes; /* length of the text at conf_at in bytes, without a final 0 */
     uint32_t lids;       /* number of columns of the LFTs in the switches, 0 if the request has no LFTs */
-    uint32_t served;     /* enum ibnue_served: engine of the tables that the switches acknowledged last */
+    uint32_t served;     /* enum ibnue_served: kind of the engine whose tables the switches acknowledged last */
     /* offset of uint16[switches], the highest LID for which each switch forwards packets (LinearFDBTop) */
     uint64_t top_at;
     /* offset of uint8[switches][LFT blocks]: 1 if the LFT block at lft_at is known to equal the block in the switch;
@@ -88,7 +89,8 @@ struct ibnue_answer {
     uint32_t lids;     /* number of columns of the LFTs */
     uint32_t vls;      /* number of data VLs that the tables use */
     uint32_t sl_kind;  /* enum ibnue_sl_kind: index of the SL table */
-    /* number of ports of a switch in the SL-to-VL tables; 0: a single table of 16 VLs applies to all switches */
+    /* number of in-ports, and also of out-ports, of each switch in the SL-to-VL tables; 0: a single table of 16 VLs
+     * applies to all switches */
     uint32_t sl2vl_ports;
     uint32_t certified; /* whether the tables are proven free of credit loops */
     uint64_t lft_at;   /* offset of uint8[switches][lids], the LFTs */
@@ -108,8 +110,9 @@ struct ibnue_answer {
     uint64_t deferred_at;  /* offset of struct ibnue_deferred[deferred] */
     /* number of the update schedule.  The plugin reports the progress of the schedule with this number. */
     uint64_t plan;
-    uint32_t deferred;     /* number of writes in later rounds, 0: round 1 writes all entries */
-    /* milliseconds to wait before a round, in addition to acknowledgements, so that packets leave the fabric */
+    uint32_t deferred;     /* number of writes of LFT entries after round 1; 0: round 1 writes all entries */
+    /* milliseconds to wait after the acknowledgements of a round, before the next round, so that packets leave the
+     * fabric */
     uint32_t round_wait;
     /* number of a round, counted from 1: OpenSM waits for `round_wait` before this round and before each later round.
      * 0: OpenSM never waits for `round_wait` */
@@ -123,12 +126,12 @@ struct ibnue_answer {
 struct ibnue_classes {
     /* SL of a path if OpenSM proposes the SL `hint` (index: 16 * hint + the SL that the tables have for the path) */
     uint8_t sl_for[256];
-    /* for each VL, the VL of the QoS policy from which it gets its arbitration weight; 255 for a VL without data */
+    /* for each VL, the VL of the QoS policy whose arbitration weight this VL gets; 255 for a VL without data */
     uint8_t vl_like[16];
 };
 
-/* A write of an LFT entry in a later round than the first.  If an entry is written twice in later rounds, there are two
- * of these structs for it, first the one with the later round. */
+/* A write of an LFT entry after round 1.  If an entry is removed in one of these rounds and set to its new port in a
+ * later one, the array has two structs for the entry.  The struct with the later round comes first. */
 struct ibnue_deferred {
     uint32_t row;  /* row of the switch that has the LFT entry */
     uint16_t lid; /* LID of the LFT entry */

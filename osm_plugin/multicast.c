@@ -17,7 +17,7 @@ struct growth {
     uint8_t *member;    /* [switches], whether the switch itself or a port cabled to the switch is a member */
     uint8_t *on;        /* [switches], whether the switch is on the tree of the group */
     uint32_t *branches; /* [switches], number of children of each switch on the tree of the group */
-    int32_t *child;     /* [switches], row of the only child of each switch; used only if `branches` is 1 */
+    int32_t *child;     /* [switches], row of a child of each switch; used only if the switch has one child */
 };
 
 static osm_switch_t *switch_of_row(const struct growth *growth, int32_t row)

@@ -32,7 +32,7 @@ class MulticastChoice:
     tree
         The tree.
     certified
-        Whether the packets of groups with SL 0 and all unicast packets together are free of credit loops.
+        Whether it is proven that multicast packets with SL 0 close no credit loop, also together with unicast packets.
     """
 
     tree: MulticastTree
@@ -84,8 +84,8 @@ def multicast_tree(
     """Return the tree of paths towards a root switch, for each connected component.
 
     The root is the first switch of ``roots`` in the component.  Without such a switch, there are two cases.  If the
-    engine has an order of switches (Up*/Down*), the root is its first switch.  Multicast packets then go up and down as
-    unicast packets do, and add no dependency that the order forbids.  Otherwise the root is the switch with the
+    engine has a switch order (Up*/Down*), the root is the first switch of this order.  Multicast packets then go up and
+    down as unicast packets do, and add no dependency that the order forbids.  Otherwise the root is the switch with the
     smallest maximum hop count from all other switches.
 
     Parameters

@@ -113,7 +113,7 @@ Take = Callable[[str, AcceptedOptions], None]
 class Option:
     """How the plugin handles one option of opensm.conf.
 
-    If some engines declare the option (:class:`routing.engines.base.Offers`), it applies only to these engines.
+    If some engines declare the option (:class:`routing.engines.base.Offers`), the option applies only to these engines.
 
     Attributes
     ----------
@@ -354,9 +354,7 @@ OPTIONS: tuple[Option, ...] = (
 
 
 def describe_left_out(count: int, kept: bool) -> str:
-    """Return a line for the log about ``count`` throttled links, which are used if ``kept`` is true and not used
-    otherwise.
-    """
+    """Return a line for the log about ``count`` throttled links.  ``kept`` states whether tables use these links."""
     links = count_noun(count, "throttled link")
     if kept:
         return f"opensm.conf: avoid_throttled_links: not used: without {links} the fabric would be split"

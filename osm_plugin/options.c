@@ -13,7 +13,7 @@
 
 /* A text buffer that is being filled. */
 struct text {
-    char *at;    /* [room] start of the buffer; the text in it ends with a byte 0 */
+    char *at;    /* [room], the buffer; the text in the buffer ends with a byte 0 */
     size_t room; /* size of the buffer in bytes */
     size_t used; /* length of the text in bytes, without the final 0 */
 };
@@ -79,7 +79,7 @@ static void add_sls(struct text *text, const char *key, uint32_t mask)
         add(text, "%s %s\n", key, list);
 }
 
-/* Write the text of the options into a buffer of `room` bytes.  Return the number of bytes written. */
+/* Write the text of the options into a buffer of `room` bytes.  Return the length of the text, without the final 0. */
 size_t ibnue_options_write(const struct ibnue_plugin *plugin, char *bytes, size_t room)
 {
     const osm_subn_opt_t *opt = &plugin->osm->subn.opt;

@@ -91,7 +91,9 @@ def roots_there(options: EngineOptions, fabric: Fabric) -> EngineOptions:
 
 
 def ignored_roots(path: str | Path, fabric: Fabric) -> str:
-    """Name the lines of a file of root switches whose GUID no switch has; return "" without such lines."""
+    """Return a text that names those lines of a file of root switches whose GUID belongs to no switch of the fabric.
+    Return "" if there are none.
+    """
     there = set(fabric.switch_guid.tolist())
     gone = [f"{each.line} ({each.guid:#x})" for each in read_guid_lines(path) if each.guid not in there]
     more = f" and {len(gone) - 3} more" if len(gone) > 3 else ""

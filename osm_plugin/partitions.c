@@ -89,8 +89,9 @@ static uint32_t sls_now(const osm_subn_t *subn)
     return sls;
 }
 
-/* Find out whether OpenSM has dropped the partitions of partition_config_file because of an error.  If not, remember the
- * SLs of the partitions.  This function is called in a sweep, with OpenSM's exclusive lock held. */
+/* Find out whether OpenSM has only the default partition although partition_config_file defines others, as after an
+ * error in this file.  If not, remember the SLs of OpenSM's partitions.  This function is called in a sweep, with
+ * OpenSM's exclusive lock held. */
 void ibnue_partitions_refresh(struct ibnue_plugin *plugin)
 {
     const osm_subn_t *subn = &plugin->osm->subn;

@@ -17,8 +17,8 @@
 
 #define TEXT(option) ((option) ? (option) : "")
 
-/* This flag is set while a plugin exists, so that `create` refuses a second plugin.  OpenSM calls `create` each time
- * that event_plugin_name names the plugin.  But one process can have only one Python interpreter. */
+/* This flag is set while a plugin exists, so that `create` refuses a second plugin.  OpenSM calls `create` twice if the
+ * option event_plugin_name contains the plugin twice.  But one process can have only one Python interpreter. */
 static atomic_flag taken = ATOMIC_FLAG_INIT;
 
 static void free_plugin(struct ibnue_plugin *plugin)
@@ -143,7 +143,7 @@ static void delete(void *data)
     atomic_flag_clear(&taken);
 }
 
-/* Check the worker, and log the lines of the host. */
+/* Let the host check the worker, and log the lines that the host returns. */
 void ibnue_worker_check(struct ibnue_plugin *plugin)
 {
     char note[IBNUE_WHY] = "";

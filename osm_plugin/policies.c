@@ -22,13 +22,14 @@
 
 /* The value that the rules demand of a port, and the state of the attempts to set it. */
 struct demand {
-    /* mask: the bits of vl_stall_life that the rules set, 0 if no rule applies.  value: the values of these bits */
+    /* mask: the bits of vl_stall_life that the rules set, 0 if no rule applies.  value: the values of these bits.
+     * vl_stall_life is a byte of PortInfo: HOQLife in bits 0 to 4, VLStallCount in bits 5 to 7. */
     uint8_t mask, value;
     uint8_t asked;       /* vl_stall_life in the last request */
     /* mask of the fields (HOQLife, VLStallCount) in which the port did not accept the demanded value */
     uint8_t refused;
-    /* number of consecutive requests that the port did not accept.  From TRIES on, refused fields are not requested
-     * again. */
+    /* number of consecutive requests that the port did not accept.  When this number reaches TRIES, the fields in
+     * `refused` are not requested again. */
     uint8_t tries;
     uint8_t sent; /* whether a request was sent in this sweep */
 };
@@ -43,10 +44,11 @@ struct ibnue_policies {
 struct tally {
     /* Numbers of ports.  covered: ports with a rule.  correct: ports that already had the demanded value.  written:
      * ports to which a request was sent.  verified: ports that have the requested value afterwards.  skipped: ports
-     * with a value that is not requested again.  failed: ports to which the request could not be sent. */
+     * that have refused a field TRIES times, so that this field was not requested.  failed: ports to which the request
+     * could not be sent. */
     unsigned covered, correct, written, verified, skipped, failed;
     osm_physp_t *first;  /* the first port that did not accept the requested value, NULL: none */
-    uint8_t first_asked; /* vl_stall_life that was requested of the port `first` */
+    uint8_t first_asked; /* value of vl_stall_life in the request to the port `first` */
 };
 
 void ibnue_policies_drop(struct ibnue_plugin *plugin)
@@ -188,7 +190,8 @@ static int ask_policies(struct ibnue_plugin *plugin, char *note)
     return 0;
 }
 
-/* Return the mask of those fields of vl_stall_life (HOQLife, VLStallCount) in which at least one bit of `bits` lies. */
+/* Return a mask of the fields of vl_stall_life (HOQLife, VLStallCount) that have at least one bit in `bits`.  The mask
+ * has all bits of such a field. */
 static uint8_t fields_of(uint8_t bits)
 {
     return (uint8_t)((bits & 0x1F ? 0x1F : 0) | (bits & 0xE0 ? 0xE0 : 0));
@@ -261,8 +264,8 @@ static void request_port(struct ibnue_plugin *plugin, osm_physp_t *physp, struct
     demand->sent = 1;
 }
 
-/* Compare the vl_stall_life that OpenSM has stored for a port with the requested value, after the answers to all
- * requests have arrived.  Count the result in `tally` and `demand`. */
+/* Check whether a port has accepted the requested value, after the answers to all requests have arrived.  OpenSM has
+ * stored the port's vl_stall_life from the answer.  Record the result in `tally` and `demand`. */
 static void check_port(osm_physp_t *physp, struct demand *demand, struct tally *tally)
 {
     uint8_t now = physp->port_info.vl_stall_life;

@@ -21,8 +21,8 @@ from routing.policy.export import stall_life
 from routing.tables import Provenance, Routing, identity_sl2vl
 
 _NAMED = 3
-"""Largest number of mismatches that a line of the log describes.  A mismatch is a pattern or port number in a rule that
-matches no switch or port; further mismatches are only counted.
+"""Maximum number of mismatches that a line of the log describes; further mismatches are only counted.  There is a
+mismatch if a rule has a pattern that matches no switch, or a port number that no selected switch has.
 """
 REQUEST_MAGIC, ANSWER_MAGIC = 0x31716C7065756E69, 0x31616C7065756E69
 
@@ -41,7 +41,7 @@ class PolicyDesk:
         self._routed: tuple[str, Routing] | None = None
 
     def routed(self, fabric: Fabric, routing: Routing) -> None:
-        """Keep tables that are given to OpenSM."""
+        """Keep tables that OpenSM gets, for later requests for PortInfo values."""
         self._routed = fabric.digest, routing
 
     def answer(self, memory: SharedMemory, snapshot: Snapshot, config: PluginConfig) -> str:

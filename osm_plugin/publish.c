@@ -196,9 +196,9 @@ int ibnue_row_of_guid(const struct ibnue_service *service, uint64_t guid)
     return low < service->switches && service->guid[low] == guid ? (int)low : -1;
 }
 
-/* Fill the SL-to-VL table of a switch for an in-port and an out-port, or the table of a CA or router.  If `service` has
- * separate SL-to-VL tables for each switch, it has no table for CAs and routers.  A CA or router then maps SL n to VL
- * (n modulo the number of VLs). */
+/* Fill the SL-to-VL table of a switch for an in-port and an out-port, or the table of a CA or router.  The tables in
+ * `service` are either one row of 16 VLs for all devices, or separate tables for the ports of each switch.  In the
+ * second case, a CA or router maps SL n to VL (n modulo the number of VLs). */
 static void set_sl2vl(const struct ibnue_service *service, const osm_node_t *node, uint8_t in_port, uint8_t out_port,
                       ib_slvl_table_t *table)
 {
@@ -216,8 +216,8 @@ static void set_sl2vl(const struct ibnue_service *service, const osm_node_t *nod
 }
 
 /* Return whether OpenSM will change VLs in an SL-to-VL table when it writes the table to a port.  OpenSM masks each VL
- * of the table to the operational VLs of the port at this moment.  OpenSM raises the number of operational VLs only
- * later in the sweep. */
+ * of the table to the VLs that are operational at the port.  If OpenSM raises the number of operational VLs in this
+ * sweep, it does so only after it has written the table. */
 static int is_cut(const osm_physp_t *port, const ib_slvl_table_t *table)
 {
     unsigned code = ib_port_info_get_op_vls(&port->port_info), mask = code ? (1u << (code - 1)) - 1 : 0;

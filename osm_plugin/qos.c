@@ -50,7 +50,7 @@ void ibnue_qos_refresh(struct ibnue_plugin *plugin)
     }
 }
 
-/* Return a mask with the SL of a QoS level.  If the level has no SL, return 0 and set *open. */
+/* Return a mask with the SL of a QoS level.  If the level has no SL, return 0 and set *open to 1. */
 static uint32_t sl_of_level(const osm_qos_level_t *level, int *open)
 {
     if (level && level->sl_set)
@@ -91,13 +91,15 @@ void ibnue_qos_sls(const struct ibnue_plugin *plugin, uint32_t *policy, uint32_t
     }
     *partitions = ibnue_partitions_sls(plugin);
     if ((*policy && !open) || (!*policy && *partitions == 1))
-        /* Either the QoS policy always gives an SL, or it names none and all partitions have the default SL 0. */
+        /* The SLs of partitions do not matter in two cases.  The QoS policy gives an SL to every path, or the QoS
+         * policy has no SL and all partitions have the default SL 0. */
         *partitions = 0;
 }
 
 /* Sum of the weights of each VL in one arbitration table of a port. */
 struct weights {
-    unsigned of[16]; /* [VL], sum of the weights of each VL; entries beyond the size of the table do not count */
+    unsigned of[16]; /* [VL], sum of the weights; entries of the option for which the port's table has no room do not
+                      * count */
 };
 
 /* Parse a list "VL:weight,..." of opensm.conf as OpenSM does.  A port uses the first `entries` entries, with each VL

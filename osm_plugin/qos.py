@@ -57,7 +57,10 @@ class QosPolicy:
 
     @property
     def most_layers(self) -> int:
-        """Return the maximum number of layers (VLs of the tables) that give every class an SL for each layer."""
+        """Return the maximum number of layers (VLs of the tables) for which there are enough SLs.
+
+        Every class needs a separate SL for each layer.
+        """
         return SLS // max(1, len(self.sls))
 
     def own_sl2vl_line(self, vls: int) -> str:
@@ -183,8 +186,8 @@ class _Assignment:
         own_layer = np.array([layers.index(value) if value in layers else 0 for value in self.row.tolist()])
         hints = np.arange(SLS)
         sl_for = np.where(layer_of[:, None] == own_layer[None, :], hints[:, None], sl[class_of][:, own_layer])
-        # The tables get the SLs of the first class instead of the engine's SLs.  So the second index of ``by_label`` is
-        # one of these new SLs, whereas the second index of ``sl_for`` is an SL of the engine.
+        # The SLs of the tables become those of the first class.  ``sl_for`` gives the SL of a path by the hint and the
+        # engine's SL.  ``by_label`` gives the same SL by the hint and the new SL in the tables.
         label = sl[0][own_layer]
         by_label = np.where(layer_of[:, None] == layer_of[None, :], hints[:, None], sl[class_of][:, layer_of])
         assert (by_label[:, label] == sl_for).all()

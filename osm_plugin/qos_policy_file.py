@@ -56,7 +56,7 @@ _NEEDED: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "qos-level": (("name",), ("sl",)),
     "qos-match-rule": (("qos-level-name",),),
 }
-"""For each section, sets of names of statements.  The section must have a statement with a name of each set."""
+"""For each section, sets of names of statements.  A section needs at least one statement of each of its sets."""
 _LIMITS: Mapping[str, tuple[int, int]] = {
     "sl": (0, 15), "sl2vl-table": (0, 15), "mtu-limit": (1, 5), "rate-limit": (2, 22), "to": (0, 127), "from": (0, 127),
     "port-num": (0, 0xFFFF),
@@ -124,8 +124,8 @@ def _words(text: str) -> Iterator[_Word]:
     As in OpenSM, the name of a statement decides how the rest of the line is read.  For example, all words after the
     name ``use`` are text, including numbers.
     """
-    # `forms` states which values the names in the current line allow.  It has the form of each name, which is a value
-    # of `_NAMES`.  For the name "use", it has the word "use" instead.
+    # `forms` is the set of the forms that the names in the current line allow for their values, as in `_NAMES`.  For
+    # the name "use", the set has the word "use" instead of a form.
     line, forms = 1, set[str]()
     for match in _WORD.finditer(text):
         kind, word = str(match.lastgroup), match[0]
@@ -166,8 +166,8 @@ class _Policy:
         self._values: dict[str, list[str]] = {}  # by name, the values in the innermost section
         self._levels: set[str] = set()
         self._groups: set[str] = set()
-        # each use of a QoS level or port group in a match rule: "QoS level" or "port group", its name, and the first
-        # line of the rule
+        # for each QoS level or port group that a match rule names: the text "QoS level" or "port group", the name of
+        # the QoS level or group, and the first line of the rule
         self._used: list[tuple[str, str, int]] = []
 
     def read(self) -> None:

@@ -61,8 +61,9 @@ static struct ibnue_copy *copy_of(const struct ibnue_copies *copies, uint64_t gu
     return low < copies->count && copies->of[low].guid == guid ? copies->of + low : NULL;
 }
 
-/* Return whether OpenSM's copy of a block is known to equal the block in the switch.  OpenSM zeroes its copy before
- * it writes a block, and fills it when the switch acknowledges the write.  So a block of zeros was not acknowledged. */
+/* Return whether OpenSM's copy of a block is known to equal the block in the switch.  Before OpenSM writes a block, it
+ * sets its copy of the block to zeros.  When the switch acknowledges the write, OpenSM fills the copy.  So a copy of
+ * zeros means that the switch has not acknowledged the write. */
 static int is_known(const struct ibnue_copy *copy, const osm_switch_t *sw, uint32_t block)
 {
     return copy && block < blocks_of(sw) && copy->known[block] && !all_of(sw->lft + block * BLOCK, 0);
@@ -94,8 +95,8 @@ static void follow_switches(struct ibnue_plugin *plugin)
     *copies = fresh;
 }
 
-/* Return whether no external port of a switch is in a state after INIT.  Such a switch forwards no data packet, and may
- * have lost its LFT: after a loss of power, only an SM moves ports to later states. */
+/* Return whether all external ports of a switch are in the state DOWN or INIT.  Such a switch forwards no data packet.
+ * The switch may have lost its LFT: after a loss of power, its ports stay in these states until an SM changes them. */
 static int is_idle(const osm_switch_t *sw)
 {
     for (uint32_t p = 1; p < osm_node_get_num_physp(sw->p_node); p++) {
@@ -197,8 +198,8 @@ void ibnue_copies_drop(struct ibnue_plugin *plugin)
 }
 
 /* Let OpenSM's SA answer path queries from the tables in force while the lock is released.  The SA answers from
- * `new_lft` and routing_engine_used, which OpenSM clears before it calls an engine.  If `serve` is set, fill both from
- * the tables in force.  If `serve` is 0, clear both again. */
+ * `new_lft` and routing_engine_used, which OpenSM clears before it calls an engine.  If `serve` is 1, set these two
+ * variables by the tables in force.  If `serve` is 0, clear them again. */
 static void serve_meanwhile(struct ibnue_plugin *plugin, int serve)
 {
     for (uint32_t row = 0; row < plugin->rows.switches; row++) {
@@ -223,8 +224,8 @@ static int ask_for_block(struct ibnue_plugin *plugin, osm_switch_t *sw, uint32_t
                   != IB_SUCCESS;
 }
 
-/* Return the highest LID whose entry is read.  A switch may still forward packets to LIDs above the highest LID in
- * use. */
+/* Return the highest LID whose entry is read from a switch.  This LID can be above the highest LID in use, because the
+ * switch may still have entries for LIDs that were in use before. */
 static uint32_t last_lid(const osm_switch_t *sw)
 {
     uint32_t top = cl_ntoh16(sw->switch_info.lin_top), most = sw->max_lid_ho + BEYOND;

@@ -22,7 +22,7 @@ struct cut {
     /* [switches of the current subnet], scratch: rows of the switches on the path that is being followed */
     uint32_t *path;
     const struct ibnue_answer *before; /* head of the worker's answer that contains the old tables */
-    const uint8_t *bytes;              /* the old request, followed by the parts of its answer (see `before`) */
+    const uint8_t *bytes;              /* the old request, and the arrays to which `before` has offsets */
 };
 
 /* Find the current device with the GUID and kind of each old device, and store its index in `new_device`.  The old
@@ -97,8 +97,8 @@ static int cut_open(struct cut *cut, const struct ibnue_tables *last, const uint
     return 0;
 }
 
-/* Return the port to which the cable at a switch port leads.  Return NULL if the switch port has no cable, or if its
- * cable led to another port before. */
+/* Return the port at the other end of the cable of a switch port.  Return NULL if the switch port has no cable, has a
+ * cable to the same switch, or had no cable to this other port before. */
 static const struct peer *peer_stays(const struct cut *cut, uint32_t old_row, uint32_t row, uint8_t port)
 {
     const struct peer *was = peer_of(&cut->old, old_row, port), *is = peer_of(&cut->now, row, port);
@@ -156,8 +156,8 @@ static void set_layout(struct ibnue_answer *answer, uint32_t switches, uint32_t 
 /* Copy the entries that are still valid, and the hop counts.  Count the entries that are not valid any more, and mark
  * their LIDs in `torn`.
  *
- * Entries of rounds that may not be complete are copied too.  ibnue_rounds_begin later removes these entries from the
- * new LFTs, and writes each of them in its round. */
+ * If the last update schedule may not be complete, the entries of its later rounds are copied, too.  ibnue_rounds_begin
+ * then removes these entries from the new LFTs, and each entry is written in its round. */
 static void fill_tables(struct cut *cut, struct ibnue_remains *remains)
 {
     const struct ibnue_answer *a = cut->before, *b = &remains->answer;
@@ -200,7 +200,8 @@ static void walk_from(struct cut *cut, const struct ibnue_remains *remains, uint
     while (!found && !(found = state[row])) {
         uint8_t port = lft[(size_t)row * b->lids];
         const struct peer *peer = peer_of(&cut->now, row, port);
-        /* If the path returns to this switch, the path is a forwarding loop, and the search ends with LOST. */
+        /* Switches on the path count as LOST until the result is known.  If the path returns to such a switch, it is a
+         * forwarding loop, and the result is LOST. */
         state[row] = LOST;
         cut->path[length++] = row;
         if (port == OSM_NO_PATH)

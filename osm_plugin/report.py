@@ -48,7 +48,7 @@ class Answer:
     seconds: Mapping[str, float]
 
     def as_object(self) -> dict[str, Any]:
-        """Return the figures that need no further computation as an object for JSON."""
+        """Return an object for JSON with all figures that are already known."""
         fabric, proof = self.kept.fabric, self.kept.proof
         schedule = None if self.change is None else self.change.schedule
         return {
@@ -85,9 +85,7 @@ class Reporter:
         self._answers = LastItemThread("ibnue-report", self._report_share)
 
     def put(self, answer: Answer) -> None:
-        """Report the figures that are known at once, and queue the answer for the thread, which computes the slow
-        figures.
-        """
+        """Send the figures that are already known, and let the thread compute the slow figures of the answer."""
         self.send(answer.as_object())
         self._answers.put(answer)
 

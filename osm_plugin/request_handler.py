@@ -79,8 +79,8 @@ class RequestHandler:
         self.state = State(copies=copies)
         self._changes = SwitchChanges(self.state)
         self._saver, self._unsaved = Desk("ibnue-last-good"), ""
-        # The historian gets the method ``remark`` instead of ``remarks.append``.  take_remarks() replaces the list
-        # ``remarks``, but ``remarks.append`` would add lines to the old list.
+        # take_remarks() replaces the list ``remarks`` by a new list.  So the historian gets the method ``remark``,
+        # because ``remarks.append`` would go on to add lines to the old list.
         self._historian = Historian(self.state.remark)
         self._policies = PolicyDesk()
         self._conf_files = ConfFiles()
@@ -88,8 +88,8 @@ class RequestHandler:
         self._unsettled: Unsettled | None = None
         self._lines: list[str] = []
         self._asked = ""  # engine of the last request
-        # _reported: by the name of each engine, the log lines about options that applied at the last request to this
-        # engine.  _known: the log lines of all engines together
+        # _reported: for each engine, by name: the log lines that applied at the last request to this engine, such as
+        # lines about unused options.  _known: these lines of all engines; a line in this set is not logged again
         self._reported: dict[str, set[str]] = {}
         self._known: set[str] = set()
         self._balanced: Routing | None = None  # tables for which a search found no better balance
@@ -250,14 +250,14 @@ class RequestHandler:
         outcome = Outcome(made, kept, base, change)
         self._remember(job, outcome)
         figures = made.figures if base is None else {**made.figures, "entries_changed": base.changed}
-        # `start_note`, which the log line includes, may have the reason why earlier tables were not used.  If this
-        # method is called again with another configuration, only the reason of the last call is logged.
+        # `start_note` is a note about the earlier tables.  It is kept apart from the remarks, because this method may
+        # be called again with another configuration.  Then only the note of the last call is logged.
         line = describe(job, outcome, [*self.state.take_remarks(), *filter(None, [self.state.start_note])])
         self._report = Answer(snapshot.sequence, kept, change, made.how, figures, clock.seconds())
         return f"{line}; {multicast.describe()}; {clock}"
 
     def _job(self, request: Mapping[str, Any], config: PluginConfig, clock: Clock) -> Job:
-        """Read a request, and decide how to get its tables, and from which earlier tables.
+        """Read a request, and decide how to get the requested tables, and which earlier tables to start from.
 
         ``request`` is the message of the host, and ``clock`` measures the time of each phase.
         """
@@ -295,8 +295,8 @@ class RequestHandler:
         self.written(request.get("written", {}))
         if not remembers or stability is Stability.FRESH:
             return decide(fabric, None, stability=stability)
-        # The worker may have ended during a request to this engine, too.  The tables of failed engines may be the
-        # cause, so they are not used in this case.
+        # If the worker has ended during a request to this engine, the tables of another failed engine may be the cause.
+        # In this case, no tables of other engines are used.
         before = self.state.before(engine.name, key, fabric, {} if failed.get(engine.name) else failed)
         baseline = None if before is None else self.state.baseline_of(before)
         # All entries of an unfinished update schedule must be in the switches before other entries are changed.
@@ -309,8 +309,8 @@ class RequestHandler:
         )  # fmt: skip
 
     def _remember(self, job: Job, outcome: Outcome) -> None:
-        """Keep the tables of an answer until OpenSM has the answer.  If the balance of the tables may still be
-        improved, set the time until the next sweep.
+        """Keep the tables of an answer until OpenSM has the answer.  If a search may still improve the balance of these
+        tables, request another sweep after a pause.
         """
         kept, config = outcome.kept, job.config
         self._policies.routed(kept.fabric, kept.routing)
@@ -335,8 +335,11 @@ class RequestHandler:
         return "rerouted_from" in tables.routing.provenance.options
 
     def _take_over(self, engine: Engine, config: PluginConfig, snapshot: Snapshot) -> AcceptedOptions:
-        """Apply the options of opensm.conf, and log each option that is not applied, once."""
-        # An administrator who has disabled the state file wants no copies of other files on the disk, either.
+        """Apply the options of opensm.conf.  Log the options that are not applied, but do not repeat these lines at
+        every request.
+        """
+        # If the administrator has disabled the state file, copies of the files that opensm.conf names are not stored
+        # either.
         self._conf_files.folder = None if config.state_path is None else cache_folder() / _CONF_FILES
         taken = self._conf_files.take_over(snapshot.conf, engine.name, config.options_of(engine.name))
         lines = list(taken.lines)
@@ -355,8 +358,8 @@ class RequestHandler:
         return taken
 
     def _unused_tables(self, config: PluginConfig) -> list[str]:
-        """Return a line for the log for each table ``[engine.NAME]`` whose NAME is not an engine, because its options
-        have no effect.
+        """Return a line for the log for each table ``[engine.NAME]`` of the configuration whose NAME is not an engine.
+        The options in such a table have no effect.
         """
         return [
             f"[engine.{name}] of the plugin's configuration: not used: there is no engine {name!r}"
@@ -376,13 +379,15 @@ class RequestHandler:
         return classes
 
     def _log_new(self, lines: list[str]) -> None:
-        """Log the given lines, except lines that already applied at the last request to one of the engines."""
+        """Queue the given lines for OpenSM's log.  Leave out each line that already applied at the previous request to
+        any engine.
+        """
         self._lines += [line for line in lines if line not in self._known]
         self._known.update(lines)
         self._reported[self._asked].update(lines)
 
     def take_lines(self) -> list[str]:
-        """Return further lines for OpenSM's log, each of them only once."""
+        """Return the queued lines for OpenSM's log, and empty the queue."""
         lines, self._lines = self._lines, []
         return lines
 

@@ -134,9 +134,10 @@ def sls_after_return(
 def _by_switch(
     old: Routing, old_fabric: Fabric, returned: Sequence[tuple[ReturnedGroup, Routing]], fabric: Fabric
 ) -> Bytes | None:
-    """Return the SLs of :func:`sls_after_return` in a table with a row of SLs for each switch with senders.
+    """Return the table of :func:`sls_after_return` as uint8[S, L]: by the sender's switch and by the destination LID.
 
-    If all rows are equal, the table has a single row.  Return None if two senders at one switch use different SLs.
+    If the SLs of the tables ``old`` depend on the destination alone, and all rows are equal, return only one row,
+    uint8[L].  Return None if two senders at one switch use different SLs.
     """
     by_lid = old.service_levels.by_lid
     # Even if SLs depend on the destination alone, returned devices may use other SLs than all other senders.  So the
@@ -144,7 +145,7 @@ def _by_switch(
     sl = np.tile(old.sl, (fabric.switches, 1)) if by_lid else old.sl.copy()
     for group, before in returned:
         sl[:, group.lids] = before.sl[..., group.lids]
-    # bool[L]: the LIDs of senders.  True if the row of the sender's switch in `sl` already has the SLs of this sender.
+    # bool[L], the LIDs of the senders whose SLs are already in `sl`, in the row of the sender's switch
     settled = _owners(old_fabric, len(fabric.lids)) > 0
     for group, before in returned:
         for row in np.unique(fabric.lids.switch[group.lids]).tolist():
@@ -158,8 +159,8 @@ def _by_switch(
 
 
 def _by_source_lid(old: Routing, returned: Sequence[tuple[ReturnedGroup, Routing]], fabric: Fabric) -> Bytes | None:
-    """Return the table of :func:`sls_after_return` with a row for the LID of each sender; None if the table would have
-    more than :data:`MOST_PAIRS` SLs.
+    """Return the table of :func:`sls_after_return` as uint8[L, L]: by the sender's LID and by the destination LID.
+    Return None if the table would have more than :data:`MOST_PAIRS` SLs.
     """
     if len(fabric.lids) ** 2 > MOST_PAIRS:
         return None

@@ -1,9 +1,9 @@
-/* Write new LFTs in the rounds of an update schedule.  OpenSM itself writes the first round.  The other rounds follow
- * in the same sweep.  Each round begins after all switches have acknowledged the round before.
+/* Write new LFTs in the rounds of an update schedule.  OpenSM itself writes the first round.  The plugin writes the
+ * other rounds in the same sweep.  A round begins when all switches have acknowledged the previous round.
  *
- * The event UCAST_ROUTING_DONE reports that LFTs are acknowledged.  OpenSM sends it in the sweeping thread, without a
- * lock.  At this point OpenSM's function that writes changed LFT blocks can be called again, so that no second sweep is
- * needed. */
+ * By the event UCAST_ROUTING_DONE, OpenSM reports that the switches have acknowledged the LFTs.  OpenSM sends the event
+ * in the sweeping thread, without a lock.  So the plugin can then call OpenSM's function that writes changed LFT
+ * blocks, and needs no second sweep. */
 #include "shim.h"
 
 #include <stdio.h>
@@ -26,9 +26,10 @@ void ibnue_rounds_drop(struct ibnue_plugin *plugin)
     plugin->rounds = (struct ibnue_rounds){.entry = NULL};
 }
 
-/* Prepare the rounds of tables that OpenSM has received.  In OpenSM's new LFTs, set each entry of a later round to the
- * port that the entry keeps until its round.  If `again` is set, an earlier sweep may have written some rounds of the
- * same tables.  It is unknown which rounds these are, so the entries have no port until their round. */
+/* Prepare the rounds of tables that OpenSM has received.  Set the entries of later rounds in OpenSM's new LFTs to the
+ * ports that these entries have until their round.  If `again` is set, an earlier sweep may have written some of the
+ * rounds, and the plugin does not know which.  In this case, the entries of later rounds have no port until their
+ * round. */
 void ibnue_rounds_begin(struct ibnue_engine *engine, const struct ibnue_answer *answer, const uint8_t *bytes,
                         int again)
 {
@@ -54,10 +55,10 @@ void ibnue_rounds_begin(struct ibnue_engine *engine, const struct ibnue_answer *
     for (uint32_t i = 0; i < rounds->count; i++) {
         struct ibnue_deferred *entry = rounds->entry + i;
         uint8_t *place = plugin->rows.row[entry->row]->new_lft + entry->lid, port = entry->port;
-        entry->port = *place; /* From here on, the field `port` of an entry in the list is the out-port that the entry
-                               * gets in its round. */
-        /* If an entry is removed before its round, the list has two writes for the entry: the removal, and the write of
-         * the new port.  Only the write of the new port is counted. */
+        entry->port = *place; /* Until here, `port` was the port that the entry has until its round.  From here on,
+                               * `port` is the port that the entry gets in its round. */
+        /* Some entries have two writes in the list: the removal in one round, and the write of the new port in a later
+         * round.  Only the write of the new port is counted. */
         rounds->left += entry->port != OSM_NO_PATH;
         *place = again ? OSM_NO_PATH : port;
         rounds->last = entry->round > rounds->last ? entry->round : rounds->last;
@@ -85,7 +86,8 @@ static uint32_t not_acknowledged(struct ibnue_plugin *plugin, char *name)
     return count;
 }
 
-/* Wait until all packets that were in the fabric when the switches acknowledged the last round have left. */
+/* Wait long enough for all packets to leave that were in the fabric when the switches acknowledged the previous
+ * round. */
 static void let_packets_leave(const struct ibnue_rounds *rounds)
 {
     struct timespec start, slice = {.tv_nsec = SLICE_MS * 1000000L};
@@ -114,8 +116,8 @@ static uint32_t write_round(struct ibnue_plugin *plugin, unsigned number)
             written++;
         }
     ibnue_spread_port0(plugin);
-    /* With need_update set, as in a first sweep, OpenSM would write all blocks again.  Round 1 has already written all
-     * blocks. */
+    /* If need_update is set, as in a first sweep, OpenSM writes all blocks.  Round 1 has already written all blocks, so
+     * need_update is cleared for this call. */
     plugin->osm->subn.need_update = 0;
     osm_ucast_mgr_set_fwd_tables(&sm->ucast_mgr);
     plugin->osm->subn.need_update = whole;
@@ -123,8 +125,8 @@ static uint32_t write_round(struct ibnue_plugin *plugin, unsigned number)
     return written;
 }
 
-/* Log that `missing` switches, the first of them `name`, have not acknowledged the round after the first `done` rounds.
- * Request a heavy sweep, unless the previous update has stopped as well. */
+/* Log that `missing` switches have not acknowledged round `done` + 1.  `name` is the name of the first of these
+ * switches.  Request a heavy sweep, unless the previous update has stopped as well. */
 static void stop(struct ibnue_plugin *plugin, unsigned done, uint32_t missing, const char *name)
 {
     struct ibnue_rounds *rounds = &plugin->rounds;

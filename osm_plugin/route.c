@@ -126,7 +126,8 @@ static enum late take_late(const struct ibnue_engine *engine, char *note)
     if (ibnue_wait_for_worker(plugin, note)) {
         if (plugin->asked.late)
             return STILL_LATE;
-        /* If the engine was asked again, it would be late again, and the next engine would never get the worker. */
+        /* If the worker computed for this engine again, the answer would be late again, and the next engine would never
+         * get the worker. */
         if (!plugin->asked.replaced && plugin->asked.engine == engine && ibnue_another_follows(engine))
             return LATE_REFUSAL;
         SAY(plugin, OSM_LOG_ERROR, "ERR IBN31: the late answer is lost, and the engine is asked again: %s\n", note);
@@ -210,8 +211,8 @@ static int publish_late(struct ibnue_engine *engine, const char *note)
         return refuse(engine, why);
     now = ibnue_subnet_now(plugin);
     replaces = plugin->copies.served && plugin->copies.served->context != engine;
-    /* Another ibnue engine may have fallen back on the tables of this engine.  Then the late answer replaces tables of
-     * this engine only. */
+    /* Another ibnue engine may have failed and given OpenSM the last proven tables, which this engine had computed.
+     * Then the late answer replaces tables of this engine. */
     if (ibnue_copies_origin(plugin) == IBNUE_SERVED_OURS && plugin->last.engine == engine)
         replaces = 0;
     fits = now && taken->engine == engine && ibnue_same_subnet(now, taken->bytes);
@@ -239,8 +240,8 @@ static int publish_late(struct ibnue_engine *engine, const char *note)
 /* Return whether this engine must not ask the worker, because the worker still computes tables for another engine.  If
  * so, set `done` to the result of this engine: 0, or -1 if this engine failed.
  *
- * Suppose that this engine discarded the late answer for the other engine, and asked the worker for its own tables.  If
- * these tables came late as well, no engine would ever get tables. */
+ * Without this rule, this engine would discard the late answer for the other engine, and ask the worker for its own
+ * tables.  If its own answer is late as well, and is discarded in turn, no engine ever gets tables. */
 static int leaves_worker_to_another(struct ibnue_engine *engine, int *done)
 {
     struct ibnue_asked *asked = &engine->plugin->asked;
@@ -252,14 +253,14 @@ static int leaves_worker_to_another(struct ibnue_engine *engine, int *done)
         return 0;
     snprintf(why, sizeof(why), "the worker was still computing tables for %s", asked->engine->name);
     if (!ibnue_comes_later(engine, asked->engine)) {
-        /* OpenSM has already called the other engine in this sweep, and the other engine has failed.  The other
-         * engine uses its late answer in the next sweep. */
+        /* OpenSM has already called the other engine in this sweep, and the other engine has failed.  So this engine
+         * only falls back on the last proven tables.  The other engine can use its late answer in the next sweep. */
         *done = fall_back(engine, "ERR IBN1", why);
         return 1;
     }
-    /* The other engine is later in OpenSM's list.  So this engine and all engines in between fail, and OpenSM calls
-     * the other engine.  `left` is the first engine that fails for this reason.  If OpenSM calls `left` a second time,
-     * it has not called the other engine in the meantime.  Then `left` may ask the worker. */
+    /* The other engine comes later in OpenSM's list.  This engine and all engines between the two fail, so that OpenSM
+     * calls the other engine.  `left` is the first engine that has failed for this reason.  If OpenSM calls `left` a
+     * second time, OpenSM has not called the other engine between these two calls.  Then `left` may ask the worker. */
     if (asked->left == engine)
         return 0;
     if (!asked->left)

@@ -22,8 +22,8 @@ from routing.publish import VerifiedTables, verify
 from routing.reroute import CapacityKept, Published, Rerouted, kept_by_reroute, reroute, spread
 
 ENTRIES_FOR_MOVES = 100_000
-"""Number of LFT entries for which a rebalance step may change as many entries as the setting `rebalance` states.  A
-part of this number counts as the whole number.
+"""The setting `rebalance` limits how many entries a rebalance step changes in tables with this number of LFT entries.
+For larger tables, the limit is multiplied by the size of the tables divided by this number, rounded up.
 
 In large tables, a fault breaks thousands of entries, so that steps of a few hundred entries regain little.
 """
@@ -38,14 +38,15 @@ class Plan:
     tables
         The tables, and their proof on the current fabric.
     decision
-        How the tables were computed in the end.  If the first decision failed, the value is FROM_SCRATCH or KEEP.
+        How the tables were computed in the end.  FROM_SCRATCH replaces a decision whose re-route or proof has failed.
+        KEEP replaces the decision to rebalance if no better balance was found.
     how
         How the tables were computed, in a few words for the log.
     figures
-        "entries_broken" and "entries_changed": numbers of LFT entries, compared with the previous tables.  The mapping
-        also has the shares of the previous rates that the new tables keep, with the keys of
-        :meth:`routing.reroute.CapacityKept.as_dict`.  Unknown figures are missing.  The mapping is empty if there were
-        no previous tables.
+        Figures that compare the tables with the previous tables.  "entries_broken" and "entries_changed" are numbers of
+        LFT entries.  The other figures are rates, divided by the rates with the previous tables; their keys are those
+        of :meth:`routing.reroute.CapacityKept.as_dict`.  Unknown figures are left out.  Empty if there were no previous
+        tables.
     """
 
     tables: VerifiedTables
@@ -137,8 +138,7 @@ def _rerouted(
 def _rebalanced(engine: Engine, options: EngineOptions, before: Published, start: Start) -> Plan | None:
     """Return rebalanced tables, or None if the search fails or finds no better balance.
 
-    ``before`` are the tables in force, and ``start`` states how many entries may change for each
-    :data:`ENTRIES_FOR_MOVES` table entries.
+    ``before`` are the tables in force.  ``start.moves`` of each :data:`ENTRIES_FOR_MOVES` entries may change.
     """
     most = start.moves * max(1, -(-before.routing.lft.size // ENTRIES_FOR_MOVES))
     try:

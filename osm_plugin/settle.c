@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Record tables that OpenSM has received, so that ibnue_settle does the remaining work later. */
+/* Record tables that OpenSM has received.  ibnue_settle does the remaining work for these tables later. */
 void ibnue_settle_later(struct ibnue_engine *engine, const struct ibnue_answer *answer, enum ibnue_source source)
 {
     engine->plugin->unsettled = (struct ibnue_unsettled){.engine = engine, .answer = *answer, .source = source};
@@ -27,9 +27,9 @@ void ibnue_settle_taken(struct ibnue_plugin *plugin)
     left->engine = NULL;
 }
 
-/* Set OpenSM's hop counts of a switch for the LIDs `lid`[count].  `hops` has the hop counts by LID, which are not
- * checked.  The hop count of a LID is stored for the port that OpenSM's LFT names for the LID.  This LFT was checked
- * before.  Return 0, or -1 if memory allocation fails. */
+/* Set OpenSM's hop counts of a switch for the LIDs `lid`[count].  `hops` has the hop count of each LID.  OpenSM has a
+ * hop count for each LID and port.  The hop count of a LID is stored for the port that OpenSM's LFT names for the LID,
+ * and for port 0.  Return 0, or -1 if memory allocation fails. */
 static int fill_hops(osm_switch_t *sw, const uint8_t *hops, const uint16_t *lid, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
@@ -50,8 +50,8 @@ static int fill_hops(osm_switch_t *sw, const uint8_t *hops, const uint16_t *lid,
     return 0;
 }
 
-/* Return whether an engine is the first in OpenSM's list.  OpenSM clears the hop counts only before the first
- * engine. */
+/* Return whether an engine is the first in OpenSM's list.  OpenSM clears the hop counts before it calls the first
+ * engine.  For any other engine, the plugin has to clear them. */
 static int is_first(const struct ibnue_engine *engine)
 {
     const struct osm_routing_engine *first = engine->plugin->osm->routing_engine_list;

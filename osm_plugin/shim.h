@@ -19,7 +19,8 @@
 #include "layout.h"
 
 #define IBNUE_WHY 1024 /* size in bytes of a buffer for a reason or a note */
-/* reason of a failure that is logged if Python cannot load the host, because the host then stores no reason */
+/* initial text of `note`, which is logged as the reason if Python cannot load the host; otherwise the host overwrites
+ * it */
 #define IBNUE_PYTHON_FAILED \
     "Python cannot load ibnue inside of OpenSM, and OpenSM's standard error has the reason: install ibnue for this " \
     "Python again, run 'ibnue plugin install', and start OpenSM again"
@@ -48,7 +49,7 @@ struct ibnue_memory {
 struct ibnue_rows {
     uint32_t switches;  /* number of switches */
     osm_switch_t **row; /* [switches], OpenSM's switches by row */
-    size_t room;        /* not used; ibnue_seen.room is the length of the array `row` */
+    size_t room;        /* not used, because the length of `row` is ibnue_seen.room */
 };
 
 /* Number of LFT blocks, of 64 LIDs each, up to the highest unicast LID. */
@@ -62,8 +63,8 @@ struct ibnue_copy {
      * answer */
     uint8_t asked[IBNUE_BLOCKS];
     uint8_t silent;  /* whether the switch has left a read request unanswered */
-    /* whether all LFT blocks of the switch count as empty at a cold start, until OpenSM has written them; the plugin
-     * has not read the blocks from the switch */
+    /* whether the plugin treats all LFT blocks of the switch as empty without having read them: at a cold start, until
+     * OpenSM has written the blocks */
     uint8_t assumed;
 };
 
@@ -114,7 +115,7 @@ struct ibnue_service {
      * `sl2vl`; 0: all switches and ports share one row of 16 VLs. */
     uint32_t switches, lids, vls, sl_kind, sl2vl_ports;
     uint64_t *guid;     /* [switches], GUIDs of the switches, ascending, in host order */
-    int32_t *switch_of; /* [lids], row of the switch to which the port with the LID is cabled, or -1 */
+    int32_t *switch_of; /* [lids], row of the switch that delivers the LID, or -1 */
     uint8_t *sl;        /* SL of each path; the shape depends on sl_kind */
     uint8_t *sl2vl;     /* [16] or [switches][sl2vl_ports][sl2vl_ports][16], VL by switch, in port, out port and SL */
     struct ibnue_classes classes;  /* SLs and VLs of the QoS classes */
@@ -133,8 +134,8 @@ struct ibnue_rounds {
      * two writes: a removal, and in a later round the write of its new port. */
     uint32_t count, left;
     uint32_t wait_ms; /* milliseconds to wait before a round, so that packets leave the fabric */
-    /* last: number of the last round, counted from 1. wait_from: this round and all later rounds begin with the wait of
-     * `wait_ms`; 0: no round does. */
+    /* last: number of the last round, counted from 1.  wait_from: first round that begins with the wait `wait_ms`; all
+     * later rounds begin with it, too; 0: no round does. */
     unsigned last, wait_from;
 };
 
@@ -158,8 +159,8 @@ struct ibnue_asked {
     const struct ibnue_engine *engine;
     int late;                          /* whether the worker has missed the deadline and still computes */
     int waited;                        /* milliseconds for which OpenSM has waited for the worker */
-    /* While `engine` waits for a late answer, engines before it in OpenSM's list fail, so that OpenSM calls
-     * `engine`. left: the first of these engines that has failed; NULL: none. */
+    /* While `engine` waits for a late answer, the engines before `engine` in OpenSM's list fail, so that OpenSM calls
+     * `engine`.  left: the first engine that has failed for this reason; NULL: none. */
     const struct ibnue_engine *left;
     int replaced; /* whether the worker has ended or stalled before its answer, and another worker is started */
 };
@@ -169,7 +170,7 @@ struct ibnue_remains {
     uint8_t *bytes;             /* arrays of `answer`, NULL: there is no answer */
     struct ibnue_answer answer; /* head of the answer with the valid entries; its offsets refer to `bytes` */
     uint32_t dropped;           /* number of entries that became invalid */
-    uint32_t moved;             /* number of end ports that are new or at another switch port than before */
+    uint32_t moved;             /* number of end ports that are new, or cabled to another switch port than before */
     /* number of switches that have no edge towards the root of the multicast tree, because the edge was lost or the
      * switch is new */
     uint32_t cut_off;
@@ -207,7 +208,7 @@ struct ibnue_engine {
     int lost;
     char *name;                              /* name of the engine in opensm.conf, with the prefix "ibnue-" */
     _Atomic(struct ibnue_service *) service; /* tables that answer OpenSM's queries, NULL: none */
-    atomic_uint readers;                     /* number of threads that may read `service` or replaced tables */
+    atomic_uint readers;                     /* number of threads that may read `service` or an element of `retired` */
     struct ibnue_service *retired;           /* list of replaced tables, which are freed when no thread reads them */
     struct ibnue_engine *next;               /* next engine of the plugin, NULL: this is the last engine */
 };
@@ -231,13 +232,13 @@ struct ibnue_watch {
     int runs;              /* whether the thread was started */
     int wanted;            /* whether a sweep may be needed soon; protected by `lock` */
     int ending;            /* whether the thread has to end; protected by `lock` */
-    /* number of times that a sweep has set `wanted`, `spared` and `fruitless`; protected by `lock` */
+    /* number of times that a call of an engine has set `wanted`, `spared` and `fruitless`; protected by `lock` */
     unsigned orders;
     /* whether the thread has requested a sweep, and no engine has been called since then; protected by `lock` */
     int asked;
     int fruitless;         /* number of consecutive failures of engines; protected by `lock` */
-    /* whether the thread requests the next sweep even if no worker gets ready, because OpenSM could have tried another
-     * engine in the last sweep; protected by `lock` */
+    /* whether the thread requests the next sweep even if no worker gets ready: OpenSM got old tables in the last sweep,
+     * so it did not try another engine; protected by `lock` */
     int spared;
     /* time (CLOCK_MONOTONIC) at which the thread requests the next sweep even if a late worker still computes; 0: the
      * thread waits for the worker; protected by `lock` */
@@ -281,8 +282,7 @@ struct ibnue_plugin {
     struct ibnue_stamp policy_file;
     uint32_t policy_sls; /* mask of the SLs in the last QoS policy without an error; 0: there was no such policy */
     int policy_open;     /* whether a QoS level of that policy has no SL */
-    /* mask of the SLs of OpenSM's partitions in the last sweep in which OpenSM did not drop the partitions of
-     * partition_config_file */
+    /* mask of the SLs of OpenSM's partitions, from the last sweep that used the partitions of partition_config_file */
     uint32_t partition_sls;
     /* whether OpenSM has dropped the partitions of partition_config_file, for example because of a file error */
     int partitions_dropped;
@@ -290,9 +290,10 @@ struct ibnue_plugin {
     struct ibnue_arbitration arbitration, last_arbitration;
     /* number of SL-to-VL tables that OpenSM has cut to fewer VLs in this sweep, and in the sweep before */
     uint32_t narrow, last_narrow;
-    /* number of cut tables in the last log line IBN40; 0: no such line was logged since OpenSM began to cut tables */
+    /* number of cut tables that the last log line with the error code IBN40 stated; 0: no such line was logged since
+     * OpenSM began to cut tables */
     uint32_t reported_narrow;
-    struct ibnue_policies *policies;                        /* values that the rules demand of ports, NULL: none */
+    struct ibnue_policies *policies;                        /* values that port rules set, NULL: none */
     struct ibnue_status status;                             /* counts of errors and sweeps for the status file */
     /* memory that is shared only with the shadow engine's worker */
     struct ibnue_memory shadow;
@@ -306,7 +307,7 @@ static inline double ibnue_ms_since(const struct timespec *start)
     return 1e3 * (double)(now.tv_sec - start->tv_sec) + 1e-6 * (double)(now.tv_nsec - start->tv_nsec);
 }
 
-/* Return the noun that follows `count` in a log line. */
+/* Return the form of a noun after a number in a log line: `one` if `count` is 1, otherwise `many`. */
 static inline const char *ibnue_noun(uint64_t count, const char *one, const char *many)
 {
     return count == 1 ? one : many;

@@ -21,7 +21,10 @@ def not_answered(path: Path) -> InputError:
 
 
 class SilentFiles:
-    """Finds files whose file system does not answer: a thread tries to open each file, and may never end."""
+    """Finds files whose file system does not answer.
+
+    A separate thread tries to open each file.  If the file system does not answer, this thread may never end.
+    """
 
     def __init__(self) -> None:
         self._opening: dict[Path, threading.Thread] = {}

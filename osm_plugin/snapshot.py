@@ -69,8 +69,8 @@ class SwitchTables:
         Engine whose tables the switches acknowledged last: "ours" for an ibnue engine, "other" for another engine of
         this OpenSM.  None: this OpenSM has just become the master.
     left_out
-        bool[S, 256], ports whose cable to another switch is up, although no path may use this cable.  None if there are
-        no such ports.
+        bool[S, 256], ports with a cable to another switch that is up, but that OpenSM considers unhealthy (sick) or too
+        slow (throttled).  None if no port has such a cable.
     """
 
     lft: npt.NDArray[np.uint8]

@@ -30,8 +30,8 @@ class Change:
     base, after
         The tables in the switches, and the new tables.  ``after.deferred`` lists the entries that later rounds write.
     schedule
-        Update schedule.  No round of it allows a credit loop.  None: all entries are written at once, which is not
-        proven safe.
+        The update schedule.  Its rounds allow no credit loop, except perhaps a first round that only removes entries.
+        None: all entries are written at once, which is not proven safe.
     asked
         Whether an update schedule was searched for.
     replies
@@ -94,9 +94,9 @@ def _which(schedule: UpdateSchedule) -> str:
 def stage_update(base: Base, after: SavedTables, *, wanted: bool, threads: int = 2) -> Change | None:
     """Return the change from the tables in the switches to the new tables; None if nothing changes.
 
-    If ``wanted`` is true, an update schedule is searched for.  Unknown entries are treated as missing entries.  If
-    there are unknown entries, the first round only removes entries, among them all unknown entries.  Before this round,
-    packets may have taken any path.  So all packets have to leave the fabric before the second round.
+    If ``wanted`` is true, search for an update schedule.  The search treats unknown entries as missing entries.  If
+    there are unknown entries, the first round only removes entries, among them all unknown entries.  Packets that
+    follow unknown entries can be anywhere, so all packets have to leave the fabric before the second round.
 
     ``base`` has the tables in the switches, and ``after`` the new tables.
     """
@@ -191,7 +191,7 @@ def _deferred_entries(schedule: UpdateSchedule, old: Routing) -> npt.NDArray[np.
 
 
 def plan_number(kept: SavedTables) -> int:
-    """Return a number that identifies the update schedule of some tables; 0 if no entry is deferred.
+    """Return a number that identifies the update schedule of the tables ``kept``; 0 if no entry is deferred.
 
     The C part of the plugin (the shim) names the schedule by this number when it reports how many rounds are written.
 

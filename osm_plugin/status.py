@@ -18,9 +18,12 @@ _REPORTED = (
     "bisection_kept", "bisection_kept_from_scratch",
     "all_to_all", "rounds_planned", "phase_seconds",
 )  # fmt: skip
-"""Keys of the tables in force that a worker reports.  A value is None until it is reported."""
+"""Keys of the object "tables" of the status file whose values a worker reports.  A value is None until it is reported.
+"""
 MOST_REPORTS = 8
-"""Maximum number of worker reports that are kept until the shim reports that OpenSM uses their tables."""
+"""If more reports about answers are stored than this number, the oldest ones are dropped.  The report about the last
+tables that OpenSM got from each engine is never dropped.
+"""
 
 
 def parse_summary(message: str) -> tuple[dict[str, str], dict[str, int]]:
@@ -122,8 +125,8 @@ class Status:
     def take_report(self, report: Mapping[str, Any]) -> None:
         """Update the status from a report of a worker.
 
-        A report with the key "sequence" has figures about an answer.  Any other report has new content for parts of the
-        status file.  Each key of such a report names the part that its value replaces.
+        A report with the key "sequence" has figures about an answer.  In any other report, each key is a key of the
+        status file.  The value in the report replaces the value in the status file.
         """
         if "sequence" in report:
             known = self._reports.setdefault(int(report["sequence"]), {})
@@ -219,7 +222,7 @@ _TABLE_FIGURES = (
 )
 
 _METRIC_NAMES = {"entries_broken": "broken", "entries_changed": "changed", "all_to_all_kept": "kept"}
-"""Names of metrics that are not the keys of the status file.  Rules for alarms depend on these names."""
+"""Names of those metrics whose keys in the status file are different, by key.  Rules for alarms depend on the names."""
 
 
 def metrics(status: Mapping[str, Any]) -> str:

@@ -121,7 +121,7 @@ class StatusWriter:
         with suppress(BlockingIOError):
             while True:
                 message = self._ours.recv(LONGEST_REPORT, socket.MSG_DONTWAIT)
-                # An invalid report is skipped here.  The host deals with faulty workers.
+                # An invalid report is ignored.
                 with suppress(ValueError, TypeError, LookupError):
                     self._status.take_report(json.loads(message or b"{}"))
         with suppress(queue.Empty):

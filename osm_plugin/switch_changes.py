@@ -54,8 +54,8 @@ class SwitchChanges:
         last = self._state.last
         if last is not None and last.deferred is not None and number == plan_number(last):
             self._state.last = as_written(last, rounds)
-            # If the baseline tables are the same object as the last tables, record the written rounds for the baseline
-            # tables, too.
+            # The baseline tables may be the same object as the last tables.  They stay one object, so the written
+            # rounds count for both.
             if self._state.baseline is last:
                 self._state.baseline = self._state.last
 
@@ -86,8 +86,8 @@ class SwitchChanges:
         return self._in_force, base, change
 
     def _remember_left(self, new: SavedTables) -> None:
-        """Record the tables in force for each switch and end port that is not in the fabric of the new tables.  Drop
-        the records of devices that are in this fabric.
+        """Record, for each switch and end port that has left the fabric, the tables that were in force before.  Drop
+        the records of devices that are in the fabric of the new tables.
         """
         present = _guids(new)
         if self._in_force is not None:

@@ -18,8 +18,8 @@ from routing.errors import IbnueError
 from routing.fabric import Fabric
 
 RETRY_SECONDS = 1.0
-"""Number of seconds for which a sweep waits for the state file.  After a timeout, later sweeps do not wait until the
-file system has answered.
+"""Number of seconds for which a sweep waits for the state file.  If this time was not enough, later sweeps do not wait
+at all, until the file system has answered.
 """
 
 
@@ -144,7 +144,7 @@ class State:
 
         Wait for a read in progress, unless an earlier sweep has waited for this read without success.
         """
-        # During a write, the tables in memory are newer than the file.  So the method does not wait for a write.
+        # Wait only for a read.  While a file is being written, the tables in memory are newer than the file.
         ask = self._files.waiting == "look" and not self._overdue
         for reply in self._files.receive(max(0.0, self._timeout - self._files.seconds) if ask else 0.0):
             self._take(reply, threads)

@@ -11,12 +11,12 @@ from routing.fabric import NO_PORT
 from routing.numerals import count_noun
 
 MOST_ROUNDS = 8
-"""Maximum number of rounds in the search for a safe order.  The limit bounds the CPU time of the search, which may
-delay the next sweep.
+"""Maximum number of rounds in a search for safe rounds.  The limit bounds the CPU time of the search, which may delay
+the next sweep.
 """
 MOST_DRAINED = 1 << 20
-"""Largest number of LFT entries of tables for which a Double Scheme (a transition with drained traffic) is searched
-for.
+"""Maximum size of tables, in LFT entries, for which the worker searches for a Double Scheme (a transition with drained
+traffic).
 
 The result of this search is only information for the administrator, because OpenSM cannot execute a Double Scheme.
 """
@@ -26,9 +26,9 @@ def transition_line(change: Change, *, threads: int = 2) -> str | None:
     """Return a line for the log that states whether a change of tables is safe; None if nothing changes.
 
     A change with an update schedule is safe because of its schedule.  Without a schedule, the tables are written at
-    once, and this function examines the mixed tables.  OpenSM writes the switches in an order of its own.  So only the
-    verdict "any-order" excludes credit loops during the change.  If a search for a schedule has already failed, this
-    function does not search for an order again.
+    once, and this function examines the mixed tables.  OpenSM writes the switches in an order that the plugin does not
+    control.  So only the verdict "any-order" excludes credit loops during the change.  If a search for a schedule has
+    already failed, this function does not search for safe rounds again.
     """
     unknown = change.base.describe_unknown(change.after.fabric)
     if unknown:

@@ -67,7 +67,8 @@ static uint32_t endport_at(const struct view *view, uint32_t device, uint8_t por
                                                                                                                : GONE;
 }
 
-/* Fill in the switch and the switch port to which each LID's port is cabled. */
+/* For each LID, fill in the switch that delivers the LID, and the switch port to which the owner of the LID is
+ * cabled. */
 static void index_rows(struct view *view)
 {
     for (uint32_t lid = 0; lid < LIDS; lid++)

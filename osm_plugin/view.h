@@ -24,9 +24,9 @@ struct view {
     struct peer *peer;  /* [switches][PORTS], the peer of each switch port; unhealthy cables are left out */
     uint32_t *owner;    /* [LIDS], owner of each LID: row of the switch, or `devices` + index of the end port; GONE: no
                          * owner */
-    int32_t *switch_of; /* [LIDS], row of the switch to which the port with the LID is cabled, or -1 */
-    uint8_t *port_of; /* [LIDS], port of the switch `switch_of` to which the port with the LID is cabled, 0 for the LID
-                       * of the switch itself */
+    int32_t *switch_of; /* [LIDS], row of the switch that delivers the LID, or -1 */
+    uint8_t *port_of; /* [LIDS], port of the switch `switch_of` by which this switch delivers the LID, 0 for the LID of
+                       * the switch itself */
 };
 
 /* Build the indexes of a request.  Return 0, or -1 if memory allocation fails.  ibnue_view_close must be called in

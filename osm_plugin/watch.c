@@ -11,12 +11,11 @@
 
 #define SLICE_MS 200 /* milliseconds between two polls of the host if a sweep may be needed soon */
 #define IDLE_MS 1000 /* milliseconds between two polls of the host otherwise */
-/* After n consecutive failures of engines, the thread waits for SLICE_MS x 2^n before it requests the next sweep.
- * There is no such wait after a single failure.  This maximum is the largest n in the formula, so that the wait cannot
- * grow further. */
+/* After n consecutive failures of engines (n > 1), the thread waits for SLICE_MS x 2^n milliseconds before it requests
+ * the next sweep.  MOST_DOUBLINGS is the largest n in this formula: after more failures, the wait is not longer. */
 #define MOST_DOUBLINGS 8
 
-/* Return the time of CLOCK_MONOTONIC at which a number of milliseconds from now is over. */
+/* Return the time (CLOCK_MONOTONIC) that is a number of milliseconds after now. */
 static struct timespec in_milliseconds(int milliseconds)
 {
     struct timespec until;
@@ -47,8 +46,9 @@ static void sleep_for(struct ibnue_watch *watch, int milliseconds)
         ;
 }
 
-/* Signal OpenSM to start a heavy sweep, after a delay if engines have failed repeatedly.  If the watch thread gets new
- * orders during the delay, because another sweep has ended, OpenSM is not signalled.  The caller holds the lock. */
+/* Signal OpenSM to start a heavy sweep, after a delay if engines have failed repeatedly.  If another sweep calls an
+ * engine during the delay, the watch thread gets new orders, and OpenSM is not signalled.  The caller holds the
+ * lock. */
 static void ask_for_sweep(struct ibnue_plugin *plugin)
 {
     struct ibnue_watch *watch = &plugin->watch;
@@ -82,7 +82,7 @@ static void *run(void *argument)
         code = ibnue_host_awaited(note, IBNUE_WHY);
         pthread_mutex_lock(&watch->lock);
         if (watch->orders != orders)
-            continue; /* A sweep has set new orders meanwhile, so the host's answer may be outdated. */
+            continue; /* A sweep has set new orders since the host was asked, so the host is asked again. */
         if (watch->wanted && code == IBNUE_PENDING && !is_overdue(watch))
             sleep_for(watch, SLICE_MS);
         else if ((code == IBNUE_TOKEN && !watch->asked) || (watch->wanted && (code == IBNUE_PENDING || watch->spared)))
@@ -132,8 +132,8 @@ void ibnue_watch_prepare(struct ibnue_plugin *plugin)
     pthread_condattr_destroy(&attributes);
 }
 
-/* Make the watch thread wait until the worker can route again, because an engine has failed.  Then the thread requests
- * a sweep.  If the thread cannot be started, the plugin routes again in the next sweep that OpenSM makes by itself. */
+/* Make the watch thread request a sweep as soon as the worker can route again, because an engine has failed.  If the
+ * thread could not be started, the plugin routes again in the next sweep that OpenSM makes by itself. */
 void ibnue_watch_begin(struct ibnue_plugin *plugin)
 {
     order(&plugin->watch, 1, 0, plugin->watch.fruitless + 1);

@@ -47,17 +47,20 @@ IDLE = 1.0
 
 
 def load_code(engines: Iterable[Engine]) -> Iterator[str]:
-    """Load the code of engines.  Each step routes and proves a small fabric with one engine, and yields its name."""
+    """Load the code of engines: route a small fabric with each engine, and prove the tables.
+
+    Yield the name of each engine when this is done, so that the caller can pause between two engines.
+    """
     fabric = generate("ring", ["4"], cas=1)
     for engine in engines:
         # Engines that choose among other engines are left out, because they would run those engines a second time.
-        # Some engines cannot route a ring, such as engines for trees.  Their exceptions are ignored, because the code
-        # of an engine is loaded before the engine fails.
+        # Some engines, such as engines for trees, cannot route the small fabric, which is a ring.  Their exceptions are
+        # ignored, because their code is loaded before they fail.
         with suppress(Exception):
             if not offers_of(engine).chooses:
                 verify(fabric, engine.route(fabric, EngineOptions(effort=0.0)), engine)
         yield engine.name
-    # The small fabric was routed without METIS, which some engines need for large fabrics.
+    # Some engines need METIS for large fabrics only.  The routes on the small fabric have not loaded it.
     import pymetis  # noqa: PLC0415, F401
 
 
@@ -138,11 +141,13 @@ def main(setup_text: str) -> int:
         handler.prepare(config)
         names = [PREFIX + name for name in plugin_engines()]
         link.send(json.dumps({"engines": names, "about": about, "protocol": protocol()}).encode())
-        # OpenSM discovers the fabric now.  Any request needs the modules of all engines, to know their options.
+        # Load code while OpenSM discovers the fabric.  ENGINES.values() loads the modules of all engines, because any
+        # request needs them, to know the options of the engines.  load_code() runs only the configured engines.
         configured = setup["engines"].replace(",", " ").split()
         deque(load_code(engine for engine in ENGINES.values() if PREFIX + engine.name in configured), maxlen=0)
-        # The garbage collector is off: it can take longer than a sweep, so serve() collects after each answer instead.
-        # The modules that are loaded now stay until the process ends, so no garbage collection has to visit them.
+        # The garbage collector is off, because a collection can take longer than a sweep.  serve() collects after each
+        # answer instead.  gc.freeze() excludes the present objects from all collections, because loaded modules stay
+        # until the process ends.
         gc.freeze()
         serve(link, handler, log, load_code(ENGINES.values()))
     except Exception:

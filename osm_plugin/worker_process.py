@@ -51,7 +51,7 @@ _KEPT_PREFIXES = ("IBNUE_", "ASAN_", "UBSAN_", "LSAN_", "OPENBLAS_", "OMP_")
 def clean_environment() -> dict[str, str]:
     """Return the environment for the worker: those variables of OpenSM's environment that the worker needs.
 
-    The variable for a preloaded library of the simulator is left out.
+    The simulator's library (umad2sim) is removed from the variable LD_PRELOAD.
     """
     environment = {
         name: value
@@ -179,15 +179,16 @@ class WorkerProcess:
 
     @property
     def crashed(self) -> bool:
-        """Return whether the worker has ended by itself after it may have read tables.
+        """Return whether the worker has ended by itself, possibly because of the tables that the worker has read.
 
-        Such tables may be the reason why the worker has ended.
+        The result is false if the worker could not load its package, or was killed because of its protocol.
         """
         return not self._refused and self.process.poll() not in {None, NOT_LOADED}
 
     def listen(self) -> None:
-        """Sample the CPU time that the worker has used.  Callers sample at each request, and while they wait for the
-        answer.
+        """Record for :meth:`computes` whether the worker has used CPU time since the last call, or is runnable.
+
+        The host calls this method at each request, and while it waits for the answer.
         """
         used, now = self._processor_time(), time.monotonic()
         if used != self._used or self._is_runnable():
@@ -198,8 +199,8 @@ class WorkerProcess:
         seconds.
 
         The result is false if the worker is stopped, or if it waits for a lock or for a blocked file system.  A limit
-        of CPU time does not make the result false, because it stops the worker for less than ``timeout`` at a time.
-        Between calls of :meth:`listen`, the state of the worker is not read, so these calls have to be frequent.
+        of CPU time does not make the result false.  The state of the worker is read only in calls of :meth:`listen`,
+        which have to be frequent.
         """
         self.listen()
         return self.alive and self._used is not None and time.monotonic() < self._moved + timeout
@@ -267,7 +268,7 @@ class WorkerProcess:
         return answer
 
     def has_greeted(self) -> bool:
-        """Return whether a message of a worker has arrived.  The method leaves the message to :meth:`receive`."""
+        """Return whether a message from the worker is waiting to be read.  :meth:`receive` reads the message."""
         with contextlib.suppress(OSError):
             return bool(self.socket.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT))
         return False
@@ -326,8 +327,8 @@ class WorkerProcess:
                 del lines[: first < end - _TAIL]  # The beginning of this line is missing.
         except OSError:
             return ""
-        # Lines with a level report work, or an error after which the worker continued.  Such lines do not explain why
-        # the worker ended.
+        # Lines with a time and "error", "info" or "debug" report work, or an error after which the worker continued.
+        # Such lines do not explain why the worker ended.
         summary = (line.strip()[:300] for line in reversed(lines) if line.strip())
         return next((line for line in summary if not _REPORTED.match(line)), "")
 

@@ -1,6 +1,6 @@
 """Simulation of adaptive routing: at every switch a packet may take one of several channels, whichever has room.
 
-Usually a packet may take all channels on shortest paths, on any VL.
+In most schemes, a packet may take every channel on a shortest path, on any VL.
 
 The *scheme* is the method that handles deadlock:
 
@@ -42,8 +42,8 @@ from routing.simulate.run import Simulation, has_breaker
 from routing.simulate.traffic import Process, Traffic
 
 TOTALS = ("escapes", "seized", "pings", "loops", "bubbles", "sheltered", "relayed", "diverted", "deflected")
-"""Names of the counters of adaptive switches, in the order of the kernel's results.  In these results, the number of
-packets that each channel has sent without credits comes after the counters.
+"""Names of the counters of adaptive switches, in the order of the kernel's results.  After the counters, the results
+have one number for each channel: the packets that the channel has sent without credits.
 """
 
 
@@ -151,13 +151,14 @@ class AdaptiveArrays:
     ca_vls, stay, detect, repeat, lasts, hold, sample, step
         See :class:`Adaptive`.
     columns
-        Number of destinations that ``choice`` distinguishes: all switches, or all LIDs.
+        Number of destinations in ``choice``.  With the scheme GROUPS, each LID is a destination.  Otherwise, each
+        switch is a destination.
     enter_sl, enter_port
-        uint8[S, L] and uint8[S]: SL and in-port by which SL2VL gives the VL of a packet that enters the escape VLs at a
-        switch.  The SL depends on the switch and the destination LID.  If switches use port groups instead of escape
-        VLs, ``enter_sl`` has the SL of a packet that enters the fabric at the switch.
+        uint8[S, L] and uint8[S]: SL (by switch and destination LID) and in-port (by switch) of a packet that enters the
+        escape VLs at the switch.  SL2VL gives the VL for this SL and in-port.  With the scheme GROUPS, ``enter_sl`` has
+        the SL of a packet that enters the fabric at the switch.
     lid_column
-        int32[L]: number of the destination to which a LID belongs, or -1.
+        int32[L]: number in ``choice`` of the destination to which a LID belongs, or -1.
     lid_channel
         int32[L]: channel from the last switch to the end port that owns each LID, or -1.
     choice_first, choice
@@ -248,8 +249,8 @@ def adaptive_arrays(network: Network, adaptive: Adaptive) -> AdaptiveArrays:
         check_escape(network, count, stay=adaptive.stay)
     enter_sl, enter_port = injection_points(network)
     recovers = adaptive.scheme is Scheme.CONCURRENT
-    # The proof of the port groups depends on what a waiting packet may do (routing.port_groups.Rule).  The rule ESCAPE
-    # is right here: in an adaptive switch, a waiting packet may leave by any port of its group.
+    # The proof of the port groups depends on what a waiting packet may do (routing.port_groups.Rule).  In an adaptive
+    # switch, a waiting packet may leave by any port of its group, so the groups need the rule ESCAPE.
     grouped = adaptive.scheme is Scheme.GROUPS
     allowed = grouped_channels(network, Rule.ESCAPE) if grouped else shortest_channels(network)
     return AdaptiveArrays(
@@ -348,9 +349,9 @@ class AdaptiveSimulation(Simulation):
         If the scheme or a remedy ends every knot, no knot is permanent.  Then every queue of the graph is marked as
         able to move.
 
-        The schemes TOKEN, BUBBLE and RELAY end every knot.  HOQLife ends every knot only if all ports have a limit: the
-        limit of a head packet is the longest limit of the ports that the packet may take.  So one port without a limit
-        can keep a knot.
+        The schemes TOKEN, BUBBLE and RELAY end every knot.  HOQLife ends every knot only if it is finite at all ports.
+        A head packet is dropped after the longest HOQLife of the ports that the packet may take.  So one port with an
+        infinite HOQLife can keep a knot.
         """
         graph = self.wait_graph()
         ends = self.adaptive.scheme in (Scheme.TOKEN, Scheme.BUBBLE, Scheme.RELAY) or self.remedies.end_every_knot

@@ -37,7 +37,7 @@ TABLES = "tables"
 """Name in scenario files for routing by fixed tables only, instead of a scheme of adaptive routing."""
 SCHEMES: Mapping[str, Scheme | None] = {TABLES: None, **{scheme.name.lower(): scheme for scheme in Scheme}}
 RECOVERED = {Scheme.RELAY: "relayed", Scheme.CONCURRENT: "diverted", Scheme.DEFLECT: "deflected"}
-"""Name of the figure that counts recovered packets, by scheme."""
+"""For three schemes: name of the figure that counts how often the scheme acted on a packet that waited too long."""
 LOSSY = ("remedy", "fault", *(mechanism.table for mechanism in BESIDE_ADAPTIVE))
 """Names of the tables of a case that can cause the loss of packets.  A case with such a table reports lost packets."""
 DETECT, REPEAT, LASTS, HOLD, SAMPLE = 1.0, 1.0, 20.0, 64.0, 0.5
@@ -107,9 +107,10 @@ def run_adaptive(scenario: Scenario, case: Case) -> CaseOutput:
     - ``peak``: largest throughput by scheme.
     - ``deadlocked``: schemes that end in a permanent deadlock, which neither the scheme nor a lifetime limit of packets
       resolves.
-    - ``relayed``: how often CAs have relayed a packet, for each delivered packet (scheme ``relay``, last load)
-    - ``diverted``: packets that have moved through spare buffers, for each delivered packet (scheme ``concurrent``)
-    - ``deflected``: how often a packet was deflected, for each delivered packet (scheme ``deflect``)
+    - ``relayed``: number of relays by CAs, divided by the number of delivered packets (scheme ``relay``, last load)
+    - ``diverted``: number of packets that have moved through spare buffers, divided by the number of delivered packets
+      (scheme ``concurrent``, last load)
+    - ``deflected``: number of deflections, divided by the number of delivered packets (scheme ``deflect``, last load)
     - ``dropped``: packets lost, by scheme (last load; only if the case has a remedy, a fault or a mechanism)
     - the figures of each mechanism of the case, by scheme (last load)
     - ``bubble_over_...`` for every other scheme: throughput of ``bubble`` divided by the throughput of that scheme, at

@@ -18,7 +18,7 @@ Lines = Mapping[str, npt.NDArray[np.float64]]
 
 
 def _text(text: str) -> str:
-    """Escape a text for SVG: control characters and markup."""
+    """Return a text for SVG, with its control characters and its markup characters escaped."""
     return html.escape(escape_control(text))
 
 

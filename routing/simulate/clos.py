@@ -3,8 +3,9 @@
 Source: Chrysos, Chen, Minkenberg, Kachris, Katevenis, "End-to-End Congestion Management for Non-Blocking, Multi-Stage
 Switching Fabrics using Commodity Switches", sections 2.1 and 3.1.  Differences: a switch with queues at its inputs and
 outputs (CIOQ) is built from simpler switches, each with one queue at every input.  A crossbar feeds one small switch
-for each output, whose input buffer is the output queue.  An adapter is a CA with two ports, one to send and one to
-receive.  The path of a packet follows from its LID, as InfiniBand requires: with LMC m a CA has 2^m LIDs.
+for each output.  The input buffer of the small switch is the output queue.  An adapter is a CA with two ports, one to
+send and one to receive.  As InfiniBand requires, the destination LID of a packet selects its path: with LMC m, a CA has
+2^m LIDs.
 """
 
 from __future__ import annotations
@@ -70,9 +71,10 @@ class Clos:
     sender
         int64[N]: row of the sending port of each adapter in the fabric's end-port arrays.
     output_channel
-        int64[N]: channel from the last output queue to each adapter.
+        int64[N]: channel to each adapter, from the output queue in front of the adapter.
     output_queue
-        int64[N]: channel whose input buffer is the output queue before each adapter.
+        int64[N]: channel into the output queue in front of each adapter.  The input buffer of the channel is this
+        queue.
     paths
         Number of paths between two adapters.
     """
@@ -125,11 +127,11 @@ class _Builder:
         return self.crossbars[-1]
 
     def network(self, size: int, unit: int, level: int) -> tuple[list[tuple[int, int]], list[int]]:
-        """Add a Clos network with ``size`` inputs and outputs, which may be a part of a larger Clos network.
+        """Add a Clos network with ``size`` inputs and outputs.  It may be a part of a larger Clos network.
 
-        Return the inputs as pairs (crossbar, port), and the output queues.  A packet to adapter n of the largest
-        network leaves this network by output n // ``unit``.  ``level`` is the number of larger networks that contain
-        this one.
+        Return the inputs as pairs (crossbar, port), and the devices of the output queues.  Adapter n is at output n of
+        the largest network.  A packet to adapter n leaves the added network by output n // ``unit``.  ``level`` is the
+        number of larger networks that contain the added network.
         """
         radix = self.radix
         if size == radix:
@@ -251,5 +253,8 @@ def _with_timing(network: Network, radix: int, timing: ClosTiming) -> Network:
 
 
 def blocks_of(bytes: int, packet: int) -> int:  # noqa: A002
-    """Return the size in blocks of a buffer for ``bytes`` bytes.  All packets in the buffer have ``packet`` bytes."""
+    """Return the size in blocks of a buffer for ``bytes`` bytes.
+
+    All packets in the buffer have ``packet`` bytes, and each packet occupies whole blocks.
+    """
     return max(1, bytes // packet) * -(-packet // BLOCK)

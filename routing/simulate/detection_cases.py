@@ -1,16 +1,16 @@
 """Run cases of a scenario file that compare the detection of deadlock by time with exact knots.
 
-A virtual channel is *suspected* if packets have been queued for it without a break for the timeout, and none was sent
-in this time.  A virtual channel is *stuck* if packets wait for room in its buffer, and this buffer belongs to a knot in
-which no packet can move, or waits for such a knot (:attr:`routing.deadlock.waitfor.WaitFor.stuck`).  A reading in every
-period records which virtual channels are suspected, and which are stuck.
+A virtual channel is *suspected* if packets have waited for it during the whole timeout, and it has sent none in this
+time.  A virtual channel is *stuck* if packets wait for room in its buffer, and no packet in this buffer can ever move:
+the buffer belongs to a knot, or waits for a knot (:attr:`routing.deadlock.waitfor.WaitFor.stuck`).  At regular
+intervals, a reading records which virtual channels are suspected, and which are stuck.
 
 With the rule "flow control" (FC3D), a virtual channel is suspected only if one of the first packets in its queues came
 while the virtual channel was active.  A packet that comes later finds the virtual channel blocked already, so the
 deadlock began at another virtual channel.
 
 Source: Pinkston, Deadlock characterization and resolution in interconnection networks, 13.3.2, and Shpiner and others,
-Unlocking Credit Loop Deadlocks, section 3, whose rule the breakers use.
+Unlocking Credit Loop Deadlocks, section 3.  The deadlock breakers use the rule of Shpiner and others.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ queued, and tick since which the packet is the first of its queue.
 """
 NEVER = np.iinfo(np.int64).max
 RULES: Mapping[str, bool] = {"time": False, "flow control": True}
-"""Rules by which virtual channels are suspected, by name.  True: a virtual channel is suspected only because of a
+"""For each rule by which virtual channels are suspected: whether a virtual channel is suspected only because of a
 packet that came while the virtual channel was active.
 """
 
@@ -63,7 +63,8 @@ class Detector:
         Number of times that a stuck virtual channel was suspected for the first time, and number of times that a stuck
         virtual channel was freed before it was suspected.
     delays
-        Sum of the ticks from the reading at which a virtual channel was stuck first until it was suspected.
+        Sum of the ticks over all virtual channels in ``detected``: from the first reading at which the virtual channel
+        was stuck to the first reading at which it was also suspected.
     """
 
     timeout: int
@@ -109,16 +110,17 @@ class Readings:
     ----------
     detectors
         One detector for each timeout.
-    waiting_since, stuck_since
-        int64[N] each, for each virtual channel.  ``waiting_since`` is the tick of the reading since which packets have
-        been queued for the virtual channel.  It is -1 if no packets were queued at the last reading.  ``stuck_since``
-        is the tick of the reading since which the virtual channel has been stuck.  It is -1 if the virtual channel was
+    waiting_since
+        int64[N]: tick since which packets have been queued for each virtual channel at every reading; -1 if no packets
+        were queued at the last reading.
+    stuck_since
+        int64[N]: tick since which each virtual channel has been stuck at every reading; -1 if the virtual channel was
         not stuck at the last reading.
     episodes
         Number of times that a virtual channel became stuck.
     active
-        Ticks for which a virtual channel counts as active after it has sent a packet, for the rule "flow control".
-        None: the rule "time".
+        With the rule "flow control": ticks for which a virtual channel counts as active after it has sent a packet.
+        With the rule "time": None.
     """
 
     detectors: list[Detector]
@@ -157,10 +159,9 @@ class Readings:
 
 
 def _first_came(simulation: Simulation) -> Ticks:
-    """Return int64[N]: for each virtual channel, the earliest tick at which one of the packets that wait for it became
-    the first packet of its queue.
+    """Return int64[N]: for each virtual channel, since which tick a head packet has waited for the virtual channel.
 
-    The tick of a virtual channel without packets is ``NEVER``.
+    If several head packets wait, the result is the earliest of their ticks.  If none waits, the result is ``NEVER``.
     """
     packets = simulation.packets()
     heads = packets[packets[:, HEAD_SINCE] >= 0]

@@ -3,8 +3,9 @@
 A schedule has one block for each rank, with the operations of the rank (``send``, ``recv``, ``calc``).  Further lines
 each state that one operation requires another operation.  Source: Hoefler, Siebert, Lumsdaine, "Group Operation
 Assembly Language", ICPP 2009.  The grammar follows public descriptions, and was not tried on files of LogGOPSim.
-Differences: a send is complete as soon as it is ready, since a CA sends its messages in the order in which they become
-ready.  The attributes ``cpu`` and ``nic`` have no effect, and overheads of LogGOPS do not exist.
+Differences from LogGOPSim: a send is complete as soon as it is ready, before its message has left the CA.  A CA sends
+its messages in the order in which they become ready.  The attributes ``cpu`` and ``nic`` have no effect, and the
+overheads of the model LogGOPS are not simulated.
 """
 
 from __future__ import annotations

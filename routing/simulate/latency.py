@@ -12,9 +12,9 @@ from routing.errors import OptionError
 from routing.simulate.bounds import is_float_in
 
 SINGLE = 64
-"""Number of ticks up to which each latency has a separate bucket."""
+"""Number of buckets of one tick.  They are for the latencies of fewer ticks than this number."""
 PER_POWER = 32
-"""Number of buckets of equal width for each power of two above :data:`SINGLE`."""
+"""For longer latencies: number of buckets of equal width from each power of two to the next one."""
 
 Ints = npt.NDArray[np.int64]
 
@@ -22,7 +22,8 @@ Ints = npt.NDArray[np.int64]
 def bucket_bounds() -> Ints:
     """Return int64[2049]: the lowest latency of each bucket in ticks, and then the end of the last bucket."""
     number = np.arange(LATENCY_BUCKETS + 1 - SINGLE)
-    # Buckets beyond the longest time of a simulation (2^62 ticks) stay empty, and their bounds stay below 2^63.
+    # A simulation has at most 2^62 ticks, so buckets beyond this number stay empty.  The limit 56 keeps the bounds of
+    # these buckets below 2^63.
     power = np.minimum(number // PER_POWER, 56)
     return np.concatenate([np.arange(SINGLE), (PER_POWER + number % PER_POWER) << (power + 1)]).astype(np.int64)
 
@@ -34,8 +35,9 @@ class Latencies:
     Attributes
     ----------
     packets, messages
-        int64[2048] each: number of packets, and number of complete messages, in each bucket of latencies.  A bucket is
-        one tick wide up to 63 ticks.  Above, the width of a bucket is at most 1/32 of its lowest latency.
+        int64[2048] each: number of packets, and number of complete messages, in each bucket of latencies.  Each latency
+        up to 63 ticks has a separate bucket.  For longer latencies, the width of a bucket is at most 1/32 of the lowest
+        latency in the bucket.
     """
 
     packets: Ints

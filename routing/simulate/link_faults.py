@@ -166,7 +166,7 @@ def _writers(scenario: Scenario, case: Case, network: Network, moments: list[_Mo
 
 
 def with_room(scenario: Scenario, case: Case, network: Network) -> Network:
-    """Return the network with enough SLs and VLs for all tables that a simulation case writes during the run.
+    """Return the network with room for the SLs and VLs of all tables that a simulation case writes during the run.
 
     The size of a simulation's tables is fixed at its start.  Later tables may have SLs by source switch even if the
     initial tables have SLs only by destination.  Later tables may also use any VL that the engine was given.

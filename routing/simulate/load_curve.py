@@ -1,10 +1,10 @@
 """Measure latency and throughput over offered load.  Detect the warm-up, and compute confidence intervals over seeds.
 
 A run is cut into batches of equal length.  The rule MSER finds the batches of the warm-up (White, "An effective
-truncation heuristic for bias reduction in simulation output", Simulation 69, 1997).  Of all truncation points in the
-first half, MSER takes the point with the smallest standard error of the remaining batches.  If the best point is the
-last allowed point, the run is continued, up to a largest number of times.  If the best point is still the last allowed
-point at the end, the network does not settle at the given load.
+truncation heuristic for bias reduction in simulation output", Simulation 69, 1997).  MSER cuts off the first batches,
+at most half of them, so that the standard error of the remaining batches is smallest.  If MSER cuts off the whole first
+half, the warm-up may be longer, and the run is continued by a further part.  If this is so even after
+:data:`MOST_PARTS` parts, the network does not settle at the given load.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ MOST_PARTS = 4
 BATCH_MESSAGES = 100
 """Length of a batch, in units of the time of a message on a CA's link."""
 SETTLED = 0.95
-"""Least share of the offered load that a network accepts if it is not saturated."""
+"""Share of the offered load.  If a network accepts a smaller share, it counts as saturated."""
 T_QUANTILE = (12.71, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131)
 """97.5 % quantiles of Student's t distribution with 1 to 15 degrees of freedom.  The last quantile is also used for
 more degrees.
@@ -168,8 +168,8 @@ def simulation_of(
 ) -> Simulation:
     """Set up a simulation with fixed tables or with a scheme of adaptive routing.
 
-    If ``scheme`` is None, switches use the fixed tables of the network.  Only then, ``mechanisms`` and ``speedup`` have
-    an effect.  ``speedup`` is the number of packets that an input of a switch can send at once.
+    If ``scheme`` is None, switches use the fixed tables of the network.  ``mechanisms`` and ``speedup`` have an effect
+    only with fixed tables.  ``speedup`` is the number of packets that an input of a switch can send at once.
 
     With the scheme ESCAPE, the tables of the network are the escape paths.  The time limits of a scheme have the
     default values of scenario files: a scheme acts on a packet that has waited at the head of its queue for one packet

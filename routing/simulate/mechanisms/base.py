@@ -1,7 +1,7 @@
 """Define the interface of mechanisms: optional parts of a simulation.
 
-The hooks of a mechanism are in one C file (``csrc/simulate/internal/mechanism.h`` describes them).  Its Python class
-declares the settings, and names the results.
+Each mechanism has one C file with its hooks (``csrc/simulate/internal/mechanism.h`` describes the hooks).  Each
+mechanism also has a Python class, which declares the settings and names the results.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ class Mechanism(ABC):
 def in_ticks(table: Mapping[str, Any], packet: int, **usual: float) -> dict[str, Any]:
     """Return the settings of a case's table, with times in ticks instead of packet times.
 
-    ``packet`` is the packet time in ticks.  ``usual`` names the settings that are times.  It has the default value of
-    each of these settings, in packet times.
+    ``packet`` is the packet time in ticks.  ``usual`` has the default value, in packet times, of each setting that is a
+    time.
     """
     return {**table, **{key: max(1, round(float(table.get(key, time)) * packet)) for key, time in usual.items()}}
 

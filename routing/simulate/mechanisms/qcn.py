@@ -34,8 +34,9 @@ class Qcn(CaseMechanism):
     Attributes
     ----------
     equilibrium
-        Number of packets queued for a virtual channel that QCN aims at.  The feedback, which slows a sender down,
-        grows with (queue length - ``equilibrium``) + ``weight`` x (change of the queue length since the last sample).
+        Queue length that QCN aims at: a number of packets that wait for one virtual channel.  The feedback, which slows
+        a sender down, grows with (queue length - ``equilibrium``) + ``weight`` x (change of the queue length since the
+        last sample).
     weight
         Factor in the feedback, see ``equilibrium``.
     sample
@@ -48,8 +49,9 @@ class Qcn(CaseMechanism):
     timer
         Ticks of one cycle of a flow's timer.
     increase
-        Smallest step by which the target rate of a flow rises in a cycle, as a fraction of the link's rate.  In the
-        first five cycles after a notification, the rate recovers without such steps.
+        Smallest step of a flow's target rate, as a fraction of the link's rate.  In each cycle, the rate rises halfway
+        to the target rate.  In the first five cycles after a notification, the target rate stays at the rate before the
+        notification.  In later cycles, the target rate rises by one or more steps.
     least
         Lowest rate of a flow, as a fraction of the link's rate.
     """
@@ -100,7 +102,10 @@ class Qcn(CaseMechanism):
         ]  # fmt: skip
 
     def figures(self, simulation: Simulation) -> dict[str, Any]:
-        """Return the numbers of samples and notifications, and the lowest rate of a flow as a fraction of the link."""
+        """Return the numbers of samples and notifications, and the lowest rate of any flow.
+
+        The rate is a fraction of the link's rate.
+        """
         samples, *flows = simulation.results_of(self).tolist()
         lowest = min(flows[2::3], default=FULL) / FULL
         return {"samples": samples, "notifications": sum(flows[::3]), "lowest_rate": round(lowest, 4)}

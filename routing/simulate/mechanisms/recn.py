@@ -1,10 +1,15 @@
 """Simulate RECN-like set-aside queues: switches keep packets of a congestion tree apart from all other packets.
 
-Source: regional explicit congestion notification (RECN), which the paper on requests and grants names as a comparator.
-The rules follow general descriptions; the papers on RECN were not compared.  Differences from these descriptions: a
-set-aside queue is a VL with a separate buffer, whereas a queue of RECN is a part of the port's buffer; the VL has
-credits instead of Xon and Xoff; a notification takes a fixed time and no bandwidth; and packets that come later may
-overtake packets that were queued before the VL was assigned.  InfiniBand does not have RECN.
+Source: regional explicit congestion notification (RECN).  The publication of
+:mod:`routing.simulate.mechanisms.request_grant` mentions RECN for comparison.  The rules follow general descriptions of
+RECN, and were not compared with the papers on RECN.  Differences from these descriptions:
+
+- A set-aside queue is a VL with a separate buffer.  A queue of RECN is a part of the port's buffer.
+- The VL has credits instead of the signals Xon and Xoff.
+- A notification takes a fixed time and no bandwidth.
+- Packets that come later may overtake packets that were queued before the VL was assigned.
+
+InfiniBand does not have RECN.
 """
 
 from __future__ import annotations
@@ -39,7 +44,7 @@ class Recn(CaseMechanism):
         Number of set-aside VLs of each port: the last VLs of the network, which no SL uses.
     threshold
         A channel is congested if at least this number of packets is queued for one of its VLs, although the sender has
-        credits for a packet.
+        credits.  (If the sender has no credits, the cause is a channel further downstream.)
     spread
         If at least this number of packets is queued for a set-aside VL, the switch notifies the devices from which
         these packets come.

@@ -94,9 +94,10 @@ class Replies(CaseMechanism):
     def _outlets(self) -> list[tuple[int, int]]:
         """Return the output queue and the SL of each flow that a CA needs for messages other than its own requests.
 
-        Queue 0 has forwarded requests, queue 1 replies, and queue 2 rescued messages.  A queue with a shared SL has two
-        flows, and the flow with the SL of the queue's message type comes last.  In the wait-for graph of the kernel, a
-        queue waits for the VL of its last flow.
+        Output queue 0 has forwarded requests, queue 1 has replies, and queue 2 has rescued messages.  With a
+        shared SL, queues 0 and 1 have two flows each, if they are in use: first a flow with the shared SL, then a flow
+        with the SL of the message type.  In the wait-for graph of the kernel, a queue waits for the VL of its last
+        flow.
         """
         shared = [] if self.shared_sl is None else [self.shared_sl]
         forwards = [] if self.forward_sl is None else [(0, sl) for sl in (*shared, self.forward_sl)]
@@ -120,8 +121,8 @@ class Replies(CaseMechanism):
             to = lids
         answering = [row for row in rows if set(to) - {int(fabric.endport_lid[row])}]
         more = tuple(Flow(row, to, bytes=self.bytes, stop=0) for row in answering for _ in self._outlets())
-        # The mechanism recognises the added flows by their stop at tick 0.  A flow of requests with this stop sends
-        # nothing.  So the start and the stop of this flow are moved to tick 1, and the flow still sends nothing.
+        # The mechanism recognises the added flows by their stop at tick 0, so flows of requests must not stop at tick
+        # 0.  If a flow of requests stops at tick 0, its start and stop are moved to tick 1.  It still sends nothing.
         flows = tuple(flow if flow.stop else replace(flow, start=1, stop=1) for flow in traffic.flows)
         return replace(traffic, flows=flows + more)
 

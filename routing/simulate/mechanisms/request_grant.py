@@ -1,8 +1,9 @@
 """Simulate congestion management by requests and grants between the adapters of a switching fabric.
 
 Source: Chrysos, Chen, Minkenberg, Kachris, Katevenis, "End-to-End Congestion Management for Non-Blocking, Multi-Stage
-Switching Fabrics using Commodity Switches", sections 2 and 3.  Differences: headers of segments take no bandwidth, and
-outputs select inputs by virtual times instead of the virtual intervals of a hardware scheduler.
+Switching Fabrics using Commodity Switches", sections 2 and 3.  Differences: headers of segments take no bandwidth.  An
+output adapter grants the requests of the input with the earliest virtual time, and does not use the virtual intervals
+of a hardware scheduler.
 """
 
 from __future__ import annotations
@@ -73,16 +74,16 @@ class RequestGrant(Mechanism):
     clos
         Network between the adapters.
     loads
-        float64[N, N]: load from adapter i to adapter o, as a fraction of the rate of a line.
+        float64[N, N]: load from each adapter (row) to each adapter (column), as a fraction of the rate of a line.
     reserve
         Whether a grant reserves space in the buffer of the last switch.
     in_band
-        Whether control data takes bandwidth.  If not, control data takes ``control_delay`` ticks, and no segment is
-        sent without a grant.
+        Whether control data (requests, grants and acknowledgements) takes bandwidth.  If not, control data arrives
+        after ``control_delay`` ticks, and no segment is sent without a grant.
     segment, control
-        Bytes of the largest segment, and of a segment without data.
+        Bytes of the largest segment, and of a segment that has only control data.
     grant
-        Largest number of segments of a flow for which requests may wait for grants at the same time (G).
+        Largest number of segments that a flow may have requested without a grant so far.
     reassembly, fabric_buffer
         Size of a reassembly buffer and of the buffer of the last switch, in segments.
     grant_rate
@@ -127,7 +128,8 @@ class RequestGrant(Mechanism):
         return Traffic(tuple(flows), self.segment)
 
     def numbers(self, network: Network, traffic: Traffic) -> Sequence[int]:
-        """Return the settings in the order that the kernel expects, the LIDs, the blocked channels, and the loads.
+        """Return one list: the settings in the order that the kernel expects, the first LID of each adapter, the
+        channels to the blocked adapters, and the loads.
 
         Raises
         ------

@@ -27,9 +27,9 @@ class Tasks(Mechanism):
     """Messages of a workload as tasks of a simulation, whose traffic must be ``workload.traffic(mtu)``.
 
     Each dependency of a message has a delay of at least one tick, which begins when the awaited message has arrived.  A
-    message is ready when all these delays have passed, but not before its time.  If a message has no dependency, its
-    delay begins at its time.  A CA sends its messages in the order in which they become ready.  A message with a lost
-    packet never arrives, because there is no retransmission.
+    message is ready when all these delays have passed, but not before its earliest time (``Message.at``).  A message
+    without a dependency is ready ``Message.delay`` after its earliest time.  A CA sends its messages in the order in
+    which they become ready.  A message with a lost packet never arrives, because there is no retransmission.
 
     Attributes
     ----------
@@ -48,8 +48,8 @@ class Tasks(Mechanism):
     def numbers(self, network: Network, traffic: Traffic) -> Sequence[int]:
         """Return one list: the number of messages, five numbers for each message, and three for each dependency.
 
-        A message has the numbers flow, LID, bytes, time and delay.  A dependency has the numbers awaited message,
-        waiting message and delay.
+        The numbers of a message are its flow, LID, bytes, earliest tick and delay.  The numbers of a dependency are the
+        awaited message, the waiting message and the delay.
 
         Raises
         ------
