@@ -91,10 +91,10 @@ def make_folder(path: str | Path) -> Path:
 
 @contextmanager
 def atomic_directory(path: str | Path, *, marker: str, known: Collection[str]) -> Iterator[Path]:
-    """Yield an empty temporary folder.  It replaces ``path`` when the block ends without an exception.
+    """Yield an empty temporary folder, which replaces ``path`` when the ``with`` block ends without an exception.
 
-    An existing folder is replaced as a whole, and on Linux atomically.  The existing folder must be empty, or written
-    by this function before.
+    An existing folder ``path`` is replaced as a whole, and on Linux atomically.  The existing folder must be empty, or
+    an earlier call of this function must have written it.
 
     Parameters
     ----------
@@ -135,8 +135,8 @@ def atomic_directory(path: str | Path, *, marker: str, known: Collection[str]) -
 def _part(target: Path) -> Path:
     """Return a unique temporary name in the folder of the target.
 
-    The caller gets the name before it creates the temporary file or folder.  So it can remove the file or folder after
-    an interrupt at any time.
+    The caller knows the name before the temporary file or folder exists.  So the caller can remove the file or folder
+    after an interrupt at any time.
     """
     return target.parent / f".{target.name}.{secrets.token_hex(8)}.part"
 

@@ -200,8 +200,7 @@ def read_bundle(path: str | Path) -> Bundle:
 
 
 def bundle_in(archive: NpzReader) -> Bundle:
-    """Return the bundle in an open archive.  The archive may contain additional arrays whose names begin with
-    :data:`MORE`.
+    """Read and check a bundle from an open archive.  Additional arrays whose names begin with :data:`MORE` are ignored.
 
     Raises
     ------
@@ -265,9 +264,9 @@ def _bundle(arrays: Mapping[str, npt.NDArray[Any]], meta: Mapping[str, object], 
 def bundle_routing(bundle: Bundle, fabric: Fabric) -> Routing:
     """Return the tables of a bundle, with rows and columns renumbered for a fabric as it is now.
 
-    The fabric must have the same switches and the same cables between them, and no end port that the bundle lacks.
-    LIDs may have changed, because columns are matched by GUID.  End ports of the bundle may be missing in the fabric,
-    for example because a host is off.
+    The fabric must have the switches of the bundle, with the same cables between them.  The bundle must contain all end
+    ports of the fabric.  End ports of the bundle may be missing in the fabric, for example because a host is off.  LIDs
+    may have changed, because columns are matched by GUID.
 
     Raises
     ------

@@ -46,20 +46,20 @@ KINDS: Mapping[str, tuple[str, tuple[str, ...]]] = {
 }
 """Dtype and allowed shapes of each array, in the order in which they are written and read.
 
-Each letter of a shape is a dimension: S switches, E end ports, L LIDs, P ports, V VLs, C channels, X = 16.
+Each letter is one dimension of a shape: S switches, E end ports, L LIDs, P ports, V VLs, C channels, X the 16 SLs.
 """
 
 OWNERS = tuple(name for name in KINDS if name.startswith(("switch_", "endport_")))
 """Names of the arrays that determine the owner of each LID.
 
-These arrays are read first, because their number of LIDs limits the size of the tables.
+These arrays are read first, because the highest LID in them determines the number of columns of the tables.
 """
 
 _MOST = {"S": MAX_UNICAST_LID, "E": 2 * MAX_UNICAST_LID, "L": MAX_UNICAST_LID + 1, "P": 255, "V": 16, "C": 1 << 24}
 
 
 class BundleChecker:
-    """Checks the arrays of one bundle: dtypes and dimensions while arrays are read, and values afterwards."""
+    """Checks the arrays of one bundle: dtype and shape of each array before it is read, and values afterwards."""
 
     def __init__(self, path: str | Path) -> None:
         self._path = Path(path)
@@ -69,8 +69,8 @@ class BundleChecker:
     def expect(self, name: str) -> Expected:
         """Return a function that checks the dtype and the shape of the array ``name``.
 
-        :class:`~routing.formats.npz.NpzReader` calls the function before it reads the array.  The function returns a
-        description of the first error, or None if there is no error.
+        The returned function describes the first error, or returns None if there is no error.
+        :class:`~routing.formats.npz.NpzReader` calls the returned function before it reads the array.
         """
 
         def complaint(dtype: np.dtype[Any], shape: tuple[int, ...]) -> str | None:

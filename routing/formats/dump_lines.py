@@ -34,10 +34,10 @@ class Piece:
     Attributes
     ----------
     data
-        uint8[N], the bytes of the lines with their newlines.  Zeros are added, so that a fixed column can be read past
-        the end.
+        uint8[N], the bytes of the lines with their newlines, and then 128 zeros.  Because of the zeros, a fixed
+        column of the last line can be read even if this line is too short.
     start, end
-        int64[n], offset in ``data`` of the first byte and of the newline of each line.
+        int64[n], offset in ``data`` of the first byte and of the newline of each of the n lines.
     first
         Line number of the first line in the file, counted from 1.
     """
@@ -62,14 +62,14 @@ class Piece:
     def number(
         self, lines: npt.NDArray[np.int64], column: int, digits: int, base: int
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-        """Parse a number with a fixed count of digits at a fixed column of many lines.
+        """Parse one number in each of n lines.  The number begins at ``column`` and has ``digits`` digits.
 
         Returns
         -------
         value : int64[n]
-            The numbers.  Values of lines where ``good`` is False have no meaning.
+            The numbers.  The number of a line has no meaning if ``good`` is False for the line.
         good : bool[n]
-            Whether the line has only digits of ``base`` in these columns, bool[n].
+            Whether all these characters of the line are digits of a number with base ``base``.
         """
         table = _HEX if base == 16 else _DIGIT
         begin = self.start[lines] + column

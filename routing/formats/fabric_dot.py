@@ -5,8 +5,8 @@ plain graph, such as ``graph { node [kind=ca]; a; b; node [kind=switch]; a -- s;
 
 - A node without ``kind`` is a switch.  A node whose id has the form of ibnetdiscover (``S-``, ``H-`` or ``R-`` and 16
   hexadecimal digits) has the kind and the GUID of this id.
-- A port is stated as ``s:3 -- t:7``, or as ``source_port`` and ``target_port``.  Other ends of cables get the lowest
-  free port numbers.
+- An edge states its ports as ``s:3 -- t:7``, or as attributes ``source_port`` and ``target_port``.  An end without a
+  stated port gets the lowest free port number of its node.
 - A node without ``guid`` gets the GUID that ibsim would assign.
 """
 
@@ -227,8 +227,8 @@ def parse_dot(text: str, path: str | Path, *, lmc: int = 0) -> Fabric:
 def _read_block(tokens: _Tokens, scope: _Scope, depth: int) -> dict[str, str]:
     """Read ``{ statements }``, and return ``{id: port}`` with all nodes in the braces.
 
-    The port of a node is kept only if a statement consists of this node with its port (``id:port``).  All other ports,
-    for example at the ends of an edge, are empty texts.
+    A node has a port in the result if the last statement with this node is only ``id:port``.  All other nodes, for
+    example the ends of an edge, have an empty text instead.
 
     ``scope`` has the default attributes, and ``depth`` is the number of subgraphs around the braces.
     """
@@ -245,8 +245,7 @@ def _read_block(tokens: _Tokens, scope: _Scope, depth: int) -> dict[str, str]:
 def _read_statement(tokens: _Tokens, scope: _Scope, depth: int) -> dict[str, str]:
     """Read a statement, and return ``{id: port}`` with its nodes.
 
-    The port is kept only if the statement consists of one node with its port (``id:port``).  All other ports are empty
-    texts.
+    If the statement is an edge, or a node has no port, the port is an empty text.
 
     ``scope`` has the default attributes, and ``depth`` is the number of subgraphs around the statement.
     """
@@ -308,8 +307,9 @@ def _read_end(tokens: _Tokens, scope: _Scope, depth: int) -> dict[str, str]:
 
 
 def _read_node(tokens: _Tokens, scope: _Scope, own: str, location: Location) -> dict[str, str]:
-    """Read the port that may follow the node id ``own``, as in ``id:port``.  Return ``{id: port}``; without a port, the
-    port is an empty text.
+    """Read the port that may follow the node id ``own``, as in ``id:port``, and add the node to the graph if it is new.
+
+    Return ``{id: port}``.  Without a port, the port is an empty text.
     """
     port = ""
     while tokens.takes(":"):
@@ -366,7 +366,10 @@ def _ports_in_use(graph: GraphFile) -> dict[str, set[int]]:
 
 
 def _give_guids(graph: GraphFile) -> None:
-    """Give each node without a GUID the next free GUID of its kind.  The port GUIDs of a CA follow its node GUID."""
+    """Give each node without a GUID the next free GUID of its kind.
+
+    For a CA or router, the numbers directly after the node GUID are kept free for its port GUIDs.
+    """
     taken = {graph.number(element, "guid") for element in graph.nodes.values() if "guid" in element.values}
     following = dict(_FIRST_GUID)
     for element in graph.nodes.values():

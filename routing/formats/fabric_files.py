@@ -53,8 +53,8 @@ _READERS: tuple[tuple[Callable[[str], object], Callable[..., Fabric]], ...] = (
     (is_ibdm_topo, parse_ibdm_topo),
     (is_net, parse_net),
 )
-"""Functions that recognise a format by the text, each with the reader of the format.  The functions are tried in this
-order.
+"""For each format: a function that returns whether a text has this format, and the reader of the format.  The formats
+are tried in this order.
 """
 
 _WRITERS = {".net": net_text, ".json": json_text, ".graphml": graphml_text, ".dot": dot_text, ".lst": lst_text}
@@ -97,8 +97,10 @@ def read_fabric(path: str | Path, *, lmc: int = 0, guid2lid: str | Path | None =
 
 @contextmanager
 def _without_collector() -> Iterator[None]:
-    """Pause the garbage collector.  A reader allocates some million small objects, none of them in reference cycles,
-    and the collector would scan all of them many times.
+    """Pause the garbage collector while a file is read.
+
+    A reader allocates some million small objects, and the collector would scan all of them many times.  None of the
+    objects is in a reference cycle, so the collector would find nothing to free.
     """
     enabled = gc.isenabled()
     gc.disable()

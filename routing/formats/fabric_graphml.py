@@ -64,7 +64,7 @@ def _is_legal_text(letter: str) -> bool:
 class _Reader:
     """Functions that the XML parser expat calls for each XML element of the file.
 
-    The functions add the nodes and edges to ``graph``.  Each node or edge gets the line number at which expat is.
+    The functions add the nodes and edges to ``graph``, each with its line number in the file.
     """
 
     graph: GraphFile

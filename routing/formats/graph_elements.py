@@ -3,8 +3,9 @@
 Devices are nodes with ``kind``, ``guid``, ``name`` and ``ports``.  Switches also have ``lid``.  A GUID is a string,
 because many tools lose bits of 64-bit numbers.
 
-Cables are undirected edges with ``width``, ``speed`` (Gb/s of one physical lane), and ``port`` for either end.  An end
-at a CA or router also has ``guid``, ``lid`` and ``lmc`` of its port (``source_port``, ``target_lid``, ...).
+Cables are undirected edges with ``width`` and ``speed`` (Gb/s of one physical lane).  The attributes ``source_port``
+and ``target_port`` are the ports at the two ends.  For an end at a CA or router, ``guid``, ``lid`` and ``lmc`` of the
+port are stated in the same form (``source_guid``, ``target_lid``, ...).
 """
 
 from __future__ import annotations

@@ -52,14 +52,15 @@ class LidRange:
 
 
 def read_guid_lines(path: str | Path) -> tuple[GuidLine, ...]:
-    """Read a file that OpenSM reads by ``parse_node_map``, with a GUID and an optional word per line, and ``#``
-    comments.
+    """Read a file with a GUID and an optional word in each line, and ``#`` comments.
+
+    OpenSM reads such files by its function ``parse_node_map``.
 
     Raises
     ------
     ParseError
-        A line makes OpenSM reject the whole file.  The line does not begin with a number, or the number is followed by
-        neither white space nor a newline.
+        A line does not begin with a number, or the number is followed by neither white space nor a newline.  OpenSM
+        rejects the whole file because of such a line.
     """
     text = read_text(path)
     return tuple(_guid_lines(text, path))
@@ -113,8 +114,9 @@ def read_node_name_map(path: str | Path) -> dict[int, str]:
 
 
 def apply_node_names(fabric: Fabric, names: Mapping[int, str]) -> Fabric:
-    """Return the fabric with the names from the map, by node GUID.  End ports keep the class that their old name
-    implied.
+    """Return the fabric with new names.  ``names`` maps node GUIDs to names.
+
+    If a device had a class (such as storage) because of its old name, its end ports keep this class.
     """
     switches = zip(fabric.switch_guid.tolist(), fabric.switch_name, strict=True)
     terminals = zip(fabric.terminal_guid.tolist(), fabric.terminal_name, strict=True)
@@ -131,7 +133,7 @@ def apply_node_names(fabric: Fabric, names: Mapping[int, str]) -> Fabric:
 
 
 def apply_port_classes(fabric: Fabric, rules: PortClasses) -> Fabric:
-    """Return the fabric with other rules for the classes of its end ports.
+    """Return the fabric with ``rules`` in place of its own rules for the classes of end ports.
 
     Warns
     -----

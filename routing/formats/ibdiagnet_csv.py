@@ -29,8 +29,8 @@ _SPEED = {
     1: "SDR", 2: "DDR", 4: "QDR", 1 << 8: "FDR", 2 << 8: "EDR", 4 << 8: "HDR", 8 << 8: "NDR", 16 << 8: "XDR",
     1 << 16: "FDR10",
 }  # fmt: skip
-"""Names of speeds by the number in the file.  The bytes of this number are the three speed attributes of the InfiniBand
-specification.
+"""Names of speeds by the number in the file.  The lowest byte of this number is for SDR to QDR, the second byte for FDR
+to XDR, and the third byte for FDR10.
 """
 _MARK = re.compile(r"(START|END)_([A-Z0-9_]+)\s*$")
 _NUMBER = re.compile(r"0[xX][0-9a-fA-F]{1,32}|[0-9]{1,32}")

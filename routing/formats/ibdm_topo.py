@@ -29,11 +29,9 @@ _MOST_CA_PORTS = 2
 _UNKNOWN = "DEV0"
 """Type that IBDM gives to all devices without a device ID, to switches and to CAs."""
 _MAIN = ("", "U1")
-"""Names of boards that mean the device itself."""
+"""Board names of a device that has the same name as its system.  The name is empty if a line states no board."""
 _CHIP = re.compile(r"(?:^|/)U\d+$")
-"""Pattern for the part of a board's name that names a chip.  If a board's name lacks this part, the board has a single
-chip.
-"""
+"""Pattern for the end of a board's name if it names a chip, such as U3.  Other boards have a single chip, U1."""
 
 
 def is_ibdm_topo(text: str) -> bool:
@@ -49,7 +47,7 @@ def parse_ibdm_topo(text: str, path: str | Path, *, lmc: int = 0) -> Fabric:
     2, these types count as switches, too.  All other types count as CAs.
 
     IBDM gives the type ``DEV0`` to switches and CAs without a device ID.  A device of type ``DEV0`` counts as a CA if
-    it uses a single port, and this is port 1 or 2.
+    it has a single cable, at port 1 or port 2.
 
     Parameters
     ----------

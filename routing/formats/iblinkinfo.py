@@ -41,7 +41,7 @@ def is_iblinkinfo(text: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Port:
-    """A port in the default output, where the other end is known only by LID and port number."""
+    """A port in the output, with LID and port number of the port at the other end of its cable (0 without a cable)."""
 
     port: ListedPort
     far_lid: int
@@ -152,7 +152,10 @@ class _Reader:
 
 
 def _with_kinds(ports: list[ListedPort]) -> list[ListedPort]:
-    """Return the ports of ``iblinkinfo -l``, each with the kind (switch or CA) and the dictionary key of its device."""
+    """Return the ports of ``iblinkinfo -l``, each with the kind (switch or CA) and a key of its device.
+
+    Ports of one device have equal keys.
+    """
     lines = Counter(port.guid for port in ports)
     kinds = [NodeKind.SWITCH if lines[port.guid] > 1 else NodeKind.CA for port in ports]
     described = ((kind, port.guid, port.port, port.name) for kind, port in zip(kinds, ports, strict=True))
@@ -170,7 +173,7 @@ def _with_far_guids(found: list[_Port], path: str | Path) -> list[ListedPort]:
     Raises
     ------
     FabricError
-        For some line, no port or several ports have the LID and port number that the line states for the other end.
+        A line states a LID and a port number for the other end, but no port or several ports have these numbers.
     """
     at: dict[tuple[int, int], list[int]] = {}
     for each in found:

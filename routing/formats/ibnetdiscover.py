@@ -1,7 +1,8 @@
 """Read the output of ``ibnetdiscover``: topology of a live subnet, with LIDs, LMC, widths, speeds and port GUIDs.
 
-The output may be made with the options ``-f`` (full), ``-g`` (grouping), ``-m`` and ``--node-name-map``.  Options such
-as ``-l`` and ``-p`` print lists and reports in other formats, which cannot be read.
+The output may be made with the options ``-f`` (full), ``-g`` (grouping), ``-m`` and ``--node-name-map``.  This module
+cannot read the lists and reports of options such as ``-l`` and ``-p``.  :mod:`routing.formats.ibnetdiscover_ports`
+reads the report of ``-p``.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _PORT = re.compile(
 )
 _PASSED_OVER = re.compile(
     r"(?:vendid|(devid)|sysimgguid|switchguid|caguid|rtguid)=0x([0-9a-fA-F]+)(?:\([0-9a-fA-F]+\))?(?:\s*#.*)?\s*$"
-    # The next line of the pattern matches headings of the option -g, messages, and the head of a terminal's log.
+    # The next line of the pattern matches headings of ``ibnetdiscover -g``, messages, and empty lines.
     rf"|Chassis \d+|Non-Chassis Nodes|Hostname: |{'|'.join(map(re.escape, MESSAGES))}|\s*$"
     r"|(?:\r|\[?[\w.-]{1,64}@)[^\r]{0,200}[#$>%] ?(?:ibnetdiscover\b.*)?$"  # The line matches the prompt of a terminal.
 )
@@ -69,7 +70,8 @@ class _Reader:
     handle: int = -1
     kind: NodeKind = NodeKind.SWITCH
     device_id: int = 0  # This is the device ID of the next node; 0 if the file does not state it.
-    # The value is true for output of the option -g, which prints the boards of some chassis twice.
+    # `grouped` becomes true at the heading of a chassis, which only the option -g prints.  With this option,
+    # ibnetdiscover prints the nodes of some chassis twice.
     grouped: bool = False
 
     def read(self, text: str) -> None:
@@ -86,7 +88,9 @@ class _Reader:
             raise ParseError("this file has no node", path=self.path, remedy="is the file whole?")
 
     def between_nodes(self, line: str, number: int) -> None:
-        """Store the device ID of the next node, and ignore lines that routing does not need."""
+        """Read a line between two node records.  Only a device ID, which belongs to the next node, and the heading of a
+        chassis have an effect.
+        """
         found = _PASSED_OVER.match(line)
         if found is None:
             raise self.wrong(line, number)

@@ -1,6 +1,7 @@
 """Derive the links of a fabric from the port statements of an ibsim net file, by the rules of ibsim.
 
-Both ends must state the same link.  The link has the best width and the best speed that both ports support.
+Both ends must state the same link, except if one end has an alias.  Then only the other end states the link, by this
+alias.  A link has the best width and the best speed that both ports support.
 """
 
 from __future__ import annotations
@@ -96,8 +97,8 @@ class Links:
     ) -> None:
         """Connect two ports (device, port) immediately, as the console command ``do Link`` does.
 
-        ``default`` has two elements: the widths and speeds of ``near`` and of ``far``.  An element is used if no
-        earlier port line describes the port.
+        ``default`` has two elements: the widths and speeds of ``near`` and of ``far``.  An element is used only if no
+        earlier port line states the widths and speeds of the port.
         """
         self._cable(near, far, (self._enabled(near, default[0]), self._enabled(far, default[1])), location)
 

@@ -3,7 +3,7 @@
 Grammar and results agree with ibsim 0.10 to 0.12.  A GUID that is not stated gets the number that ibsim would assign.
 A link has the best width and speed that both ends support.  A node name is the node description that OpenSM would see.
 
-Three things differ on purpose:
+Three things differ from ibsim on purpose:
 - A line that ibsim silently skips is an error.  Examples are a misspelt directive, or a header after a record without
   an empty line at its end.
 - The file of an ``include`` is relative to the including file, not to the working directory.
@@ -275,8 +275,7 @@ class _Reader:
         path = Path(self.path).parent / found[1]
         try:
             real, there = path.resolve(), path.is_file()
-        # resolve and is_file raise these exceptions if the name contains a NUL, is too long, or leads to a cycle of
-        # symbolic links.
+        # A file name causes such an exception if it contains a NUL, is too long, or leads to a cycle of symbolic links.
         except (OSError, ValueError, RuntimeError):
             real, there = path, False
         if real in self.open_files:
@@ -346,8 +345,7 @@ class _Reader:
         elif command == "baselid" and rest:
             lmc = self._number(rest[1]) if len(rest) > 1 else 0
             self.builder.set_port(node.handle, port, lid=self._number(rest[0]), lmc=lmc, location=self.location())
-        # The command is Guid.  If it names a port, ibsim ignores the GUID in the command.  The port keeps node GUID +
-        # port number.
+        # The command is ``do Guid``, which changes the GUID of a node.  ibsim ignores the command if it names a port.
         elif rest and not port:
             self.builder.change_guid(node.handle, self._number(rest[0]), self.location())
 

@@ -26,8 +26,8 @@ _GENERATED_ID = re.compile(r"[SHR]-[0-9a-f]{16}")
 def net_text(fabric: Fabric, *, port_guids: bool = True) -> str:
     """Return the fabric as the text of an ibsim net file.
 
-    The text begins with the CAs.  By default OpenSM attaches to the first port in ibsim, and this port then belongs to
-    a CA.
+    By default OpenSM attaches to the first port in ibsim.  The text begins with the CAs, so that this port belongs to a
+    CA.
 
     ibsim numbers the GUIDs of nodes in the order of the file.  The text states the GUID of a node only if ibsim would
     assign another GUID.  The text states LIDs only if a reader of the text would otherwise assign other LIDs.

@@ -1,4 +1,7 @@
-"""Recognise files of known kinds in places where they cannot be used, such as a list of nodes instead of a fabric."""
+"""Recognise a file that a user gives in the wrong place, such as a list of nodes instead of a fabric.
+
+The error message can then state the kind of the file and a remedy.
+"""
 
 from __future__ import annotations
 

@@ -18,17 +18,17 @@ def drain_times(
 ) -> npt.NDArray[np.float64]:
     """Compute how long a packet can wait at the head of a queue of each switch port without a deadlock, in seconds.
 
-    In the worst case all CAs and routers send to one destination, and switches serve their inputs round-robin.  The
-    result is the smaller one of two upper bounds for this case:
+    In the worst case all CAs and routers send to one destination, and switches serve their inputs round-robin.  Two
+    upper bounds hold for this case, and the result is the smaller one:
 
-    - The first bound assumes that the senders never stop.  Consider the channel c out of the port, and a destination d.
-      The buffer at the end of c is full of packets to d.  Each switch from this buffer to d serves its inputs with
-      packets to d in turn.  So the buffer forwards one packet every ``g(c, d)`` packet times, where ``g(c, d)`` is the
-      product of the numbers of these inputs.  In the switch of the port, ``n(c)`` inputs send packets over c in turn.
-      So a packet waits at most ``n(c)`` x the largest ``g(c, d)`` packet times.  One more packet time is added for the
-      packet in transmission.
-    - The second bound assumes that every sender sends only one burst.  All bursts arrive within (number of senders) x
-      (time of a burst).
+    - The first bound assumes that the senders never stop.  Let c be the channel out of the port, and d a destination
+      whose paths use c.  The buffer at the end of c is full of packets to d.  On the path from this buffer to d, each
+      switch serves in turn all inputs that have packets to d.  Let ``g(c, d)`` be the product of the numbers of such
+      inputs over the switches of that path.  Then the buffer forwards one packet every ``g(c, d)`` packet times.  In
+      the port's switch, ``n(c)`` inputs send packets over c in turn.  So a packet waits at most ``n(c)`` times the
+      largest ``g(c, d)``, in packet times.  One more packet time is added for the packet in transmission.
+    - The second bound assumes that every sender sends only one burst.  Then all bursts have arrived after (number of
+      senders) x (time of a burst).
 
     The packet time is the time of a packet on the slowest link of the paths to the destination.  This link limits the
     rate of the buffers upstream.
@@ -55,7 +55,7 @@ def drain_times(
     """
     lids, channels = fabric.lids, fabric.channels
     width = 1 + int(fabric.switch_ports.max(initial=0))
-    # `turns` is indexed by switch, in-port and out-port, and marks the pairs of ports that packets use.
+    # turns[s, i, o] is True if packets enter switch s by port i and leave it by port o.
     turns = np.zeros((fabric.switches, width, width), bool)
     waits, bursts, packets = (np.zeros((fabric.switches, PORTS)) for _ in range(3))
     for lid in np.flatnonzero((lids.switch >= 0) & (lids.endport >= 0)).tolist():
@@ -90,15 +90,17 @@ class _Tree:
     Attributes
     ----------
     level
-        int[S]: distance from the LID's switch in channels.  -1 means that the route does not reach the LID.
+        int[S]: number of channels on the route from each switch to the LID's switch.  -1: the route does not reach the
+        LID.
     channel
-        int[S]: next channel on the route.
+        int[S]: first channel on the route from each switch.
     sends
         bool[S]: whether the switch sends packets to the LID, from its own end ports or from switches upstream.
     local
-        Rows of the end ports that send.
+        Rows of the end ports that send to the LID.
     gap
-        float64[S]: time between two packets to the LID that the switch forwards from the same input, in packet times.
+        float64[S]: a switch forwards packets to the LID from all its inputs in turn.  ``gap`` is the time between two
+        packets from one input, in packet times.
     """
 
     def __init__(self, fabric: Fabric, routing: Routing, lid: int) -> None:

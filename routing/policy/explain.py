@@ -18,7 +18,7 @@ from routing.policy.selection import SwitchNames
 
 @dataclass(frozen=True)
 class Setting:
-    """Origin of one property of a port, such as its head-of-queue lifetime.
+    """Value of one property of a port, such as its head-of-queue lifetime, and the rules that set this property.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ class Explanation:
     roles
         Roles of the port (such as "leaf" or "ca-facing"), by which rules can select it.
     settings
-        Origin of the value of each property.
+        Value of each property, with the rules that set the property.
     """
 
     row: int

@@ -53,9 +53,9 @@ class PortFacts:
 
 
 def loop_channels(fabric: Fabric, routing: Routing, *, threads: int = 2) -> npt.NDArray[np.bool_]:
-    """Return the channels that are on a credit loop of the tables on any VL, bool[C].
+    """Return whether each channel is on a credit loop of the tables on some VL, bool[C].
 
-    Only requests with a CA or router at one end count, not their replies.
+    Only requests from or to a CA or router are considered.  Replies and switch-to-switch traffic are ignored.
     """
     graph = dependency_graph(fabric, routing, switch_pairs=False, threads=threads)
     return np.asarray(WaitFor.of_dependencies(graph).on_cycle.reshape(graph.vls, graph.channels).any(axis=0))

@@ -34,7 +34,7 @@ PROPERTIES: tuple[Property, ...] = ("hoq_life", "vl_stall_count", "breaker")
 
 
 def hoq_seconds(code: int) -> float:
-    """Convert a HOQLife value to seconds: 4.096 us x 2^code, infinite from 20 on.
+    """Convert the HOQLife value ``code`` to seconds: 4.096 us x 2^``code``, and infinity for values of 20 or more.
 
     Source: IBA 14.2.5.6, HOQLife.
     """
@@ -65,16 +65,16 @@ class Breaker:
     Attributes
     ----------
     kind
-        "none", "loop" or "deadlock".  A Loop Breaker re-routes packets of the loop, and drops some packets if
-        necessary.  A Deadlock Breaker adds buffer space on the loop.
+        "none", "loop" or "deadlock".  A Loop Breaker moves packets of the credit loop to other paths, and drops some
+        packets if necessary.  A Deadlock Breaker adds buffer space on the credit loop.
     detect_time
         A port is suspected of a deadlock if no packet leaves a non-empty queue for this number of seconds.
     check_period
         Seconds between two control messages of a suspected port.
     release_period
-        Number of seconds for which a Deadlock Breaker serves only the input that is on the loop.
+        Number of seconds for which a Deadlock Breaker serves only the input on the credit loop.
     extra_mtus
-        Buffer space, in MTUs, that a Deadlock Breaker adds to the input on the loop during ``release_period``.
+        Buffer space, in MTUs, that a Deadlock Breaker adds to this input during ``release_period``.
     """
 
     kind: BreakerKind
@@ -104,9 +104,10 @@ class Speed:
     Attributes
     ----------
     relation, gigabits
-        Comparison operator (``=``, ``<``, ``<=``, ``>``, ``>=``), and the data rate in Gb/s to compare with.
+        Comparison operator (``=``, ``<``, ``<=``, ``>``, ``>=``), and the data rate in Gb/s with which the link's data
+        rate is compared.  Both are ignored if ``lane_speed`` is given.
     lane_speed
-        Signalling rate of one physical lane in Gb/s to compare with.  None: the data rate is compared.
+        Signalling rate of one physical lane in Gb/s that the link must have.  None: the rule compares the data rate.
     """
 
     relation: str = "="

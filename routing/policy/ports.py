@@ -144,7 +144,7 @@ def _check_conflict(
 ) -> None:
     """Raise OptionError if a rule sets a property of a port for which an earlier rule has set another value.
 
-    ``setting`` is the index of the rule and the property.  ``positions`` are the ports that the rule selects, as
+    ``setting`` has two elements: the index of the rule, and the property.  ``positions`` are the rule's ports, as
     ``switch * 256 + port``.  For each of these ports, ``earlier`` is the index of the last earlier rule that has set
     the property, or -1 if there is none.
     """
@@ -173,8 +173,8 @@ def _check_lifetimes(found: PortPolicies, fabric: Fabric, facts: PortFacts) -> N
     At each port with a deadlock breaker, the head-of-queue lifetime must be longer than the breaker's detection time.
     """
     breakers = [dict(rule.values).get("breaker") for rule in found.policy.rules]
-    # `detect` has the detection time of each rule's breaker, and a 0 at the end.  A port whose breaker no rule sets has
-    # the rule index -1, which selects this 0.
+    # `detect` has the detection time of each rule's breaker, and one more 0 at the end.  If no rule sets the breaker of
+    # a port, the port has the rule index -1, which selects the 0 at the end.
     detect = np.array([b.detect_time if isinstance(b, Breaker) else 0.0 for b in breakers] + [0.0])
     attempts = np.array([hoq_seconds(code) for code in range(HOQ_MOST + 1)])
     life = attempts[np.where(found.hoq_life < 0, facts.opensm_hoq, found.hoq_life)]

@@ -75,7 +75,8 @@ def read_policy(path: str | Path) -> Policy:
     EnvironmentProblem
         The file cannot be read.
     ParseError
-        The file is not TOML, a key is unknown, a value is out of range, or a rule sets no property or two breakers.
+        The file is not TOML, a key is unknown, or a value is out of range.  Or a rule sets no property, or sets two
+        breakers, or has the name of another rule.
     """
     file = Toml.read(path)
     strange = [key for key in file.table if key != "rule"]

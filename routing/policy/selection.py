@@ -86,9 +86,8 @@ def ports_of(
     places : int64[N]
         Selected ports as ``switch * 256 + port``, ascending.
     missing
-        Without ``strict``: descriptions of mismatches.  There is one text for each pattern that matches no switch.  If
-        no selected switch has some of the rule's port numbers, another text names the first such number.  With
-        ``strict``, a mismatch is an error.
+        Without ``strict``: one text for each pattern that matches no switch.  Another text names the first port number
+        of the rule that none of the selected switches has.  With ``strict``, each of these mismatches is an error.
 
     Raises
     ------

@@ -32,7 +32,7 @@ from routing.policy.model import (
 from routing.tables import Routing
 
 MARGIN = 2.0
-"""Least ratio of a head-of-queue lifetime to the longest wait that congestion can cause."""
+"""A proposed head-of-queue lifetime is at least this number times the longest wait that congestion can cause."""
 _USUAL: Mapping[Role, int] = {"ca-facing": OPENSM_LEAF_HOQ, "switch-facing": OPENSM_HOQ, "loop": 0}
 """Least proposed HOQLife value, by role of the port."""
 
@@ -70,8 +70,8 @@ def suggest(
     """Propose up to three policy rules: for ports to CAs, for ports to switches, and for ports on credit loops.
 
     :func:`~routing.policy.drain.drain_times` computes the longest wait of a packet without a deadlock.  The proposed
-    head-of-queue lifetime is at least twice this wait.  Ports on credit loops get the shortest such HOQLife value.
-    Other ports get at least OpenSM's default, because they need no short lifetime: no deadlock is possible there.
+    head-of-queue lifetime is at least twice this wait.  Ports on credit loops get the lowest HOQLife value with such a
+    lifetime.  Other ports cannot have a deadlock and need no short lifetime, so they get at least OpenSM's default.
 
     With ``breaker``, ports on credit loops get a Deadlock Breaker.  The breaker's detection time is the longest wait,
     but at least 10 packet times.  The lifetime is then also at least twice the detection time.

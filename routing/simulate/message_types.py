@@ -15,18 +15,20 @@ from routing.simulate.scenario import Case, Scenario
 
 
 def run_message_types(scenario: Scenario, case: Case) -> CaseOutput:
-    """Divide the VLs of a link among message types, by each method that avoids message-dependent deadlock.
+    """Compute how many VLs of a link each message type may use, by two methods against message-dependent deadlock.
 
-    :mod:`routing.deadlock.message_classes` describes the methods.  The table ``[case.chain]`` of the scenario file sets
-    the number of VLs of the link (key ``channels``) and the number of escape VLs of each type (key ``escape``).
-    Figures of the result are:
+    With the method ``strict``, no two types use the same VL.  With ``wide``, all types share all VLs but escape VLs.
+    :mod:`routing.deadlock.message_classes` describes both methods.
+
+    The table ``[case.chain]`` of the scenario file sets the number of VLs of the link (key ``channels``) and the number
+    of escape VLs of each type (key ``escape``).  Figures of the result are:
 
     - ``needed``: number of escape VLs of all types together.
     - ``enough``: whether the link has at least ``needed`` VLs.
     - ``strict`` and ``wide`` (the two methods): for each type, the number of VLs from which a message may choose at a
       hop.  The list is empty if the link has too few VLs.
-    - ``channels``: for each method, the smallest number of VLs that a link needs so that messages of every type have a
-      choice of ``usable`` VLs at each hop.  ``usable`` is a key of ``[case.chain]``, with the default 1.
+    - ``channels``: for each method, the smallest number of VLs of a link with which each message may choose among at
+      least ``usable`` VLs at a hop.  ``usable`` is a key of ``[case.chain]``, with the default 1.
     """
     table: Mapping[str, Any] | None = case.table.get("chain")
     if table is None:

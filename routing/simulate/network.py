@@ -17,15 +17,15 @@ from routing.tables import DATA_VLS, Routing, SlToVl
 BLOCK = 64
 """Size in bytes of a block, the unit of credits and buffers."""
 MOST_BLOCKS = 2048
-"""Largest buffer in blocks.  InfiniBand transmits the credit limit FCCL modulo 4096, and a difference FCCL - FCTBS over
-2048 signals an error.
+"""Largest size of a buffer in blocks, because InfiniBand permits no larger credit.  FCCL (the blocks up to which a port
+may send) exceeds FCTBS (the blocks sent) by at most 2048.
 """
 COST_BITS = 20
 LONGEST_TICKS = 1 << 30
 LEAST_TICK = 1e-15
 LEAST_BLOCK = BLOCK / (1 << COST_BITS)
-"""Shortest time of a block, in ticks.  Times are stored as 2^-20 ticks per byte, so a byte takes at least
-2^-20 ticks.
+"""Shortest time of a block, in ticks.  The time of a byte is stored as a whole number of units of 2^-20 ticks, so it is
+at least one unit.
 """
 
 
@@ -107,7 +107,7 @@ class Network:
         return f"{near} -> {labels[arrays.dst[channel]]}[{arrays.dst_port[channel]}]"
 
     def path_name(self, channel: int) -> str:
-        """Return the devices at the ends of a channel, such as ``sw1 > sw2``."""
+        """Return the names of the two devices at the ends of a channel, such as ``sw1 > sw2``."""
         near, far = int(self.arrays.src[channel]), int(self.arrays.dst[channel])
         return f"{self.fabric.labels[near]} > {self.fabric.labels[far]}"
 
@@ -169,7 +169,7 @@ class Network:
 
 
 def data_vls(routing: Routing) -> int:
-    """Return the number of data VLs that the tables use: one more than the highest VL of any SL in use."""
+    """Return the number of data VLs that tables use: one more than the highest data VL that an SL in use can get."""
     used = np.unique(routing.sl)
     vls = routing.sl2vl[..., used[used < 16]]
     vls = vls[vls < 15]
@@ -238,7 +238,7 @@ def build_network(fabric: Fabric, routing: Routing, timing: Timing = Timing(), *
     ----------
     fabric, routing
         Fabric, and tables whose shapes fit the fabric.  The function does not check whether the tables deliver packets.
-        A later check covers only the pairs that send traffic.
+        :func:`routing.simulate.run.simulate` checks this for the pairs that send traffic.
     timing
         Length of a tick, delays and buffer sizes.
     vls

@@ -180,12 +180,12 @@ class Remedies:
         Packets that the master sends without credit.  The master is the port that Loop Breaker elects to resolve a
         loop.
     move_others
-        Whether a port may become master even if its blocked flows have no other shortest path.  The master then moves
-        the port's other flows.  If false, such a port is never elected.
+        Whether a port may become the master if its blocked packets have no other shortest path.  Such a master moves
+        packets from its other inputs to other paths.  If false, such a port is never elected.
     rounds
         Number of control messages that a port sends with one SPUID before it draws a new random SPUID.  0: the port
-        keeps its SPUID, as in the published protocol.  But then a port outside the loop that waits for the loop can
-        have the smallest SPUID, and no master is elected.
+        keeps its SPUID, as in the published protocol.  A port outside the loop, which only waits for the loop, may
+        have the smallest SPUID.  Then no master is elected.
     """
 
     port: Remedy = Remedy()
@@ -336,8 +336,8 @@ def _check_pauses(network: Network, pauses: Pauses, fcp_period: int, breakers: s
 def _wheel_bits(network: Network, mtu: int) -> int:
     """Return log2 of the number of slots of the kernel's timing wheel (its queue of future events).
 
-    A slot is one tick.  Within ``WHEEL_BITS``, the wheel has over four times as many slots as a hop of the largest
-    packet takes ticks.
+    A slot is one tick.  The wheel covers over four times the ticks that the largest packet takes for one hop, unless a
+    bound in ``WHEEL_BITS`` (smallest and largest result) prevents this.
     """
     arrays = network.arrays
     slowest = int(arrays.cost.max(initial=1)) * int(mtu) >> 20

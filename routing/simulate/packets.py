@@ -49,7 +49,7 @@ FIRSTS = {
     "hoq_drop": Event.HOQ_DROP,
     "stalled": Event.STALLED,
 }
-"""Kinds of events whose first occurrence is a figure of the result, by the name of the figure."""
+"""Kinds of events for which the result states the time of the first event, by name in the result."""
 
 Found = dict[str, Any]
 
@@ -105,8 +105,8 @@ def _of_switches(simulation: Simulation) -> Found:
 def _locked(simulation: Simulation, deadlocks: Sequence[Knot]) -> float:
     """Return the time at which the first of the knots ``deadlocks`` was complete, in packet times.
 
-    A knot is a set of channels that wait only for each other.  It is complete when the last of its packets has been
-    sent into one of its channels.
+    A knot is a set of channels that wait only for each other.  A knot is complete as soon as the last packet of the
+    knot has been sent into a channel of the knot.
     """
     sent, packet = simulation.virtual_channels().sent.ravel(), packet_of(simulation)
     knots = [[vc for vc in knot.members if vc < len(sent)] for knot in deadlocks]
@@ -114,9 +114,9 @@ def _locked(simulation: Simulation, deadlocks: Sequence[Knot]) -> float:
 
 
 def _waits_from(simulation: Simulation) -> float:
-    """Return the time, in packet times, since which the first permanently blocked packet has waited.
+    """Return the earliest time at which a packet that is permanently blocked began to wait, in packet times.
 
-    Only packets at the head of a queue count.  Such a packet is blocked permanently if its queue waits, directly or
+    Only packets at the head of a queue count.  Such a packet is permanently blocked if its queue waits, directly or
     through other queues, for a knot (a deadlocked set of channels).
     """
     waits, rows = simulation.permanent_waits(), simulation.packets()

@@ -119,7 +119,7 @@ def pattern_traffic(
 
 
 def _timed(network: Network, flow: Flow, process: Process, load: float, burst: float) -> Flow:
-    """Return a flow whose messages become due by an arrival process.
+    """Return a copy of a flow with the given arrival process of messages.
 
     ``load`` is the mean load of the sending CA's link, and ``burst`` the mean number of messages of a burst.
     """

@@ -72,7 +72,7 @@ class Plan:
 
 
 def with_case_mechanisms(plan: Plan, mechanisms: Sequence[CaseMechanism]) -> Plan:
-    """Return a plan with mechanisms of a case.  The flows that a mechanism adds have the name of its table."""
+    """Return a plan with mechanisms of a case.  If a mechanism adds flows, their name is that of its table."""
     for mechanism in mechanisms:
         traffic = mechanism.extended_traffic(plan.network, plan.traffic)
         added = len(traffic.flows) - len(plan.traffic.flows)

@@ -15,7 +15,7 @@ from routing.simulate.state import StopReason
 
 
 def by_name(plan: Plan, of_flows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Sum a counter over all flows with the same name in the scenario file: int64[names].
+    """Return the sum of a counter over all flows of each name in ``plan.names``: int64[names].
 
     ``of_flows`` is the counter of each flow, int64[F].
     """
@@ -101,8 +101,8 @@ class Recorder:
     def _in_flight(self, lids: npt.NDArray[np.bool_]) -> int:
         """Return the number of packets in flight to the LIDs that ``lids`` (bool[L]) marks.
 
-        If a flow sends to marked and to other LIDs, packets of the flow are counted only while they are queued in
-        switches.
+        Of a flow that sends both to marked LIDs and to other LIDs, only packets that are queued in switches are
+        counted.
         """
         if lids.all():
             return self.simulation.totals()["in_flight"]
@@ -118,8 +118,9 @@ class Recorder:
         return found
 
     def shares(self) -> npt.NDArray[np.float64]:
-        """Return the throughput of each named flow from the previous point to each of the n points: float64[n, names],
-        as fractions of a link's rate.
+        """Return the throughput of each named flow between consecutive points, as a fraction of a link's rate.
+
+        The result is float64[n, names] for n points.  Row i covers the time from point i - 1 to point i.
         """
         time, got = np.asarray(self.time), np.asarray(self.got, float)
         elapsed = np.maximum(np.diff(time, prepend=time[:1] - 1), 1e-9) * self.packet * BLOCK

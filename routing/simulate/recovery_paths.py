@@ -1,6 +1,6 @@
 """Recovery paths of adaptive routing (Disha Concurrent): paths through spare buffers that packets use at the same time.
 
-Each switch has two spare buffers.  All switches have an order, as for Up*/Down* routing.  A packet moves towards
+Each switch has two spare buffers.  The switches have an order, as for Up*/Down* routing.  A packet moves towards
 earlier switches through spare buffers 0, and then towards later switches through spare buffers 1.  So packets in spare
 buffers never wait for each other in a cycle.
 """
@@ -20,7 +20,7 @@ MOST_HOPS = 1 << 30
 def switch_ranks(network: Network) -> npt.NDArray[np.int32]:
     """Return the position of each switch in an order of all switches: int32[S].
 
-    The order is by number of hops to the first switch of the connected part, then by the number of the switch.
+    The switches are sorted by their hops to the first switch of their connected part, then by their numbers.
     """
     hops = network.arrays.distance.astype(np.int64)
     root = np.argmax(hops < FAR, axis=1)
@@ -47,9 +47,9 @@ def recovery_channels(network: Network) -> npt.NDArray[np.int32]:
     hops[:, np.arange(count), np.arange(count)] = 0
     inside = np.flatnonzero((arrays.src < count) & (arrays.dst < count))
     later = ranks[arrays.dst[inside]] > ranks[arrays.src[inside]]
-    # A packet in a spare buffer 1 only moves to switches of higher rank, and again into a spare buffer 1.  So the paths
-    # from spare buffers 1 are computed first, beginning at the switch of the highest rank.  A packet in a spare buffer
-    # 0 may move to lower ranks in spare buffers 0, and changes to a spare buffer 1 when it moves to a higher rank.
+    # From a spare buffer 1, a packet moves only to spare buffer 1 of a switch with a higher rank.  So the paths from
+    # spare buffers 1 are computed first, in falling order of ranks.  From a spare buffer 0, a packet moves to spare
+    # buffer 0 of a switch with a lower rank, or to spare buffer 1 of a switch with a higher rank.
     for buffer, order in ((1, np.argsort(-ranks)), (0, np.argsort(ranks))):
         for switch in order.tolist():
             leaves = (arrays.src[inside] == switch) & (later | (buffer == 0))

@@ -24,10 +24,10 @@ RESERVES: Mapping[str, bool] = {"implicit": False, "reserve": True}
 IN_BAND: Mapping[str, bool] = {"in-band": True, "out-of-band": False}
 SMALL = 40
 PACKETS: Mapping[str, tuple[int, float]] = {"small": (SMALL, 0.0), "bimodal": (SMALL, 0.05), "large": (9000, 0.0)}
-"""Sizes of packets by name: bytes of small packets, and the fraction of large packets (9000 bytes)."""
+"""Packet sizes by name: bytes of a usual packet, and the fraction of packets that have 9000 bytes instead."""
 LARGE = 9000
 POINTS = 200
-"""Points of a time series."""
+"""Number of equal intervals of a run.  A time series has a point at the end of each interval."""
 
 
 @dataclass(frozen=True)
@@ -165,7 +165,10 @@ def _series(
 
 
 def run_request_grant(scenario: Scenario, case: Case) -> CaseOutput:
-    """Simulate requests and grants at every load, or with every share of unbalanced traffic.
+    """Simulate requests and grants, once for each load of a case or for each share that the case lists.
+
+    A share makes the traffic unbalanced: each input sends this share of its load to the output with the same number,
+    and the rest to all outputs alike.
 
     The figures of the result are:
 

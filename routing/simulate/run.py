@@ -33,7 +33,7 @@ MOST_LOOP = 64
 
 
 class Simulation:
-    """Simulation of packets.  :func:`simulate` makes one whose switches forward packets by fixed tables.
+    """Simulation of packets.  :func:`simulate` makes a simulation in which switches forward packets by LFTs.
 
     Attributes
     ----------
@@ -196,20 +196,19 @@ class Simulation:
         """Return the present wait-for graph of the virtual channels (channel x V + VL).
 
         A virtual channel A waits for a virtual channel B if the head packet of a queue in A's buffer needs more credits
-        of B than B's sender has.  Credits on the wire to B's sender count as well.  A can move if its buffer is empty,
-        if packets are on the wire to this buffer, or if the head packet of one of its queues can be sent.
+        of B than B's sender has, including credits on the wire to this sender.  A can move if its buffer is empty, if
+        packets are on the wire to this buffer, or if the head packet of one of its queues can be sent.
         """
         waiter, awaited, can_move = self._handle.wait_graph()
         return WaitFor.of(waiter, awaited, len(can_move), can_move=can_move)
 
     def permanent_waits(self) -> WaitFor:
-        """Return the present wait-for graph, in which the members of a knot count as able to move if a remedy will end
-        the knot.
+        """Return the present wait-for graph.  The members of a knot that a remedy will end count as able to move.
 
         A lifetime limit of the switches ends each knot.  A HOQLife limit ends a knot if the sending port of any channel
-        of the knot has this limit.  The method assumes that Deadlock Breaker ends a knot under two conditions.
-        Deadlock Breaker works at the sending ports of all channels of the knot, and the added room lets at least one
-        head packet advance.
+        of the knot has this limit.  The method assumes that Deadlock Breaker ends a knot under three conditions.
+        Deadlock Breaker works at the sending ports of all channels of the knot.  The knot has at most ``MOST_LOOP``
+        virtual channels.  The added room lets at least one head packet advance.
         """
         graph = self.wait_graph()
         can_move = graph.can_move.copy()
@@ -242,7 +241,7 @@ class Simulation:
         Raises
         ------
         OptionError
-            A mechanism uses the tables of the start (``Mechanism.keeps_tables``).
+            A mechanism of the simulation requires that tables do not change (``Mechanism.keeps_tables``).
         TableError
             The new tables have another shape than the present tables.
         """
@@ -254,7 +253,7 @@ class Simulation:
         Raises
         ------
         OptionError
-            A mechanism uses the tables of the start (``Mechanism.keeps_tables``).
+            A mechanism of the simulation requires that tables do not change (``Mechanism.keeps_tables``).
         TableError
             The new tables have another shape than the present tables.
         """
@@ -266,7 +265,7 @@ class Simulation:
         Raises
         ------
         OptionError
-            A mechanism uses the tables of the start (``Mechanism.keeps_tables``).
+            A mechanism of the simulation requires that tables do not change (``Mechanism.keeps_tables``).
         TableError
             The new table has another shape than the present table, or an SL is over 15.
         """
@@ -363,8 +362,7 @@ class Simulation:
 def has_breaker(remedies: Remedies, *kinds: Breaker) -> bool:
     """Return whether any port has a deadlock breaker of the given kinds.
 
-    Callers ask for Loop Breaker because it writes tables, and because it needs the hop counts between switches in order
-    to find other shortest paths.
+    Callers ask for Loop Breaker, which changes LFT entries, and needs hop counts to find other shortest paths.
     """
     every = [remedies.port, *remedies.ports.values(), *([] if remedies.leaf is None else [remedies.leaf])]
     return any(remedy.breaker in kinds for remedy in every)
@@ -378,7 +376,7 @@ def simulate(
     remedies: Remedies = Remedies(),  # noqa: B008
     mechanisms: Sequence[Mechanism] = (),
 ) -> Simulation:
-    """Set up a simulation at tick 0 that forwards packets by fixed tables.
+    """Set up a simulation at tick 0 in which switches forward packets by LFTs.
 
     Parameters
     ----------

@@ -195,7 +195,7 @@ def _check_origin(file: Toml, origin: str, *where: str | int) -> None:
 def _case(file: Toml, row: Mapping[str, Any], origin: str | None, *where: str | int) -> Case:
     """Check the table of one simulation case, and return the case.
 
-    ``origin`` is the origin of the expected figures of cases that do not state an origin.
+    ``origin`` is the origin of the expected figures if the case itself states no origin.
 
     ``row`` is the table of the case, and ``where`` its location in the file.
     """

@@ -10,7 +10,7 @@ from routing.simulate.mechanisms.registry import IN_CASES
 
 TWO_CASES, ONE = "make two cases of it", "leave one of the two out"
 WRITERS = {"change": "a change", "watch": "a watch", "re-route": "a re-route", "Loop Breaker": "Loop Breaker"}
-"""Name of each part of a case that writes tables during the run."""
+"""Parts of a case that write tables during the run, each with its name in error messages."""
 CONFLICTS = (
     ("watch", "change", "a watch beside a change or a fault", TWO_CASES),
     ("watch", "fault", "a watch beside a change or a fault", TWO_CASES),

@@ -34,7 +34,8 @@ NUMBER, TEXT, LIST, TABLE, FLAG, INTEGER = (int, float), (str,), (list,), (dict,
 LONGEST = 10**12
 """Largest time in packet times.
 
-With the largest packet this is about 10^15 ticks.  Eight times as much still fits an int64.
+With the largest packet (65535 bytes) this is about 10^15 ticks.  A VL stall, which lasts eight times a lifetime limit,
+still fits an int64.
 """
 LOAD = Key(NUMBER, least=1e-6, most=1)
 TIME = Key(NUMBER, least=0, most=LONGEST)

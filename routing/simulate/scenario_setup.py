@@ -55,7 +55,7 @@ MOST_VLS = 15
 
 
 def packet_ticks(scenario: Scenario) -> int:
-    """Return the length of a packet time in ticks.  A packet time is the time of a packet on the fastest link."""
+    """Return the ticks that a packet of ``timing.packet`` bytes takes on the fastest link (one packet time)."""
     size = scenario.tables["timing"].get("packet", PACKET)
     if size < 1:
         raise scenario.error(f"{size} bytes are not a valid packet size", "timing", "packet")
@@ -194,7 +194,7 @@ def _flow(scenario: Scenario, network: Network, table: Mapping[str, Any], load: 
 def traffic_of(scenario: Scenario, case: Case, network: Network, flows: Sequence[Mapping[str, Any]]) -> Traffic:
     """Return the traffic of a simulation case: its flows, or the pattern of ``[traffic]``.
 
-    If the scenario file states a window, the window is the largest number of packets of each flow in flight.
+    If the case or ``[traffic]`` states a window, each flow has at most this number of packets in flight.
     """
     traffic = _sent(scenario, case, network, flows)
     window = _window(scenario, case)
@@ -202,8 +202,9 @@ def traffic_of(scenario: Scenario, case: Case, network: Network, flows: Sequence
 
 
 def _window(scenario: Scenario, case: Case) -> int | None:
-    """Return the window of a simulation case: the largest number of packets of each flow in flight.  None if there is
-    no limit.
+    """Return the window of a simulation case: how many packets of a flow may be in flight at once.
+
+    None: neither the case nor ``[traffic]`` states a window.
     """
     window: int | None = case.table.get("window", scenario.tables["traffic"].get("window"))
     return window
@@ -297,7 +298,7 @@ def vls_for(scenario: Scenario, case: Case, *tables: Routing, used: int | None =
     """Return the number of VLs of the network that a case simulates.
 
     Without adaptive switches, the number is the VLs that packets use plus the VLs that the mechanisms of the case add.
-    With adaptive switches, the number is stated in the case.  If it is not stated, it is ``used`` + 1.
+    With adaptive switches, the number is the key ``vls`` of ``[case.adaptive]``, with the default ``used`` + 1.
 
     Parameters
     ----------
@@ -351,7 +352,7 @@ def build_network_for(
 def channels_of_paths(network: Network, paths: Sequence[Sequence[str]]) -> list[int]:
     """Return the channels whose buffers a chart shows.
 
-    The result has only channels into switches: those of the given paths, or all of them if there are no paths.
+    The result has only channels into switches: those on the given paths, or all of them if no path is given.
     Channels between switches come first, and channels from CAs come last.
     """
     found = list(

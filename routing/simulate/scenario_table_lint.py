@@ -108,7 +108,7 @@ def _inspects(document: Table, case: Table, flow: Table) -> bool:
 
 
 def _check_keys(file: Toml, cases: Collection[Table], table: Table, *where: str | int) -> None:
-    """Raise ParseError for a table that none of the cases uses, or for a key in it that none of the cases uses."""
+    """Raise ParseError if no case uses a table or one of its keys, or if every case overrides a key."""
     name = str(where[0])
     reading = {key: list(_reading(cases, name, key)) for key in table}
     if table and name != "flow" and not any(name in READ_OF.get(case["what"], {name}) for case in cases):

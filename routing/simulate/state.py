@@ -18,9 +18,10 @@ class StopReason(enum.IntEnum):
     FINISHED = 1
     """All packets were delivered or dropped, and no message is due."""
     STANDSTILL = 2
-    """Packets are in the network, but no data moves, and none will ever move.
+    """Packets are in the network, but no data moves.
 
     If the run was asked to stop at a standstill, a lifetime limit or a deadlock breaker might still make data move.
+    Otherwise no data will ever move again.
     """
     EVENTS = 3
     """The run has handled as many events as the caller has allowed."""
@@ -37,8 +38,8 @@ class Event(enum.IntEnum):
     HOQ_DROP = 0
     """A packet was dropped at the head of a queue, because it exceeded the head-of-queue lifetime.
 
-    Numbers: VC, LID, input, drops in a row.  With adaptive switches, the packet was in the buffer of
-    this VC, and the last number is always 1.
+    Numbers: VC for which the packet was queued, LID, input, drops in a row.  With adaptive switches, the VC is the one
+    whose buffer held the packet, and the last number is always 1.
     """
     STALLED = 1
     """A VL stall begins: all packets for the VL are dropped.  Numbers: VC, tick at which the stall ends."""
@@ -77,7 +78,7 @@ class Event(enum.IntEnum):
     FOUND = 11
     """Deadlock Breaker finds a loop.  Numbers: output VC, input VC, number of VCs on the loop, switch."""
     RULE = 12
-    """A rule of Deadlock Breaker begins, by which a port serves only the loop.
+    """A rule of Deadlock Breaker begins: the output VC serves only the input by which packets of the loop arrive.
 
     Numbers: output VC, input VC, blocks added to the buffer.
     """
@@ -117,8 +118,8 @@ class Counters:
     port_xmit_wait
         Ticks during which the port had packets to send but sent none.
     port_xmit_discards
-        Packets that the port dropped: by one of the three limits below, because its link was down, or because the VL of
-        the packet does not exist.
+        Packets that the port dropped: because of one of the limits that the next three counters are for, because its
+        link was down, or because the VL of the packet does not exist.
     port_sw_hoq_lifetime_limit_discards, port_sw_lifetime_limit_discards, vl_stalled_discards
         Part of ``port_xmit_discards``: packets dropped by the head-of-queue lifetime, by the switch lifetime, and
         because the VL was stalled.

@@ -1,7 +1,7 @@
 """Compute the sequence of writes by which a subnet manager replaces tables while traffic runs.
 
-Each method is a sequence of table writes, with holds of injection where the method needs them.  The simulator carries
-the sequence out, so its cost in packets, latency and deadlocks can be measured.
+Each method is a sequence of table writes.  In some methods, CAs send nothing to some LIDs for a time.  The simulator
+carries the sequence out, and so measures its cost in lost packets, latency and deadlocks.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class TableChange:
         return writes
 
     def rounds(self) -> list[TableWrite]:
-        """Return the writes of the planner's rounds (:func:`routing.deadlock.schedule_search.find_schedule`).
+        """Return the writes of an update schedule (:func:`routing.deadlock.schedule_search.find_schedule`).
 
         Each round lasts ``every`` ticks.  In the first half of this time, the switches of the round are written one by
         one.  The second half gives packets time to leave the fabric.  The SLs of senders change with the last switch.
@@ -97,7 +97,7 @@ class TableChange:
         Raises
         ------
         OptionError
-            The planner finds no rounds.
+            The search finds no update schedule without a credit loop.
         """
         schedule = find_schedule(self.fabric, self.old, self.new, threads=1)
         if schedule is None:
@@ -216,8 +216,9 @@ def aligned(fabric: Fabric, old: Routing, new: Routing) -> tuple[Routing, Routin
 def vls_of(old: Routing, new: Routing, writes: Sequence[TableWrite]) -> int:
     """Return the number of data VLs that packets may use before, during and after a change of tables.
 
-    The function assumes that a packet with any SL of the change may meet any SL2VL table of the change.  ``old`` and
-    ``new`` are the tables before and after the change, and ``writes`` are the steps of the change.
+    The function assumes that any SL of these times may be used with any SL2VL table of these times.
+
+    ``old`` and ``new`` are the tables before and after the change, and ``writes`` are the steps of the change.
     """
     sls = [old.sl, new.sl, *(write.sl for write in writes if write.sl is not None)]
     maps = [old.sl2vl, new.sl2vl, *(write.sl2vl for write in writes if write.sl2vl is not None)]

@@ -46,9 +46,9 @@ class Pattern(enum.IntEnum):
     """Rule by which a flow chooses the destination of each message."""
 
     CYCLE = 0
-    """The destinations in the order of the list, repeatedly.
+    """The destinations in the order of :attr:`Flow.destinations`, repeatedly.
 
-    The first destination is the LID that follows the sender's own LID in the list.
+    If this list contains the sender's own LID, the first destination is the LID that follows the sender's own LID.
     """
     UNIFORM = 1
     """A random destination; all destinations have the same probability."""
@@ -234,9 +234,9 @@ def _check_sizes(network: Network, traffic: Traffic) -> None:
 
 def _reals(flow: Flow) -> tuple[float, ...]:
     """Return the floating-point parameters of a flow, in the order of ``FLOW_REALS``."""
-    # For Bernoulli traffic with the probability p of a message in a slot, the kernel draws the number of empty slots
-    # before a message: the logarithm of a random number, times the factor 1 / log(1 - p).  For p = 1, log(1 - p) is
-    # undefined.  The code then uses the factor 0, which correctly gives no empty slots.
+    # The kernel uses this factor for Bernoulli traffic, with the probability p of a message in a slot.  The logarithm
+    # of a random number, times the factor 1 / log(1 - p), is the number of empty slots before a message.  For p = 1
+    # this factor is undefined.  The factor 0 then gives the correct result, 0 empty slots.
     factor = 0.0 if flow.probability >= 1 else 1.0 / math.log1p(-flow.probability)
     return flow.interval, factor, flow.burst, flow.gap, flow.hot_share, 0.0
 

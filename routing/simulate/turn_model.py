@@ -11,11 +11,13 @@ from routing.tables import Provenance, Routing
 
 
 def west_first(fabric: Fabric) -> Routing:
-    """Compute shortest paths of a mesh of two dimensions that take all steps to the west first.
+    """Compute tables for a mesh of two dimensions.  Each path is a shortest path, with its steps to the west first.
 
-    West is the direction in which the first coordinate decreases.  All steps to the west come first, so no path turns
-    to the west, and one VL is deadlock-free.  A path to the east may change between the two dimensions at each switch:
-    the sum of the switch's coordinates and the destination LID selects the first dimension if it is odd.
+    West is the direction in which the first coordinate decreases.  No path turns to the west after another step, so one
+    VL is deadlock-free.
+
+    If a destination is in the east, and also in the north or south, a switch has a choice of two next steps.  The
+    switch adds its two coordinates and the destination LID.  If the sum is odd, the next step is to the east.
 
     Raises
     ------

@@ -36,10 +36,11 @@ class Message:
     at
         Earliest time at which the message is ready, in seconds.
     delay
-        Seconds between the arrival of the last message of ``after`` and the time at which this message is ready.
+        Seconds from the arrival of the last message of ``after`` until this message is ready.  If ``after`` is empty,
+        the seconds count from ``at``.
     delays
-        Seconds between the arrival of each message of ``after`` and the time at which this message is ready.  Empty:
-        ``delay`` for each message of ``after``.
+        A separate delay for each message of ``after``, in seconds from the arrival of that message.  This message is
+        ready when all delays have passed.  If ``delays`` is empty, ``delay`` applies.
     """
 
     source: int
@@ -55,7 +56,7 @@ class Message:
 class Workload:
     """Messages, some of which are sent only after other messages have arrived.
 
-    A message may depend on messages that come after it in ``messages``, but the dependencies have no cycle.
+    A message may also depend on messages later in the list ``messages``.  The dependencies have no cycle.
     """
 
     messages: tuple[Message, ...]
@@ -113,9 +114,9 @@ def ring_allreduce(fabric: Fabric, size: int) -> Workload:
 def halving_doubling(fabric: Fabric, size: int) -> Workload:
     """Return an all-reduce of ``size`` bytes by recursive halving and recursive doubling.
 
-    In step k of the first half, a CA exchanges ``size`` / 2^k bytes with the CA at distance n / 2^k.  The second half
-    has the same steps in the opposite order.  A CA begins a step when it has received the messages of all its earlier
-    steps.  n is the number of CAs.
+    The n CAs have the numbers 0 to n - 1.  In step k of the first half, pairs of CAs exchange ``size`` / 2^k bytes.
+    The numbers of a pair differ only in the bit with the value n / 2^k.  The second half has the same steps in the
+    opposite order.  A CA begins a step when it has received the messages of all its earlier steps.
 
     Raises
     ------

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 Ints = npt.NDArray[np.int64]
 MOST_TASKS = 1 << 26
-"""Largest number of messages of a workload.  The kernel's timers cannot number more messages."""
+"""A workload must have fewer messages than this.  A timer of the kernel stores the number of its message in 26 bits."""
 
 
 class Tasks(Mechanism):
