@@ -26,11 +26,11 @@ Rates = dict[tuple[int, int], tuple[int, float]]
 _KIND = {1: NodeKind.CA, 2: NodeKind.SWITCH, 3: NodeKind.ROUTER}
 _WIDTH = {1: 1, 2: 4, 4: 8, 8: 12, 16: 2}
 _SPEED = {
-    1: "SDR", 2: "DDR", 4: "QDR", 1 << 8: "FDR", 2 << 8: "EDR", 4 << 8: "HDR", 8 << 8: "NDR", 16 << 8: "XDR",
-    1 << 16: "FDR10",
+    1: "SDR", 2: "DDR", 4: "QDR", 1 << 8: "FDR", 2 << 8: "EDR", 4 << 8: "HDR", 8 << 8: "NDR", 1 << 16: "FDR10",
+    1 << 24: "XDR",
 }  # fmt: skip
 """Names of speeds by the number in the file.  The lowest byte of this number is for SDR to QDR, the second byte for FDR
-to XDR, and the third byte for FDR10.
+to NDR, the third byte for speeds of the vendor, and the fourth byte for XDR.
 """
 _MARK = re.compile(r"(START|END)_([A-Z0-9_]+)\s*$")
 _NUMBER = re.compile(r"0[xX][0-9a-fA-F]{1,32}|[0-9]{1,32}")

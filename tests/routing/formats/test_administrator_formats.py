@@ -64,6 +64,16 @@ def test_the_database_of_ibdiagnet_has_everything():
     assert found.terminal_ports.tolist() == FABRIC.terminal_ports.tolist()
 
 
+def test_the_database_of_ibdiagnet_states_xdr_in_the_fourth_byte_of_the_speed(tmp_path):
+    # ibdiagnet has a byte for each attribute: LinkSpeed, LinkSpeedExt, the speeds of its vendor, LinkSpeedExt2.
+    text = (DATA / "mixed.db_csv").read_text()
+    fabric, caught = read(tmp_path, text.replace(",1793,256,", f",1793,{1 << 24},"))
+    before = cables(FABRIC)
+    fdr = {cable for cable, (_, speed) in before.items() if speed == SPEED_OF["FDR"]}
+    assert len(fdr) >= 1 and caught == []
+    assert all(cables(fabric)[cable] == (before[cable][0], SPEED_OF["XDR"]) for cable in fdr)
+
+
 def test_a_row_that_is_missing_in_the_database(tmp_path):
     text = (DATA / "mixed.db_csv").read_text()
     row = "0x0000000000400000,1,0x0000000000500000,5\n"
