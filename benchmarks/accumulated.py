@@ -74,7 +74,7 @@ def losses(fabric: Fabric, count: int, seed: int) -> Iterator[Fabric]:
 
 
 class Run:
-    """Tables in force during a series of faults, and numbers of changes of these tables by kind."""
+    """Tables in force during a series of faults, and the number of changes of each kind to these tables."""
 
     def __init__(self, baseline: Published, engine: str, options: EngineOptions, *, steps: int, entries: int) -> None:
         self.now = self.baseline = baseline
@@ -149,9 +149,10 @@ def report(label: str, under: list[list[float]], run: Run) -> None:
 
 
 def switches(fabric: Fabric, engine: str, options: EngineOptions, asked: Namespace) -> None:
-    """Measure the loss of single switches: each switch is lost alone, and all other switches are present.
+    """Measure how much all-to-all rate is lost if a single switch fails.
 
-    Only every ``asked.every``-th switch in the order of GUIDs is lost.
+    Only every ``asked.every``-th switch in the order of GUIDs is measured.  The tables are those without faults again
+    before each switch fails.
     """
     baseline = published(fabric, engine, options)
     every, under, whole = every_switch(fabric), [], rate(baseline)

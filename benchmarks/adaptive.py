@@ -86,7 +86,11 @@ def transposed(n: int) -> int:
 
 
 SCHEMES = (Scheme.NONE, Scheme.ESCAPE, Scheme.TOKEN, Scheme.BUBBLE)
-"""Schemes that may use all VLs.  Port groups keep the VL of the SL (see :mod:`benchmarks.port_groups`)."""
+"""Schemes that are measured.  Under all of these schemes, packets may use all VLs.
+
+The scheme with port groups is left out, because its packets keep the VL of their SL (see
+:mod:`benchmarks.port_groups`).
+"""
 TRAFFIC: Mapping[str, Callable[[Network, float, int], Traffic]] = {
     "uniform": any_to_any,
     "bit reversal": functools.partial(to_partner, reversed_bits),

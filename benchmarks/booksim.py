@@ -36,7 +36,7 @@ WARM_UP, MEASURED = 5000, 20_000
 LOADS = (0.01, 0.2, 0.4, 0.5, 0.55, 0.58, 0.6)
 """Loads in packets for each cycle and CA.  At the last of these loads, the networks do not accept the whole load."""
 SPEED_LOAD, RUNS = 0.2, 3
-"""Load of the comparison of speeds, and number of runs of each program."""
+"""Load at which the speeds of the programs are measured, and number of runs for each speed."""
 HEAD = (
     "| load | latency, ibnue | latency, BookSim2 | difference (%) | accepted, ibnue | accepted, BookSim2 |",
     "|---|---|---|---|---|---|",
@@ -52,9 +52,10 @@ sample_period = {MEASURED}; warmup_periods = 1; max_samples = 4; latency_thres =
 """
 """Configuration of BookSim2.
 
-With `piggyback` a packet takes its VL together with its turn on the crossbar.  With other allocators of VLs, packets of
-one flit leave a VL idle for some cycles, whereas packets of InfiniBand follow each other directly.  `wavefront` leaves
-no input idle that could send, and neither does the crossbar of ibnue.
+With the allocator `piggyback`, a packet gets its VL together with its turn on the crossbar.  With BookSim2's other
+allocators, a VL stays idle for some cycles between packets of one flit.  In InfiniBand, packets follow each other
+without such a gap.  With the allocator `wavefront`, an input is idle only if none of its packets can leave, as in
+ibnue.
 """
 
 
@@ -150,8 +151,8 @@ def traffic_of(network: Network, load: float) -> Traffic:
 def run_ibnue(network: Network, load: float, speedup: int, inputs: Inputs = Inputs.FIFO) -> Result:
     """Simulate one load with ibnue.
 
-    ``speedup`` is the number of packets that an input of a switch can send at once.  ``inputs`` states the organisation
-    of the queues of an input.
+    ``speedup`` is the number of packets that an input of a switch can send at once.  ``inputs`` states which queues an
+    input has, such as one queue for each VL.
     """
     switching = Switching(inputs=inputs, speedup=speedup)
     simulation = simulate(network, traffic_of(network, load), switching=switching)
@@ -185,7 +186,7 @@ def run_booksim(program: Path, load: float, speedup: int) -> Result:
         output = done.stdout if done.stdout.strip() else done.stderr
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
     cycles = re.findall(r"Time taken is (\d+) cycles", output)
-    # A run may take less than the resolution of the CPU time, one microsecond.
+    # The measured CPU time of a short run may be 0.  At least one microsecond is assumed, so that the speed is finite.
     seconds = max(after.ru_utime - before.ru_utime, 1e-6)
     return Result(
         _figure(output, "Packet latency average"),

@@ -1,15 +1,18 @@
-"""Compare all engines of ibnue and of OpenSM on reference fabrics and fixtures, with links failed.
+"""Compare all engines of ibnue and of OpenSM on reference fabrics and fixture fabrics with failed links.
 
 The results are stored in a JSON file.  Only results that are missing in this file are measured.  From the file, the
 program writes two pictures (SVG) and the tables of docs/comparison.md.
 
-Every fabric is routed four times: with all links, and without 1, 5 and 10 % of the links between switches (at least one
-link).  Large fabrics are routed with all links and without 1 % of the links, and an engine has tables only if it ends
-within a minute of CPU time.  A link never fails if its loss would separate switches.  All engines run with their
-default options, and OpenSM with QoS and 8 VLs.  Seconds of ibnue are CPU seconds of the engine in a process that has
-loaded all modules.  Seconds of OpenSM are the smaller of two values, both of which include more than the engine.  One
-is the time from "building routing with" to "tables configured" in OpenSM's log.  The other is the CPU time of OpenSM up
-to the end of its first sweep.
+Most fabrics are routed four times: with all links, and without 1, 5 and 10 % of the links between switches (at least
+one link).  Large fabrics are routed only with all links and without 1 % of the links.  An engine that needs more than a
+minute of CPU time on a large fabric counts as an engine without tables.  A link never fails if its loss would separate
+switches.  All engines run with their default options, and OpenSM with QoS and 8 VLs.
+
+Seconds of ibnue are CPU seconds of the engine alone, without the loading of modules.  Seconds of OpenSM include more
+than the engine.  The seconds of OpenSM are the smaller of two times:
+
+- the time from "building routing with" to "tables configured" in OpenSM's log;
+- the CPU time of OpenSM up to the end of its first sweep.
 """
 
 from __future__ import annotations
@@ -88,9 +91,9 @@ KINDS = (
 )  # fmt: skip
 """Names of the fixture fabrics to compare, at least one of each kind of fixture."""
 LOST = "the tables do not deliver all pairs of end ports"
-"""Reason for which incomplete tables count as refused.
+"""Reason of a refusal for tables that lack paths between end ports.
 
-Incomplete tables carry less traffic, so their figures would seem better than the figures of complete tables.
+Such tables carry less traffic, so their figures would seem better than the figures of complete tables.
 """
 LIMIT = 60
 """CPU seconds within which an engine must compute its tables of a large fabric.
@@ -125,10 +128,10 @@ class Case:
 
 
 def drawn_links(fabric: Fabric, missing: float, seed: int = 1) -> list[int]:
-    """Draw random links between switches, whose loss leaves the switches connected.
+    """Draw random links between switches.  Without the drawn links, the same switches stay connected with each other.
 
     ``missing`` is the share of all links between switches to draw (0 to 1).  If this share is positive, at least one
-    link is drawn.  Fewer links are drawn if each further link would separate switches.
+    link is drawn if possible.  Fewer links are drawn if the loss of any further link would separate switches.
     """
     links = between_switches(fabric)
     wanted = max(1, round(missing * len(links))) if missing else 0
@@ -166,10 +169,10 @@ def cases(only: str) -> list[Case]:
 
 
 def figures(fabric: Fabric, routing: Routing, vls: int, seconds: float | None) -> Result:
-    """Return the figures of tables.
+    """Measure tables, and return their figures.  Tables that lack paths between end ports count as refused.
 
     Tables count as certified only if the certificate also covers traffic from end ports to LIDs of switches.  On
-    fabrics with few end ports, the bisection share is the mean over as many patterns as in the engine ``auto``.
+    fabrics with few end ports, the bisection share is the mean over as many patterns as the engine ``auto`` uses.
 
     Parameters
     ----------
@@ -212,8 +215,9 @@ def ours(fabric: Fabric, engine: str, *, routed: Callable[[], None] = lambda: No
 
 
 def within_limit(fabric: Fabric, engine: str) -> Result:
-    """Return the result of :func:`ours`, computed in a process that ends if the engine needs more than :data:`LIMIT`
-    CPU seconds.
+    """Return the result of :func:`ours`, or a refusal if the engine needs more than :data:`LIMIT` CPU seconds.
+
+    The engine runs in a separate process, which the limit of CPU time ends.
     """
     context = multiprocessing.get_context("fork")
     receiver, sender = context.Pipe(duplex=False)
@@ -279,9 +283,9 @@ def shortened(reason: str) -> str:
 
 
 def measured(ledger: dict[str, dict[str, Result]], arguments: argparse.Namespace) -> None:
-    """Measure all results that ``ledger`` lacks, and write the ledger into its file after each case.
+    """Measure all results that ``ledger`` lacks.  Add them to ``ledger``, and write its file after each case.
 
-    ``ledger`` has the stored results by fabric and engine.
+    A case is a fabric with a share of missing links.  ``ledger`` has the results by case and engine.
     """
     seen: dict[tuple[str, tuple[int, ...]], dict[str, Result]] = {}
     for case in cases(arguments.only):

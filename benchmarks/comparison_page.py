@@ -187,10 +187,11 @@ def auto_table(ledger: Ledger) -> Iterator[str]:
 
 
 def trade_off_table(ledger: Ledger, keys: Sequence[str]) -> Iterator[str]:
-    """Yield the lines of the Markdown table with the cases in which other engines exceed one figure of ``auto``.
+    """Yield the lines of the Markdown table of engines that exceed ``auto`` in one of the two figures only.
 
-    For each figure, the engine with the highest figure is listed if this figure is more than half a percent higher.
-    Engines that :func:`better_than_auto` returns are left out.
+    The two figures are all-to-all and bisection.  For each case and figure, the table has only the engine with
+    the highest value.  This value has to exceed the value of ``auto`` by more than half a percent.  Engines that
+    :func:`better_than_auto` returns are left out.
     """
     rows = []
     for key in keys:

@@ -155,8 +155,8 @@ def kernel_count(path: Path) -> tuple[str, int] | None:
         elif line.startswith("calls="):
             called = True
         elif line[:1].isdigit():
-            # The line after a line "calls=" states the instructions inside the called function.  The called function's
-            # own lines state them again, so this line is skipped.
+            # After a line "calls=", the next line states the instructions of the called function.  The lines of the
+            # called function state these instructions, too.  So the line after "calls=" is skipped.
             total += 0 if called or not kernel else int(line.split()[-1])
             called = False
     return (name, total) if name else None

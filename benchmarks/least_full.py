@@ -2,16 +2,16 @@
 
 With ``full``, only broken entries and few other entries change.  This program assumes that only the broken entries
 change.  Each broken entry takes one of the next hops whose path to the LID is complete and avoids the lost link.  An
-integer program chooses the next hops, such that the highest utilisation of a channel is as low as possible.  A lower
-bound of this utilisation bounds the loss.  The columns with two values have the mean and the largest value over all
-links:
+integer program searches for the next hops with the lowest value of the highest utilisation.  The solver states a lower
+bound of this value, from which the lower bound of the loss follows.  Each column below has
+the mean and the largest value over all links:
 
 - full: loss after a re-route with ``full``, in percent of the all-to-all rate without faults.
-- bound: least loss with any next hops for the broken entries.
-- with dependencies: the bound with only those next hops whose dependencies close no cycle with the allowed
-  dependencies.  Each next hop is tried alone, on the present SLs.
-- no path: percentage of broken entries without a next hop.  Another entry has to change for these entries, and the
-  bounds ignore their flow.
+- bound: lower bound of the loss with any next hops for the broken entries, in percent.
+- with dependencies: the same bound, but next hops that would close a cycle with the allowed dependencies are left out.
+  Each next hop is tested alone, with the SLs of the tables before the fault.
+- no path: percentage of broken entries without a next hop.  Such an entry needs a change of another entry.  The bounds
+  ignore the flow of broken entries without a next hop.
 
 The program needs the package scipy.
 """
@@ -41,7 +41,7 @@ from routing.reroute.context import Request, RerouteContext
 from routing.reroute.translate import translate_tables
 
 GAP, NODES = 0.01, 20
-"""Relative gap, and number of nodes, at which the solver of the integer program stops."""
+"""The solver of the integer program stops at this relative gap, or after this number of search nodes."""
 
 
 @dataclass
@@ -94,7 +94,10 @@ def choices(context: RerouteContext, *, dependencies: bool) -> Choices:
 
 
 def is_allowed(context: RerouteContext, earlier: np.ndarray, switch: int, lid: int, channel: int) -> bool:
-    """Return whether a broken entry can lead over a channel without a cycle of dependencies, if no SL changes."""
+    """Return whether a broken entry can lead over a channel, if no SL changes.
+
+    The new path must close no cycle with the allowed dependencies.
+    """
     numbering, lft, preferred = context.numbering, earlier.copy(), earlier.copy()
     rules = context.service_levels(numbering, context.certificate, context.start)
     dependencies = context.dependencies if context.reconnected is None else context.reconnected
@@ -118,7 +121,10 @@ def is_allowed(context: RerouteContext, earlier: np.ndarray, switch: int, lid: i
 
 
 def least_loss(context: RerouteContext, found: Choices) -> float:
-    """Return a lower bound of the share of the all-to-all rate that is lost with any of the next hops in ``found``."""
+    """Return a lower bound of the lost share of the all-to-all rate.
+
+    Each broken entry takes one of its next hops in ``found``.
+    """
     from scipy.optimize import Bounds, LinearConstraint, milp  # noqa: PLC0415 - no other benchmark needs scipy
     from scipy.sparse import coo_array  # noqa: PLC0415
 
@@ -150,7 +156,7 @@ def least_loss(context: RerouteContext, found: Choices) -> float:
 
 
 def measured(before: Published, less: Fabric, engine: str, ahead: Precomputed) -> tuple[float, ...]:
-    """Return the values of a row of the table for one lost link.
+    """Measure the loss of one link, and return the values for the table.
 
     Returns
     -------

@@ -8,7 +8,8 @@ each fabric and engine.  Unless stated otherwise, a column has the mean and the 
 - fresh: loss with tables from scratch.
 - balanced, full: loss after the re-route.
 - over fresh, over cut: loss with ``balanced``, minus the loss in the column fresh or cut for the same link.
-- changed / broken: number of changed LFT entries for each broken entry, first with ``balanced``, then with ``full``.
+- changed / broken: number of changed LFT entries for each broken entry.  The first column of this name is for
+  ``balanced``, the second for ``full``.
 - ms, ms full: median CPU time of the re-route and its proof in ms, with ``balanced`` and with ``full``.
 
 Losses are in percent of the all-to-all rate without faults.
@@ -125,7 +126,7 @@ def forced(before: Published, less: Fabric) -> float:
 
 
 def costs_of(name: str, engine: str, links: int, fresh: int) -> Costs:
-    """Measure the loss of single links of a fabric.
+    """Remove single links of a fabric, each alone, and measure the lost rate, the changed LFT entries and the CPU time.
 
     Parameters
     ----------

@@ -43,12 +43,12 @@ machine.
 
 @dataclass(frozen=True)
 class Place:
-    """Place of the figures of a benchmark.
+    """Place in docs/ with the measured figures of a benchmark.
 
     Attributes
     ----------
     link
-        Page with the figures, and the heading above them, as the target of a Markdown link from docs/.
+        Page and heading with the figures, as the target of a Markdown link, such as ``reroute.md#measured``.
     opensm
         Whether the benchmark also runs OpenSM.
     date
@@ -65,7 +65,7 @@ class Place:
 
 @dataclass(frozen=True)
 class OtherTable:
-    """Table of figures that comes from a command of ibnue, not from a benchmark.
+    """Table of measured figures in docs/ that another command than a benchmark prints.
 
     Attributes
     ----------
@@ -158,7 +158,7 @@ OTHERS = (
         "2026-11-25",
     ),
 )
-"""All tables of figures that come from commands of ibnue."""
+"""All tables of measured figures in docs/ that other commands than benchmarks print."""
 
 
 def page(benchmarks: Mapping[str, Place], stored: Mapping[str, Record], drawn: list[str]) -> str:

@@ -3,8 +3,9 @@
 The experiment follows PARX (J. Domke et al., SC 2019).  Each CA sends one message to its partner, another CA.  All
 messages go to the partners' base LIDs, or all go to their second LIDs.  The pattern determines the partners:
 
-- neighbours: all CAs of a switch send to the CAs of the next switch in its row.
-- groups: all CAs of a switch send to the CAs of the switch at its place in the next group (for a dragonfly).
+- neighbours: all CAs of a switch send to the CAs of the next switch in the same row.
+- groups: all CAs of a switch send to the CAs of one switch in the next group.  Both switches have the same number in
+  their groups.  This pattern is for dragonflies.
 - switches: all CAs of a switch send to the CAs of another switch, which is drawn at random.
 - CAs: each CA sends to a random other CA.
 

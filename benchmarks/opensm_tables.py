@@ -71,8 +71,8 @@ def opensm_tables(
     """
     settings: dict[str, Setting] = {"qos": True, "qos_max_vls": vls, "nue_max_num_vls": vls, **(config or {})}
     with tempfile.TemporaryDirectory(prefix="ibnue-simulated-") as folder:
-        # Ports of real CAs often have the GUID of their node.  In ibsim they have other GUIDs, which OpenSM's dumps
-        # contain.
+        # ibsim ignores the port GUIDs of a file and assigns its own, which OpenSM's dumps contain.  If the file has no
+        # port GUIDs, ibnue numbers the ports as ibsim does.
         simulated = Path(folder) / "fabric.net"
         write_net(read_fabric(net), simulated, port_guids=False)
         return _simulated_tables(simulated, engine, settings, timeout, cpu_limit)

@@ -1,8 +1,8 @@
 """Measure port groups for adaptive routing: number of ports in a group, and throughput compared with fixed tables.
 
-Port groups of the rule commit are measured with switches that choose a port when a packet arrives, and that have a
-queue for each output.  Port groups of the rule escape are measured with switches that choose again while a packet
-waits, and that have one queue for each VL of an input.
+There are two rules for a packet that has to wait.  By the rule commit, the packet waits for the port that the switch
+has chosen.  By the rule escape, the packet takes whichever port of its group has room first.  Switches with the rule
+commit have a queue for each output.  Switches with the rule escape have one queue for each VL of an input.
 
 Each CA sends to one other CA at full rate.  The throughput is the traffic that a CA receives from packet time 250 to
 1000, as a share of its link.  Each figure is the mean over three random permutations.  Packets have 4 blocks of 64
@@ -51,13 +51,13 @@ def delivered(simulation: Simulation) -> float:
 
 
 def throughput(fabric: Fabric, routing: Routing) -> tuple[float, float, float]:
-    """Simulate random permutations with fixed tables, and with the port groups of these tables.
+    """Simulate random permutations with fixed tables, and with adaptive routing by the port groups of these tables.
 
     Returns
     -------
     fixed, commit, escape
-        Mean throughput of a CA as a share of its link: with fixed tables, with port groups of the rule "commit", and
-        with port groups of the rule "escape".
+        Mean throughput of a CA as a share of its link: with fixed tables, and with port groups of the rules "commit"
+        and "escape" (:class:`~routing.port_groups.Rule`).
     """
     network = build_network(fabric, routing, Timing(1.0, 1, 1, 1.0, 8 * BLOCKS), vls=routing.vls)
     fixed = commit = escape = 0.0

@@ -40,7 +40,7 @@ def spent(work: Callable[[], Any], times: int = 3) -> tuple[float, Any]:
 
 
 def variants(fabric: Fabric, routing: Routing) -> dict[str, Routing]:
-    """Return tables in several forms, by description of the form.
+    """Return the same tables in several forms.  The keys of the dictionary describe the forms.
 
     Packets take the same paths and VLs in all forms.  The SL table of a form has one element for each LID, for each
     pair of switch and LID, or for each pair of LIDs.  A form has one SL2VL table for all ports, or one for each pair of

@@ -44,7 +44,9 @@ def _tsubame() -> Fabric:
 
 
 def _inside(chips: int) -> Iterator[tuple[int, int]]:
-    """Yield the links inside the directors: two links from each leaf chip to each spine chip of its director.
+    """Yield the links inside the director switches.
+
+    Each leaf chip has two links to each spine chip of the same director.
 
     ``chips`` is the number of chips in a director.
     """
@@ -55,10 +57,11 @@ def _inside(chips: int) -> Iterator[tuple[int, int]]:
 
 
 def _uplinks(chips: int, first_edge: int) -> Iterator[tuple[int, int]]:
-    """Yield the links from edge switches to directors.
+    """Yield the links from edge switches to director switches.
 
-    Consecutive links go to different directors (round robin), and within a director to different leaf chips.  ``chips``
-    is the number of chips in a director, and ``first_edge`` the number of the first edge switch.
+    Consecutive links of an edge switch lead to different directors.  Consecutive links into a director lead to
+    different leaf chips.  ``chips`` is the number of chips in a director, and ``first_edge`` the number of the first
+    edge switch.
     """
     dealt = [0] * DIRECTORS
     for edge in range(EDGES):
@@ -69,9 +72,9 @@ def _uplinks(chips: int, first_edge: int) -> Iterator[tuple[int, int]]:
 
 
 def _dragonfly() -> Fabric:
-    """Make the dragonfly of the paper, which has five links between any two groups.
+    """Make the dragonfly of the Nue paper, which has five links between any two groups.
 
-    The generator makes more links between groups, so the surplus links are removed.
+    ibnue's generator of dragonflies makes more links between groups, so the surplus links are removed.
     """
     fabric = dragonfly(GROUP, 6, 6, 15, TopologyOptions(speed=QDR))
     seen: Counter[tuple[int, int]] = Counter()

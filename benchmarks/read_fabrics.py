@@ -124,7 +124,7 @@ LINES: Mapping[str, Callable[[Fabric], Iterator[str]]] = MappingProxyType(
         ".db_csv": database_lines,
     }
 )
-"""Functions that make the lines of a file, by suffix, for formats that ibnue reads but does not write."""
+"""Formats that ibnue reads but does not write: for each file suffix, the function that yields the lines of a file."""
 
 
 def main(words: Sequence[str] | None = None) -> None:

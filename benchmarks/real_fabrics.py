@@ -123,9 +123,9 @@ KINDS = (
 def cut_limit(fabric: Fabric, port_class: PortClass | None = None) -> float:
     """Return the all-to-all share that the links of the worst cut allow with any tables.
 
-    A cut is a set of switches whose links to other switches limit the traffic.  Single switches with end ports are
-    tried.  On trees, connected sets of switches up to each level are tried as well.  ``port_class`` limits the traffic
-    to end ports of one class; None: all end ports.
+    A cut divides the switches into a set and the rest.  The links between both limit the traffic.  The function tries
+    each single switch with end ports.  On trees, it also ignores the switches above each level in turn, and tries each
+    connected part that remains.  Only end ports of the class ``port_class`` send and receive; None: all end ports.
     """
     counted = fabric.counted & (fabric.endport_switch >= 0)
     if port_class is not None:

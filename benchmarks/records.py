@@ -15,9 +15,12 @@ from pathlib import Path
 
 NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?![\w])|(?<![\w.])\d+\.\d+")
 TIMED = re.compile(r"\b(ms|s|second|seconds|MB|route|proof)\b")
-"""Words that mark the figures of a line, or of a table column, as times and sizes, which differ from run to run."""
+"""Words in a line, or in the head of a table column, whose figures are times or memory sizes.
+
+Such figures differ from run to run.
+"""
 NOISE = 2.0
-"""If each of two records has one run, and their times differ by less than this factor, the difference may be noise."""
+"""If one of two records has only one run, times that differ by at most this factor may differ by noise alone."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +38,7 @@ class Record:
     output
         The lines that the benchmark printed on standard output.
     again
-        The lines that the second and further runs of the same command printed, as a list for each run.
+        The lines that the further runs of the same command printed: a list for each run after the first one.
     """
 
     command: str
@@ -119,9 +122,11 @@ def differences(stored: Record, found: Record, tolerance: float) -> Iterator[str
 
     Only lines with numbers are compared.  A line of one output is compared with the line of the other output that is
     equal apart from its numbers.  A line without such a counterpart is a difference.  A figure is a time if its line,
-    or the head of its table column, names seconds or memory.  The difference of a time is marked "noise" if the machine
-    may have caused it: the ranges of times overlap if both records have several runs, or else the two times differ by
-    less than a factor of :data:`NOISE`.
+    or the head of its table column, names seconds or memory.
+
+    The difference of a time is marked "noise" if the machine may have caused the difference.  If both records have
+    several runs, this is so if the ranges of their times overlap.  Otherwise, this is so if the two times differ by at
+    most the factor :data:`NOISE`.
 
     Parameters
     ----------
@@ -152,9 +157,9 @@ def differences(stored: Record, found: Record, tolerance: float) -> Iterator[str
 
 
 def _ranges(text: str, row: int, runs: Sequence[dict[str, list[tuple[str, str]]]]) -> dict[int, list[float]]:
-    """Return the values of each number of one line in the further runs of a benchmark.
+    """Return the values that the numbers of a line have in the further runs of a benchmark.
 
-    The keys of the result are the positions of the numbers in the line, counted from 0.
+    A line has one or more numbers, counted from 0.  For each number, the result has a list with the value of each run.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
 """Measure OpenSM's routing time after a cable is pulled and after it is put back.
 
-An engine of OpenSM and an engine of ibnue that are compared are a pair.  FABRIC is a file or a generator with its
-arguments (torus:10x10x10,cas=4).  The seconds are the time between two messages in OpenSM's log, "building routing
-with" and "tables configured".  The columns are:
+The program compares pairs of engines: an engine of OpenSM and an engine of ibnue.  A fabric is given as a file, or as a
+generator with its arguments (torus:10x10x10,cas=4).  The seconds are the time between two messages in OpenSM's log,
+"building routing with" and "tables configured".  The columns are:
 
 - first: seconds of the first sweep.
 - cable pulled, cable back: median seconds of the sweeps after a cable between two switches was pulled, and after it was
@@ -95,8 +95,8 @@ def measure(net: Path, engine: str, plugin: Plugin | None, faults: Sequence[Faul
 def row(name: str, engine: str, found: Seconds, theirs: Seconds | None) -> str:
     """Return the table row of an engine.
 
-    ``found`` has the seconds of this engine.  ``theirs`` has the seconds of OpenSM's engine, by which the seconds of
-    this engine are divided in the column "ratio".  If ``theirs`` is None, this column is empty.
+    ``found`` has the results of this engine, and ``theirs`` the results of OpenSM's engine.  The column "ratio" has the
+    seconds of this engine divided by the seconds of OpenSM's engine.  If ``theirs`` is None, this column is empty.
     """
     pulled, back = statistics.median(found.pulled), statistics.median(found.back)
     ratio = "" if theirs is None else f"{pulled / statistics.median(theirs.pulled):.3f}"

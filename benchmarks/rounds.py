@@ -7,7 +7,8 @@ program prints the number of changes of tables by kind of update schedule:
 - acknowledged: there are several rounds.  Each round begins when the switches have acknowledged the previous round.
 - waits: before some round, packets must have left the fabric.
 - out of use: some entries are missing between two rounds.
-- at once: no safe rounds were found.  Changes in which SLs change are counted separately.
+- at once: no safe rounds were found, and no SL changes.
+- at once, SLs change: no safe rounds were found, and SLs change, too.
 
 The program also prints the largest number of entries that one change takes out of use, and the number of broken entries
 of this change.  Times are the median and the largest CPU time in ms, summed over all threads.  The engines have the

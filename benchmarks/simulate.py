@@ -39,7 +39,7 @@ def print_line(what: str, simulation: Simulation, seconds: float, ticks: int | N
     simulation
         Simulation that has run.
     seconds, ticks
-        CPU seconds and ticks of the run; ticks None: not printed.
+        CPU seconds and ticks of the run.  If ``ticks`` is None, the line has no ticks per second.
     """
     totals = simulation.totals()
     speed = "" if ticks is None else f"{ticks / seconds / 1e3:9.0f} k cycles/s"

@@ -1,7 +1,8 @@
 """Search for fat trees with swapped cables in which three flows on shortest paths close a credit loop.
 
-Figure 6 of "Unlocking Credit Loop Deadlocks" shows such a tree with 32 hosts, and the flows 9 to 15, 13 to 32 and 30 to
-17.  The paper states neither which tree it is nor which cables are swapped.  This program swaps cables in two searches:
+Figure 6 of the paper "Unlocking Credit Loop Deadlocks" shows such a tree with 32 hosts and three flows: from host 9 to
+host 15, from host 13 to host 32, and from host 30 to host 17.  The paper states neither which tree it is nor which
+cables are swapped.  This program swaps cables in two searches:
 
 - The first search swaps random cables, and counts the trees in which any three flows close a loop.
 - The second search improves a set of swaps step by step, until the three flows of the figure close a loop.  A set of
@@ -34,8 +35,9 @@ This end changes places with end 1 of the first cable.
 TREES = ("2x4x4,1x2x2", "2x4x4,1x2x4", "2x4x4,1x4x4", "2x8x2,1x4x4", "2x2x8,1x2x2", "1x4x8,1x2x4")
 """Fat trees (XGFTs) with 32 hosts, of which one or two are at each leaf switch.
 
-Trees with four hosts at each leaf switch are left out, because hosts 13 and 15 would be at one leaf switch.  On
-shortest paths, the flow to host 15 and the flow from host 13 could not share a channel.
+Trees with four hosts at each leaf switch are left out, because hosts 13 and 15 would be at one leaf switch.  A shortest
+path to this switch and a shortest path from this switch never share a channel.  So the flow to host 15 and the flow
+from host 13 could not share a channel.
 """
 MOST_SWAPS = (3, 6)
 FAR, UNREACHED, COOLING = 1 << 20, 60, 400
@@ -98,10 +100,9 @@ def channels(ends: Ints) -> tuple[Ints, Ints]:
 
 
 def excess(hops: Ints, near: Ints, far: Ints, start: int, end: int) -> Ints:
-    """Return the additional hops of paths that have to use two given channels, compared with a shortest path.
+    """Return the additional hops of paths that use two given channels, compared with a shortest path.
 
-    The result is int64[C, C].  Element (a, b) belongs to the shortest one of the paths that use channel a and, later,
-    channel b.
+    The result is int64[C, C].  Element (a, b) is for the shortest path that uses channel a and, later, channel b.
 
     Parameters
     ----------
@@ -131,11 +132,11 @@ def sums(first: Ints, second: Ints) -> Ints:
 
 
 def published_excess(tree: Tree, ends: Ints) -> int:
-    """Return how many additional hops the three flows of figure 6 in the paper need in order to close a loop.
+    """Return the fewest additional hops with which the three published flows close a credit loop.
 
-    The result is the smallest sum of the additional hops of the three flows, compared with shortest paths.  If the
-    result is 0, the flows close a loop on shortest paths.  The module's docstring names the paper.  ``ends`` has the
-    switches at the ends of all cables after the swaps.
+    The module's docstring names the flows.  The result is the sum of the additional hops of all three flows, compared
+    with shortest paths.  0 means that the flows close a loop on shortest paths.  ``ends`` has the switches at the ends
+    of all cables after the swaps.
     """
     near, far = channels(ends)
     hops = distances(tree.switches, ends)

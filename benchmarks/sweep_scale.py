@@ -8,7 +8,8 @@ machine.  The columns are:
 - cases a second: number of tasks per second.
 - workers CPU s, ledger CPU s: CPU seconds of the workers, and of the program that distributes the tasks and stores the
   results in the ledger.
-- of the processors: share of the processors' time that this run got.
+- of the processors: CPU seconds of the run, divided by the wall-clock seconds and by the number of processors that the
+  workers can use.
 """
 
 from __future__ import annotations

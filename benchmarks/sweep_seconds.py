@@ -1,10 +1,10 @@
 """Measure the seconds that a sweep of OpenSM spends on routing, with engines of OpenSM and with engines of ibnue.
 
-FABRIC is a file or a generator with its arguments (torus:10x10x10,cas=4).  The seconds are the time between two
-messages in OpenSM's log, "building routing with" and "tables configured".  For ibnue, the seconds include the request
-to the worker process, its answer, the proof, and sending the tables.  An engine of OpenSM and an engine of ibnue form a
-pair.  Both engines run alternately, and the medians of their seconds are compared.  With --vls above 1, QoS is on, and
-OpenSM may use this number of data VLs.  OpenSM's engine torus-2QoS gets a file torus-2QoS.conf.
+A fabric is given as a file, or as a generator with its arguments (torus:10x10x10,cas=4).  The seconds are the time
+between two messages in OpenSM's log, "building routing with" and "tables configured".  For ibnue, the seconds include
+the request to the worker process, its answer, the proof, and sending the tables.  An engine of OpenSM and an engine of
+ibnue form a pair.  Both engines run alternately, and the medians of their seconds are compared.  With --vls above 1,
+QoS is on, and OpenSM may use this number of data VLs.  OpenSM's engine torus-2QoS gets a file torus-2QoS.conf.
 """
 
 from __future__ import annotations

@@ -3,9 +3,10 @@
 The fabrics come from benchmarks.published_fabrics.  OpenSM's tables, including SLs, come from a real OpenSM on ibsim.
 Each figure is the mean throughput of a CA until the last message has arrived, as a share of its link.  So the slowest
 flow determines the figure, as for an application that waits for the exchange.  Every switch has virtual output queues,
-round-robin arbitration, and a buffer of 4 packets for each VL and input.  The speedup of a crossbar is the number of
-packets that an input can send at once.  If several speedups are given, a cell has a figure for each speedup.  After a
-deadlock, the share of delivered messages is printed.  A star marks tables that have a credit loop for some traffic.
+round-robin arbitration, and a buffer of 4 packets for each VL and input.  The speedup of a switch is the number of
+packets that an input of the switch can send at once.  If several speedups are given, a cell has a figure for each
+speedup.  After a deadlock, the share of delivered messages is printed.  A star marks tables that have a credit loop for
+some traffic.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ class Result:
     shares
         Mean throughput of a CA, as a share of its link, for each speedup; None if there is no result.
     notes
-        For each speedup: a text to print if there is no share.
+        For each speedup, the text that the table has in place of a missing share.
     reason
         Error message of an engine that gave up; "" otherwise.
     certified

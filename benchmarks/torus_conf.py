@@ -65,8 +65,8 @@ def _seed(
 ) -> list[str]:
     """Return the lines of torus-2QoS.conf that define the seed, which is a switch.
 
-    Each line names the link of the seed in one direction of one dimension.  The switch with the most such links becomes
-    the seed.  If several switches have equally many links, the first one becomes the seed.
+    Each line names the link from the seed to the next or to the previous switch along one dimension.  The switch with
+    the most such links becomes the seed.  If several switches have equally many links, the first one becomes the seed.
 
     Parameters
     ----------

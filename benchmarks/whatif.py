@@ -1,9 +1,10 @@
 """Measure how many faults per second the what-if analysis handles, as a Markdown table.
 
-The analysis applies each fault to the fabric, re-routes it, and proves and measures the new tables.  FABRIC is a file
-or a generator with its arguments.  Each fault is the loss of one link between switches.  The option --most limits the
-number of lost links, which are then chosen at random.  The table has faults per second of wall-clock time, and per
-second of CPU time of all processes.  The time for the tables before any fault is not counted.
+Each fault is the loss of one link between switches.  For each fault, the analysis computes new tables by a re-route,
+and proves and measures them.  A fabric is given as a file, or as a generator with its arguments.  The option --most
+limits the number of faults.  If the fabric has more links, the lost links are chosen at random.  The table has faults
+per second of wall-clock time, and per second of CPU time of all processes.  The time for the tables before any fault is
+not counted.
 """
 
 from __future__ import annotations

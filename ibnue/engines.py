@@ -1,9 +1,8 @@
-"""Define the interface for a routing engine in another package: the engine's interface, its options and the tables that
-it returns.
+"""Define the names with which another package can implement a routing engine for ibnue.
 
 An engine is a class with a name, a summary, a promise (:class:`~routing.engines.base.Promise`: whether its tables are
-always free of credit loops) and a method ``route``.  A package registers it in the entry
-point group ``ibnue.engines``.  The names in ``__all__`` are stable.
+always free of credit loops) and a method ``route``.  A package registers the class in the entry point group
+``ibnue.engines``.  The names in ``__all__`` are stable.
 """
 
 from routing.engines import ENGINES

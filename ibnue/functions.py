@@ -132,12 +132,13 @@ def route(
     fabric
         The fabric.
     engine
-        Name of the engine.  By default it is ``"updn"``, or the engine of ``previous``.
+        Name of the engine.  By default, it is the engine of ``previous`` if known, otherwise ``"updn"``.
     previous
         Earlier tables, from which a re-route computes the new tables.  The fabric of the earlier tables may differ from
         ``fabric``.
     stability
-        With ``previous``: entries that may change in addition to broken entries ("full", "balanced" or "fresh").
+        With ``previous``: how much may change in addition to broken entries: "full" (as little as possible), "balanced"
+        (some entries, for better balance) or "fresh" (tables from scratch).
     rebalance
         With ``previous``: number of further entries that may move for better balance.
     **options
@@ -257,16 +258,17 @@ def whatif(
     fabric
         The fabric.
     engine
-        Name of the engine.  By default it is ``"updn"``, or the engine of ``tables``.
+        Name of the engine.  By default, it is the engine of ``tables`` if known, otherwise ``"updn"``.
     tables
         Tables in force.  By default the engine computes them.
     links, switches, cas
-        Parts of each kind to break, one part at a time: ``"all"`` parts, or a number of random parts.  Without these
-        three arguments and ``faults``, each link is broken alone.
+        Parts of each kind to break, one part at a time: ``"all"`` parts, or a number of random parts.  If neither one
+        of these three arguments nor ``faults`` is given, each link is broken alone.
     faults
-        Faults by name.
+        Names of further faults, each of which is applied alone.
     stability
-        Entries that may change in addition to broken entries ("full", "balanced" or "fresh").
+        How much may change in addition to broken entries: "full" (as little as possible), "balanced" (some entries, for
+        better balance) or "fresh" (tables from scratch).
     jobs
         Number of processes.
     **options
@@ -349,8 +351,8 @@ def transition(
     rounds
         Largest number of rounds.  0: no rounds are searched for.
     max_vls
-        Number of data VLs that every port has, for the Double Scheme.  The Double Scheme is an update that drains first
-        one set of LIDs and then all other LIDs.
+        Number of data VLs that every port has.  The Double Scheme may use all these VLs.  It is an update that drains
+        first one set of LIDs and then all other LIDs.
     threads
         Number of threads.  It never changes the result.
 

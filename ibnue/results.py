@@ -234,7 +234,10 @@ class Check(Result):
 
     @property
     def good(self) -> bool:
-        """Whether the tables are complete, and free of credit loops under all SLs and VLs that are possible."""
+        """Whether the tables are complete and free of credit loops.
+
+        If SLs or VLs are unknown, the tables must be free of credit loops with all possible SLs and VLs.
+        """
         return self.verdict.certified
 
     @property
@@ -344,7 +347,7 @@ class TransitionPlan(Result):
     Attributes
     ----------
     sides
-        Old and new tables as the switches have them.
+        Old and new tables, with equal rows (switches) and columns (LIDs).
     transition
         The verdict, and the rounds if there are any.
     assumed

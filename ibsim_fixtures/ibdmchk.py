@@ -10,8 +10,8 @@ Known defects of ibdmchk need workarounds:
 - ibdmchk silently ignores SLs in OpenSM's own dump format, and then reports loops that do not exist.  So SLs are passed
   in the format that ibdmchk understands.
 - ibdmchk checks paths from CA to CA.  With an option, and if the fabric has CAs, ibdmchk also checks paths from and to
-  switches.  ibdmchk never checks paths of routers, and no paths to LIDs other than base LIDs, because its LMC option
-  fails on every fabric.
+  switches.  ibdmchk never checks paths of routers.  It checks only paths to base LIDs, because its LMC option fails on
+  every fabric.
 """
 
 from __future__ import annotations
@@ -100,8 +100,8 @@ def check(
         SL by (node GUID of the source, destination LID).  None: the files ``ibdmchk.psl`` and ``ibdmchk.slvl`` of
         ``ibnue route`` are used; without these files, all SLs are 0.
     sl2vl
-        16 VLs by (switch GUID, in-port, out-port).  None: the tables that OpenSM dumped are used, or VL = SL if OpenSM
-        dumped no tables.
+        16 VLs by (switch GUID, in-port, out-port), used only with ``sls``.  None: the SL2VL tables that OpenSM dumped
+        are used, or VL = SL if OpenSM dumped no such tables.
     switches
         Whether to check the paths from and to switches as well.
     timeout
@@ -227,8 +227,8 @@ def _parse(output: str) -> Verdict:
 def _loop(output: str) -> tuple[LoopChannel, ...]:
     """Return the channels of the credit loop that ibdmchk prints as a backtrace.
 
-    The backtrace begins with the channels of the loop.  Channels back to the start of ibdmchk's search follow, and are
-    left out.
+    The backtrace begins with the channels of the loop.  The channels after the loop are left out.  They only lead back
+    to the channel at which ibdmchk has begun its search.
 
     ``output`` is the text that ibdmchk has printed.
     """

@@ -165,8 +165,8 @@ class Ibsim(Console):
                 found.append(client)
                 continue
             answer = self.command(f"x {number}").strip()
-            # If ibsim cannot deliver a packet to a client, ibsim disconnects this client without a command.  The answer
-            # "bad clientid" then means that the client is disconnected already.
+            # ibsim may have disconnected the client already, because it could not deliver a packet to the client.  Then
+            # ibsim answers "bad clientid", which is not an error here.
             if answer and "bad clientid" not in answer:
                 raise OptionError(f"ibsim does not disconnect client {number}: {answer}")
         return found

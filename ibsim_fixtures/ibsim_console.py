@@ -80,8 +80,8 @@ class Console:
         if complaints:
             remedy = "ibnue fabric FILE -o NEW.net writes a file that ibsim can read"
             raise InputError(f"ibsim complains: {complaints[0]}", path=self.net_path, remedy=remedy)
-        # ibsim prints its first prompt before it accepts connections of programs.  But ibsim answers commands only once
-        # it accepts connections.  So ibsim is ready when it has answered the command "attached".
+        # ibsim prints its first prompt before it accepts connections of programs, but executes no command before then.
+        # So ibsim accepts connections when it has answered the command "attached".
         self.command("attached")
 
     def close(self) -> None:

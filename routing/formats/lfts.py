@@ -1,9 +1,11 @@
-"""Read and write forwarding tables as text: ``opensm-lfts.dump``, output of ``dump_fts`` or ``ibroute``, OpenSM's
-``-U``.
+"""Read and write forwarding tables as text: ``opensm-lfts.dump``, and the output of ``dump_fts`` and ``ibroute``.
+
+OpenSM reads such a file with its option ``-U``.
 
 Each file has one section per switch.  A section begins with a line that has the GUID of the switch.  A line ``0xLLLL
-PPP`` for each LID follows, with the LID in hex and the out-port in decimal.  The rest of the line is a comment.  One
-part of the comment has an effect: from `` portguid 0x...``  OpenSM's ``file`` engine finds the current LID of the port.
+PPP`` for each LID follows, with the LID in hex and the out-port in decimal.  The rest of the line is a comment, which
+may state the GUID of the LID's port as `` portguid 0x...``.  OpenSM's ``file`` engine uses this GUID to find the
+current LID of the port.
 """
 
 from __future__ import annotations
@@ -126,8 +128,8 @@ def _tails(fabric: Fabric, lids: int, named: bool) -> list[bytes]:
 def read(path: str | Path, fabric: Fabric) -> npt.NDArray[np.uint8]:
     """Read the forwarding tables of a fabric's switches from a text file.
 
-    A LID in the file may belong to a port that has another LID in the fabric.  If the file states the GUID of the port,
-    the entry is stored under the port's LID in the fabric.  Entries for LIDs that the fabric does not have are ignored.
+    LIDs may have changed since the file was written.  If the file states the GUID of a LID's port, the entry is stored
+    under the LID that this port has in the fabric.  Entries for LIDs that the fabric does not have are ignored.
 
     Returns
     -------

@@ -24,8 +24,9 @@ def lid_owner(fabric: Fabric) -> npt.NDArray[np.uint64]:
 def old_columns(old_owner: npt.NDArray[np.uint64], new_owner: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
     """Return, for each new LID, the old LID whose table column the new LID takes over; -1 if there is no such old LID.
 
-    The k-th new LID of a port takes over the column of the k-th old LID of this port.  Any other new LID keeps the
-    column with its number, if the port that had this LID before is unknown.
+    A LID that the same port had before keeps its column.  Otherwise the k-th new LID of a port takes over the column of
+    the k-th old LID of this port.  If the port has no k-th old LID, and the port that had this LID before is unknown,
+    the LID also keeps its column.
 
     Parameters
     ----------
@@ -81,9 +82,9 @@ def _ranked(
 
 
 def take_columns(table: npt.NDArray[np.uint8], column: npt.NDArray[np.int64], missing: int) -> npt.NDArray[np.uint8]:
-    """Return selected columns of a table, in the order of ``column``.
+    """Return the columns of a table whose numbers are in ``column``, in the order of ``column``.
 
-    For a column number of -1, the result has a column filled with ``missing``.
+    For the number -1, the result has a column filled with ``missing``.
     """
     if np.array_equal(column, np.arange(table.shape[-1])):
         return table

@@ -85,9 +85,9 @@ def of_routing(fabric: Fabric, lft: npt.NDArray[np.uint8], hops: npt.NDArray[np.
 
 
 def shortest(fabric: Fabric) -> LidMatrix:
-    """Return the matrix of OpenSM's min-hop routing: the shortest distance to each switch by each port.
+    """Return the matrix of OpenSM's min-hop routing: the fewest hops from each switch to each switch by each out-port.
 
-    The hops by a port are one more than the distance from the neighbour at that port.
+    The number of hops by an out-port is one more than the distance from the neighbour at this port to the destination.
 
     Notes
     -----

@@ -16,7 +16,7 @@ _ENTRY = re.compile(r"0x([0-9a-fA-F]{4})\s*:((?:\s+0x[0-9a-fA-F]{1,3})*)\s*$")
 _NOISE = re.compile(r"\s*(?:#|$|LID\s+: Out Port)")
 
 Groups = Mapping[int, Mapping[int, tuple[int, ...]]]
-"""Out-ports of each switch (row in the fabric) by multicast LID."""
+"""For each switch, given by its row in the fabric: the out-ports of each multicast group, by the LID of the group."""
 
 
 def read_mcfdbs(path: str | Path, fabric: Fabric) -> Groups:

@@ -33,13 +33,16 @@ _COLUMNS = (
 _SPEED, _LINK_TYPE = {"speed", "bandwidth"}, {"linktype"}
 _DATA = ("", "data", "infiniband", "ib")
 _IS_HCA = re.compile(rf"(?:^|[ _]){HCA}$", re.IGNORECASE)
-"""Pattern of the end of an HCA's node description."""
+"""Pattern of a device name that ends with the name of an HCA."""
 _MOST_CA_PORTS = 2
 _MAX_LINE = 1 << 14
 
 
 def is_ndt(text: str) -> bool:
-    """Return whether a text begins with the header of a cabling plan, or with such a header that lacks one column."""
+    """Return whether a text begins with the header of a cabling plan.
+
+    The header may lack one of the necessary columns.  :func:`parse_ndt` then raises an error that names this column.
+    """
     return _header_of(text) is not None
 
 

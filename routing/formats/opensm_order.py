@@ -1,4 +1,6 @@
-"""Apply the conventions of all OpenSM dumps: order of sections, names of the kinds of nodes, names in quotes."""
+"""Apply the conventions of all OpenSM dumps: the order of sections, the words for kinds of devices, and the encoding of
+names.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +16,8 @@ KIND_NAME = {NodeKind.SWITCH: "Switch", NodeKind.CA: "Channel Adapter", NodeKind
 def opensm_order(guid: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
     """Return the rows of devices in the order in which OpenSM dumps them, int64[n].
 
-    OpenSM sorts GUIDs that are in network byte order as if they were numbers of a little-endian machine.  So the last
-    byte of a GUID decides first.
+    OpenSM stores GUIDs in network byte order, but compares the stored bytes as little-endian numbers.  So the last byte
+    of a GUID is the most significant one in the comparison.
     """
     return np.argsort(guid.byteswap(), kind="stable")
 
@@ -26,7 +28,7 @@ def endport_kind(fabric: Fabric, endport: int) -> str:
 
 
 def encode(name: str) -> bytes:
-    """Return the bytes from which a name was read, for a dump.  Line ends in the name are escaped."""
+    """Return a name in UTF-8 for a dump.  Line ends, and characters that UTF-8 cannot encode, are escaped."""
     return escape_control(name, _in_a_line).encode("utf-8", "backslashreplace")
 
 

@@ -14,7 +14,7 @@ from routing.fabric import MAX_UNICAST_LID, Fabric
 from routing.formats.dump_lines import Piece
 
 UNKNOWN = 255
-"""Value of an SL that the file does not state."""
+"""Value that stands for an SL which the file does not state."""
 SLS = 16
 
 _SOURCE = re.compile(r"(?:Switch|Channel Adapter|Router) 0x([0-9a-fA-F]{1,16}), base LID ([0-9]{1,5}), ")
@@ -55,8 +55,8 @@ class PathReader:
     def take(self, piece: Piece) -> None:
         """Read one piece of the file.
 
-        Lines that look exactly as the tools print them are read at once.  All other lines are parsed one by one, in
-        order.
+        Lines in exactly the form that the tools print are read many at a time, as arrays.  All other lines are parsed
+        one by one.
         """
         record, record_lid, record_sl = self._records(piece)
         plain = record | self._pairs(piece)
@@ -80,8 +80,7 @@ class PathReader:
         """
         whole, (all_lid, all_sl) = np.zeros(len(piece.start), bool), np.zeros((2, len(piece.start)), np.int64)
         length = piece.end - piece.start
-        # The line of a path record has 24 characters with MTU and rate.  Without MTU and rate, it has 10 or 11
-        # characters.
+        # A path record with MTU and rate has 24 characters.  A path record without them has 10 or 11 characters.
         lines = np.flatnonzero((length == 24) | (length == 10) | (length == 11))
         lines = lines[piece.has(lines, 6, b" : ")]
         short = length[lines] < 24
@@ -205,9 +204,9 @@ def check_sources(fabric: Fabric, named: npt.NDArray[np.bool_], path: str | Path
 
 
 def _between(breaks: npt.NDArray[np.int64], count: int) -> Iterator[tuple[int, int]]:
-    """Yield each two consecutive numbers of the sequence -1, ``breaks``, ``count`` as a pair.
+    """Yield the two line numbers that enclose each run of lines without a break.
 
-    ``breaks`` are the numbers of some of ``count`` lines, in ascending order.  The lines between the numbers of a pair
-    are not breaks.
+    There are ``count`` lines, numbered from 0.  ``breaks`` are the line numbers of the breaks, in ascending order.  The
+    first pair begins with -1, and the last pair ends with ``count``.
     """
     return zip([-1, *breaks.tolist()], [*breaks.tolist(), count], strict=True)

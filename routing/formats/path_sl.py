@@ -1,8 +1,8 @@
 """Read and write SLs of paths as text, in the format of ``ibdmchk -c`` and as ``opensm-path-records.dump``.
 
-Both formats state the SL for a source and a destination LID.  ``ibdmchk`` names the source by its node GUID.  So two
-ports of a CA have the same SLs.  Path records name the source port.  The output of ``saquery PR`` can be read as well,
-but not written.
+Both formats state the SL of the path from a source to a destination LID.  In the format of ``ibdmchk``, the source is a
+node GUID, so all ports of a CA have the same SLs.  In path records, the source is a port.  The output of ``saquery PR``
+can be read as well, but not written.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ _RATE = np.frombuffer(b"".join(b"%-4d" % n for n in range(256)), np.uint8).resha
 def sl_from(fabric: Fabric, sl: npt.NDArray[np.uint8], source: int) -> npt.NDArray[np.uint8]:
     """Return the SLs from one source to each LID, uint8[L].
 
-    ``source`` is the row of a switch, or S + the row of an end port.  If the table depends on the source switch, an end
-    port without a switch has SL 0 for all destinations.
+    ``source`` is the row of a switch, or S + the row of an end port.  If ``sl`` gives SLs by source switch, an end port
+    that is not cabled to a switch gets SL 0 for all LIDs.
     """
     end, sls = source - fabric.switches, ServiceLevels.of(sl, fabric.switches)
     if end < 0:
@@ -168,9 +168,10 @@ def _source_line(fabric: Fabric, source: int) -> bytes:
 def _records(
     head: npt.NDArray[np.uint8], sl: npt.NDArray[np.uint8], rate: npt.NDArray[np.uint8], mtu: int
 ) -> npt.NDArray[np.uint8]:
-    """Return the path records of one source as text, uint8[n, 25], one row for each LID.
+    """Return the path records of one source as text, uint8[n, 25]: a line of 25 characters for each of n LIDs.
 
-    ``head`` has the text of each row before the SL.  ``rate`` has the rate code of each path, and ``mtu`` the MTU code.
+    ``head`` has the characters of each line before the SL.  ``sl`` and ``rate`` have the SL and the rate code of each
+    path.  ``mtu`` is the MTU code of all paths.
     """
     text = np.empty((len(head), 25), np.uint8)
     text[:, :9] = head
@@ -184,8 +185,8 @@ def _with_gaps(text: npt.NDArray[np.uint8], there: npt.NDArray[np.bool_], *, nam
     """Return the path records of a source that cannot reach every LID.
 
     ``text`` has the record of each LID, and ``there`` is bool[n], whether each LID is reachable.  ``named`` is true if
-    the source is a CA or router.  An unreachable LID then has a line with UNREACHABLE.  If the source is a switch, an
-    unreachable LID has no line.
+    the source is a CA or router.  For such a source, an unreachable LID gets a line with the word UNREACHABLE.  For a
+    switch, an unreachable LID gets no line.
     """
     if not named:
         return text[there].tobytes()
@@ -204,9 +205,10 @@ def read(path: str | Path, fabric: Fabric) -> npt.NDArray[np.uint8]:
     Returns
     -------
     uint8[L], uint8[S, L] or uint8[L, L]
-        uint8[L] by destination LID if all sources agree.  uint8[S, L] by source switch and destination LID if all
-        sources at each switch agree, including the switch itself if the file states its SLs.  Otherwise uint8[L, L] by
-        source and destination LID.  An SL that the file does not state is 0.
+        uint8[L] by destination LID, if the SLs of all sources are equal.  uint8[S, L] by source switch and destination
+        LID, if the SLs of all sources at the same switch are equal.  The switch itself is one of these sources if the
+        file states its SLs.  Otherwise uint8[L, L] by source LID and destination LID.  SLs that the file does not state
+        are ignored in the comparison.  An element for which the file states no SL at all is 0.
 
     Raises
     ------

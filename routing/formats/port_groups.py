@@ -1,6 +1,7 @@
 """Read and write port groups for adaptive routing as text.
 
-Each switch has a line with its GUID and name.  Each further line has ports of a group, and the LIDs of the group::
+Each switch has a line with its GUID and name.  A line for each group of the switch follows, with the ports of the
+group, a colon, and the LIDs of the group::
 
     # ibnue port groups 1, rule commit
     switch 0x0008f10400411a08 "leaf1"

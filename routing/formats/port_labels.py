@@ -35,9 +35,13 @@ class Label(NamedTuple):
 def read_label(text: str) -> Label | None:
     """Return the contents of a label, or None if the label is not understood.
 
-    The meaning of the numbers is that of the labels on NVIDIA's switches.  ``Port 21`` and ``P21`` are port 21.
-    ``1/16/1`` and ``sw16p1`` are the first port of cage 16, which is port 31.  ``1/16/1/2`` is the second half of the
-    same port if the ports are split, and is port 62.  ``2/1`` is the first half of the split port 2, and is port 3.
+    Numbers have the meaning that they have on NVIDIA's switches.  A cage has two ports.  A split port has two halves,
+    which are numbered as ports:
+
+    - ``Port 21`` and ``P21``: port 21.
+    - ``1/16/1`` and ``sw16p1``: the first port of cage 16, which is port 31.
+    - ``1/16/1/2``: the second half of port 31 on a switch with split ports, which is port 62.
+    - ``2/1``: the first half of port 2 on a switch with split ports, which is port 3.
     """
     text = " ".join(text.split())
     if found := _PLAIN.fullmatch(text):
@@ -71,9 +75,9 @@ def _number(parts: list[int]) -> int | None:
 
 
 def _counted(group: int, member: int) -> int | None:
-    """Return the number of a group's member if the members of all groups are numbered from 1, group after group.
+    """Return the number of a member of a group.
 
-    Each group has two members.  For example, the first member of the second group has the number 3.  The result is None
-    if ``member`` is not 1 or 2.
+    Each group has two members.  The members of group 1 have the numbers 1 and 2, those of group 2 the numbers 3 and 4,
+    and so on.  The result is None if ``member`` is not 1 or 2, or ``group`` is 0.
     """
     return 2 * (group - 1) + member if member in (1, 2) and group > 0 else None

@@ -17,7 +17,9 @@ from routing.formats.statements import PortStatements
 from routing.rates import SPEED_OF, WIDTHS, parse_rate
 
 MESSAGES = ("ibwarn: ", "DR path slid ", "src/query_smp.c:", "=~=~=")
-"""Beginnings of messages: warnings, progress and errors of infiniband-diags, and the head of a terminal's log."""
+"""Beginnings of messages in a list: warnings, progress and errors of infiniband-diags, and the first line of a log file
+that a terminal program has written.
+"""
 IGNORED = ("#", *MESSAGES)
 """Beginnings of lines to ignore: comments and messages."""
 INCOMPLETE = "is the list whole, and of the whole subnet?"

@@ -1,7 +1,7 @@
 """Define the properties of a proof that the writers of tables need.  :class:`routing.deadlock.proof.Proof` implements
 these properties.
 
-With this interface, this package does not depend on the package of the proof.
+Because of this definition, :mod:`routing.formats` does not have to import :mod:`routing.deadlock`.
 """
 
 from __future__ import annotations

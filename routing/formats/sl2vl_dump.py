@@ -36,7 +36,7 @@ def write(
     *,
     cabled_only: bool = False,
 ) -> None:
-    """Write the SL2VL tables of all cabled ports in OpenSM's format.
+    """Write the SL2VL tables of switches, CAs and routers in OpenSM's format.
 
     Parameters
     ----------
@@ -47,11 +47,11 @@ def write(
     sl2vl
         uint8[16] for all switches, or uint8[S, P, P, 16] by switch, in-port, out-port and SL.
     ca_sl2vl
-        uint8[16], one table for all CAs and routers; or uint8[T, 16], one table for each CA and router.  A table with
-        the value 255 is unknown, and is not written.
+        uint8[16], one table for all CAs and routers; or uint8[T, 16], one table for each CA and router.  A table that
+        contains 255 is unknown, and is not written.
     cabled_only
-        Whether only the tables of in-ports with a cable, and of in-port 0, are written.  Otherwise the tables of all
-        in-ports are written, as OpenSM does.  In both cases, only out-ports with a cable are written.
+        False writes the tables from all in-ports to each out-port with a cable, as OpenSM does.  True leaves out the
+        in-ports without a cable, except port 0.
 
     Raises
     ------
@@ -109,7 +109,7 @@ def _rows(table: npt.NDArray[np.uint8], ins: npt.NDArray[np.int64], out: npt.NDA
 
 
 def write_slvl(path: str | Path, fabric: Fabric, sl2vl: npt.NDArray[np.uint8]) -> None:
-    """Write the SL2VL tables of the switches' cabled ports in the format of ``ibdmchk -d``.
+    """Write the SL2VL tables of switches, from all in-ports to each out-port with a cable, for ``ibdmchk -d``.
 
     Raises
     ------
@@ -145,8 +145,8 @@ def read(path: str | Path, fabric: Fabric) -> npt.NDArray[np.uint8]:
     -------
     uint8[16] or uint8[S, P, P, 16]
         One table, uint8[16], if all tables that packets use are equal.  Otherwise uint8[S, P, P, 16]: the tables by
-        switch, in-port, out-port and SL.  Packets use the tables from each cabled port, and from port 0, to each other
-        cabled port.  If the file does not state the table of an unused pair of ports, SL n gets VL n.
+        switch, in-port, out-port and SL.  Packets enter by port 0 or a port with a cable, and leave by another port
+        with a cable.  If the file states no table for any other pair of ports, SL n gets VL n.
 
     Raises
     ------

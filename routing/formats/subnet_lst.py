@@ -1,7 +1,7 @@
 """Read ``opensm-subnet.lst`` of OpenSM and ``ibdiagnet2.lst``, which have one line for each direction of each link.
 
-The format lacks devices without a link and the LMC, which the parameter ``lmc`` sets.  Vendor and device IDs of the
-remote port are ignored, because OpenSM prints them shifted.
+The format has neither devices without a link nor the LMC.  The parameter ``lmc`` states the LMC.  Vendor and device IDs
+are ignored, because OpenSM prints wrong ones for the remote port.
 """
 
 from __future__ import annotations
@@ -29,7 +29,10 @@ _MAX_LINE = 1000
 
 
 def is_subnet_lst(text: str) -> bool:
-    """Return whether a text is ``opensm-subnet.lst`` or ``ibdiagnet2.lst``, judged by its first line without ``#``."""
+    """Return whether a text is ``opensm-subnet.lst`` or ``ibdiagnet2.lst``.
+
+    The first line that is neither empty nor a comment (``#``) decides.
+    """
     return re.match(r"\s*(?:#[^\n]*\n\s*)*\{ \S+ Ports:", text) is not None
 
 

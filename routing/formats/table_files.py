@@ -28,19 +28,22 @@ from routing.tables import DATA_VLS, Provenance, Routing, Unknown, identity_sl2v
 BUNDLE = "ibnue.npz"
 LFTS = "opensm-lfts.dump"
 FDBS = ("opensm.fdbs", "ibdiagnet2.fdbs", "ibdiagnet.fdbs")
-"""Names of the dumps of LFTs with hops, by OpenSM and by ibdiagnet.  Each dump may be missing."""
+"""Names of dumps that state LFT entries with numbers of hops: one of OpenSM, and two of ibdiagnet.
+
+A folder need not have any of these dumps.
+"""
 SL2VL = "opensm-sl2vl.dump"
 PATH_RECORDS = "opensm-path-records.dump"
 PSL = "ibdmchk.psl"
 SLVL = "ibdmchk.slvl"
 
 DEFAULT_VLS = 8
-"""Number of data VLs in OpenSM's default configuration.  This number is used if files do not state the number."""
+"""Number of data VLs in OpenSM's default configuration.  This number is assumed if no file states SL2VL tables."""
 
 NAMED_ENTRIES = 1_000_000
-"""Maximum number of LFT entries for which the names of ports are written, as OpenSM dumps them.
+"""Maximum number of LFT entries, of all switches together, in a dump that also names the port of each LID.
 
-Larger LFTs are written with LIDs and out-ports only.
+OpenSM's dump names these ports.  If there are more entries, the dump states only LIDs and out-ports.
 """
 
 

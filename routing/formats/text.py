@@ -141,10 +141,10 @@ def lines_of(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _bounded(file: IO[bytes] | gzip.GzipFile) -> bytes:
-    """Read a whole file, but not much more than :data:`MAX_BYTES`.  The length of the result shows the caller that a
-    file is too large.
+    """Read a file, and stop soon after :data:`MAX_BYTES`.  If the file is larger, the result is longer than
+    :data:`MAX_BYTES`.
 
-    The file is read in pieces, because a single read of that size would allocate all the memory even for a small file.
+    The file is read in pieces.  A single read of :data:`MAX_BYTES` would allocate so much memory even for a small file.
     """
     pieces, size = [], 0
     while size <= MAX_BYTES and (piece := file.read(_PIECE)):

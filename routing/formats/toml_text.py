@@ -214,8 +214,8 @@ def _statements(text: str) -> Iterator[tuple[int, str]]:
 def _table_of(header: Any, arrays: dict[Where, int]) -> Where:
     """Return the path to the table that a parsed table header begins, as keys and indices.
 
-    ``arrays`` has the number of tables that the file has begun in each array of tables (``[[...]]``).  The function
-    counts the new table, too.
+    ``arrays`` has, for each array of tables (``[[...]]``), the number of its tables before this header.  If the new
+    table belongs to such an array, the function increases the number.
     """
     where: Where = ()
     while header:
