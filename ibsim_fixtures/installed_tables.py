@@ -54,8 +54,8 @@ def installed_routing(lab: Lab, fabric: Fabric, engine: str | None = None) -> tu
 
 
 def service_levels(lab: Lab, fabric: Fabric) -> npt.NDArray[np.uint8]:
-    """Query the SA for the SLs of all paths.  The result is uint8[L] if the SLs depend only on the destination,
-    otherwise uint8[L, L].
+    """Query the SA for the SLs of all paths.  The result is uint8[L] (by destination LID) if the SLs depend only on the
+    destination, otherwise uint8[L, L] (by source LID and destination LID).
 
     Only base LIDs are queried.  The other LIDs of a port are assumed to have the SLs of its base LID.
     """
@@ -105,7 +105,10 @@ def _base_lids(fabric: Fabric) -> npt.NDArray[np.int64]:
 
 
 def sl2vl(lab: Lab, fabric: Fabric) -> npt.NDArray[np.uint8]:
-    """Read the SL2VL tables from the switches: uint8[16] if all rows in use are equal, otherwise uint8[S, P, P, 16].
+    """Read the SL2VL tables from the switches.
+
+    The result is uint8[16] (the VL of each SL) if all rows in use are equal.  Otherwise the result is
+    uint8[S, P, P, 16], by switch, in-port, out-port and SL.
 
     A row is in use if its ports are cabled (:func:`used_sl2vl_rows`).  Rows that are not in use are 0.
     """
@@ -130,11 +133,10 @@ def _sl2vl_tables(
     leave: npt.NDArray[np.integer[Any]],
     rows: npt.NDArray[np.uint8],
 ) -> npt.NDArray[np.uint8]:
-    """Build SL2VL tables from rows by switch GUID, in-port and out-port: uint8[16] if all rows are equal, otherwise
-    uint8[S, P, P, 16].
+    """Build SL2VL tables from rows, in the form of :func:`sl2vl`.  Without rows, each SL has the VL of the same number.
 
-    Row n of ``rows`` (uint8[n, 16]) belongs to the switch ``guid[n]``, the in-port ``entry[n]`` and the out-port
-    ``leave[n]``.
+    ``rows[i]`` (uint8[16]) has the VL of each SL.  This row belongs to the switch with GUID ``guid[i]``, the in-port
+    ``entry[i]`` and the out-port ``leave[i]``.
     """
     if not len(rows):
         return np.arange(16, dtype=np.uint8)
@@ -151,8 +153,8 @@ def _sl2vl_tables(
 def used_sl2vl_rows(fabric: Fabric) -> npt.NDArray[np.bool_]:
     """Return whether a packet can use each SL2VL row, by switch, in-port and out-port: bool[S, P, P].
 
-    The out-port must be cabled, and the in-port must be cabled or be port 0.  OpenSM writes no rows for an out-port
-    without a link, so these rows keep the switch's initial values.
+    The out-port must be cabled, and the in-port must be cabled or be port 0.  OpenSM writes no rows for out-ports
+    without a link.  So the rows of such ports keep the initial values of the switch.
     """
     cabled = np.zeros((fabric.switches, 1 + int(fabric.switch_ports.max(initial=0))), bool)
     of_switch = fabric.link_device < fabric.switches

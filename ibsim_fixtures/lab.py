@@ -103,13 +103,15 @@ class Lab:
         return self._after(lambda: self.ibsim.relink(device, port))
 
     def unlink_live(self, device: str | int, port: int | None = None) -> Sweep:
-        """Pull a cable, and wait for the sweep that OpenSM starts because of a switch's trap."""
+        """Pull a cable without requesting a sweep.  Return the sweep that OpenSM starts because of a switch's trap."""
         position = self.opensm.mark()
         self.ibsim.unlink(device, port)
         return self.opensm.wait_for_subnet_up(after=position)
 
     def relink_live(self, device: str | int, port: int | None = None) -> Sweep:
-        """Plug in a cable again, and wait for the sweep that OpenSM starts because of a switch's trap."""
+        """Plug in a cable again without requesting a sweep.  Return the sweep that OpenSM starts because of a switch's
+        trap.
+        """
         position = self.opensm.mark()
         self.ibsim.relink(device, port)
         return self.opensm.wait_for_subnet_up(after=position)
@@ -126,7 +128,7 @@ class Lab:
     def ca_sls(self) -> dict[tuple[int, int], int]:
         """Query the SA for the SL from every CA to the base LID of every other CA, by (node GUID of the source, LID).
 
-        Pairs without a path are omitted.  If a CA has two ports, the result has the SLs of its last port.
+        Pairs without a path are omitted.  If a source has two ports, the SLs are those of the port with the larger LID.
         """
         owners = self.owners()
         ends = {owner.lid: owner.guid for owner in owners if owner.kind == "CA"}
@@ -143,7 +145,7 @@ class Lab:
     def sm_lid(self, owners: Sequence[Owner] | None = None) -> int:
         """Return the LID of the port on which OpenSM runs.
 
-        ``owners`` is a result of :meth:`owners`.  None: the owners are read from OpenSM's dump.
+        ``owners``, a result of :meth:`owners`, names the device of each LID.  None: :meth:`owners` is called.
         """
         host = self.ibsim.device(self.ibsim.sm_host).guid
         return next(owner.lid for owner in owners or self.owners() if owner.guid == host)
@@ -162,8 +164,8 @@ class Lab:
     ) -> dict[tuple[int, int], int]:
         """Query the SA for the path between any two CAs, and return the SLs of the answers.
 
-        Each query demands the given SL, P_Key or service ID.  The keys of the result are (source LID, destination LID),
-        both base LIDs.  Pairs are omitted if the SA names no path for the query.
+        Each query demands the given SL, P_Key and service ID (None: any).  The keys of the result are
+        (source LID, destination LID), both base LIDs.  Pairs are omitted if the SA names no path for the query.
         """
         return self._sls([owner.lid for owner in self.owners() if owner.kind == "CA"], (sl, pkey, service))
 
@@ -224,7 +226,9 @@ class Lab:
         return read_fabric(path)
 
     def routing(self, fabric: Fabric | None = None) -> Routing:
-        """Return the tables in OpenSM's dumps, for :meth:`fabric` or for a given fabric with the same GUIDs and LIDs.
+        """Return the tables in OpenSM's dumps, arranged by the switches and LIDs of ``fabric``.
+
+        ``fabric`` must have the GUIDs and LIDs of the running fabric.  None: :meth:`fabric` discovers the fabric.
 
         OpenSM dumps no SLs, so the SLs in the result are 0.  :meth:`sl` and :meth:`ca_sls` query the real SLs.
         """

@@ -126,8 +126,8 @@ def _peers(fabric: Fabric) -> dict[int, int]:
 def _centre(fabric: Fabric, layout: str, switches: Sequence[Point], row: int) -> Point:
     """Return the centre of a switch's group, or of the whole picture if the switches have no groups.
 
-    CAs are drawn on the side of their switch that faces away from this centre.  ``switches`` has the coordinates of all
-    switches, and ``row`` is the row of the switch.
+    In the layouts ``circle`` and ``groups``, CAs are drawn on the side of their switch that faces away from this
+    centre.  ``switches`` has the coordinates of all switches, and ``row`` is the row of the switch.
     """
     if layout != "groups":
         return _mean(switches)
@@ -138,9 +138,9 @@ def _centre(fabric: Fabric, layout: str, switches: Sequence[Point], row: int) ->
 def _direction(layout: str, anchor: Point, centre: Point) -> float:
     """Return the direction in which CAs are drawn from their switch, in radians.
 
-    The direction is down for levels, diagonal for grids, and away from the centre otherwise.
-
-    ``anchor`` is the point of the switch, and ``centre`` the result of :func:`_centre`.
+    The direction is down in the layouts ``levels`` and ``tiers``, diagonal in the layout ``grid``, and away from
+    ``centre`` otherwise.  ``anchor`` has the coordinates of the switch, and ``centre`` is the result of
+    :func:`_centre`.
     """
     if layout in ("levels", "tiers"):
         return DOWN

@@ -1,8 +1,8 @@
 """Send many management packets from one process, to read the tables and SLs of a whole fabric in a second.
 
-The diagnostic programs saquery and smpquery need one process for each query, at least 8 ms.  :func:`ask` runs this
-module as a separate program that is connected to ibsim, because libumad2sim has to be preloaded.  So the module imports
-only the standard library and :mod:`routing.collect.umad`, which itself imports only the standard library.
+The diagnostic programs saquery and smpquery need one process for each query, at least 8 ms.  Only a program that
+preloads libumad2sim can send queries to ibsim.  So :func:`ask` runs this module as a separate program, which does not
+find installed packages.  Therefore this module and its imports need only the standard library.
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ Path = tuple[int, int]
 Row = tuple[int, int, int]
 
 _SECONDS_EACH = 0.005
-"""Time limit in seconds for each query on a busy machine.  A fabric with 1000 CAs needs a million queries."""
+"""Seconds that each query adds to the time limit.  The value is for a busy machine.
+
+A fabric with 1000 CAs needs a million queries.
+"""
 _PROGRAM = "import sys; sys.path.insert(0, sys.argv[1]); from ibsim_fixtures import mad_client; mad_client.main()"
 
 
@@ -66,7 +69,7 @@ def ask(
 def _run(ibsim: Ibsim, wanted: Mapping[str, Any], queries: int = 0) -> Any:
     """Run this module as a program that is connected to ibsim, and return its output, parsed from JSON.
 
-    ``wanted`` is the input of the program, and ``queries`` the number of its queries, which sets the time limit.
+    ``wanted`` is the input of the program.  ``queries`` is the number of queries that extend the time limit.
     """
     root = FilePath(__file__).parents[1]
     command = (sys.executable, "-I", "-S", "-c", _PROGRAM, str(root))

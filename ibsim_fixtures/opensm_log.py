@@ -82,8 +82,8 @@ class Sweep:
 
 _HEAD = re.compile(rb"^(\w{3} [ \d]\d \d\d:\d\d:\d\d) (\d{6}) \[[0-9A-F]+\] 0x([0-9a-f]+) -> (.*)$", re.MULTILINE)
 _ENGINE = re.compile(r"building routing with '([^']+)'|osm_ucast_mgr_process: (\S+) tables configured")
-# An error that OpenSM logs because it treats its keyword no_fallback as the name of an engine, too.  The error has no
-# other effect.
+# OpenSM treats the keyword no_fallback as the name of an engine, too, and logs this error.  The error has no other
+# effect.
 _NO_ERROR = "Failed to setup routing engine 'no_fallback'"
 _SIGNS = (
     ("INITIATING HEAVY SWEEP", EventKind.HEAVY_SWEEP),

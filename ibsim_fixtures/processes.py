@@ -16,12 +16,12 @@ from routing.deferred_signals import DeferredSignals
 from routing.errors import EnvironmentProblem
 
 POLL_SECONDS = 0.005
-"""Number of seconds between two checks of a state to wait for."""
+"""Seconds between two checks during a wait for a state."""
 
 TIMEOUT_SECONDS = 300.0
-"""Time limit in seconds for a state to wait for.  After this time, a program counts as stuck, even on a busy machine.
+"""Time limit in seconds of a wait for a state.  After this time, a program counts as stuck, even on a busy machine.
 
-The end of a program is noticed immediately.  So only a stuck program takes this long.
+A wait ends immediately if the program ends.  So only a stuck program causes a wait of this length.
 """
 
 PACKAGES: Mapping[str, str] = {
@@ -41,7 +41,7 @@ PACKAGES: Mapping[str, str] = {
 """Debian package that contains each program or library."""
 
 PROGRAMS = ("ibsim", "libumad2sim.so", "opensm", "smpquery")
-"""Programs that every use of the lab needs, one of each package.  Only callers of ibdmchk need the program ibdmchk."""
+"""One program of each Debian package that every use of the lab needs.  Only some uses need ibdmchk and its package."""
 
 _UNLESS_ALONE = '[ "$PPID" = "$0" ] && exec "$@"'
 _UMAD2SIM_PLACES = ("/usr/lib/*/umad2sim", "/usr/lib/umad2sim", "/usr/lib64/umad2sim", "/usr/local/lib*/umad2sim")
@@ -124,10 +124,13 @@ def tail(path: Path, lines: int = 20, size: int = 16384) -> str:
 
 
 def kill_with_parent(command: Sequence[str | Path]) -> list[str]:
-    """Return a command line that runs ``command``.  The kernel kills the process when its starting thread ends.
+    """Return a command line that runs ``command`` in a process that ends, at the latest, with its starter.
 
-    A test runner that is killed cannot end its programs.  Without the kernel's kill, an ibsim that has lost its console
-    would use a whole core, and a program that has sent a query to an ended ibsim would wait forever.
+    The kernel kills the process when the thread that started the process ends.  This needs the program setpriv; without
+    setpriv, the result is ``command`` itself.
+
+    A test runner that is killed cannot end the programs that it has started.  An ibsim without a console would use a
+    whole core, and a program that has sent a query to an ended ibsim would wait forever.
     """
     setpriv = shutil.which("setpriv")
     # setpriv asks the kernel for a signal when the parent ends.  The parent may have ended before this request, so the
@@ -137,7 +140,7 @@ def kill_with_parent(command: Sequence[str | Path]) -> list[str]:
 
 
 class Child:
-    """Program in a separate process group, which is killed when this process ends for any reason.
+    """Program in a separate process group.  The program is killed when this process ends for any reason.
 
     Parameters
     ----------
@@ -228,9 +231,9 @@ def run_to_end(
 ) -> subprocess.CompletedProcess[str]:
     """Run a program until it ends, and return its output.
 
-    If a signal handler raises an exception before the program ends, the program is killed.  :func:`subprocess.run` may
-    leave a program running if the exception comes during the start of the program.  The program could then write to a
-    folder that the caller is removing.
+    If a signal handler raises an exception before the program ends, the program is killed, even during its start.
+    :func:`subprocess.run` may leave a program running in this case.  The program could then write to a folder that the
+    caller is removing.
 
     ``command`` is the program with its arguments, ``stdin`` its input, and ``timeout`` the time limit in seconds.
 

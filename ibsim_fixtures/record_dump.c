@@ -19,7 +19,7 @@
 /* State of this OpenSM plugin. */
 struct recorder {
     osm_opensm_t *osm; /* the OpenSM that has loaded the plugin */
-    uint32_t sweeps;   /* number of times that the subnet was up */
+    uint32_t sweeps;   /* number of sweeps that have brought the subnet up */
 };
 
 /* Header of the file that this plugin writes. */

@@ -1,7 +1,7 @@
-"""Read the file with all SLs and SL2VL rows of a running lab that a small OpenSM plugin writes.
+"""Read all SLs and SL2VL rows of a running lab from the file that the record plugin writes.
 
-ibsim does not transport answers of several packets, so the SA can be queried only for one path at a time.  For 600 end
-ports such queries take half a minute.  The plugin writes the answers that OpenSM would give.  Queries check a sample of
+ibsim does not transport answers of several packets, so each query to the SA can ask only for one path.  For 600 end
+ports such queries take half a minute.  The file has the answers that OpenSM would give.  Queries check only a sample of
 these answers.
 """
 

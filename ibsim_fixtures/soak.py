@@ -30,8 +30,8 @@ from routing.tables import Routing
 
 MOST_AT_ONCE = 3
 KINDS = (every_link, every_link, every_link, every_switch, every_ca)
-"""Functions that list the possible faults of a kind.  A kind is chosen with equal probability, so three of five faults
-are lost cables.
+"""Functions that each list all possible faults of one kind.  For each fault, one of the five functions is chosen at
+random.  Three of the functions list cables, so about three of five faults are lost cables.
 """
 
 Cable = tuple[int, int, int, int]
@@ -77,10 +77,11 @@ class Outcome:
     complete, certified, strength, scope
         Results of the proof of the tables in force.
     changed
-        Number of LFT entries that the event has changed, for switches and LIDs that existed before the event.
+        Number of LFT entries that the event has changed.  Only switches and LIDs that exist both before and after the
+        event count.
     kept
-        Rates of an end port, divided by the rates before the event, for all-to-all traffic and for bisections.  At the
-        start, all values are None.
+        Rates of an end port after the event, divided by the rates before the event.  There are values for all-to-all
+        traffic and for bisections.  At the start, all values are None.
     opensm_kb, worker_kb
         Resident memory in KiB of OpenSM and of its child processes (0: none).
     look_ms

@@ -1,8 +1,9 @@
-"""Build what PyPI takes into ``dist/``: the sdist, and from the sdist one wheel for every Python from 3.10 on.
+"""Build the files for PyPI in ``dist/``: the sdist, and from the sdist one wheel for every Python from 3.10 on.
 
-The wheel runs on every Linux with glibc 2.17 or newer: zig compiles the kernels against that version of glibc on any
-machine.  auditwheel and abi3audit check both promises.  Then the wheel is installed into a separate environment, in
-which the session of the README runs.  Nothing stays in ``dist/`` if a check fails.
+The wheel runs on every Linux with glibc 2.17 or newer, because zig compiles the kernels for glibc 2.17.  auditwheel
+checks the version of glibc, and abi3audit checks that the wheel fits every Python from 3.10 on.  Then the wheel is
+installed into a new virtual environment, and the examples of the README are tested there.  Nothing stays in ``dist/``
+if a check fails.
 """
 
 from __future__ import annotations
@@ -55,7 +56,8 @@ def build_wheel(sdist: Path, folder: Path) -> Path:
     and abi3audit.
     """
     machine = platform.machine()
-    # The option -s removes the debug information that zig adds.  With it, the wheel would be three times as large.
+    # The option -s removes the debug information that zig adds.  With the debug information, the wheel would be three
+    # times as large.
     compiler = f"{sys.executable} -m ziglang cc -target {machine}-linux-gnu.{GLIBC[0]}.{GLIBC[1]}"
     linked = folder / "linked"
     run("pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir", linked, sdist,

@@ -14,8 +14,10 @@ from routing.fabric import Fabric
 from routing.names import system_name
 
 End = tuple[int, int]
-"""End of a cable: device and port.  A device of the plan has its number in the plan; the numbers of other devices are
-negative.
+"""End of a cable: number of the device in its fabric, and port.
+
+In a comparison, a real device has the number of the planned device that it matches.  A negative number stands for a
+real device without a planned device.
 """
 Kind = Literal["missing", "extra", "moved", "swapped", "mixed up"]
 COMPARABLE = 0.5
@@ -23,8 +25,9 @@ COMPARABLE = 0.5
 and do not identify hardware.
 """
 ALIKE = 0.5
-"""Least share of a planned device's cables that another device must have to count as the replacement of the planned
-device, if both devices have no common name or GUID.
+"""Least share of a planned device's cables that a real device must have to match the planned device by cables.
+
+Only devices that do not match by GUID or name are matched by cables.
 """
 
 
@@ -98,7 +101,8 @@ class Comparison:
 class _Device:
     """A device of one of the two fabrics: its name, GUID, kind (0 for switches), and the peer of each cabled port.
 
-    ``system`` is its :func:`~routing.names.system_name` without regard to case, and ``label`` its name for reports.
+    A peer is a device and its port.  ``system`` is the :func:`~routing.names.system_name` of the device in lower case,
+    and ``label`` the name for reports.
     """
 
     name: str
@@ -227,8 +231,10 @@ def _unique(devices: list[_Device], key: str, skipped: set[int]) -> dict[tuple[i
 
 
 def _by_cables(planned: list[_Device], found: list[_Device], match: Mapping[int, int]) -> dict[int, int]:
-    """Match the remaining devices by cables.  A real device matches a planned device if it has at least half of the
-    planned device's cables.  Returns the number of the real device by the number of the planned device.
+    """Match the devices that are not in ``match`` by their cables.
+
+    A real device can match a planned device if the real device has at least half of the planned device's cables
+    (:data:`ALIKE`).  Returns the number of the real device by the number of the planned device.
     """
     added: dict[int, int] = {}
     while True:

@@ -86,7 +86,7 @@ class ClassSetting:
     key, types
         Key of the setting in the TOML table of the class, and types of its value.
     flag, metavar, help
-        Option of the command line, which takes the class and one value.
+        Name, form of the argument, and help text of the option on the command line.
     is_file
         Whether the value is a path.
     """

@@ -1,7 +1,8 @@
 """Build the plugin library for the Debian package: ``build_plugin.py PYTHON LIBRARY``.
 
-``ibnue plugin install`` embeds the interpreter that runs it.  Here the interpreter is still in the build folder, and
-the library has to name the path PYTHON that the interpreter has after the installation of the package.
+The library embeds a Python interpreter, whose path it contains.  ``ibnue plugin install`` uses the path of the
+interpreter that runs the command.  During the build of the package, the interpreter is still in the build folder.  So
+PYTHON states the path of the interpreter after the installation of the package.
 """
 
 from __future__ import annotations

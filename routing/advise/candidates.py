@@ -42,8 +42,8 @@ class Candidate:
     changed
         Number of LFT entries that differ from the tables in force; None if no such tables were given.
     worst_loss
-        Largest share of the all-to-all traffic that is lost if one link of a sample is removed and the fabric is
-        re-routed; None if no link was tried.
+        Result of :func:`worst_loss`: the largest share of the all-to-all traffic that is lost if one link of a sample
+        is removed and the fabric is re-routed.  None if no link counts.
     """
 
     engine: str
@@ -60,7 +60,7 @@ class Candidate:
         return self.proof.strength == "reversible"
 
     def has_paths_of(self, other: Candidate) -> bool:
-        """Return whether all paths are those of another candidate, and the tables need equally many VLs."""
+        """Return whether the tables of another candidate have equal LFTs and need equally many VLs."""
         own, given = self.routing, other.routing
         return own.vls_needed == given.vls_needed and np.array_equal(own.lft, given.lft)
 
@@ -87,7 +87,7 @@ def try_engine(
     now
         uint8[S, L], LFTs in force, to count changed entries; None: not counted.
     links
-        Number of links whose loss is tried one by one, drawn with the seed of the options.
+        Number of links that :func:`worst_loss` removes, one at a time.  The seed of the options determines the links.
 
     Returns
     -------
@@ -110,11 +110,12 @@ def try_engine(
 
 
 def worst_loss(engine: Engine, options: EngineOptions, fabric: Fabric, routing: Routing, links: int) -> float | None:
-    """Remove each link of a random sample alone, and re-route the fabric.  Return the largest share of the all-to-all
-    traffic that is lost.
+    """Return the worst loss of all-to-all traffic after a re-route, over a random sample of links.
 
-    The sample has at most ``links`` links between switches.  A link does not count if the proof of the new tables
-    fails.  Returns None if no link counts.  As many processes work in parallel as ``options`` has threads.
+    Each link of the sample is removed alone, and the fabric is re-routed.  The result is the largest share of the
+    traffic that is lost.  The sample has at most ``links`` links between switches.  A link does not count if the proof
+    of the new tables fails.  The result is None if no link counts.  As many processes work in parallel as ``options``
+    has threads.
     """
     between = int(np.count_nonzero(fabric.channels.src >= 0)) // 2
     faults = random_faults(fabric, seed=options.seed, count=min(links, between), kinds=("link",)) if between else []

@@ -83,7 +83,7 @@ def hosts_of(fabric: Fabric) -> int:
 
 
 def with_hosts(fabric: Fabric, hosts: int) -> Fabric:
-    """Return a fabric with fewer CAs, which are taken away evenly in the order of their GUIDs.
+    """Return a fabric with only some of the CAs.  The removed CAs are evenly distributed in the order of the GUIDs.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ def with_hosts(fabric: Fabric, hosts: int) -> Fabric:
     Raises
     ------
     OptionError
-        The fabric has fewer CAs.
+        The fabric has fewer CAs than ``hosts``, or ``hosts`` is below 1.
     """
     rows = np.flatnonzero(fabric.terminal_kind == NodeKind.CA)
     if not 1 <= hosts <= len(rows):
@@ -122,7 +122,7 @@ def evaluate_design(
     prices
         Prices of the parts.
     links
-        Number of links whose loss is tried one by one (:func:`routing.advise.try_engine`).
+        Number of links that are removed, one at a time, to measure the worst loss (:func:`routing.advise.try_engine`).
     """
     cables, ca_cables = cable_counts(fabric)
     result = try_engine(engine, options, fabric, links=links)

@@ -12,7 +12,7 @@ from routing.fabric import Fabric
 def describe_kind(fabric: Fabric) -> str:
     """Return a description of a fabric: a tree, a product of rings and meshes, or another network.
 
-    The description is only a text for users; engines do not use it.  The time is mainly that of
+    The description is only a text for users; engines do not use it.  Most of the time is spent in
     :func:`routing.engines.torus_dimensions.directions`.
     """
     if fabric.switches == 0:

@@ -15,7 +15,10 @@ from routing.topologies import TOPOLOGIES, from_words
 from routing.topologies.galois import GaloisField
 
 TARGETS = (1.0, 0.5, 0.25)
-"""Bisection shares for each of which the smallest design of a family is proposed."""
+"""Shares of the full bisection.
+
+For each share and each family, the smallest design that reaches the share is proposed.
+"""
 FAMILIES = ("tree", "hyperx", "torus", "dragonfly", "slimfly")
 """Families of designs, in the order of the proposals."""
 DEEPEST_TREE = 4
@@ -39,8 +42,8 @@ class Shape:
         Number of switches, and number of cables between switches.  The fabric of a dragonfly may have fewer cables,
         because some ports for links between groups may stay empty.
     share
-        Estimate of the bisection that any tables can reach, as a share of the CAs' rate.  For a tree: ratio of the
-        capacity up to the capacity down of the leaves.
+        Estimate of the bisection that any tables can reach, as a share of the CAs' rate.  For a tree: the capacity of
+        a leaf's links up, divided by the capacity of its links to CAs.
     """
 
     family: str
@@ -66,7 +69,8 @@ class Proposal:
     diameter
         Largest number of links on a shortest path between two switches; None if the fabric is too large.
     oversubscription
-        Ratio of the capacity down to the capacity up of the leaves of a tree; None for other families.
+        For a tree: the capacity of a leaf's links to CAs, divided by the capacity of its links up.  None for other
+        families.
     bisection
         Upper bound of the bisection for any tables, as a share of the CAs' rate; None with a single switch.
     """
@@ -202,8 +206,9 @@ def _deep_trees(hosts: int, ports: int, levels: int) -> Iterator[Shape]:
             own = math.ceil(hosts / leaves)
             children = (own, *inner, top)
             parents = (1, min(up, own), *inner)
-            # A product gives the number of switches of a level.  Its factors are the numbers of children at all higher
-            # levels, and the numbers of parents at this level and all lower levels.
+            # children[j]: children of a switch at level j.  parents[j]: switches at level j to which each of these
+            # children is cabled.  The number of switches at level i is a product.  Its factors are the children at all
+            # levels above i, and the parents at all levels up to i.
             sizes = [math.prod(children[i + 1 :]) * math.prod(parents[: i + 1]) for i in range(levels)]
             cables = sum(size * up for size, up in zip(sizes, parents[1:], strict=False))
             word = _word("xgft", _joined(children), _joined(parents))

@@ -31,9 +31,10 @@ def recommend(candidates: Sequence[Candidate]) -> Recommendation | None:
     The smaller of the two quotients is the throughput of the candidate.
 
     Candidates count as equal if their throughput is at most a hundredth below the highest throughput.  Among these
-    candidates, the following criteria decide, in this order: a certificate that covers replies, fewer VLs, less traffic
-    lost with the worst link, fewer entries changed, less CPU time, the order of the candidates.  CPU time is
-    rounded to a power of two, because CPU time differs from run to run.  CPU times up to :data:`FAST` count as equal.
+    candidates, the following criteria decide, in this order: a certificate that covers replies, fewer VLs, a smaller
+    worst loss (``Candidate.worst_loss``), fewer changed entries, less CPU time, the order of the candidates.  CPU
+    time is rounded to a power of two, because CPU time differs from run to run.  CPU times up to :data:`FAST` count as
+    equal.
 
     If the certificate of the chosen candidate does not cover replies, candidates with such a certificate are compared
     in the same manner.  The best of these candidates is recommended if its throughput is within :data:`REPLIES` of the
@@ -58,7 +59,7 @@ def recommend(candidates: Sequence[Candidate]) -> Recommendation | None:
 
 
 def contenders(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """Return the candidates among which :func:`recommend` may have to compare the traffic lost with the worst link.
+    """Return the candidates whose ``Candidate.worst_loss`` can decide which candidate :func:`recommend` chooses.
 
     These candidates equal the best candidate in throughput, number of VLs, and whether the certificate covers replies.
     If their certificates do not cover replies, a second group follows.  The second group is chosen in the same manner

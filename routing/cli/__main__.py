@@ -16,7 +16,7 @@ def start() -> None:
     main()
 
 
-# A worker process of MPI imports the main module of rank 0 under a name other than __main__.  So the condition is
-# false, and the worker does not run the command.
+# A worker process of MPI imports this module under a name other than __main__.  So the following condition is false in
+# a worker, and the worker does not run the command.
 if __name__ == "__main__":
     start()

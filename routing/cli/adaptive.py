@@ -129,8 +129,9 @@ def faults(found: GroupProof) -> Iterator[tuple[str, int]]:
 
 
 def cycle_lines(groups: PortGroups, found: GroupProof) -> Iterator[str]:
-    """Yield lines on the first error in the port groups, and lines on a cycle of dependencies, if the proof has found
-    any.
+    """Yield lines that describe the first error in the port groups and a cycle of dependencies.
+
+    An error or a cycle that the proof has not found yields no lines.
     """
     fabric, channels = groups.fabric, groups.fabric.channels
     if found.trace.first_fault is not None:

@@ -212,13 +212,14 @@ def chain_of(verdict: Verdict, types: int) -> dict[str, Any]:
 
     Keys of the result are:
     - ``types``: number of message types.
-    - ``vls_each``: data VLs of the tables; None if unknown.
-    - ``vls_needed``: data VLs of all message types together.
-    - ``port_vls``: the smallest number of data VLs that a port can have and that is at least ``vls_needed``; None if
-      there is no such number, or if the tables have no certificate.
-    - ``strict`` and ``wide``, for adaptive switches with ``port_vls`` VLs: the number of VLs from which a message can
-      choose at each hop.  The number is that of the message type with the fewest such VLs; None if ``port_vls`` is
-      None.  With ``strict``, types share no VLs.  With ``wide``, types share all VLs except their escape VLs.
+    - ``vls_each``: number of VLs of the tables, which each message type needs; None if unknown.
+    - ``vls_needed``: number of VLs that all message types need together.
+    - ``port_vls``: the smallest element of :data:`PORT_VLS` that is at least ``vls_needed``; None if every
+      element is smaller, or if the tables have no certificate.
+    - ``strict`` and ``wide``: the number of VLs from which a message can choose at each hop, if the switches route
+      adaptively with ``port_vls`` VLs.  If this number differs between message types, the smallest number is given.
+      None if ``port_vls`` is None.  With ``strict``, types share no VLs.  With ``wide``, types share all VLs except
+      their escape VLs.
     """
     from routing.deadlock.message_classes import AVOIDANCES, channel_budget, channels_needed
 

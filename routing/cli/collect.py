@@ -77,7 +77,8 @@ def collect(
         write_text_atomically(folder / MANIFEST, manifest_text(manifest))
     if as_json:
         with warnings.catch_warnings():
-            # The warnings about the files of the snapshot were printed when ibnue collected these files.
+            # Reading the snapshot repeats warnings that were printed when ibnue collected the files.  So warnings are
+            # ignored here.
             warnings.simplefilter("ignore", InputWarning)
             subnet = fabric_object(read_fabric(output), str(output))
         print_json("ibnue-collect/1", {"fabric": subnet, "snapshot": str(output), **manifest.as_object()})

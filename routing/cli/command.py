@@ -78,7 +78,7 @@ RANGES = (("is not a valid integer range", "is not a whole number"), ("is not a 
 
 
 def one_line(text: str) -> str:
-    """Return a text as one line without control characters, as every error is printed."""
+    """Return a text as one line without control characters.  Every error is printed in this form."""
     return escape_control(join_lines(text))
 
 
@@ -107,7 +107,7 @@ class Complaint:
 
 
 def usage_complaint(error: Any) -> Complaint:
-    """Return the report of a wrong use of a command, which names the command whose ``--help`` explains more."""
+    """Return the report of a wrong use of a command.  The report names the command whose ``--help`` explains more."""
     message = error.format_message()
     for words, plain in RANGES:
         message = message.replace(words, plain)
@@ -173,8 +173,8 @@ The first row with a matching class applies.
 class Terminated(KeyboardInterrupt):
     """Raised when one of the signals :data:`TERMINATION_SIGNALS` arrives.
 
-    A command that catches this exception, or Ctrl-C, may raise a new Terminated.  Its ``remedy`` states how the user
-    can continue the work.
+    A command may catch this exception or Ctrl-C, and raise a new Terminated.  The ``remedy`` of the new exception
+    states how the user can continue the work.
     """
 
     def __init__(self, number: int, remedy: str | None = None) -> None:
@@ -224,7 +224,10 @@ def install_signal_handlers() -> None:
 
 @contextmanager
 def reported_warnings() -> Iterator[None]:
-    """Print each :class:`InputWarning` on standard error, once, and store it for the output of :func:`print_json`."""
+    """During a ``with`` block, print each :class:`InputWarning` once on standard error.
+
+    The warnings are also stored, because :func:`print_json` includes them in its output.
+    """
     before = warnings.showwarning
 
     def show(message: Warning | str, category: type[Warning], filename: str, lineno: int, *more: Any) -> None:
@@ -293,7 +296,9 @@ def _interruption(error: BaseException | None) -> KeyboardInterrupt | None:
 
 
 class CommandGroup(click.Group):
-    """Command group that imports the module of a command when it is called.  ``ibnue --help`` imports no command."""
+    """Command group that imports the module of a command only when the command is called.  ``ibnue --help`` imports no
+    command.
+    """
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command that the user called."""
