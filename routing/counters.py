@@ -15,20 +15,21 @@ from routing.formats.perf_counters import parse_counters
 
 COUNTERS = ("PortSwHOQLifetimeLimitDiscards", "PortXmitWait", "PortXmitData")
 _WIDTH = {"PortSwHOQLifetimeLimitDiscards": 16, "PortXmitWait": 32, "PortXmitData": 32}
-"""Width in bits of each counter in PortCounters, where a full counter stays at its maximum.  PortCountersExtended has
-64-bit counters.
+"""Width in bits of each counter in PortCounters.  A counter that reaches its maximum keeps this value.
+
+PortCountersExtended has counters of 64 bits.
 """
 _FULL, _LARGEST = (1 << 64) - 1, (1 << 63) - 1
 """Value of a saturated 64-bit counter, and the largest value that fits into an int64.
 
-A port also returns the saturated value if it does not count at all.
+A port that does not count at all returns the saturated value, too.
 """
 _EXTENDED = 0x0600
 """Bits of CapMask that announce PortCountersExtended: IsExtendedWidthSupported and IsExtendedWidthSupportedNoIETF."""
 STALLED = 100
 """Threshold in ticks of PortXmitWait per 32-bit word sent.  A port at or above the threshold counts as stalled.
 
-The threshold is not infinite because a stalled port still sends management packets on VL 15.
+A stalled port still sends management packets on VL 15, so the number of words sent is small but not always 0.
 """
 
 _GUID = re.compile(r"^Guid:\.*(0x[0-9a-fA-F]+)$", re.MULTILINE)
@@ -182,7 +183,7 @@ def _switch_counters(lid: str, ports: list[int], run: Run) -> dict[int, dict[str
 
 
 def empty_counters(fabric: Fabric, found: CounterDeltas, run: Run) -> None:
-    """Reset all counters of some channels: each channel with a saturated counter in ``found``, an earlier reading."""
+    """Reset all counters of each channel that has a saturated counter in ``found``, an earlier reading."""
     for channel in found.channel[found.full.any(axis=0)].tolist():
         where = [str(fabric.switch_lid[fabric.channels.src[channel]]), str(fabric.channels.port[channel])]
         run(["perfquery", "-R", *where])

@@ -15,9 +15,10 @@ class DeferredSignals:
 
     If the context exits with an exception, the deferred handlers are not run.
 
-    If a handler raises while :mod:`concurrent.futures` holds a lock, the lock stays taken, and the thread of the
-    process pool waits for the lock for ever.  Only the main thread receives signals, so in other threads the context
-    does nothing.
+    Without the delay, a handler could raise an exception while :mod:`concurrent.futures` holds a lock.  The lock would
+    stay taken, and the thread of the process pool would wait for the lock for ever.
+
+    Only the main thread receives signals, so in other threads the context does nothing.
     """
 
     def __enter__(self) -> DeferredSignals:
@@ -34,7 +35,7 @@ class DeferredSignals:
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
         for number, handler in self._handlers.items():
-            # A handler that has just run may have installed another handler, which then stays.
+            # The handler from before is restored, unless a handler that has run has installed another handler.
             if signal.getsignal(number) == self._come:
                 signal.signal(number, handler)
         if error is None:

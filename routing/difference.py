@@ -217,8 +217,8 @@ def compare(before: Tables, after: Tables, *, threads: int = 2) -> Difference:
 def _blocks(installed: npt.NDArray[np.uint8], after: Routing, row_after: npt.NDArray[np.int64]) -> tuple[int, int]:
     """Count the LFT blocks (64 LIDs each) that are not empty, and the blocks that OpenSM would have to send.
 
-    ``installed`` is uint8[N, L], the entries of the N common switches before the change.  ``row_after`` is int64[N],
-    the rows of these switches in ``after``.
+    N switches exist before and after the change.  ``installed`` is uint8[N, L], their entries before the change.
+    ``row_after`` is int64[N], their rows in ``after``.
 
     Returns
     -------
@@ -268,12 +268,11 @@ Pair = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
 
 
 def _changed_sls(before: Tables, after: Tables, rows: Pair, columns: Pair) -> int | None:
-    """Count the SLs that differ, for common switches and LIDs.
+    """Count the SLs that differ, for the switches and LIDs that exist before and after the change.
 
-    ``rows`` has the common switches and ``columns`` the common LIDs, each as two arrays int64[N]: before and after the
-    change.  There are three kinds of SL tables.  A table gives an SL for each destination LID, for each pair of source
-    switch and destination LID, or for each pair of source LID and destination LID.  The result is None if only one of
-    the two tables is of the third kind.
+    ``rows`` has these switches and ``columns`` these LIDs, each as two arrays int64[N]: before and after the change.
+    An SL table has an SL for each destination LID, or for each pair of a source and a destination LID.  The source is
+    a switch or a LID.  The result is None if only one of the two SL tables depends on the source LID.
     """
     sls = before.routing.service_levels, after.routing.service_levels
     if sls[0].by_source_lid != sls[1].by_source_lid:
@@ -301,8 +300,8 @@ def _paths(
         Number of these pairs whose path uses a changed LFT entry.
     """
     channel = np.take_along_axis(fabric.channels.at_port, routing.lft.astype(np.intp), axis=1)[:, columns]
-    # A switch without a channel towards the LID has channel -1.  The index -1 selects the additional last element of
-    # `towards`, whose value is not used.
+    # A switch without a channel towards the LID has channel -1.  `towards` gets one more element at its end for the
+    # index -1.  The value of this element is not used.
     towards = np.append(fabric.channels.dst, 0)
     following = np.where(channel >= 0, towards[channel], np.arange(fabric.switches)[:, None])
     own = differs[:, columns]

@@ -25,9 +25,10 @@ def attached(fabric: Fabric) -> npt.NDArray[np.int64]:
 
 
 def reference_rate(fabric: Fabric) -> float:
-    """Return the most common data rate of the end ports' links in Gb/s, to which quality figures relate.
+    """Return the most common data rate of the end ports' links in Gb/s.
 
-    Of several equally common rates the lowest rate is returned.  The result is 0 if there are no end ports.
+    Rates of flows are stated as shares of this rate.  Of several equally common rates, the lowest rate is
+    returned.  The result is 0 for a fabric without end ports.
     """
     rates, counts = np.unique(fabric.link_capacity[fabric.endport_link[attached(fabric)]], return_counts=True)
     return float(rates[counts.argmax()]) if rates.size else 0.0

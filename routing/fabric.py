@@ -232,7 +232,7 @@ class Fabric:
         link = np.concatenate([switch_link, switch_link])
         src, dst = np.concatenate([ends[:, 0], ends[:, 1]]), np.concatenate([ends[:, 1], ends[:, 0]])
         port, dst_port = np.concatenate([ports[:, 0], ports[:, 1]]), np.concatenate([ports[:, 1], ports[:, 0]])
-        # The channels have to be sorted by switch and port.  To fill a table of all ports takes less time than to sort.
+        # A table of all ports gives the order of the channels, by switch and port, in less time than a sort.
         at_port = np.full((self.switches, 256), -1, np.int32)
         at_port[src, port] = np.arange(len(src), dtype=np.int32)
         cabled = at_port >= 0
@@ -335,8 +335,9 @@ class Fabric:
 
     @cached_property
     def aggregation_nodes(self) -> npt.NDArray[np.bool_]:
-        """bool[T], which of the T CAs and routers are aggregation nodes (SHARP) inside a switch, even if this switch is
-        missing.
+        """bool[T], which of the T CAs and routers are aggregation nodes (SHARP) inside a switch.
+
+        The result includes aggregation nodes whose switch is not in the fabric.
         """
         inside = self.port_classes.of_devices(self.terminal_name, self.terminal_guid) == PortClass.AGGREGATION
         inside[self.endport_terminal[self.aggregation]] = True
@@ -432,9 +433,9 @@ class Fabric:
 
         Notes
         -----
-        Cost: O(C) for each round of label propagation.  At first, the label of each switch is its row.  In each round,
-        a switch takes the lowest label among itself and its neighbours.  This label is the row of a switch.  The label
-        of that switch is taken next.
+        Cost: O(C) for each round of label propagation.  A label is the row of a switch.  At first, each switch has its
+        own row as label.  A round has two steps.  In the first step, each switch takes the lowest label among its own
+        and its neighbours' labels.  In the second step, each switch with label ``r`` takes the label of switch ``r``.
         """
         channels, label = self.channels, np.arange(self.switches, dtype=np.int32)
         linked = np.flatnonzero(np.diff(channels.first))
@@ -514,8 +515,8 @@ class Fabric:
             switch, port, link = self._endport_attachment
             less.__dict__["_endport_attachment"] = switch, port, link - np.cumsum(~keep, dtype=np.int32)[link]
             less.__dict__.update({name: self.__dict__[name] for name in OF_ENDPORTS if name in self.__dict__})
-            # The method with_lids may have added rows to the LID table, which the new fabric must not have.  If the
-            # last row has a switch, no rows were added.
+            # The new fabric must not have rows that the method with_lids has added to the LID table.  Added rows come
+            # last and have no switch.  So if the last row has a switch, the new fabric can share the LID table.
             if self.lids.switch[-1] >= 0:
                 less.__dict__["lids"] = self.lids
         if "channels" in self.__dict__:

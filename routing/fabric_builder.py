@@ -245,7 +245,7 @@ class FabricBuilder:
     def _regard_again(
         self, ends: tuple[tuple[int, int], tuple[int, int]], width: int, speed: float, location: Location
     ) -> None:
-        """Check that a cable to a port in use is the cable that was stated earlier, now stated from its other end.
+        """Check that a cable at a port in use repeats an earlier cable: the same two ports, width and speed.
 
         Raises
         ------
@@ -278,8 +278,9 @@ class FabricBuilder:
         lmc
             LMC (0 to 7) of the end ports to which this method assigns LIDs.
         assign_lids
-            Whether to assign a LID to every switch and every cabled end port without a LID.  First the
-            switches, by GUID, then the end ports, by port GUID, get the lowest free LIDs.
+            Whether to assign a LID to every switch and every cabled end port without a LID.  Switches get the
+            lowest free LIDs, in the order of their GUIDs.  Then end ports get the next free LIDs, in the order of their
+            port GUIDs.
 
         Raises
         ------

@@ -98,7 +98,7 @@ def bisection_bound(fabric: Fabric) -> float | None:
     The bisection rate is the rate at which each CA of one half of the fabric can send to its partner in the other half.
 
     The bound follows from the cables between two halves that METIS has found, and from the cables of each switch.
-    Another pair of halves may have fewer cables between them.
+    The true rate may be lower, because other halves of the fabric may have fewer cables between them.
 
     Returns
     -------
@@ -181,11 +181,11 @@ def _bounds(fabric: Fabric, level: npt.NDArray[np.int32] | None) -> Iterator[Bou
 def _tree_cuts(fabric: Fabric, level: npt.NDArray[np.int32] | None) -> Iterator[tuple[npt.NDArray[np.bool_], str]]:
     """Yield sets of switches (bool[S]), each with a text that describes the set.
 
-    There are two kinds of sets.  A set of the first kind is a pod, or a group of switches below a pod.  Its switches
-    stay connected if the levels above are taken away.  A set of the second kind is a tree inside the fabric, such as a
-    director switch.  All links from this tree to other trees are between switches of equal height.  The height of a
-    switch is either its level or its distance from the nearest switch with end ports, and both are tried.  ``level`` is
-    int32[S], the levels of a tree; None if the fabric is not a tree.
+    There are two kinds of sets.  The first kind is switches that stay connected if the levels above them are removed: a
+    pod or a part of a pod.  The second kind is switches that stay connected if all links between switches of equal
+    height are removed, such as one of several joined trees.  The height of a switch is its level, or its distance from
+    the nearest switch with end ports; both heights are tried.  ``level`` is int32[S], the levels of a tree; None if the
+    fabric is not a tree.
     """
     height = distances(fabric, fabric.senders_at > 0)
     for each in (height,) if level is None else (level, height):
@@ -203,8 +203,9 @@ def _tree_cuts(fabric: Fabric, level: npt.NDArray[np.int32] | None) -> Iterator[
 
 
 def _groups(fabric: Fabric, kept: npt.NDArray[np.bool_]) -> Iterator[npt.NDArray[np.bool_]]:
-    """Yield each group of at least two, but not all, switches that the channels marked in ``kept`` (bool[C])
-    connect.
+    """Yield as bool[S] each set of switches that the channels marked in ``kept`` (bool[C]) connect.
+
+    Sets of one switch and the set of all switches are left out.
     """
     import igraph  # noqa: PLC0415 - the start of a command without graphs would take a tenth more time
 
@@ -235,10 +236,9 @@ def _cut(fabric: Fabric, endports: npt.NDArray[np.int64], side: npt.NDArray[np.b
 
 
 def _path_bound(fabric: Fabric, endports: npt.NDArray[np.int64]) -> Iterator[Bound]:
-    """Yield the bound that follows from path lengths: even the shortest paths of all pairs use capacity on each hop,
-    and the total capacity of the channels is limited.
+    """Yield the bound that follows from the lengths of the shortest paths and the total capacity of the channels.
 
-    ``endports`` (int64[S]) is the number of end ports at each switch.
+    Each hop of a path uses capacity of a channel.  ``endports`` (int64[S]) is the number of end ports at each switch.
     """
     if fabric.switches > DISTANCES_UP_TO:
         return

@@ -23,7 +23,10 @@ def escape_control(text: str, may_stay: Callable[[str], bool] = str.isprintable)
 
 
 def join_lines(text: str) -> str:
-    """Return a text as one line.  Spaces between words stay, because names of devices may contain several spaces."""
+    """Return a text as one line, with one space in place of each line break and the white space around it.
+
+    Spaces inside a line stay, because a name of a device may contain several spaces in a row.
+    """
     return " ".join(line.strip() for line in text.splitlines() if line.strip())
 
 
@@ -33,8 +36,9 @@ def did_you_mean(names: Sequence[str]) -> str:
 
 
 def similar_or(otherwise: str, word: str, known: Iterable[str], most: int = 1) -> str:
-    """Return advice for an unknown ``word``: up to ``most`` similar words of the known ones, or the text ``otherwise``
-    if no known word is similar.
+    """Return the question "did you mean ...?" with those of the ``known`` words that are most similar to ``word``.
+
+    The question has at most ``most`` words.  If no known word is similar, the result is the text ``otherwise``.
     """
     near = difflib.get_close_matches(word, list(known), most)
     return did_you_mean(near) if near else otherwise
@@ -89,7 +93,7 @@ def labels_of(names: Sequence[str], guids: Sequence[int]) -> tuple[str, ...]:
 
 
 def _ends_in_other(name: str, guid: int) -> bool:
-    """Return whether the name ends in a GUID that differs from the given GUID."""
+    """Return whether ``name`` ends in a GUID other than ``guid``."""
     # A search for "0x" is much faster than the regular expression.  Nearly no name contains "0x", so the regular
     # expression is seldom needed.
     if "0x" not in name:

@@ -14,7 +14,8 @@ def regions(fabric: Fabric, count: int, *, seed: int) -> npt.NDArray[np.int32]:
     The result is int32[S], the region (0..count-1) of each switch.  Regions without end ports can occur if fewer than
     ``count`` switches have end ports.
 
-    METIS is given weights: for a switch the number of its end ports, for a link the number of its parallel cables.
+    METIS gets weights.  The weight of a switch grows with the number of its counted end ports.  The weight of a link
+    is the number of parallel cables.
 
     Notes
     -----
@@ -28,11 +29,11 @@ def regions(fabric: Fabric, count: int, *, seed: int) -> npt.NDArray[np.int32]:
     pair = channels.src.astype(np.int64) * fabric.switches + channels.dst
     pairs, cables = np.unique(pair, return_counts=True)
     starts = np.searchsorted(pairs // fabric.switches, np.arange(fabric.switches + 1))
-    # A switch without end ports gets a small weight as well, which helps to keep regions connected.
+    # The weight of a switch without end ports is small but not 0, which helps to keep regions connected.
     weight = fabric.senders_at * 16 + 1
     if np.count_nonzero(fabric.senders_at) < count:
-        # If fewer switches than regions have end ports, METIS prints complaints on standard output.  It prints none if
-        # all switches have the same weight.
+        # There are fewer switches with end ports than regions.  With equal weights of all switches, METIS prints no
+        # complaints about this on standard output.
         weight = np.ones_like(weight)
     _, part = pymetis.part_graph(
         count,

@@ -47,8 +47,9 @@ class PendingFutures(Generic[Work, Value]):
     def wait(self) -> list[tuple[Future[Value], Work]]:
         """Wait until at least one work item has finished, then remove and return all finished items."""
         with self.signals.delivered():
-            # Signal handlers may run here.  A handler that raises an exception could interrupt the function wait of
-            # concurrent.futures halfway.  It cannot do so in the method get of a SimpleQueue.
+            # Signal handlers may run here and raise exceptions.  An exception cannot interrupt the method get of a
+            # SimpleQueue halfway.  It could interrupt the function wait of concurrent.futures, which is not used for
+            # this reason.
             found = [self._finished.get()]
         while not self._finished.empty():
             found.append(self._finished.get())
@@ -63,8 +64,8 @@ def submit(
     Raises
     ------
     BrokenExecutor
-        A worker died.  If a worker dies during the call, the pool itself raises OSError, because it closes its pipes
-        while it starts another worker.
+        A worker died.  If a worker dies during the call, the pool may raise OSError, which this function turns into
+        BrokenExecutor.
     """
     try:
         return pool.submit(perform, *args, **more)

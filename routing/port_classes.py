@@ -30,9 +30,9 @@ class Detection:
         The class that the rule gives to the end ports of a device.  The rule applies to a device if the description
         fits or the device ID fits.
     description
-        Text that fits each node description that contains it.
+        The node description of a device fits if it contains this text.
     device_ids
-        Device IDs that fit.
+        The device ID of a device fits if it is one of these numbers.
     """
 
     port_class: PortClass
@@ -50,8 +50,9 @@ DEFAULT_WEIGHTS = tuple(Weight(0, 0) if each is PortClass.AGGREGATION else Weigh
 class PortClasses:
     """Rules that give each end port its class, and the weights of the classes.
 
-    These rules are tried in order: the GUID of the end port, the patterns, :data:`DETECTIONS`.  The first rule that
-    applies determines the class.  If no rule applies, the end port is a compute port.
+    These rules are tried in order: the port GUID of the end port, the node GUID of its device, the patterns, the
+    recognised devices, :data:`DETECTIONS`.  The first rule that applies determines the class.  If no rule applies, the
+    end port is a compute port.
 
     Attributes
     ----------
@@ -99,7 +100,7 @@ class PortClasses:
     def of_endports(
         self, by_device: npt.NDArray[np.uint8], terminal: npt.NDArray[np.int32], guids: npt.NDArray[np.uint64]
     ) -> npt.NDArray[np.uint8]:
-        """Return uint8[E], the class of each end port by the class of its device and its port GUID.
+        """Return uint8[E], the class of each end port: the class of its port GUID, or else the class of its device.
 
         Parameters
         ----------
@@ -115,7 +116,7 @@ class PortClasses:
     def unused(
         self, names: Sequence[str], guids: npt.NDArray[np.uint64], port_guids: npt.NDArray[np.uint64]
     ) -> list[str]:
-        """Return the patterns and GUIDs that fit no device and no end port: probably errors."""
+        """Return the patterns and GUIDs that fit no device and no end port, so that the user can correct them."""
         known = {*guids.tolist(), *port_guids.tolist()}
         patterns = [pattern for pattern, _ in self.patterns if not fnmatch.filter(names, pattern)]
         return [repr(pattern) for pattern in patterns] + [f"{guid:#x}" for guid, _ in self.guids if guid not in known]

@@ -26,10 +26,12 @@ def cores() -> int:
 def fork_server(preload: Sequence[str] = ()) -> ForkServerContext:
     """Start the server process from which :mod:`multiprocessing` forks workers.
 
-    The server is started in ``/``.  Its command ``python -c`` would import modules from the working directory first,
-    and before Python 3.11 no option prevents this.  Each worker first takes over the import path of this process, and
-    then its working directory.  Ctrl-C is blocked in the server, because otherwise the server would print a
-    traceback if Ctrl-C is pressed during its imports.
+    The server is started in ``/``, because its command ``python -c`` imports modules from the working directory first.
+    Before Python 3.11, no option prevents this.  Each worker first takes over the import path of this process, and then
+    the working directory of this process.
+
+    Ctrl-C is blocked in the server, because otherwise the server would print a traceback if Ctrl-C is pressed during
+    its imports.
 
     ``preload`` lists the modules that the server imports in advance.
     """

@@ -66,12 +66,12 @@ def diff(
 
 
 def load(path: Path, fabric: str | None, lmc: int, guid2lid: Path | None) -> Tables:
-    """Return the tables at a path, with their fabric if the user has named one.
+    """Return the tables at a path, with their fabric if ``fabric`` names it or the folder at the path contains it.
 
     Raises
     ------
     InputError
-        The tables are OpenSM's dumps, but no fabric is named.  So the owners of LIDs are unknown.
+        The path has no bundle, and no fabric is known.  OpenSM's dumps do not name the owners of LIDs.
     """
     from routing.difference import tables_of_bundle, tables_of_fabric
     from routing.formats.bundle import read_bundle

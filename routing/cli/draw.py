@@ -76,8 +76,9 @@ def draw(
 
 
 def report_of(whole: Fabric, left: Fabric, routing: Routing | None, threads: int = 2) -> tuple[Report, Picture]:
-    """Return the report on a fabric after faults (``left``) and its tables, with a picture of the fabric.  ``whole`` is
-    the fabric before the faults.
+    """Return a report on a fabric and its tables, and a picture of the fabric and its faults.
+
+    ``whole`` is the fabric before the faults.  ``left`` is the fabric after the faults, to which the tables belong.
     """
     from routing.advise import describe_kind
     from routing.deadlock.verdict import decide
@@ -104,7 +105,8 @@ def report_of(whole: Fabric, left: Fabric, routing: Routing | None, threads: int
 def write(report: Report, picture: Picture, output: Path, size: int) -> None:
     """Write a picture to a file.  The suffix of the file selects the format: an HTML page, SVG or DOT.
 
-    ``size`` is the maximum size in MB of an HTML page that contains tables.
+    An HTML page of tables contains LFT columns, so that it can show paths.  If the page would exceed ``size`` MB, some
+    or all columns are left out.
     """
     from routing.draw import dot_text, svg_text
     from routing.formats.atomic import write_text_atomically

@@ -24,7 +24,7 @@ def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> lis
 
 
 def engine_option(text: str, default: str = DEFAULT) -> Callable[[Command], Command]:
-    """Return a decorator that adds ``--engine`` with a help text and a default to a command."""
+    """Return a decorator that adds ``--engine`` to a command.  ``text`` is the help text of the option."""
     return click.option("-e", "--engine", "engine_name", default=default, show_default=True, metavar="ENGINE",
                         shell_complete=complete, help=text)  # fmt: skip
 

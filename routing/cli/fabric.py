@@ -85,7 +85,8 @@ def fabric(
 def source_text(source: str, arguments: Sequence[str], given: Mapping[str, Any]) -> str:
     """Return a generator with its arguments and options as one word, such as "torus:4x4,cas=2".
 
-    ``given`` are the options by name.  If ``source`` is the name of a file, this name is returned.
+    ``source`` is a generator, such as "torus:4x4".  ``arguments`` are its other arguments, and ``given`` its options by
+    name.  If ``source`` is the name of a file, the result is this name.
     """
     made = fabric_argument.generator_of(source)
     if made is None:
@@ -99,8 +100,8 @@ def source_text(source: str, arguments: Sequence[str], given: Mapping[str, Any])
 def load(source: str, arguments: list[str], chosen: dict[str, Any], lmc: int, guid2lid: Path | None) -> Fabric:
     """Return the fabric that a generator makes, or that a file contains.
 
-    ``source`` is the generator or the file.  ``arguments`` and ``chosen`` are further arguments and the options of the
-    generator.
+    ``source`` is a file, or a generator such as "torus:4x4".  ``arguments`` are other arguments of the generator, and
+    ``chosen`` are its options by name.
 
     Raises
     ------
@@ -118,7 +119,7 @@ def load(source: str, arguments: list[str], chosen: dict[str, Any], lmc: int, gu
 
 
 def describe(fabric: Fabric) -> dict[str, Any]:
-    """Return the figures of a fabric as an object for ``--json``, except the figures in :func:`fabric_object`."""
+    """Return an object for ``--json`` with numbers that describe a fabric beyond those in :func:`fabric_object`."""
     import numpy as np
 
     from routing.fabric_figures import fabric_figures

@@ -29,7 +29,7 @@ _CLASSES = "routing.cli.fabric_argument.port_classes"
 def name_map_option(command: Command) -> Command:
     """Add ``--node-name-map`` to a command.
 
-    The names are applied to every fabric that the command reads by :func:`read`.
+    The option names a file of device names.  :func:`read` gives these names to the devices of every fabric.
     """
 
     def keep(ctx: click.Context, _: click.Parameter, path: Path | None) -> None:
@@ -113,7 +113,7 @@ def tables_argument(command: Command) -> Command:
 
 
 def tables_beside(fabric: str | None) -> Path | None:
-    """Return FABRIC as the path of its tables if FABRIC is a folder; otherwise None."""
+    """Return FABRIC as a path if it is a folder, which may also contain tables; otherwise None."""
     return Path(fabric) if fabric is not None and Path(fabric).is_dir() else None
 
 

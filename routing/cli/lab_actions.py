@@ -109,7 +109,9 @@ def resolve(action: str, fabric: Fabric) -> tuple[str, int, int | None]:
 
 
 def execute(opened: Lab, action: str, fabric: Fabric) -> Sweep:
-    """Execute an action on the running lab of a fabric, and return OpenSM's sweep that follows it.
+    """Execute an action on the running lab of a fabric, and return OpenSM's sweep after the action.
+
+    The action "show" causes no sweep.  The result is then the latest sweep.
 
     Raises
     ------

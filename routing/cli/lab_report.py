@@ -40,7 +40,8 @@ class LabState:
     broken
         Number of LFT entries of the previous state that the action made invalid.
     kept
-        All-to-all and bisection rates of an end port, divided by the rates in the previous state.
+        All-to-all and bisection rates of an end port, divided by the rates in the previous state.  Also the same for
+        tables from scratch, if such tables were computed.
     returned
         Whether the forwarding tables equal the forwarding tables of the first state.
     ports
@@ -86,11 +87,12 @@ def inspect_lab(
 ) -> LabState:
     """Read the tables of a running lab from its switches, prove them, and compare them with the previous state.
 
-    ``before`` is the previous state; None for the first state.  ``sweep`` is OpenSM's sweep after ``action``.  The
-    fabric is discovered in the lab.  Its name and its rules for classes of end ports are copied from ``subnet``.
+    ``before`` is the previous state; None for the first state.  ``sweep`` is OpenSM's sweep after ``action``.
+    ``subnet`` is the fabric with which the lab was started.  The fabric that ibnetdiscover finds in the lab gets the
+    name of ``subnet`` and its rules for classes of end ports.
 
-    ``fresh`` is a function that computes tables from scratch; None: there are no such tables.  The rates of these
-    tables are measured for comparison with the rates of the lab's tables.
+    ``fresh`` is a function that computes tables from scratch, or None.  The rates of these tables are then measured for
+    comparison with the rates of the lab's tables.
     """
     found = lab.fabric()
     fabric = replace(found, name=subnet.name, port_classes=found.port_classes.with_rules_of(subnet.port_classes))

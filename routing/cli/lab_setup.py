@@ -81,12 +81,11 @@ def fresh_route(engine: str) -> FreshRoute:
 
 
 def class_tables(fabric: Fabric, folder: Path) -> str:
-    """Return the tables ``[classes.NAME]`` of the plugin's configuration for the end ports of a fabric.
+    """Return the sections ``[classes.NAME]`` of the plugin's configuration for the end ports of a fabric.
 
-    The plugin recognises a class for each end port.  End ports with another class than the recognised class are listed
-    in files, which this function writes into ``folder``: one file for each class that has such end ports.  The tables
-    of the configuration name these files, and state all weights that differ from the defaults.  The result is "" if
-    there is nothing to state.
+    The plugin derives a class for each end port.  If an end port of the fabric has another class, its GUID is written
+    into a file in ``folder``.  Each class has one such file, if needed.  The sections name these files, and state the
+    weights that differ from the defaults.  The result is "" if no section is needed.
     """
     devices, rules, tables = fabric.endport_terminal, fabric.port_classes, []
     default = replace(fabric, port_classes=rules.with_rules_of(PortClasses()))

@@ -188,8 +188,8 @@ def spinner(text: str, *, slow: bool = False) -> Iterator[None]:
 def progress_bar(text: str, total: int) -> Iterator[Callable[[int], None]]:
     """Show on a terminal the number of finished items out of ``total``, the rate and the remaining time.
 
-    The context's value is a function.  The caller calls the function with the number of items completed since the last
-    call.
+    The result is a context manager.  Its value is a function, which the caller calls with the number of items that were
+    finished since the last call.
     """
     if not error_is_terminal():
         yield lambda done: None

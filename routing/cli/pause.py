@@ -122,7 +122,10 @@ def _flows(
 
 
 def _shifted(fabric: Fabric, shift: int | None) -> list[Demand]:
-    """Return one flow from every end port to the end port that is ``shift`` positions later in the order of LIDs."""
+    """Return one flow from every end port to the end port that is ``shift`` positions later.
+
+    The end ports are sorted by LID.  The first one follows the last one.
+    """
     import numpy as np
 
     from routing.deadlock.pause_flows import Demand
@@ -178,9 +181,9 @@ def _joined(rates: Sequence[Fraction]) -> str:
 
 
 def _short(value: Fraction) -> str:
-    """Format a fraction exactly if it is short, else as a decimal number.
+    """Format a fraction exactly if its denominator is below 1000, otherwise as a decimal number.
 
-    A value close to 1 is printed as 1 plus or minus the difference, because rounding to 1 would hide the difference.
+    A decimal number that would be rounded to 1 is printed as 1 plus or minus the difference.
     """
     if value.denominator < 1000:
         return str(value)

@@ -81,7 +81,7 @@ def install(
 def print_installed(built: InstalledPlugin, engine_name: str, missing: Sequence[str]) -> None:
     """Print the lines for opensm.conf, and what else an administrator has to know or to do.
 
-    ``missing`` has a remark for each file that does not exist yet.
+    ``missing`` has a line for each file that is needed but does not exist yet.
     """
     from osm_plugin.check_conf import CREATE_CONF, OPENSM_CONF
     from osm_plugin.install import second_engine

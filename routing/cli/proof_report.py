@@ -100,9 +100,7 @@ def verdict_rows(verdict: Verdict) -> Iterator[tuple[str, str]]:
 
 
 def _unknown(verdict: Verdict) -> str:
-    """Describe in a few words the unknown parts of the tables, the assumption about these parts, and its
-    consequence.
-    """
+    """Describe in a few words which SLs or SL2VL tables are unknown, what is assumed, and what follows from this."""
     if verdict.assumed.get("SL") == "SL 0 for every path":
         text = "service levels unknown, SL 0 assumed"
     elif "SL" in verdict.assumed:
@@ -143,9 +141,9 @@ def percentage(value: float, more: str = "") -> str:
 def print_findings(proof: Proof) -> None:
     """Print the traffic that is not delivered, and the credit loop if there is one.
 
-    Each channel of the loop is a line with switch, port and VL.  The line also names two LIDs whose path uses this
-    channel and the next channel of the loop.  If a credit loop needs switch-to-switch traffic, the whole loop is
-    printed as one line.
+    Each channel of the loop is a line with switch, port and VL.  The line also names two LIDs.  The path between the
+    two LIDs uses this channel and the next channel of the loop.  A credit loop that only switch-to-switch traffic
+    causes is printed as one line.
     """
     for line in proof.unreachable.describe():
         echo_lines(line)

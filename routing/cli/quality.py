@@ -180,7 +180,10 @@ def disjoint_facts(found: DisjointPaths | None) -> list[tuple[str, str]]:
 
 
 def busiest_channels(fabric: Fabric, routing: Routing, most: int, threads: int) -> list[tuple[int, float]]:
-    """Return the ``most`` channels with the highest load under all-to-all traffic, each with its load."""
+    """Return the channels with the highest load under all-to-all traffic, each with its load.
+
+    ``most`` is the number of channels to return.
+    """
     import numpy as np
 
     from routing.quality import channel_loads

@@ -102,8 +102,8 @@ def options_for(
     """Return the engine options for a re-route.  Some options come from the earlier tables.
 
     Options that the user gave (for which ``is_given`` returns True) take precedence.  Without ``--first-vl``, the VLs
-    below the first VL of the earlier tables stay unused.  Without ``--root`` and ``--root-guid-file``, the roots of the
-    earlier tables are kept, if ``fabric`` has them.
+    below the first VL of the earlier tables stay unused.  If the engine is the same, the roots of the earlier tables
+    that ``fabric`` still has are kept, unless the user gave ``--root`` or ``--root-guid-file``.
     """
     if not is_given("first_vl"):
         options = replace(options, first_vl=_first_vl(routing))
@@ -121,7 +121,7 @@ def _first_vl(routing: Routing) -> int:
 
 
 def _roots(routing: Routing, fabric: Fabric) -> list[int]:
-    """Return the row numbers of the named roots of the earlier tables that the fabric still has."""
+    """Return the rows of the switches that are recorded as roots of the earlier tables, if still in the fabric."""
     named = routing.provenance.options.get("roots")
     row = {_guid_text(int(guid)): row for row, guid in enumerate(fabric.switch_guid)}
     return [row[guid] for guid in map(str, named) if guid in row] if isinstance(named, list) else []
@@ -169,13 +169,14 @@ def reroute(
 
 
 def both(found: Rerouted, step: Rerouted | None, earlier: Routing) -> Rerouted:
-    """Combine the results of a re-route and of the later rebalancing into one report on the change of the earlier
-    tables.
+    """Combine the results of a re-route and of the rebalance after it.
+
+    The combined result reports how the final tables differ from the earlier tables.
 
     Parameters
     ----------
     found, step
-        The re-route, and the rebalancing step.  The step is None if the step moved no entry.
+        The results of the re-route and of the rebalance.  ``step`` is None if the rebalance changed no entry.
     earlier
         The earlier tables, renumbered for the present fabric.
     """

@@ -125,7 +125,7 @@ def read(
 
 
 def effort_for_budget(budget: float, options: EngineOptions, fabric: Fabric) -> EngineOptions:
-    """Return the options with the optimisation effort whose estimated cost equals a budget of CPU seconds.
+    """Return the engine options with an effort that is estimated to fit into a budget of CPU seconds.
 
     Raises
     ------
@@ -210,8 +210,8 @@ def facts(result: Result) -> Iterator[tuple[str, str]]:
     yield "fabric", proof_report.fabric_line(result.tables.fabric)
     if result.rerouted is not None:
         yield from reroute_options.facts(result.rerouted, result.kept(result.rerouted))
-    # One VL is always the minimum, so the report then says "1 needed".  A higher number is reported as "at most N
-    # needed", because a better search might find tables with fewer VLs.
+    # If the tables need one VL, the report says "1 needed".  A higher number is reported as "at most N needed", because
+    # a better search might find tables with fewer VLs.
     yield "VLs", f"{'' if routing.vls_needed == 1 else 'at most '}{routing.vls_needed} needed, {routing.vls} used"
     if "fallback" in routing.provenance.options:
         yield "paths", f"{routing.provenance.options['fallback']}: other paths were not found with this number of VLs"

@@ -152,7 +152,7 @@ def show_list(as_json: bool) -> int:
 
 
 def show_events(result: Result) -> None:
-    """Print the events of a case, one per line, with the time in units of one packet's transmission."""
+    """Print the events of a case, one per line, with the time of each event in packet times."""
     if result.events:
         echo_lines("", f"{result.case}:")
     for time, text in result.events:
@@ -190,8 +190,9 @@ def inner(value: Any) -> str:
 
 
 def part(found: Any, wanted: Any) -> Any:
-    """Return the part of the figure ``found`` for which the scenario states an expectation (``wanted``).  If the figure
-    is a mapping, only its expected keys are returned, otherwise the whole figure is returned.
+    """Return the part of a result (``found``) for which the scenario states an expectation (``wanted``).
+
+    If both are mappings, only the keys of ``wanted`` are returned.  Otherwise the whole result is returned.
     """
     if isinstance(found, Mapping) and isinstance(wanted, Mapping):
         return {name: part(value, wanted[name]) for name, value in found.items() if name in wanted}

@@ -80,8 +80,8 @@ class Curve:
 class Settings:
     """Settings of all runs of a sweep over loads.
 
-    The settings are the arrival process, the mean number of messages in a burst, and the speedup of the switches.
-    Others are the sizes of messages and packets in bytes.
+    The settings are: the arrival process, the mean number of messages in a burst, the bytes of a message, the bytes of
+    a packet, and the speedup of the switches.
     """
 
     process: str
@@ -179,8 +179,10 @@ def sweep_loads(fabric: Fabric, given: dict[str, Any], plot: Path | None, *, sou
 
 
 def make_curves(fabric: Fabric, options: dict[str, Any]) -> list[Curve]:
-    """Route the fabric with each engine, and return the curves of each traffic pattern: one for the tables of each
-    engine, and one for each scheme.
+    """Route the fabric with each engine, and return the curves for which the options ask.
+
+    Each traffic pattern has one curve for the tables of each engine, and one for each scheme of adaptive routing.  The
+    scheme "commit" has one curve for each engine.
 
     Raises
     ------

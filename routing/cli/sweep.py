@@ -205,9 +205,7 @@ def sweep(
 
 
 def same(other: Path, path: Path | None) -> Path:
-    """Return ``other``, the path of a ledger to read, after a check that it is not the ledger of this run.
-
-    A ledger is a file of results.  ``path`` is the ledger of this run.
+    """Return ``other``, the path of a ledger (file of results) to read.  ``path`` is the ledger of this run.
 
     Raises
     ------
@@ -229,15 +227,17 @@ def opened(stack: ExitStack, against: Path | None, path: Path | None) -> Ledger 
 def refuse_running_options() -> None:
     """Raise OptionError if the user gave an option that has no effect without fabrics.
 
-    This function is called if the command line names neither fabrics nor a specification file.  Such
-    options control how cases are run, or assign classes to end ports.
+    Such options control how cases are run, or assign classes to end ports.  Call this function only if the command line
+    names neither fabrics nor a specification file.
     """
     for name in [*named(RUNNING), *(["--class"] if fabric_argument.has_classes() else [])]:
         raise OptionError(f"{name} has no effect without fabrics", remedy="name a FABRIC")
 
 
 def planned(given: Mapping[str, Any], shard: str | None, timeout: float | None) -> Plan | None:
-    """Return the cases that the options or the specification file describe; None if no fabric is named.
+    """Return the cases that the options or the specification file describe.
+
+    The result is None if the user named neither fabrics nor a specification file.
 
     Raises
     ------
@@ -269,7 +269,7 @@ def planned(given: Mapping[str, Any], shard: str | None, timeout: float | None) 
 
 
 def named(given: Collection[str]) -> list[str]:
-    """Return the given parameters that the user has set, as names of options."""
+    """Return the names of the options that the user has set on the command line, among the parameters ``given``."""
     context = click.get_current_context()
     return [
         max(param.opts, key=len)
@@ -302,11 +302,11 @@ def block(given: Mapping[str, Any]) -> Block:
 def run(
     stack: ExitStack, ledger: Ledger, plan: Plan, *, again: Sequence[str], executor: str, crew: Callable[[], Workers]
 ) -> tuple[int, float]:
-    """Run the cases of ``plan`` that have no result in the ledger (file of results), or a result with an outcome in
-    ``again``.
+    """Run the cases of ``plan`` whose results are not yet in the ledger (file of results).
 
-    ``crew`` is a function that starts the worker processes.  ``executor`` is the kind of the workers, such as
-    "processes".  When the caller closes ``stack``, the temporary folder of the plugin is removed.
+    A case is also run if its stored outcome is one of ``again``, such as "timed out".  ``crew`` is a function that
+    starts the worker processes.  ``executor`` is the kind of the workers, such as "processes".  The plugin is built in
+    a temporary folder, which is removed when the caller closes ``stack``.
 
     Returns
     -------
@@ -332,8 +332,8 @@ def run(
     try:
         settings = prepared(stack) if live else ()
         with progress_bar("sweep", len(todo)) as advance:
-            # Cases with and without OpenSM are separate runs in the ledger, because cases with OpenSM depend on more
-            # code.
+            # The ledger stores the version of the code for each run.  Cases with OpenSM depend on more code, so these
+            # cases are a separate run.
             for part in filter(None, ([task for task in todo if task.mode != "lab"], live)):
                 number = ledger.begin(f"{len(part)} of {len(plan.tasks)} tasks, {executor}", live=part is live)
                 Run(ledger, number, working, packer(plan, settings), lambda pairs: advance(len(pairs))).finish(part)

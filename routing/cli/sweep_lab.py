@@ -109,7 +109,7 @@ def plugin_config(task: Task) -> str:
 def host(fabric: Fabric) -> int | None:
     """Return the GUID of the CA on which OpenSM will run; None if no CA is attached to a switch.
 
-    The CA is in the connected part of the faulty fabric that has the most end ports.
+    If faults have split the fabric into parts, the CA is in the part with the most end ports of CAs.
     """
     ca = (fabric.endport_switch >= 0) & (fabric.terminal_kind[fabric.endport_terminal] == NodeKind.CA)
     if not ca.any():
@@ -134,9 +134,7 @@ def pull(lab: Lab, fault: Fault) -> None:
 
 
 def opensm_events(sweep: Sweep | None) -> Sweep:
-    """Return OpenSM's sweep after the fault.  The sweep is never None, because the lab waits for a sweep when it
-    starts.
-    """
+    """Return ``sweep``, the latest sweep of a lab.  It is never None, because a lab waits for its first sweep."""
     assert sweep is not None
     return sweep
 
@@ -147,7 +145,7 @@ def second_opinion(lab: Lab, fabric: Fabric) -> bool | None:
     Returns
     -------
     bool or None
-        None if ibdmchk cannot decide: there are routers, an LMC above 0, or fewer than two CAs.
+        None if ibdmchk cannot decide: there are routers, an LMC above 0, or fewer than two end ports.
 
     Raises
     ------

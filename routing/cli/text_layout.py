@@ -16,7 +16,7 @@ GAP = 2
 
 def terminal_width() -> int | None:
     """Return the width of the terminal on standard output in columns; None if standard output is not a terminal."""
-    # If the environment variable FORCE_COLOR is set, the library rich treats any output as a terminal.
+    # If the environment variable FORCE_COLOR is set, any output counts as a terminal, as in the library rich.
     if not sys.stdout.isatty() and not os.environ.get("FORCE_COLOR"):
         return None
     from rich.console import Console
@@ -120,8 +120,9 @@ def _stacked(columns: Sequence[str], rows: Sequence[Sequence[str]], texts: int, 
 
 
 def _side_by_side(wide: Sequence[int], width: int) -> list[slice]:
-    """Divide table columns of the widths ``wide`` into groups of neighbours that fit side by side into ``width``
-    characters.
+    """Divide the columns of a table into groups of neighbouring columns that fit on a line of ``width`` characters.
+
+    ``wide`` has the width of each column.
     """
     groups, first, used = [], 0, 0
     for number, size in enumerate(wide):

@@ -101,12 +101,12 @@ def prove_change(
     max_vls: int = 8,
     threads: int = 2,
 ) -> tuple[Installed, Transition, str | None]:
-    """Prove the change from old to new tables, each with their fabric.
+    """Prove the change from old to new tables.  ``old`` and ``new`` are pairs of a fabric and its tables.
 
     Returns
     -------
     Installed
-        Old and new tables in the rows and columns of the new fabric.
+        Old and new tables.  The rows of both are the switches of the new fabric.
     Transition
         The verdict on the change.
     str or None
@@ -129,7 +129,7 @@ def prove_change(
 
 
 def show(fabric: Fabric, found: Transition, note: str | None) -> None:
-    """Print the verdict on a transition as text.  ``note`` is the assumption made about the tables, or None."""
+    """Print the verdict on a transition as text.  ``note`` is the assumption about unknown SLs or VLs, or None."""
     print_rows(facts(fabric, found, note))
     for line in (*found.describe(), *steps(found.drain)):
         echo_lines(line)

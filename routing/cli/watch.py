@@ -116,9 +116,11 @@ def watch(
 def propose_change(
     fabric: Fabric, routing: Routing, suspect: SuspectLoop, output: Path | None, *, quiet: bool
 ) -> LoopBreak | None:
-    """Find and print the fewest LFT entries whose change removes the credit loop of ``suspect``.
+    """Find the fewest LFT entries whose change removes a credit loop, and print the change.
 
-    The changed tables are written into the folder ``output``, unless it is None.  With ``quiet``, nothing is printed.
+    ``suspect`` is the credit loop with its suspected channels.  The result is None if no change of a few LFT entries
+    removes this loop.  The changed tables are written into the folder ``output``, unless ``output`` is None.  With
+    ``quiet``, nothing is printed.
 
     Raises
     ------
@@ -149,8 +151,8 @@ def rounds_of(
     """Yield for each round by how much the counters of the watched channels have grown.
 
     A round is the time between two readings, ``interval`` seconds.  If ``rounds`` is None, the rounds do not end.  If
-    ``rounds`` is 0, the counters are read and yielded once, as the growth since their last reset.  If no channel is
-    watched, nothing is yielded.
+    ``rounds`` is 0, the counters are read and yielded once, as the growth since their last reset.  With ``reset``, the
+    counters of ports that have a saturated counter are reset first.  If no channel is watched, nothing is yielded.
     """
     from routing.counters import check_lids, empty_counters, read_channels
 

@@ -44,9 +44,9 @@ NAMED = 3
 
 
 def all_or(text: str) -> int:
-    """Parse the value of ``--links``, ``--switches`` or ``--cas``: the number of random ones to break, or ``all``.
+    """Parse the value of ``--links``, ``--switches`` or ``--cas``: ``all`` or a number.
 
-    The result for ``all`` is -1.
+    A number means that this many links, switches or CAs are chosen at random.  The result for ``all`` is -1.
     """
     if text == "all":
         return -1
@@ -162,7 +162,7 @@ def whatif(
     limits = Limits(max_loss, "certified" in required, "connected" in required)
     jobs = jobs or cores()
     started = time.perf_counter()
-    # The context manager ends the worker processes even if a signal ends this loop early.
+    # If a signal interrupts this step, ``closing`` still ends the worker processes.
     with closing(explore(baseline, scenarios, jobs=jobs)) as found:
         effects = list(watched(found, len(scenarios)))
     seconds = time.perf_counter() - started
@@ -179,7 +179,7 @@ def whatif(
 
 
 def check_company(chosen: Mapping[str, Any], together: bool, as_json: bool) -> None:
-    """Raise OptionError if an option has no effect because another option is missing or excludes the option.
+    """Raise OptionError if an option has no effect together with the other options.
 
     ``chosen`` are the options that choose faults and tables, and ``together`` is the value of ``--together``.
     """
@@ -205,7 +205,7 @@ def read(
     Returns
     -------
     Routing
-        The tables.  If their VLs are unknown, all packets use one VL.
+        The tables.  If the files do not state the VLs of the packets, all packets are assumed to use one VL.
     Engine
         The engine of ``-e`` if given, otherwise the engine that computed the tables.
     EngineOptions
@@ -270,7 +270,7 @@ def watched(effects: Iterable[Effect], count: int) -> Iterator[Effect]:
 
 
 def print_worst(effects: Sequence[Effect], worst: int, *, beside_fresh: bool) -> None:
-    """Print a table of the ``worst`` scenarios with the most severe effects."""
+    """Print a table of the scenarios with the most severe effects.  ``worst`` is the maximum number of scenarios."""
     from routing.whatif import severity
 
     ranked = sorted(effects, key=severity, reverse=True)[:worst]
@@ -411,7 +411,7 @@ def pace(count: int, seconds: float, jobs: int) -> tuple[str, str]:
 
 
 def print_limits(limits: Limits, beyond: Sequence[Effect]) -> None:
-    """Print the scenarios whose effects exceed the limits that the user set."""
+    """Print the first few scenarios whose effects exceed the user's limits, and the number of further ones."""
     for effect in beyond[:NAMED]:
         echo_lines(f"beyond {' and '.join(limits.exceeded(effect))}: {first_of(effect.faults)}")
     if len(beyond) > NAMED:

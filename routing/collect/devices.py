@@ -15,8 +15,10 @@ from routing.errors import EnvironmentProblem
 from routing.fabric import NO_PORT, Fabric
 
 Progress = Callable[[str, int], AbstractContextManager[Callable[[int], None]]]
-"""Function that shows the progress of a phase, given the phase's name and number of queries.  The function returns a
-context manager.  The value of the context is a function that counts finished queries.
+"""Function that shows the progress of a phase.  Its arguments are the phase's name and number of queries.
+
+The function returns a context manager.  The value of the context manager is another function, which the phase calls
+with the number of queries since its last call.
 """
 
 
@@ -145,7 +147,7 @@ class Reader:
     def sl2vl(
         self, ports: Sequence[Port], infos: Sequence[mads.PortInfo | None]
     ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]:
-        """Read the SL2VL tables between the cabled ports of switches, and the SL2VL tables of CAs and routers.
+        """Read the SL2VL tables of switches, for each cabled in-port and out-port, and of CAs and routers.
 
         A port with one data VL needs no such table, because every SL uses VL 0 at this port.
 
@@ -187,10 +189,10 @@ class Reader:
         return tables, own
 
     def counters(self, ports: Sequence[Port], sl: Callable[[int], int]) -> list[dict[str, int]]:
-        """Read the counters of each port, with queries that are sent to the port's LID.  Counters that a port did not
-        return are left out.
+        """Read the counters of each port.  Counters that a port did not return are left out.
 
-        ``sl`` is the function that returns the SL from the sending port to a LID.
+        The queries are sent to the LID of the end port, or of the switch with the port.  ``sl`` is a function that
+        returns the SL of the path from the sending port to a LID.
         """
         lid = self._lids(ports)
         queries = (

@@ -84,6 +84,6 @@ def _copy(path: Path, folder: Path) -> None:
 
 
 def _time(path: Path | None) -> str:
-    """Return the time at which a file was written, or the present time, in UTC."""
+    """Return the time in UTC at which a file was written; the present time if ``path`` is None."""
     when = datetime.now(UTC) if path is None else datetime.fromtimestamp(path.stat().st_mtime, UTC)
     return when.isoformat(timespec="seconds")

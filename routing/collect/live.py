@@ -1,7 +1,8 @@
-"""Collect a snapshot of a live fabric: topology, tables, SLs, settings of ports and counters, all by reading.
+"""Collect a snapshot of a live fabric: topology, tables, SLs, settings of ports and counters.
 
-The topology is the output of ibnetdiscover.  All other parts are read by queries that this package sends on directed
-routes.  Such queries need no LFT, and show which devices do not answer.
+The topology is the output of ibnetdiscover.  This package reads the other parts by queries, which change nothing in the
+fabric.  Queries for SLs and counters are sent to LIDs.  The other queries are sent on directed routes.  Such queries
+need no LFT, and show which devices do not answer.
 """
 
 from __future__ import annotations
@@ -224,7 +225,7 @@ def _some(names: Sequence[str], what: str) -> str:
 def _sl2vl(
     writer: _Writer, reader: Reader, ports: Sequence[Port], infos: Sequence[mads.PortInfo | None]
 ) -> npt.NDArray[np.uint8]:
-    """Collect the SL2VL tables of switches, write them to the snapshot, and return them.
+    """Collect the SL2VL tables, write them to the snapshot, and return the tables of switches.
 
     If a table of a switch is missing, no SL2VL file is written.
 
@@ -259,7 +260,7 @@ def _note_unused_vls(
     tables: npt.NDArray[np.uint8],
     sl: npt.NDArray[np.uint8] | None,
 ) -> None:
-    """Record switch ports at which the SL of some path is mapped to a VL that the port does not operate."""
+    """Record switch ports whose SL2VL tables map the SL of some path to a VL that the port does not operate."""
     used = np.arange(0) if sl is None else np.unique(sl[sl != UNKNOWN])
     found = []
     for port, info in zip(*ports, strict=True):
@@ -277,7 +278,7 @@ def _note_unused_vls(
 def _settings(
     writer: _Writer, reader: Reader, ports: Sequence[Port], infos: Sequence[mads.PortInfo | None], request: Request
 ) -> None:
-    """Write the VLs, timers and VL arbitration tables of all cabled ports."""
+    """Read the VL arbitration tables of all cabled ports, and write them with the VLs and timers of the ports."""
     left_out = "VL arbitration" in request.without
     tables = [None] * len(ports) if left_out else reader.arbitration(ports, infos)
     records: list[Mapping[str, Cell]] = []
@@ -383,9 +384,9 @@ def _counters(
 
 
 def _sl_to(reader: Reader, sl: npt.NDArray[np.uint8] | None) -> Callable[[int], int]:
-    """Return a function that maps a LID to an SL, with which the sending device sends packets to this LID.
+    """Return a function that returns the SL for packets from the sending device to a LID.
 
-    The SL comes from the path record of the SA.  It is 0 if the SA has stated no SL for the path.
+    The SL comes from the path record of the SA.  If the SA has stated no SL for the path, the SL is 0.
     """
     sender = next((device for device, route in enumerate(reader.routes) if route == b""), -1)
     fabric = reader.fabric

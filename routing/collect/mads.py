@@ -216,7 +216,7 @@ def port_counters(basic: bytes | None, wide: bytes | None, discards: bytes | Non
     """Return the counters of a port by name, from the answers to :func:`counter_queries`.
 
     Counters that the port did not return are left out.  A counter of 64 bits replaces the counter of 32 bits with the
-    same name.  If all 64 bits are set, the port does not support the counter of 64 bits, and the other counter stays.
+    same name.  If all 64 bits are set, the port does not support this counter, and the counter of 32 bits is returned.
     """
     found: dict[str, int] = {}
     if basic is not None:

@@ -96,7 +96,7 @@ def wanted_paths(fabric: Fabric, lft: npt.NDArray[np.uint8]) -> npt.NDArray[np.b
 def _table(mad: bytes) -> tuple[list[mads.PathRecord] | None]:
     """Return a tuple with one element: the list of the path records in an answer, or None if the answer was cut off.
 
-    The tuple distinguishes an answer that was cut off from a missing answer, for which the caller gets None.
+    For a query without an answer, :meth:`Umad.get_all` returns None.  The tuple shows that there was an answer.
     """
     return (mads.path_records(mad),)
 

@@ -108,7 +108,8 @@ class Umad:
 
     def _reserve(self, size: int) -> None:
         """Allocate the buffer for MADs of up to ``size`` bytes."""
-        # libibumad knows the size of its header only after a port is open.
+        # The buffer holds the header of libibumad and a MAD.  libibumad knows the size of the header only after a port
+        # is open.
         self._buffer = ctypes.create_string_buffer(self._library.umad_size() + size)
         self._mad, self._size = self._library.umad_get_mad(self._buffer), size
 
@@ -186,8 +187,8 @@ class Umad:
         length = ctypes.c_int(self._size)
         wait_ms = (_RETRIES + 1) * self._timeout
         found = self._library.umad_recv(self._port, self._buffer, ctypes.byref(length), wait_ms)
-        # If the buffer is too small for an answer, the answer stays in libibumad.  The next call receives the answer
-        # with a larger buffer.
+        # If the buffer is too small for an answer, the answer stays in libibumad.  A larger buffer is allocated, and
+        # the next call of `_receive` receives the answer.
         if found == -errno.ENOSPC and length.value > self._size:
             self._reserve(length.value)
             return

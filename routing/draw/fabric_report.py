@@ -78,7 +78,7 @@ def busiest_channel(fabric: Fabric, loads: npt.NDArray[np.float64]) -> str | Non
 
 
 def effect_table(effects: Sequence[Effect]) -> Table:
-    """Return a table of the effects of fault scenarios, in the given order."""
+    """Return a table of the effects of fault scenarios: one row for each of ``effects``, in their order."""
     return Table.of("Faults", [{"fault": effect.fault, **effect.as_dict()} for effect in effects])
 
 

@@ -59,7 +59,10 @@ class Layout:
 
 
 def place(fabric: Fabric) -> Layout:
-    """Return coordinates for the switches of a fabric, by the first kind of layout that fits the fabric.
+    """Return coordinates for the switches of a fabric.
+
+    These kinds of layouts are tried in order: levels of a tree, a grid, groups, a graph.  The first kind that fits the
+    fabric is used.
 
     Notes
     -----
@@ -139,11 +142,11 @@ def _switches_in_a_row(fabric: Fabric) -> int:
 
 
 def _pods(fabric: Fabric, level: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
-    """Return the connected components of a tree of N levels without its upper levels: int64[N, S], by switch.
+    """Return the connected component of each switch of a tree if upper levels are removed: int64[N, S] for N levels.
 
-    The last row has the component of each switch if the top level is removed.  The row before has the components
-    without the two top levels, and so on.  A switch of a removed level is a component of its own.
-    :func:`numpy.lexsort` needs this order of the rows, because it sorts by the last row first.
+    The last row is for the tree without its top level.  The row before is for the tree without its two top levels, and
+    so on.  A switch of a removed level is a component of its own.  The last row is the first sort key of
+    :func:`numpy.lexsort`.
     """
     src, dst = fabric.channels.src, fabric.channels.dst
     found = [np.arange(fabric.switches)]
@@ -229,7 +232,7 @@ def _component_points(fabric: Fabric, members: npt.NDArray[np.int64]) -> Points:
     graph = igraph.Graph(n=count, edges=np.column_stack([pairs // count, pairs % count]))
     start = graph.layout_circle()
     # A random number generator with a fixed seed makes the layout reproducible.  All calls of igraph in this process
-    # share one generator.  So the generator with the fixed seed is replaced after the layout.
+    # share one generator.  So the default generator is set again after the layout.
     igraph.set_random_number_generator(random.Random(1))
     try:
         if count <= KAMADA_KAWAI_UP_TO:

@@ -1,6 +1,6 @@
 """Write one HTML page with a picture and tables.  The page needs no network, no library and no server.
 
-Tables and forwarding tables are embedded as compressed data.  The script of the page unpacks them in the browser.
+The tables of the report and the LFT columns are embedded as compressed data, which the script of the page unpacks.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from routing.names import escape_control, guid_text
 MOST_BYTES = 1_000_000
 """Maximum size in bytes of a page with embedded forwarding tables."""
 MOST_ENTRIES = 40_000_000
-"""Maximum number of LFT entries for which compression is tried."""
+"""Maximum number of LFT entries that are compressed for a page."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,9 +68,9 @@ def page_text(
     picture
         The picture, or None.
     most_bytes
-        Maximum size of a page with embedded forwarding tables, with which the page can show paths.  If the columns of
-        all LIDs of CAs and routers are too large, only one column for each switch with CAs or routers is tried.  If
-        these columns are too large too, no columns are embedded.
+        Maximum size in bytes of a page with embedded LFT columns, from which the page shows paths.  If the columns of
+        all LIDs of CAs and routers do not fit, only one column for each switch with CAs or routers is embedded.  If
+        these columns do not fit either, no columns are embedded.
     """
     drawn = "" if picture is None else svg_text(picture, title, alone=False)
     every = [*tables, *([] if picture is None else picture_tables(picture))]
@@ -196,10 +196,11 @@ def _fabric_data(picture: Picture) -> dict[str, object]:
 
 
 def _paths(picture: Picture, budget: int) -> _EmbeddedPaths:
-    """Return the LFT columns of as many LIDs as fit into ``budget`` bytes.
+    """Return LFT columns that fit into ``budget`` bytes.
 
-    All LIDs of CAs and routers are tried first.  Then only the lowest LID of the CAs and routers at each switch is
-    tried.
+    The columns of all LIDs of CAs and routers are tried first.  If they do not fit, only one column for each switch is
+    tried: the column of the lowest LID of its CAs and routers.  If these columns do not fit either, the result has no
+    columns.
     """
     fabric, lft = picture.fabric, picture.lft
     if lft is None:

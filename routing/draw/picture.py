@@ -116,8 +116,8 @@ class Picture:
         """Row of the cable with the highest utilisation, and the direction of its higher load (0: from the first end).
         None if no cable carries traffic.
 
-        If several channels have the highest utilisation, the channel of the switch with the lowest row number is taken.
-        If this switch has several such channels, the channel with the lowest port number is taken.
+        If several channels have the highest utilisation, the channel that leaves the switch with the lowest row is
+        taken.  If several such channels leave this switch, the channel with the lowest out-port is taken.
         """
         cables = self.cables
         if cables.load is None or not cables.load.any():
@@ -274,7 +274,8 @@ def _with_load(cables: Cables, present: Fabric, rows: npt.NDArray[np.int64], loa
 
 
 def _drawn_loop(cables: Cables, fabric: Fabric, loop: CreditLoop) -> tuple[tuple[int, int], ...]:
-    """Return the row of each cable on a credit loop, and its direction (0: from the first end)."""
+    """Return for each channel of a credit loop the row of its cable, and its direction (0: from the cable's first end).
+    """
     row_of = {guid: row for row, guid in enumerate(fabric.switch_guid.tolist())}
     at: dict[tuple[int, int], tuple[int, int]] = {}
     for cable in np.flatnonzero(~cables.lost).tolist():

@@ -20,7 +20,9 @@ from routing.numerals import count_noun
 TERMINALS_UP_TO = 400
 """Maximum number of CAs and routers with which CAs and routers are drawn."""
 THIN_FROM = 1500
-"""Number of cables above which lines are thin, so that the cables of other classes remain visible."""
+"""Number of cables above which the lines of classes 1 to 4 are thin, so that lines of other classes
+remain visible.
+"""
 MARGIN = 40
 LETTER = 5.8
 """Mean width of a letter of a switch's name, in pixels."""
@@ -156,7 +158,8 @@ class _Drawing:
     def _middles(self) -> Points:
         """Return the middle point of each cable in the picture: float64[N, 2].
 
-        The middle point of a parallel cable, and of the long cable that closes a ring, lies beside the straight line.
+        The middle point of a parallel cable lies beside the straight line.  In a grid, so does the middle point of a
+        cable that skips switches, such as the cable that closes a ring.
         """
         ends = self.picture.cables.ends
         a, b = self.points[ends[:, 0]], self.points[ends[:, 1]]
@@ -168,7 +171,8 @@ class _Drawing:
             cells = self.picture.layout.cells
             assert cells is not None
             far = np.abs(cells[ends[:, 0]] - cells[ends[:, 1]]).max(axis=1, initial=0) > 1
-            # A ring's longest cable passes above the names of the switches between its ends.
+            # A cable that skips switches, such as the cable that closes a ring, is drawn beside these switches and
+            # their names.
             aside = aside + np.where(far, 14.0 + 0.08 * length, 0.0)
         return np.asarray((a + b) / 2 + across * aside[:, None])
 
@@ -230,7 +234,7 @@ class _Drawing:
             yield f'<path class="loop" d="{data}"><title>{words}</title></path>'
 
     def arrows(self) -> Iterator[str]:
-        """Draw the directions of the most loaded channel and of the credit loop.  Arrows cover switches and names."""
+        """Draw arrows in the directions of the most loaded channel and of the channels of the credit loop."""
         if self._busiest is not None and self._busiest not in self.picture.loop:
             yield f'<path class="arrow of-busy" d="{self._arrow(*self._busiest, 1.5)}"/>'
         if self.picture.loop:
@@ -329,8 +333,9 @@ class _Drawing:
 
 
 def _places_among_parallels(ends: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-    """Return the offset of each cable from the straight line between its switches, in cable distances: float64[N].
+    """Return the offset of each cable from the straight line between its switches: float64[N].
 
+    The unit of the offset is the distance between two parallel cables that are drawn side by side.
     A single cable has the offset 0, two parallel cables have -0.5 and 0.5, three parallel cables have -1, 0 and 1.
     """
     if len(ends) == 0:

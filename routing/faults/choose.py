@@ -88,7 +88,7 @@ def random_faults(
         Kinds to draw from: "link" (between switches), "ca-link" (all other cables), "switch", "ca", "degrade" (a cable
         between switches to link width 1), "swap" (two cables between switches exchange plugs), "group".
     groups
-        Faults of the kind "group", from which whole groups are drawn: the members of a group fail together.
+        Faults of the kind "group" to draw from.  All members of a drawn group fail together.
 
     Raises
     ------
@@ -101,7 +101,9 @@ def random_faults(
 
 @dataclass(frozen=True, eq=False)
 class Lottery:
-    """All possible faults of a fabric, collected once for many random draws; :func:`random_faults` draws only once.
+    """All possible faults of a fabric, collected once so that faults can be drawn many times.
+
+    For a single draw there is :func:`random_faults`.
 
     Attributes
     ----------

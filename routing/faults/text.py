@@ -180,7 +180,7 @@ class _Reader:
         return Fault(FaultKind.GROUP, f"group {text}", tuple(ports), tuple(devices))
 
     def member(self, text: str, ports: dict[tuple[int, int], None], devices: dict[int, None]) -> None:
-        """Add the ports or devices that one member of a group describes to ``ports`` or ``devices``."""
+        """Parse one member of a group: add its ports to ``ports``, or its devices to ``devices``."""
         matching = self.matching(text)
         if matching:
             devices.update(dict.fromkeys(self.guid(device) for device in matching))
