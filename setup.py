@@ -23,9 +23,10 @@ KERNEL_BUILD = runpy.run_path(str(KERNELS / "build.py"))
 
 
 def are_of_other_flags() -> bool:
-    """Return whether the kernels in the source folder were built with other compiler flags than the current ones.
+    """Return whether the kernels in the source folder were built with other compiler flags than the current flags.
 
-    A build folder needs no such check: a generated C file there contains the flags, so new flags lead to a new build.
+    Kernels in a build folder need no such check.  A generated C file contains the flags, so new flags change this file,
+    and setuptools builds the kernels again.
     """
     return BUILT.exists() and KERNEL_BUILD["built_with"]().encode() not in BUILT.read_bytes()
 
@@ -98,7 +99,7 @@ PREFIX_MAP = shlex.quote(f"-ffile-prefix-map={Path.cwd()}=.")
 os.environ["CFLAGS"] = f"{os.environ.get('CFLAGS', '')} {PREFIX_MAP}".strip()
 
 
-# Builds from these sources exclude each other, because they write the same files.
+# Only one build from these sources may run at a time, because all builds write the same files.
 Path("build").mkdir(exist_ok=True)
 with locked(Path("build/lock")):
     tag = KERNEL_BUILD["wheel_tag"]()

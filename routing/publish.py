@@ -17,14 +17,15 @@ from routing.fabric import Fabric
 from routing.tables import Routing
 
 _GATE = object()
-"""Token that only :func:`admit` has.  The constructor of :class:`VerifiedTables` requires it."""
+"""Object that :func:`admit` passes to the constructor of :class:`VerifiedTables`, which refuses any other object."""
 _STRENGTHS: tuple[Strength | None, ...] = (None, "forward", "reversible")
 _SCOPES: tuple[Scope | None, ...] = (None, "endports", "all")
 
 
 class Shortfall(enum.Enum):
-    """Reason why tables are rejected.  The members are in order of priority: if several reasons apply, the first reason
-    is returned.
+    """Reason why tables are rejected.
+
+    If several reasons apply, :meth:`Demand.shortfall` returns the one that is first in this list.
     """
 
     VLS = "more VLs than are allowed"
@@ -76,19 +77,19 @@ def promised(engine: Engine) -> Demand:
 
 
 def as_before(certificate: Certificate, *, scope: Scope = "endports") -> Demand:
-    """Return the demand on the proof of re-routed tables: a certificate as strong as the certificate of the previous
-    tables.
+    """Return what the proof of re-routed tables must show: a certificate at least as strong as the previous one.
 
-    The certificate may leave out traffic between switches, unless ``scope`` is "all".  If only the previous certificate
-    covers this traffic, :func:`weaker` reports the difference.
+    ``certificate`` is the certificate of the previous tables.  The new certificate need not cover traffic between
+    switches, unless ``scope`` is "all".  If the previous certificate covers this traffic and the new one does not,
+    :func:`weaker` reports it.
     """
     return Demand(certificate.strength, scope)
 
 
 def weaker(proof: Proof, before: Proof) -> list[str]:
-    """Return sentences that state in what respect the proof of re-routed tables is weaker than the previous proof.
+    """Return one text for each respect in which the proof of re-routed tables is weaker than the previous proof.
 
-    The log and the summary show these sentences after the statement of how the re-route found its tables.
+    The texts are for the log and the summary.
     """
     found = []
     if proof.scope == "endports" and before.scope == "all":
@@ -128,8 +129,8 @@ def verify(
     """Prove that the tables of an engine deliver everywhere and keep the engine's promise.
 
     The promise of freedom from credit loops covers traffic from or to CAs and routers.  Tables of an engine without
-    this promise may have credit loops, and the proof then names a credit loop.  Tables must always deliver within a
-    connected component.  ``explain`` is passed to :func:`~routing.deadlock.proof.prove`.
+    this promise may have a credit loop, which the proof then names.  Within each connected component, the tables must
+    deliver all packets.  ``explain`` is a parameter of :func:`~routing.deadlock.proof.prove`.
 
     Raises
     ------
@@ -149,5 +150,5 @@ def verify(
 
 
 def _one_line(lines: list[str]) -> str:
-    """Join a headline, which may end in a colon, and the indented lines below it into one line."""
+    """Join a headline and the indented lines below it into one line."""
     return lines[0] + " " + "; ".join(line.strip() for line in lines[1:])

@@ -1,4 +1,7 @@
-"""Convert between names of link rates, such as "4xEDR", and a link width with a signalling rate in Gb/s."""
+"""Convert between names of link rates, such as "4xEDR", and numbers.
+
+The numbers are the link width and the signalling rate of one physical lane in Gb/s.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ SPEED_OF: Mapping[str, float] = MappingProxyType(
 NOMINAL: Mapping[str, str] = MappingProxyType(
     {"10G": "SDR", "20G": "DDR", "40G": "QDR", "56G": "FDR", "100G": "EDR", "200G": "HDR", "400G": "NDR", "800G": "XDR"}
 )
-"""Speed of a link of width 4x by its nominal rate, as administrators call it."""
+"""Name of the speed of a link of width 4x, by the usual name of the link's rate: a link of 100G has the speed EDR."""
 
 _LANE = {
     "2.5": "SDR", "5": "DDR", "10": "QDR", "FDR10": "FDR10", "14": "FDR", "25": "EDR", "50": "HDR", "100": "NDR",
@@ -38,9 +41,9 @@ _RATE = re.compile(r"(\d{1,2})x *([A-Z0-9]+)")
 
 
 def parse_rate(text: str) -> tuple[int, float] | None:
-    """Return the link width and the signalling rate in Gb/s of a text such as ``4xEDR`` or ``4x SDR``.
+    """Parse a link rate such as ``4xEDR`` or ``4x SDR``; return None for any other text.
 
-    The result is None if the text is not a rate.
+    The result is the link width, and the signalling rate of one physical lane in Gb/s.
     """
     found = _RATE.fullmatch(text)
     if found is None or int(found[1]) not in WIDTHS or found[2] not in SPEED_OF:
@@ -49,9 +52,9 @@ def parse_rate(text: str) -> tuple[int, float] | None:
 
 
 def lane_speed(text: str) -> float | None:
-    """Return the signalling rate in Gb/s of a physical lane for a text of OpenSM or ibdiagnet, such as "2.5" or "200".
+    """Parse the speed of a physical lane as OpenSM or ibdiagnet prints it, such as "2.5" or "200".
 
-    The result is 0 for the text "UNKNOWN", and None if the text is not a speed.
+    The result is the signalling rate in Gb/s; 0 for the text "UNKNOWN", and None if the text is not a speed.
     """
     name = _LANE.get(text.upper())
     return SPEED_OF[name] if name else 0.0 if text.upper() == "UNKNOWN" else None

@@ -10,7 +10,7 @@ import numpy.typing as npt
 Item = TypeVar("Item", bound=np.generic)
 
 FEW = 1000
-"""Maximum number of removed rows with which the remaining rows are copied block by block."""
+"""If more rows than this number are removed, :func:`without_rows` uses NumPy's function ``delete``."""
 
 
 def without_rows(array: npt.NDArray[Item], gone: npt.NDArray[np.integer[Any]]) -> npt.NDArray[Item]:

@@ -1,8 +1,8 @@
 """Topology files of Slurm (``topology.conf`` and ``topology.yaml``) from a fabric.
 
-Slurm requires a tree of switches.  A pod is a part of a fat tree whose switches are connected without the levels above.
-The switches of a pod above its leaves, or above smaller pods, become one switch of Slurm's tree.  Each connected part
-of the fabric has a separate root.
+Slurm requires a tree of switches.  A pod is a set of switches of a fat tree that stay connected without the levels
+above them.  In Slurm's tree, the leaves are the lowest switches, and pods are the switches above leaves or smaller
+pods.  Each connected part of the fabric has a separate root.
 """
 
 from __future__ import annotations
@@ -143,8 +143,8 @@ def _tree(
     begin with ``prefix``, and differ from the names of all switches.
     """
     switches = [Switch(labels[row], nodes=tuple(names)) for row, names in leaves.items()]
-    # `top` has one name for each leaf: the name of the last pod that was made above the leaf.  Before the first pod,
-    # the name is that of the leaf.
+    # `top` has a name for each leaf: the name of the highest pod that was made so far above the leaf.  As long as there
+    # is none, the name is that of the leaf.
     top = {row: labels[row] for row in leaves}
     for height, pods in enumerate(_pods(fabric, level), 1):
         groups: dict[int, list[int]] = {}
@@ -182,8 +182,8 @@ def _pods(fabric: Fabric, level: npt.NDArray[np.int32] | None) -> Iterator[npt.N
 def hostlist(names: Sequence[str]) -> str:
     """Return names in Slurm's list notation, such as ``node[01-18,20],login1``.
 
-    Names with an equal text before the last number share one bracket.  Numbers with leading zeros share a
-    bracket only with numbers of equally many digits.
+    Names with equal text before the number at the end share one bracket.  A bracket with leading zeros has only numbers
+    with equally many digits.
     """
     parts = [re.fullmatch(r"(.*?)(\d{1,18})", name, re.DOTALL) for name in names]
     padded = {(part[1], len(part[2])) for part in parts if part is not None and part[2][0] == "0" and part[2] != "0"}

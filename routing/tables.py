@@ -22,16 +22,16 @@ Index = int | npt.NDArray[np.integer]
 """One index, or an array of indices."""
 
 Unknown = Literal["SL", "SL2VL"]
-"""Name of a part of tables that the files of these tables may lack."""
+"""Name of a kind of table that a file of tables may lack."""
 
 
 @dataclass(frozen=True)
 class Provenance:
     """Origin of tables: the engine, its options, versions of software, digest of the fabric, and seconds by phase.
 
-    A file of tables may lack the SLs or the SL2VL tables.  Then an assumption replaces each missing part.  In this case
-    ``options["unknown"]`` lists the missing parts, and ``options["assumed"]`` has one assumption for each of these
-    parts, as text.
+    A file of tables may lack the SLs or the SL2VL tables.  The reader of the file then assumes values for what is
+    missing.  In this case ``options["unknown"]`` lists what is missing ("SL" or "SL2VL").  For each item of this list,
+    ``options["assumed"]`` has a text that describes the assumed values.
     """
 
     engine: str
@@ -42,7 +42,7 @@ class Provenance:
 
     @property
     def assumptions(self) -> Mapping[Unknown, str]:
-        """Assumption for each part ("SL" or "SL2VL") that the file of the tables lacks, as text."""
+        """Text about the assumed values, for each kind of table ("SL" or "SL2VL") that the file of tables lacks."""
         unknown, assumed = self.options.get("unknown"), self.options.get("assumed")
         if not isinstance(unknown, list) or not isinstance(assumed, list):
             return {}
@@ -97,9 +97,7 @@ class ServiceLevels:
 
     @property
     def by_source_lid(self) -> bool:
-        """Return whether the SL depends on the LID of the sender, as opposed to the sender's switch or the destination
-        alone.
-        """
+        """Return whether the SL depends on the LID of the sender."""
         return self.form is SlForm.BY_SOURCE_LID
 
     @property
@@ -164,7 +162,7 @@ class SlToVl:
 
     @property
     def ports(self) -> int:
-        """Return the number of in-ports per switch in the table, with port 0; 0 if the VL depends on the SL alone."""
+        """Return the number of in-ports per switch in the table, including port 0; 0 if the table has no in-ports."""
         return 0 if self.uniform else self.table.shape[1]
 
     def vl(self, switch: Index, in_port: Index, out_port: Index, sl: Index) -> npt.NDArray[np.uint8]:
@@ -192,7 +190,8 @@ class Routing:
         uint8[S, L]: out-port of switch ``s`` towards LID ``l``, 0 for the switch itself, 255 for no route.
     sl
         uint8[L] by destination LID, uint8[S, L] by source switch and destination LID, or uint8[L, L] by source LID and
-        destination LID.  (L is always larger than S, because each switch has a LID and L also counts LID 0.)
+        destination LID.  The last two shapes always differ: L is larger than S, because each switch has a LID and L
+        also counts LID 0.
     sl2vl
         uint8[16], the VL of each SL on all switches; or uint8[S, P, P, 16] by switch, in-port, out-port and SL.  P is
         one more than the largest number of ports.  In-port 0 is the switch itself.

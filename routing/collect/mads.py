@@ -1,7 +1,7 @@
 """Queries for the attributes of subnet management, subnet administration and performance management, and their answers.
 
 The layouts follow the InfiniBand Architecture Specification, volume 1, chapters 13.4, 14.2, 15.2 and 16.1.  The module
-imports only the standard library.
+imports the standard library and :mod:`routing.collect.umad` only.
 """
 
 from __future__ import annotations

@@ -274,8 +274,7 @@ def _with_load(cables: Cables, present: Fabric, rows: npt.NDArray[np.int64], loa
 
 
 def _drawn_loop(cables: Cables, fabric: Fabric, loop: CreditLoop) -> tuple[tuple[int, int], ...]:
-    """Return for each channel of a credit loop the row of its cable, and its direction (0: from the cable's first end).
-    """
+    """Return for each channel of a loop the row of its cable, and its direction (0: from the cable's first end)."""
     row_of = {guid: row for row, guid in enumerate(fabric.switch_guid.tolist())}
     at: dict[tuple[int, int], tuple[int, int]] = {}
     for cable in np.flatnonzero(~cables.lost).tolist():

@@ -81,11 +81,11 @@ class Quality:
         forwarding index).
     all_to_all, bound
         Share of the reference rate at which all-to-all traffic saturates the first channel.  ``bound`` is this share
-        for a load that is spread evenly over the channels.  If a share is above 1, the links of the end ports limit the
-        rate.
+        if the same total load were spread over the channels in proportion to their capacities.  If a share is above 1,
+        the links of the end ports limit the rate.
     bisection_mean, bisection_least
-        Effective bisection bandwidth: mean share over all flows of random bisections, and mean share of the flows of
-        the worst bisection.
+        Effective bisection bandwidth: mean share of a flow over all random bisections, and mean share of a flow in the
+        worst of these bisections.
     shift_mean, shift_least, permutation_mean, permutation_least
         Mean share of the flows of cyclic shifts and of random permutations, and the least share of any such flow.  All
         pattern figures are NaN if no pattern was requested or there are fewer than two end ports.
@@ -98,7 +98,8 @@ class Quality:
     stretch
         Length of the paths compared with shortest paths; None if it was not requested.
     disjoint
-        Pairs with several link-disjoint paths; None if no end port has more than one LID.
+        Pairs with several link-disjoint paths.  None if no end port has more than one LID, or if all end ports are on
+        one switch.
     """
 
     endports: int = field(metadata=_figure("end ports"))
@@ -144,7 +145,7 @@ _JSON_NAMES = {
     "more_mean": "extra_mean",
     "more_most": "extra_max",
 }
-"""JSON keys of the figures that have another name in Python.  All commands use one JSON key for one thing."""
+"""JSON key of each figure whose JSON key differs from its name in Python."""
 
 
 def _plain(value: object) -> object:
@@ -192,7 +193,7 @@ def measure(
 
     Notes
     -----
-    O(S L) for the loads, and O(patterns x N x hops) for the shares of N counted end ports in random patterns.
+    Cost: O(S L) for the loads, and O(patterns x N x hops) for the random patterns, with N counted end ports.
     """
     if min(bisections, permutations, shifts or 0) < 0:
         raise OptionError("the number of traffic patterns is negative", remedy="use 0 to leave a figure out")
@@ -264,9 +265,10 @@ def channel_loads(fabric: Fabric, routing: Table, *, threads: int = 2) -> npt.ND
 def all_to_all_share(fabric: Fabric, loads: npt.NDArray[np.float64]) -> float:
     """Return the share of the reference rate at which all-to-all traffic saturates the first channel.
 
-    ``loads`` (float64[C]) is the result of :func:`channel_loads`.  If all links have one speed, the share is (N - 1) /
-    largest load for N end ports.  On a link of twice the speed, the load counts half.  In a fabric of several connected
-    parts, N is the number of end ports of the channel's part.  The share is infinite if no channel carries traffic.
+    ``loads`` (float64[C]) is the result of :func:`channel_loads`.  If all links have one speed, the share for N end
+    ports is (N - 1) divided by the largest load.  The load of a link of twice the speed counts half.  In a fabric of
+    several connected parts, N is the number of end ports in the part of the channel.  The share is infinite if no
+    channel carries traffic.
     """
     return share_of(fabric, loads, attached(fabric))
 
@@ -287,9 +289,9 @@ def all_to_all_bound(fabric: Fabric, loads: npt.NDArray[np.float64]) -> float:
 def bisection_share(
     fabric: Fabric, routing: Table, *, seed: int = 1, bisections: int = BISECTIONS, threads: int = 2
 ) -> float:
-    """Return the effective bisection bandwidth: mean share of the flows of random bisections.
+    """Return the effective bisection bandwidth: the mean rate of a flow in random bisections.
 
-    The result is NaN with fewer than two end ports.
+    The rate is a share of the reference rate.  The result is NaN with fewer than two end ports.
 
     In each bisection, the end ports are split at random into two halves.  Each end port of the first half sends to one
     end port of the second half.  A flow gets an equal share of the capacity of the most loaded channel on its path.
@@ -345,7 +347,7 @@ def _levels(fabric: Fabric) -> npt.NDArray[np.int64]:
 
 
 def _mean(values: npt.NDArray[np.float64]) -> float:
-    # NumPy's order of summation depends on the processor; fsum is exact.
+    # The mean must be equal on all machines.  fsum is exact, whereas rounding in NumPy's sum depends on the processor.
     return math.fsum(values.tolist()) / values.size if values.size else 0.0
 
 

@@ -12,7 +12,7 @@ from routing.endports import attached
 from routing.fabric import Fabric
 
 MOST = 4
-"""Largest number of link-disjoint paths that is distinguished.  Pairs with more paths are counted as pairs with this
+"""Largest number of link-disjoint paths that the search looks for.  Pairs with more such paths count as pairs with this
 number.
 """
 
@@ -62,8 +62,8 @@ def disjoint_paths(fabric: Fabric, lft: npt.NDArray[np.uint8]) -> DisjointPaths 
 
     Notes
     -----
-    O(S L hops) in all, and for each pair a search of at most binomial(2^LMC, 4) steps, which is short for an LMC up to
-    3.
+    Cost: O(S L hops) to follow the paths.  The search for each pair takes at most binomial(2^LMC, 4) steps,
+    which is fast up to an LMC of 3.
     """
     ports = attached(fabric)
     lmc = fabric.endport_lmc[ports].astype(np.int64)

@@ -18,7 +18,7 @@ Table = Routing | npt.NDArray[np.uint8]
 """A routing or just its LFT (uint8[S, L]).  Engines evaluate an LFT before the other tables exist."""
 
 Places = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
-"""Sources and destinations of P patterns with F flows each, int64[P, F] both.
+"""Two arrays int64[patterns, F]: the sources and the destinations of the F flows of each traffic pattern.
 
 The values are indices into :attr:`Flows.endports`, which is ordered by switch and port.
 """
@@ -106,14 +106,15 @@ class Flows:
         Parameters
         ----------
         patterns
-            Number of patterns P.
+            Number of patterns.
         pattern
-            Function of (``first``, ``last``) that returns the patterns with numbers ``first`` to ``last - 1``.
+            Function with the arguments ``first`` and ``last``.  It returns the patterns ``first`` to ``last - 1``.
 
         Returns
         -------
-        mean, least : float64[P]
-            Mean and lowest rate of a flow, as a share of the reference rate.  Empty with fewer than two end ports.
+        mean, least : float64[patterns]
+            Mean and lowest rate of the flows of each pattern, as a share of the reference rate.  Empty with fewer than
+            two end ports.
         """
         mean, least = np.zeros(patterns), np.zeros(patterns)
         if len(self.endports) < 2:
@@ -132,15 +133,16 @@ class Flows:
         return mean, least
 
     def bisections(self, seed: int, first: int, last: int) -> Places:
-        """Return random bisections, in each of which a random half of the end ports sends to the other half.  The
-        bisections have the numbers ``first`` to ``last - 1`` in the sequence of the seed.
+        """Return the random bisections ``first`` to ``last - 1`` of the sequence that the seed gives.
+
+        In each bisection, a random half of the end ports sends to the other half.
         """
         half = len(self.endports) // 2
         order = kernel.draw_orders(seed, first, last, len(self.endports)).astype(np.int64)
         return order[:, :half], order[:, half : 2 * half]
 
     def permutations(self, seed: int, first: int, last: int) -> Places:
-        """Return random permutations: numbers ``first`` to ``last - 1`` in the sequence of the seed.
+        """Return the random permutations ``first`` to ``last - 1`` of the sequence that the seed gives.
 
         In a permutation each end port sends to one end port, and receives from one end port.
         """
@@ -148,24 +150,27 @@ class Flows:
         return np.broadcast_to(np.arange(len(self.endports)), order.shape), order
 
     def shift_steps(self, seed: int, shifts: int | None) -> npt.NDArray[np.int64]:
-        """Return random steps for cyclic shifts, int64, each at most once, in ascending order.
+        """Return ``shifts`` different random steps for cyclic shifts, int64, in ascending order; None: all steps.
 
-        A step is the number of positions from the sender of a shift to its receiver.  There are ``shifts`` steps, or
-        every possible step if ``shifts`` is None.
+        In a cyclic shift, each end port sends to the end port that is one step further in the list of end ports.  A
+        step is a number of positions in this list.
         """
         others = max(len(self.endports) - 1, 0)
         order = kernel.draw_orders(seed ^ _SHIFT_STREAM, 0, 1, others)[0].astype(np.int64) + 1
         return np.sort(order[:shifts])
 
     def shifts(self, steps: npt.NDArray[np.int64]) -> Places:
-        """Return one cyclic shift for each step: every end port sends to the end port ``step`` positions later."""
+        """Return one cyclic shift for each step: every end port sends to the end port that many positions later.
+
+        After the last end port, the positions continue with the first one.
+        """
         positions = np.arange(len(self.endports))
         target = (positions[None, :] + steps[:, None]) % max(len(positions), 1)
         return np.broadcast_to(positions, target.shape), target
 
 
 def _check_lft(fabric: Fabric, lft: npt.NDArray[np.uint8]) -> None:
-    """Raise :class:`~routing.errors.TableError` unless the LFT is uint8[S, L] of this fabric."""
+    """Raise :class:`~routing.errors.TableError` unless the LFT is uint8[S, L], with S and L of this fabric."""
     wanted = (fabric.switches, len(fabric.lids))
     if lft.shape != wanted or lft.dtype != np.uint8:
         raise TableError(f"LFT is {lft.dtype}{lft.shape}, but the fabric needs uint8{wanted}")

@@ -17,7 +17,7 @@ from routing.fabric import Fabric
 from routing.quality.flows import Flows
 
 SIGNIFICANT = 1.01
-"""A leaf counts as thin if the all-to-all share without the limit of its links is higher by this factor."""
+"""A leaf counts as thin if the all-to-all share without the limit of its links is higher by at least this factor."""
 
 _LIDS_AT_ONCE = 256
 
@@ -59,8 +59,7 @@ class ThinLeaf:
     switch, endports
         Name of the switch, and the number of its end ports with a positive weight in traffic patterns.
     all_to_all_without
-        All-to-all share if the channels to and from this switch were not a limit: the share at which the first of all
-        other channels is saturated.
+        All-to-all share if the channels to and from this switch had unlimited capacity.
     """
 
     switch: str
@@ -77,7 +76,7 @@ class Stretch:
     mean, most
         Mean and largest ratio of the number of channels of a path to the number of channels of a shortest path.
     more_mean, more_most
-        Mean and largest number of channels that a path has more than a shortest path.
+        Mean and largest number of additional channels of a path, compared with a shortest path.
     """
 
     mean: float
@@ -89,9 +88,9 @@ class Stretch:
 def share_of(fabric: Fabric, loads: npt.NDArray[np.float64], endports: npt.NDArray[np.int64]) -> float:
     """Return the share of the reference rate at which all-to-all traffic among end ports saturates the first channel.
 
-    In a fabric of several connected parts, all-to-all traffic is the traffic within each part.  ``loads`` is
-    float64[C], flows on each channel, and ``endports`` is int64[N], rows of the end ports.  The share is infinite if no
-    channel carries traffic.
+    In a fabric of several connected parts, each end port sends only within its part.  ``loads`` (float64[C]) is the
+    number of flows on each channel, and ``endports`` (int64[N]) has the rows of the end ports.  The share is infinite
+    if no channel carries traffic.
     """
     used = np.flatnonzero(loads > 0)
     if not len(used):
@@ -102,10 +101,10 @@ def share_of(fabric: Fabric, loads: npt.NDArray[np.float64], endports: npt.NDArr
 
 
 def others_in_part(fabric: Fabric, endports: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return int64, for each connected part of the fabric: to how many other end ports an end port of this part sends.
+    """Return the number of receivers of an end port in all-to-all traffic, for each connected part of the fabric.
 
     An end port sends to all other end ports of its part.  ``endports`` (int64[N]) has the rows of all end ports that
-    send and receive.
+    send and receive.  The result is an array of int64 with one element for each part.
     """
     part = fabric.component[fabric.endport_switch[endports]]
     return np.bincount(part, minlength=int(fabric.component.max(initial=-1)) + 1) - 1
@@ -121,7 +120,8 @@ def class_shares(
     flows
         Evaluation of the tables for traffic among all counted end ports.
     whole
-        Shares of all-to-all traffic, of bisections and of permutations among all counted end ports.
+        Shares of all-to-all traffic, of bisections and of permutations among all counted end ports.  If one class has
+        all counted end ports, these shares are the figures of this class.
     seed, bisections, permutations
         Seed and numbers of the random patterns.
     """
@@ -183,7 +183,7 @@ def thin_leaf(fabric: Fabric, loads: npt.NDArray[np.float64], endports: npt.NDAr
 
 
 def stretch(flows: Flows) -> Stretch | None:
-    """Return the stretch of all paths that arrive; None if no two end ports are on different switches.
+    """Return the stretch of all paths that arrive; None if no path between different switches arrives.
 
     Notes
     -----

@@ -52,7 +52,7 @@ class RandomFaults:
         Raises
         ------
         OptionError
-            The text has none of these forms.
+            The text has none of these forms, or a kind is "group".
         """
         found = _SAMPLE.fullmatch(text)
         if found is None or float(found[3] or 0) > 100.0:

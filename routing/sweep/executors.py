@@ -29,11 +29,9 @@ from routing.sweep.version import code_version
 from routing.sweep.work import Batch
 
 MANAGER_SECONDS = 1.0
-"""Maximum number of seconds to wait for the thread of a broken process pool.  This thread ends the
-remaining processes.
-"""
+"""Maximum number of seconds to wait until a broken process pool has ended its remaining processes."""
 DASK_SECONDS = 20.0
-"""Maximum number of seconds to wait for the answer of a Dask scheduler, and again for its first worker."""
+"""Maximum number of seconds to wait for the answer of a Dask scheduler, and then for its first worker."""
 
 
 ISOLATE = """
@@ -145,8 +143,8 @@ class Processes(Workers):
         if manager is not None:
             manager.join(MANAGER_SECONDS)
         exits = [process.exitcode for process in list((self._pool._processes or {}).values())]
-        # After the death of one process, the pool ends all other processes by SIGTERM.  Some of them exit with status 0
-        # instead.  So the process that died first is one with another status.
+        # After the death of one process, the pool ends all other processes by SIGTERM, and some of them exit with
+        # status 0.  So a process with any other status than SIGTERM or 0 is the one that died first.
         first = [status for status in exits if status not in (None, 0, -signal.SIGTERM)]
         self.status = first[0] if first else self.status
         return True
@@ -219,8 +217,9 @@ class Dask(Workers):
         """Check that the workers have this version of ibnue, and return the number of threads of all workers."""
         try:
             self._client.wait_for_workers(1, timeout=DASK_SECONDS)
-            # Dask sends objects of the module ``__main__`` with their code.  For an object of an importable module, it
-            # would send only the name, and the receiver would have to import the module.
+            # The code must run before the receiver imports this package.  So its functions are objects of the module
+            # ``__main__``, which Dask sends with their code.  To use an object of this package, the receiver would have
+            # to import the package.
             scope: dict[str, Any] = {"__name__": "__main__"}
             exec(ISOLATE, scope)
             self._client.run_on_scheduler(scope["isolate"])
@@ -277,11 +276,11 @@ class Dask(Workers):
 
 @contextlib.contextmanager
 def mpi_ranks() -> Iterator[Any]:
-    """Connect the ranks (processes) of an MPI job, of which rank 0 uses all other ranks as workers.
+    """Connect the ranks (processes) of an MPI job.  Rank 0 uses all other ranks as workers.
 
-    Rank 0 gets an executor.  Every other rank works until rank 0 is done, and then gets None.  All ranks run the same
-    command.  Each rank must enter this context before any step that can fail on this rank alone.  Otherwise the other
-    ranks would wait forever for this rank.
+    This context manager gives an executor to rank 0.  On every other rank it runs tasks until rank 0 is done, and then
+    gives None.  All ranks run the same command.  Each rank must enter the context before any step that can fail on this
+    rank alone.  Otherwise the other ranks would wait forever for this rank.
 
     Raises
     ------
@@ -295,7 +294,8 @@ def mpi_ranks() -> Iterator[Any]:
         raise EnvironmentProblem(f"mpi4py finds no MPI: {error}", remedy="install openmpi-bin or mpich") from None
     if mpi.COMM_WORLD.Get_size() < 2:
         raise EnvironmentProblem("there are no MPI ranks to work", remedy="mpiexec -n 5 ibnue sweep ... --executor mpi")
-    # Other ranks need not import the main module of rank 0, because tasks are functions in modules of this package.
+    # With main=False, the other ranks do not import the main module of rank 0.  The ranks do not need this module,
+    # because all functions that they run are in modules of this package.
     with futures.MPICommExecutor(mpi.COMM_WORLD, root=0, main=False) as executor:
         yield executor
 

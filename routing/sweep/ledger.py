@@ -1,7 +1,8 @@
 """Store the result of every task of a sweep once, in an SQLite file (ledger) that stays valid even if runs are killed.
 
-Results are committed as they arrive, so a killed run loses only the tasks in progress.  Only one program can have a
-ledger open at a time.  The operating system releases the lock when that program ends for any reason.
+Results are committed as they arrive, so a killed run loses only the tasks in progress.  A program that writes a ledger
+locks it, so that no other program can open it.  The operating system releases the lock when that program ends for any
+reason.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ from routing.sweep.version import code_version
 APPLICATION = 0x49424E4C
 """Value of SQLite's application_id that identifies a ledger file: "IBNL" in ASCII."""
 VERSION = 1
-"""Version of the tables below, stored as SQLite's user_version."""
+"""Version of the SQL tables of a ledger, stored as SQLite's user_version."""
 
 RESULT_COLUMNS = tuple(field.name for field in fields(Result))
 ADDED_COLUMNS = dict.fromkeys(("kept", "bisection_kept", "fresh_kept", "fresh_bisection_kept"), "REAL")
-"""Columns that were added to the table of results without a new version of the tables, with their SQL types.
+"""Columns that were added to the SQL table of results after its first release, with their SQL types.
 
-A file of an earlier ibnue may lack such a column.  In this case the value is unknown.
+A ledger of an earlier ibnue with the same :data:`VERSION` may lack such a column.  The values are then unknown.
 """
 TASK_COLUMNS = ("fabric", "digest", "engine", "options", "fault", "seed", "mode")
 
@@ -63,7 +64,7 @@ class Record:
 
 
 class Ledger:
-    """Open ledger file, which is locked for this program.
+    """Open ledger file, which is locked for this program unless it is read-only.
 
     Parameters
     ----------
@@ -125,12 +126,13 @@ class Ledger:
         self._base.execute("COMMIT")
         if self._read_only:
             return
-        # A commit reaches the operating system at once, so a killed run loses nothing.  The data reach the disk later.
+        # With these settings, a commit passes the data to the operating system, which writes them to the disk later.
+        # So a killed run loses nothing.
         self._base.execute("PRAGMA journal_mode = WAL")
         self._base.execute("PRAGMA synchronous = NORMAL")
 
     def _add_columns(self) -> None:
-        """Add the columns that an earlier ibnue did not write.  If the file is read-only, record that it lacks these
+        """Add the columns that the file of an earlier ibnue lacks.  If the file is read-only, only remember these
         columns.
         """
         there = {row[1] for row in self._base.execute("PRAGMA table_info(results)")}
@@ -208,9 +210,9 @@ class Ledger:
     def record(self, run: int, pairs: Iterable[tuple[Task, Result]]) -> int:
         """Store the results of tasks in one transaction, and return the number of results that were stored.
 
-        A task that already has a result keeps this result.  So if a task ran twice, because its worker seemed to have
-        died, only one result counts.  Only results with a temporary outcome (one in
-        :data:`~routing.sweep.results.PASSING`) are replaced, because such outcomes depend on the machine.
+        A task that already has a result keeps this result.  A task may run twice if its worker seemed to have died.
+        Then the first result counts.  Only a result with an outcome in :data:`~routing.sweep.results.PASSING` is
+        replaced, because such an outcome may depend on the machine.
 
         ``run`` is the number of the run, and ``pairs`` has each task with its result.
         """

@@ -19,7 +19,7 @@ OUTCOMES = ("certified", "loop", "wrong", "refused", "timed out", "lost", "error
 - ``refused``: the engine reported that it cannot route the fabric.
 - ``timed out``: the task exceeded its time limit.
 - ``lost``: the machine failed.  A worker was killed from outside, or lacked memory or a module.
-- ``error``: another failure, for example of a C kernel.
+- ``error``: another failure, for example a crash of a C kernel.
 """
 AGAIN = ("timed out", "lost")
 """Outcomes after which every later run of the sweep repeats the task."""
@@ -41,13 +41,14 @@ class Result:
         Strength of the certificate ("forward": requests, "reversible": also replies), and its scope (the traffic that
         it covers).
     vls, vls_needed
-        Number of data VLs that the tables use, and the fewest VLs on which the engine found these paths loop-free.
+        Number of data VLs that the tables use, and the fewest VLs with which the engine found these paths free of
+        credit loops.
     faults, parts, cut_off
-        Three numbers: faults, connected components of the switches, and surviving CAs and routers that the faults have
+        Number of faults, of connected components of the switches, and of surviving CAs and routers that the faults have
         disconnected.
     entries, changed, broken
-        Three numbers of LFT entries, for switches and LIDs that exist before and after the fault: all entries, entries
-        that differ, and old entries that became invalid.
+        Number of all LFT entries, of entries that differ, and of old entries that became invalid.  Only entries of
+        switches and LIDs that exist both before and after the fault are counted.
     a2a
         All-to-all rate of an end port as a share of its link's rate.  None also if no channel carries traffic.
     kept

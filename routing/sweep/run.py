@@ -1,8 +1,9 @@
 """Schedule the tasks of a sweep: submit them in batches, store results as they arrive, and continue when workers die.
 
 If a worker dies, it is unknown which batch was the cause.  So all batches in progress are repeated, one at a time.  If
-workers die again during a batch that runs alone, its tasks are repeated one by one.  A task that kills its worker again
-is recorded as an error.  So a task may run more than once, but the ledger has one result.
+a worker dies again during a batch that runs alone, the tasks of this batch are repeated one by one.  A task that runs
+alone and whose worker dies repeatedly is given up, with the outcome "error" or "lost".  So a task may run more than
+once, but the ledger has one result.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ worker.
 """
 FIRST_BATCH, LARGEST_BATCH = 2, 200
 MAX_RECOVERIES = 20
-"""Number of consecutive deaths of workers without any result after which the run ends.  After so many deaths, the tasks
-are not assumed to be the cause.
+"""The run ends after more consecutive deaths of workers than this number, if no result arrived between the deaths.  The
+cause is then probably not a task.
 """
 
 Packed = Callable[[Sequence[Task]], Batch]
@@ -83,12 +84,11 @@ class CrashSuspects:
     deaths: dict[str, int] = field(default_factory=dict)
 
     def record_crash(self, batch: tuple[Task, ...], status: int | None) -> list[tuple[Task, Result]]:
-        """Record that a worker died during a batch that ran alone, and decide whether the tasks of the batch are
-        repeated or given up.
+        """Repeat or give up the tasks of a batch that ran alone when a worker died.
 
-        A batch of several tasks is split into single tasks, to be repeated.  A single task is repeated until it has
-        used up its attempts.  ``status`` is the exit status of the worker, None if unknown.  The function returns the
-        tasks that are given up, with their results.
+        A batch of several tasks is split into single tasks, which are repeated.  A single task is given up after
+        :data:`~routing.sweep.work.MAX_ATTEMPTS` deaths of its worker.  ``status`` is the exit status of the worker,
+        None if unknown.  The function returns the tasks that are given up, with their results.
         """
         if len(batch) > 1:
             self.waiting.extendleft((task,) for task in reversed(batch))
@@ -142,10 +142,10 @@ class Run:
                     self._recover(lost, queue)
 
     def _hand_out(self, queue: Queue) -> list[tuple[Task, ...]]:
-        """Submit batches until all workers are busy.
+        """Submit batches until all workers are busy.  Return the batch that could not be submitted, as a list.
 
-        A batch that may have killed a worker is submitted only when no other batch runs.  If a batch could not be
-        submitted because workers have died, the method returns a list with this batch.
+        Such a batch exists only if workers have died.  A batch that may have killed a worker is submitted only when no
+        other batch runs.
         """
         while batch := self._next(queue):
             if not self._submit(batch):

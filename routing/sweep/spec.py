@@ -25,7 +25,7 @@ from routing.topologies.ranges import expand_ranges
 LONGEST = 1e6
 """Largest time limit in seconds that a sweep accepts for a case: more than a week."""
 MOST = 1_000_000
-"""Largest number of cases of a sweep.  So many cases take half a gigabyte of memory."""
+"""Largest number of cases of a sweep.  This number of cases takes half a gigabyte of memory."""
 
 ReadFabric = Callable[[str], Fabric]
 
@@ -47,9 +47,9 @@ class Block:
     intact
         Whether to include the fabric without faults as a case.
     links, switches
-        Number of cases with the loss of one link between switches, and number of cases with the loss of one switch.
-        "all" means one case for each link or switch.  With a number, the links or switches are chosen at even distances
-        in the list of all links or switches.
+        Number of cases in which one link between switches fails, and number of cases in which one switch fails.  "all"
+        means one case for each link or switch.  A number takes that many links or switches, at even distances in the
+        list of all links or switches.
     faults
         Names of single faults.  Each fault is one case.
     random, kinds
@@ -75,9 +75,9 @@ class Block:
 
     @contextlib.contextmanager
     def naming_key(self, *key: str) -> Iterator[None]:
-        """Add a line of the TOML file to each input error that occurs in a ``with`` block of this context manager.
+        """Add a line number to each input error that occurs in a ``with`` block of this context manager.
 
-        The line is the one with the value of ``key``.
+        The number is that of the line in the TOML file that sets ``key``.
         """
         try:
             yield

@@ -95,8 +95,8 @@ def lines(records: Iterable[Record], *, by_fabric: bool = False) -> list[Line]:
 def _case(task: Task) -> Case:
     """Return the attributes of a task except its mode (method to compute tables after a fault).
 
-    The attributes are equal for tasks that differ only in the mode.  These attributes select the result from scratch
-    (mode "fresh") with which the result of a re-route is compared.
+    By these attributes, the result of a re-route is compared with the result from scratch (mode "fresh") of the same
+    case.
     """
     return task.digest, task.target, task.fault, task.seed
 
@@ -110,11 +110,11 @@ def _mean(values: list[float]) -> float | None:
 
 
 def _over_fresh(group: Iterable[Record], fresh: Mapping[Case, float | None]) -> list[float]:
-    """Return, for each result in ``group``, the loss of all-to-all rate minus the loss with tables from scratch.
+    """Return the loss of all-to-all rate minus the loss with tables from scratch, for the results in ``group``.
 
-    A negative difference counts as 0.  ``fresh`` gives, for a case, the rate with tables from scratch divided by the
-    rate before the fault.  This value is used only if the result itself has no such value.  Results without faults are
-    left out, and also results for which no rate with tables from scratch is known.
+    A negative difference counts as 0.  ``fresh`` has the rate with tables from scratch divided by the rate before the
+    fault, for each case.  This value is used only if the result itself has no such value.  Results without faults are
+    left out.  Results for which the rate with tables from scratch is unknown are also left out.
     """
     found = []
     for record in group:
@@ -187,9 +187,8 @@ class Comparison:
     regressions
         All regressions that were found.
     same, better, other_tables
-        Numbers of tasks that both ledgers have.  ``same``: number of tasks with equal tables.  ``better``: number of
-        tasks that are certified now but were not before.  ``other_tables``: number of tasks with different tables but
-        without a regression.
+        Numbers of tasks among those that both ledgers have.  ``same``: with equal tables.  ``better``: certified in the
+        new ledger but not in the earlier one.  ``other_tables``: with different tables, but without a regression.
     only_before, only_now
         Number of tasks that only the earlier or only the new ledger has.
     """

@@ -1,7 +1,7 @@
 """Define the tasks of a sweep.
 
-A task is one engine on one fabric with one fault case.  The result of a task is the same on every machine and in every
-run.
+A task is one engine on one fabric with one fault case.  The tables of a task are the same on every machine and in every
+run, except with a real OpenSM (mode "lab").
 """
 
 from __future__ import annotations
@@ -142,8 +142,9 @@ class Task:
 
 @dataclass(frozen=True)
 class Shard:
-    """Part of a sweep that runs separately, for example on another machine.  A sweep has ``of`` parts, and ``number``
-    (from 1) is the number of this part.
+    """Part of a sweep that runs separately, for example on another machine.
+
+    ``of`` is the number of parts of the sweep, and ``number`` (from 1) is the number of this part.
 
     The id of a task alone determines the part to which the task belongs.
     """

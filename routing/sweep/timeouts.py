@@ -1,7 +1,7 @@
 """Run tasks with a time limit.
 
-A C kernel that does not return handles no Python signals, so its process has to be killed.  So a worker runs tasks with
-a limit in a child process, which a system timer kills.  This method works for every kind of worker, and the worker
+Python handles signals only after a C kernel has returned, so a kernel that runs too long can be stopped only by killing
+its process.  Therefore a worker runs tasks with a limit in a child process, which a system timer kills.  The worker
 itself survives.
 """
 
@@ -42,8 +42,8 @@ STARTED = "started"
 """First message of a child process that has started.  A process that cannot start sends an error text instead."""
 
 _own = threading.local()
-"""Child process of each thread of a worker, stored per thread.  One child process runs many batches, because it keeps
-fabrics and tables in memory.
+"""The attribute ``process`` is the child process of the current thread of a worker.  One child process runs many
+batches, so that later batches use the fabrics and tables that it keeps in memory.
 """
 
 
@@ -53,8 +53,8 @@ class TaskProcess:
     Attributes
     ----------
     folder
-        Folder for temporary files.  The child itself creates and removes it, because the worker may be killed at any
-        moment.
+        Folder for temporary files.  The child itself creates and removes the folder.  The worker cannot be relied on to
+        remove it, because the worker may be killed at any moment.
 
     Raises
     ------

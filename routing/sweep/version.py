@@ -19,8 +19,8 @@ def code_version(*, live: bool = False) -> str:
     """Return the version of ibnue with a hash (12 hex digits) of its Python and C sources, such as
     ``0.1.0+3f2a91c04d55``.
 
-    The version is equal on all machines with equal sources, whatever the compiler.  Two results of a task with equal
-    versions must be equal, too.
+    The version is equal on all machines with equal sources, whatever the compiler.  If two results of one task are from
+    equal versions, their tables must be equal, too.
 
     Parameters
     ----------

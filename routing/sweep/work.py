@@ -34,7 +34,7 @@ from routing.tables import Routing
 from routing.whatif.connectivity import connectivity_loss
 
 MAX_ATTEMPTS = 2
-"""Number of worker deaths during one task that ran alone, after which the task is given up."""
+"""A task is given up after this number of deaths of its worker, if the task ran alone each time."""
 
 Runner = Callable[[Fabric, Sequence[Task], Mapping[str, str]], list[Result]]
 OFFLINE = "routing.sweep.work:offline"
@@ -97,9 +97,9 @@ def offline(fabric: Fabric, tasks: Sequence[Task], settings: Mapping[str, str]) 
 def abandoned_result(task: Task, status: int | None = None) -> Result:
     """Return the result of a task whose worker has died repeatedly.
 
-    ``status`` is the exit status of the worker that died last, None if unknown.  If SIGKILL, SIGTERM or no signal ended
-    this worker, the outcome is "lost", because the cause may lie outside the task.  In all other cases the outcome is
-    "error".
+    ``status`` is the exit status of the worker that died last, None if unknown.  If this worker was ended by SIGKILL or
+    SIGTERM, or exited without a signal, the outcome is "lost", because the cause may be outside the task.  If another
+    signal ended the worker, or if the status is unknown, the outcome is "error".
     """
     how = "" if status is None else f"; the last {describe_exit(status)}"
     fault = status is None or (status < 0 and -status not in (signal.SIGKILL, signal.SIGTERM))
@@ -107,10 +107,10 @@ def abandoned_result(task: Task, status: int | None = None) -> Result:
 
 
 def guarded(task: Task, work: Callable[[], Result]) -> Result:
-    """Run a task by the function ``work``, and return its result.
+    """Run a task by the function ``work``, and return the result of the task.
 
-    If the task raises an exception, the result has the outcome for this type of exception, such as "refused" for a
-    ``RoutingError``.
+    If ``work`` raises an exception, the result has an outcome that depends on the type of the exception, such as
+    "refused" for a ``RoutingError``.
     """
     started = time.perf_counter()
     try:
@@ -122,7 +122,7 @@ def guarded(task: Task, work: Callable[[], Result]) -> Result:
     except (ImportError, MemoryError, KernelError) as error:
         found, report = "lost", f"{type(error).__name__}: {error}"
     except IbnueError as error:
-        # Further lines of the message are left out, because they can be the last lines of a program's log.
+        # Only the first line of the message is kept.  Further lines can be the last lines of a program's log.
         found, report = "error", str(error).partition("\n")[0]
     except Exception as error:
         found, report = "error", f"{type(error).__name__}: {error}"
@@ -172,7 +172,7 @@ def run_task(fabric: Fabric, task: Task) -> Result:
 
 
 def with_kept(result: Result, kept: CapacityKept) -> Result:
-    """Return a copy of a result that states each rate after the fault as a share of the rate before the fault."""
+    """Return a copy of a result with ``kept``, ``bisection_kept`` and the same two values for tables from scratch."""
     return replace(
         result, kept=kept.all_to_all, bisection_kept=kept.bisection, fresh_kept=kept.fresh_all_to_all,
         fresh_bisection_kept=kept.fresh_bisection,
@@ -245,8 +245,8 @@ def changes(before: Published | None, after: Published) -> tuple[int | None, int
     Returns
     -------
     entries, changed, broken
-        Number of entries that the old or the new tables contain, number of entries that differ, and number of old
-        entries that became invalid.  All three are None if there are no tables before the fault.
+        Number of entries that are present in the old or in the new tables, number of entries that differ, and number of
+        old entries that became invalid.  All three numbers are None if there are no tables before the fault.
     """
     if before is None:
         return None, None, None

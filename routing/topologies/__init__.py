@@ -63,11 +63,13 @@ class Topology:
     name, usage, summary, example
         Name, syntax of the arguments, description in one line, and arguments for a small example.
     build
-        Function that makes the fabric from the arguments, each a list of integers, and the options.
+        Function that makes the fabric.  Its first parameter has a list of integers for each argument, and its second
+        parameter is the options.
     counts
         Numbers of arguments that are allowed; empty: any number.
     lists
-        Whether each argument is a separate list.  Otherwise ``4x3``, ``4,3`` and ``4 3`` mean the same.
+        Whether an argument can be a list such as ``4x3``.  Otherwise ``4x3``, ``4,3`` and ``4 3`` all mean two
+        arguments.
     random
         Whether the generator is random, so that the seed has an effect.
     """
@@ -258,7 +260,7 @@ def _parse(arg: str, topology: Topology) -> list[int]:
     parts = re.split("[x,]", arg.strip())
     if not all(re.fullmatch("[0-9]+", part, re.ASCII) for part in parts):
         raise _usage(topology, f"{arg!r} is not a list of whole numbers")
-    # Nine digits are enough to see that a number is too large, so further digits are ignored.
+    # Further digits than nine are ignored, because nine digits without leading zeros are already too large a number.
     numbers = [int(part.lstrip("0")[:9] or "0") for part in parts]
     if max(numbers) > LARGEST_ARGUMENT:
         raise _usage(topology, f"{max(numbers)} is more than any subnet holds")

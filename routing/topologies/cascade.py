@@ -31,7 +31,7 @@ def cascade(
     Parameters
     ----------
     groups
-        Number of groups, 1 to 96 h + 1.
+        Number of groups, from 1 to the number of global links of a group + 1: 96 h + 1 with groups of the default size.
     h
         Number of global links (links to other groups) of each switch.
     chassis, blades

@@ -33,10 +33,10 @@ class GaloisField:
         return order > 1 and _root(order) != (0, 0)
 
     def _cycle(self, polynomial: tuple[int, ...]) -> list[int] | None:
-        """Return the powers of x modulo the polynomial x^n - ``polynomial``, beginning with the power 0.
+        """Return x^0, x^1, x^2, ... modulo the polynomial x^n - ``polynomial``, as numbers of elements.
 
-        Return None if the powers do not include every nonzero element of the field.  If the powers include all, the
-        polynomial is primitive, and the list serves as a table for multiplication.
+        Return None if not every nonzero element of the field is such a power.  Otherwise the polynomial is primitive,
+        and the list serves as a table for multiplication.
         """
         element, seen = [1] + [0] * (self._n - 1), []
         for _ in range(self.order - 1):

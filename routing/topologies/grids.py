@@ -63,8 +63,9 @@ def ring(switches: int, options: TopologyOptions = DEFAULTS) -> Fabric:
 
 
 def mesh(dims: Sequence[int], options: TopologyOptions = DEFAULTS) -> Fabric:
-    """Make a mesh: a grid whose neighbours are linked, without wrap-around links.  The diameter is the sum of (size -
-    1).
+    """Make a mesh: a grid whose neighbours are linked, without wrap-around links.
+
+    The diameter is the sum of (size - 1) over all dimensions.
 
     Parameters
     ----------
@@ -82,9 +83,10 @@ def mesh(dims: Sequence[int], options: TopologyOptions = DEFAULTS) -> Fabric:
 
 
 def torus(dims: Sequence[int], options: TopologyOptions = DEFAULTS) -> Fabric:
-    """Make a torus (k-ary n-cube): a mesh with wrap-around links.  The diameter is the sum of floor(size / 2).
+    """Make a torus (k-ary n-cube): a mesh with wrap-around links.
 
-    A dimension of size 2 has one link, not two parallel links, so a torus whose sizes are all 2 is a hypercube.
+    The diameter is the sum of floor(size / 2) over all dimensions.  In a dimension of size 2, two neighbours have one
+    link, not two parallel links.  So a torus whose sizes are all 2 is a hypercube.
 
     Parameters
     ----------
@@ -155,7 +157,7 @@ def full_mesh(switches: int, options: TopologyOptions = DEFAULTS) -> Fabric:
     Raises
     ------
     OptionError
-        There is no switch, or more switches than their ports can link.
+        There is no switch, a switch would need more than 254 ports, or the fabric needs more LIDs than a subnet has.
     """
     if switches < 1:
         raise OptionError(f"a full mesh of {switches} switches", remedy="take at least 1")
@@ -173,8 +175,8 @@ def _hyperx(name: str, dims: Sequence[int], links: Sequence[int], options: Topol
             for axis, (size, stride, number) in enumerate(zip(dims, strides, links, strict=True)):
                 here = position[axis]
                 for there in range(here + 1, size):
-                    # Slots are in the order of the neighbours' coordinates.  No slot leads to the switch itself, so
-                    # slots towards higher coordinates come one place earlier.
+                    # Slots are in the order of the neighbours' coordinates.  No slot leads to the switch itself.  So
+                    # the slot towards coordinate c is number c at a switch above c, and c - 1 at a switch below c.
                     near, far = first[axis] + (there - 1) * number, first[axis] + here * number
                     other = row + (there - here) * stride
                     for more in range(number):

@@ -33,10 +33,10 @@ def dragonfly(a: int, p: int, h: int, g: int | None = None, options: TopologyOpt
     """Make a dragonfly (Kim et al., ISCA 2008): ``g`` groups of ``a`` switches, with ``h`` global links per switch.
 
     All switches of a group are linked to each other.  A global link joins two groups.  The paper does not say which
-    switches the global links connect.  Here all pairs of groups get a link, one pair after the other, and then further
-    links in the same order.  A pair gets no link if one of its groups has no free global port.  The links of a group
-    are assigned to its switches in turn.  With g = a h + 1, any two groups have exactly one link; with fewer groups,
-    two groups have several links.  A global port that is left over stays empty.
+    switches the global links connect.  This function visits all pairs of groups in a fixed order, and repeats the
+    visits until no more link is possible.  In each visit a pair gets one link, unless one of its groups has no free
+    global port.  The links of a group are assigned to its switches in turn.  With g = a h + 1, any two groups have
+    exactly one link; with fewer groups, two groups have several links.  A global port that is left over stays empty.
 
     Parameters
     ----------
@@ -143,12 +143,12 @@ def _slimfly_steps(field: GaloisField, delta: int) -> tuple[frozenset[int], froz
 
 
 def kautz(d: int, k: int, options: TopologyOptions = DEFAULTS) -> Fabric:
-    """Make the graph whose links are the arcs of a Kautz graph: (d + 1) d^(k-1) switches, d times as many links.
+    """Make a fabric with one link for each arc of a Kautz graph: (d + 1) d^(k-1) switches, d times as many links.
 
-    The diameter is at most k.  Switches are the words of k letters, out of d + 1 letters, in which neighbouring letters
-    differ.  To find the words that are linked to a word, drop its first letter, and append a letter that differs from
-    its last letter.  There are d such words.  Links are full duplex, so each switch has 2 d links.  Two words that
-    alternate between the same two letters have two links.
+    The diameter is at most k.  Each switch stands for a word of k letters, out of d + 1 letters, in which neighbouring
+    letters differ.  To find the words to which arcs lead from a word, drop its first letter, and append a letter that
+    differs from its last letter.  So d arcs begin and d arcs end at each word, and each switch has 2 d links.  Two
+    words that alternate between the same two letters have two links.
 
     Parameters
     ----------

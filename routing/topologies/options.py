@@ -16,15 +16,14 @@ class TopologyOptions:
     Attributes
     ----------
     cas
-        Number of CAs on each switch that has CAs; None: the number in the topology's definition, or 1 if the definition
-        gives no number.
+        Number of CAs on each switch that has CAs.  None: the number that the generator of the topology uses by default.
     redundancy
         Number of parallel links for each link of the topology.
     width
         Link width in physical lanes: 1, 2, 4, 8 or 12.
     speed
-        Signalling rate of one physical lane: SDR, DDR, QDR, FDR10, FDR, EDR, HDR, NDR, XDR, or the rate in Gb/s within
-        one percent (14 is FDR).
+        Speed of the links: SDR, DDR, QDR, FDR10, FDR, EDR, HDR, NDR or XDR.  A number is the signalling rate of one
+        physical lane in Gb/s, which may deviate by one percent (14 is FDR).
     lmc
         LMC of the CAs' ports, 0 to 7.
     seed
@@ -87,7 +86,7 @@ class TopologyOptions:
         return rate
 
     def cas_or(self, default: int) -> int:
-        """Return the number of CAs in the options, or ``default`` if the options leave it open."""
+        """Return the number of CAs per switch in the options, or ``default`` if the options have no such number."""
         return default if self.cas is None else self.cas
 
 

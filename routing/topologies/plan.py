@@ -46,7 +46,7 @@ class Plan:
     slots
         Number of slots (positions for links to other switches) of each switch.
     cas
-        Number of ports of each switch to which CAs are connected.
+        Number of CA ports of each switch, which are the ports with a CA.
     shared
         For CAs with several ports: the switches to which the ports of each CA are connected.  Each port of a CA takes
         the next free CA port of its switch.  Empty: each CA has one port.
@@ -61,7 +61,7 @@ class Plan:
 
 
 def check_size(switches: int, cas: int, options: TopologyOptions, *, ca_ports: int = 1) -> None:
-    """Check, before a fabric is built, that the fabric does not need more LIDs than a subnet has.
+    """Check that a fabric that will be built does not need more LIDs than a subnet has.
 
     Raises
     ------

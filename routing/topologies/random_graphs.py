@@ -17,10 +17,10 @@ SWAPS_PER_LINK = 10
 def random_regular(switches: int, degree: int, options: TopologyOptions = DEFAULTS) -> Fabric:
     """Make a random connected fabric in which every switch is linked to ``degree`` different other switches.
 
-    The construction begins with a circulant graph.  Repeatedly, the function chooses two links at random and exchanges
-    their ends.  The function tries ten exchanges per link, and another ten per link as long as the graph is not
-    connected.  For degree 2, the function instead makes a ring of the switches in random order.  All possible graphs
-    are nearly equally likely.  The same seed gives the same graph on every machine.
+    The construction begins with a circulant graph.  Each step of the construction chooses two links at random and
+    exchanges their ends.  There are ten steps per link.  If the graph is then not connected, ten more steps per link
+    follow, and so on.  For degree 2, the function instead makes a ring of the switches in random order.  All possible
+    graphs are nearly equally likely.  The same seed gives the same graph on every machine.
 
     Parameters
     ----------

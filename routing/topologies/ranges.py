@@ -12,16 +12,16 @@ from routing.numerals import parse_decimal
 from routing.topologies import TOPOLOGIES
 
 MOST_FABRICS = 10_000
-"""Largest number of fabrics for which one text may stand."""
+"""Largest number of fabrics that one argument with braces may mean."""
 _BRACES = re.compile(r"\{([^{}]*)\}")
 
 
 def expand_ranges(text: str) -> Iterator[str]:
-    """Yield each text for which a FABRIC argument with braces stands.  The values of the last braces change fastest.
+    """Replace the braces in a FABRIC argument by each of their values, and yield the resulting texts.
 
     Braces contain values and ranges, separated by commas: ``{4,6..8}`` stands for 4, 6, 7 and 8, and ``{8..16..4}`` for
-    8, 12 and 16.  The function yields the text unchanged if a file has this name, or if the text does not begin with
-    the name of a generator.
+    8, 12 and 16.  The values of the last braces change fastest.  The function yields the argument unchanged if a file
+    has this name, or if the argument does not begin with the name of a generator.
 
     Raises
     ------
@@ -45,7 +45,7 @@ def expand_ranges(text: str) -> Iterator[str]:
 
 
 def _values(content: str) -> list[str]:
-    """Return the values for which the content of braces stands, each once, in the order of the content."""
+    """Return the values in the content of braces, each value once, in the order in which they are written."""
     values: list[str] = []
     for word in content.split(","):
         ends = word.strip().split("..")

@@ -100,8 +100,8 @@ def _pairs(level: int, children: Sequence[int], parents: Sequence[int]) -> Itera
     Each link has four numbers.  The first two are the lower node, and the position of the upper node among its parents.
     The last two are the upper node, and the position of the lower node among its children.
 
-    Nodes of a level that have the same nodes below them form a group, and the groups of a level have the same size.
-    The number of a node in its level is the number of its group, times this size, plus the position in the group.
+    Nodes of a level that have the same nodes below them form a group.  All groups of a level have the same size.  The
+    nodes of a level are numbered group by group.
     """
     copies, above = math.prod(parents[:level]), math.prod(children[level + 1 :])
     for subtree in range(above):

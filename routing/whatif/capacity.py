@@ -55,7 +55,7 @@ class Capacity:
 
 
 def loss(before: Capacity, now: Capacity) -> float:
-    """Return the share of the earlier all-to-all traffic that a fault has cost.
+    """Return the lost share of the all-to-all traffic, relative to the traffic before the fault.
 
     Traffic is lost if pairs of end ports are disconnected, or if the rate of a pair is lower than before.
     """

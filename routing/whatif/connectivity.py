@@ -39,9 +39,9 @@ class ConnectivityLoss:
 
 
 def connectivity_loss(before: Fabric, after: Fabric) -> ConnectivityLoss:
-    """Compute which connectivity a fault has cost; devices and end ports before and after the fault are matched by
-    GUID.
+    """Compare the fabrics before and after a fault, and return the connectivity that is left.
 
+    Devices and end ports of the two fabrics are matched by GUID.
     If a connected component breaks into pieces, the piece with the most end ports of the component counts as the rest
     of the component.  CAs and routers in the other pieces count as cut off.  An aggregation node is part of its switch,
     so it is not reported separately.  Only end ports that count in traffic are counted in ``endports`` and ``pairs``.
@@ -100,7 +100,7 @@ def _remainders(old_part: npt.NDArray[np.int32], new_part: npt.NDArray[np.int32]
 
 
 def _switch_pieces(before: Fabric, after: Fabric) -> bool:
-    """Return whether, for every old component, its surviving switches are still connected to each other."""
+    """Return whether the surviving switches of every old component are still connected to each other."""
     position = np.searchsorted(before.switch_guid, after.switch_guid)
     pairs = np.column_stack([before.component[position], after.component])
     return len(np.unique(pairs, axis=0)) == len(np.unique(pairs[:, 0]))

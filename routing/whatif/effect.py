@@ -100,7 +100,7 @@ class Effect:
     Attributes
     ----------
     fault, kind
-        All names of the faults as one text, and all kinds of the faults as one text.
+        One text with the names of all faults, and one text with the kinds of all faults.
     faults
         Names of the faults.
     connected
@@ -229,8 +229,8 @@ def _from_scratch(
     apart
         Connected components of the fabric after the faults.
     repaired, has
-        Tables of the re-route, and their throughput.  If the re-route itself has computed tables from scratch, ``has``
-        is the result.
+        Tables of the re-route, and their throughput.  If the tables of the re-route are themselves from scratch, the
+        function returns ``has``.
     """
     if repaired.how == "fresh" and repaired.fresh is None:
         return has
@@ -263,7 +263,8 @@ def _proven(fabric: Fabric, routing: Routing, engine: Engine, options: EngineOpt
 def severity(effect: Effect) -> tuple[bool, int, bool, float, int]:
     """Return a key that sorts effects by severity.
 
-    A missing proof weighs most, then disconnected CAs, a split fabric, lost traffic, and changed LFT entries.
+    A missing proof is most severe.  Further criteria, in this order, are the number of disconnected CAs and routers, a
+    split of the fabric, lost traffic, and changed LFT entries.
     """
     lost = math.inf if effect.loss is None else effect.loss
     return not effect.certified, len(effect.cut_off), not effect.connected, lost, effect.changed or 0

@@ -17,14 +17,14 @@ from routing.whatif.scenarios import Scenario
 _ENTRIES_AT_ONCE, _MOST_AT_ONCE = 1 << 20, 16
 
 _baseline: list[Baseline] = []
-"""Baseline in a worker process.  It is set once, before the first task, so that the list has at most one element."""
+"""In a worker process, this list has one element: the baseline of all scenarios.  In the main process it is empty."""
 
 
 def explore(baseline: Baseline, scenarios: Sequence[Scenario], *, jobs: int = 1) -> Generator[Effect, None, None]:
     """Compute the effects of fault scenarios, and yield them in the order of the scenarios.
 
-    Worker processes end together with this generator: when it is exhausted, when a signal handler raises an exception,
-    or when the generator is closed.
+    The worker processes end when this generator has yielded all effects or is closed.  They also end if an exception
+    is raised in this generator, for example by a signal handler.
 
     Parameters
     ----------
@@ -75,10 +75,10 @@ def _over_processes(baseline: Baseline, scenarios: Sequence[Scenario], jobs: int
 
 
 def _in_order(pool: ProcessPoolExecutor, batches: Sequence[Sequence[Scenario]], jobs: int) -> Iterator[Effect]:
-    """Compute batches of scenarios in worker processes, and yield the effects in order.
+    """Compute batches of scenarios in worker processes, and yield the effects in the order of the scenarios.
 
-    While this function handles results of the worker processes, signals are deferred.  Otherwise an exception in a
-    signal handler could lose a result.
+    Signals are deferred while this function receives results.  Otherwise an exception in a signal handler could lose a
+    result.
 
     ``batches`` has the scenarios of each batch, and ``jobs`` is the number of worker processes.
     """

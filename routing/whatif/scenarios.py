@@ -47,10 +47,10 @@ def draw_faults(
 ) -> list[Scenario]:
     """Draw random fault scenarios.
 
-    Each scenario has ``together`` faults, or the share ``rate`` of all possible faults (at least one).  For ``kinds``
-    and ``groups`` see :func:`routing.faults.random_faults`.  A fault may occur in several scenarios, and a scenario may
-    occur twice.  For the same seed, a larger ``count`` only adds scenarios at the end.  With ``rate``, the list is
-    empty if no faults are possible on the fabric.
+    ``count`` is the number of scenarios.  Each scenario has ``together`` faults, or the share ``rate`` of all possible
+    faults (at least one).  For ``kinds`` and ``groups`` see :func:`routing.faults.random_faults`.  A fault may occur in
+    several scenarios, and a scenario may occur twice.  For the same seed, a larger ``count`` only adds scenarios at the
+    end.  With ``rate``, the list is empty if no faults are possible on the fabric.
 
     Raises
     ------
