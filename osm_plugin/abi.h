@@ -1,8 +1,7 @@
 /* List the members of OpenSM's structs that the plugin uses.  build.c stores in the library the sizes and offsets that
  * these members have in the headers of the build.  So these sizes and offsets can be compared with other headers
  * without loading the library. */
-#ifndef IBNUE_ABI_H
-#define IBNUE_ABI_H
+#pragma once
 
 #define IBNUE_STRUCTS(S) \
     S(osm_opensm_t) S(osm_subn_t) S(osm_subn_opt_t) S(osm_qos_options_t) S(osm_sm_t) S(osm_sa_t) S(osm_vl15_t) \
@@ -56,5 +55,3 @@
     M(osm_prtn_t, part_guid_tbl) M(osm_qos_policy_t, qos_match_rules) \
     M(osm_qos_policy_t, p_default_qos_level) M(osm_qos_match_rule_t, p_qos_level) M(osm_qos_level_t, sl_set) \
     M(osm_qos_level_t, sl)
-
-#endif

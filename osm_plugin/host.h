@@ -13,8 +13,7 @@
  *   or if the shadow engine's own tables are in force.
  *
  * This file may contain only plain declarations, because cffi parses it as well. */
-#ifndef IBNUE_HOST_H
-#define IBNUE_HOST_H
+#pragma once
 
 int ibnue_host_start(const char *options, const char *opensm_log, const char *configured, char *names,
                      size_t names_room, char *note, size_t room);
@@ -30,5 +29,3 @@ int ibnue_host_status(const char *facts, char *note, size_t room);
 int ibnue_host_shadow(const char *in_force, int *fd, uint64_t *generation, char *note, size_t room);
 int ibnue_host_shadow_send(const char *in_force, int own_sls, uint64_t sequence, char *note, size_t room);
 int ibnue_host_stop(void);
-
-#endif

@@ -1,8 +1,7 @@
 /* Format of requests and answers in the memory that the plugin in OpenSM shares with the worker process.
  * osm_plugin/snapshot.py and osm_plugin/answer.py define NumPy dtypes that must equal these structs.  A test compares
  * the dtypes with the structs. */
-#ifndef IBNUE_LAYOUT_H
-#define IBNUE_LAYOUT_H
+#pragma once
 
 #include <stdint.h>
 
@@ -164,5 +163,3 @@ struct ibnue_policy_answer {
      * Bits 8 to 15: a mask of those bits among bits 0 to 7 that the rules set */
     uint64_t want_at;
 };
-
-#endif

@@ -1,6 +1,5 @@
 /* Declarations that the C files of the plugin share. */
-#ifndef IBNUE_SHIM_H
-#define IBNUE_SHIM_H
+#pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -442,5 +441,3 @@ IBNUE_HIDDEN void ibnue_watch_end(struct ibnue_plugin *plugin);
 
 /* The function of multicast.c, declared next, builds multicast trees. */
 IBNUE_HIDDEN ib_api_status_t ibnue_multicast(void *context, osm_mgrp_box_t *group);
-
-#endif

@@ -1,7 +1,6 @@
 /* A request, and indexes built from it: the peer of each switch port, the owner of each LID, and the switch port to
  * which the owner is cabled. */
-#ifndef IBNUE_VIEW_H
-#define IBNUE_VIEW_H
+#pragma once
 
 #include "shim.h"
 
@@ -44,5 +43,3 @@ static inline const struct peer *peer_of(const struct view *view, uint32_t row, 
 {
     return view->peer + (size_t)row * PORTS + port;
 }
-
-#endif

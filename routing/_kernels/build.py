@@ -1,7 +1,7 @@
 """Build the extension module ``routing._kernels._native`` from all of ``csrc/`` (cffi API mode).
 
 The headers in the folders of ``csrc/``, except those in ``internal/``, also serve as cffi declarations.  So these
-headers contain plain declarations only, without macros other than the include guard.  The environment variable
+headers contain plain declarations only, without macros.  The environment variable
 ``IBNUE_SANITIZE`` names the sanitizers with which the compiler builds the module: ``address,undefined`` or ``thread``.
 """
 

@@ -1,5 +1,4 @@
-#ifndef IBNUE_CHECK_CERTIFICATE_H
-#define IBNUE_CHECK_CERTIFICATE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -40,5 +39,3 @@ int ibn_cdg_check_certificate(const certificate_tables *tables, int32_t entries,
  * bad: uint8 [S, V], output: 1 if a next hop of the switch violates the order of the VL; else 0.  If a VL has 0 at
  * all switches, no packet that keeps this VL violates its order. */
 int ibn_cdg_check_next_hops(const certificate_tables *tables, int32_t switches, uint8_t *bad);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef IBNUE_RECHECK_H
-#define IBNUE_RECHECK_H
+#pragma once
 
 #include <stdint.h>
 
@@ -67,5 +66,3 @@ int ibn_cdg_check_delta(const delta_tables *tables, uint16_t *dependencies, uint
  * order: int32 [vls, C], position of each channel in the topological order of each VL. */
 int64_t ibn_cdg_dependencies_against(int32_t channels, int32_t vls, const int32_t *first, const int32_t *dst,
                                      const int32_t *slot, const uint16_t *dependencies, const int32_t *order);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef IBNUE_CDG_ORDER_H
-#define IBNUE_CDG_ORDER_H
+#pragma once
 
 #include <stdint.h>
 
@@ -25,5 +24,3 @@ typedef struct {
  *
  * Returns 0, or 1 if memory is exhausted. */
 int ibn_cdg_order(const cdg_dependencies *graph, int32_t count, const uint8_t *bits, int32_t *order, int32_t *ordered);
-
-#endif

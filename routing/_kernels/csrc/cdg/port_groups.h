@@ -1,5 +1,4 @@
-#ifndef IBNUE_PORT_GROUPS_H
-#define IBNUE_PORT_GROUPS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -63,5 +62,3 @@ int ibn_cdg_grow_port_groups(const ibn_port_groups *groups, const int32_t *order
  * Returns 0, or 1 if memory has run out. */
 int ibn_cdg_trace_port_groups(const ibn_port_groups *groups, const uint8_t *member, uint16_t *masks, int64_t *counts,
                               int32_t *first);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef IBNUE_CDG_SPANNING_TREE_H
-#define IBNUE_CDG_SPANNING_TREE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -30,5 +29,3 @@ typedef struct {
  *
  * Returns 0, or 1 if memory is exhausted. */
 int ibn_cdg_grow_tree(const cdg_unicast *unicast, int32_t root, int32_t *up, int32_t *reached);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef IBNUE_CDG_H
-#define IBNUE_CDG_H
+#pragma once
 
 #include <stdint.h>
 
@@ -57,5 +56,3 @@ typedef struct {
  *
  * Returns 0, or 1 if memory is exhausted. */
 int ibn_cdg_trace(const cdg_tables *tables, uint8_t *hops, uint32_t *dep, int64_t *counts);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef IBNUE_CDG_TRACE_VLS_H
-#define IBNUE_CDG_TRACE_VLS_H
+#pragma once
 
 #include "cdg/trace.h"
 
@@ -40,5 +39,3 @@ typedef struct {
  * Returns 0, or 1 if memory is exhausted. */
 int ibn_cdg_trace_vls(const cdg_tables *tables, const cdg_vl_assignment *per_vl, uint8_t *hops, uint16_t *dep,
                       int64_t *counts);
-
-#endif

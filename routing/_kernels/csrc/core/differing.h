@@ -1,5 +1,4 @@
-#ifndef IBNUE_DIFFERING_H
-#define IBNUE_DIFFERING_H
+#pragma once
 #include <stdint.h>
 
 /* Find the elements in which two arrays of `size` bytes differ.
@@ -10,4 +9,3 @@
  * Returns the number of all differing elements, which may be larger than `room`. */
 int64_t ibn_core_differing(const uint8_t *one, const uint8_t *other, int64_t size, const uint8_t *pages, int64_t page,
                            int64_t *found, int64_t room);
-#endif

@@ -1,5 +1,4 @@
-#ifndef IBNUE_DIGRAPH_H
-#define IBNUE_DIGRAPH_H
+#pragma once
 
 #include <stdint.h>
 
@@ -23,5 +22,3 @@ int ibn_core_digraph_sort(int32_t n, const int32_t *first, const int32_t *to, in
  * Returns 0, or 1 if memory is exhausted. */
 int ibn_core_digraph_find_cycle(int32_t n, const int32_t *first, const int32_t *to, int32_t enough, int32_t *cycle,
                                 int32_t *length);
-
-#endif

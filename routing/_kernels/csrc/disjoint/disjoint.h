@@ -1,5 +1,4 @@
-#ifndef IBNUE_DISJOINT_H
-#define IBNUE_DISJOINT_H
+#pragma once
 
 #include <stdint.h>
 
@@ -123,5 +122,3 @@ int ibn_disjoint_count(int32_t switches, int32_t channels, int32_t lids, const i
                        const int32_t *link, const uint8_t *lft, const int32_t *lid_switch, int32_t groups,
                        const int32_t *group_first, const int32_t *group_lid, const uint8_t *source, int32_t most,
                        uint8_t *found);
-
-#endif

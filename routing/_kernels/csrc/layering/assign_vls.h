@@ -1,5 +1,4 @@
-#ifndef IBNUE_ASSIGN_VLS_H
-#define IBNUE_ASSIGN_VLS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -44,5 +43,3 @@ typedef struct {
  * Returns 0, or 1 if memory is exhausted. */
 int ibn_layering_assign_vls(const vl_requests *paths, uint16_t *dependencies, int32_t *order, int64_t *budget,
                             uint8_t *vl);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef IBNUE_LAYERING_H
-#define IBNUE_LAYERING_H
+#pragma once
 #include <stdint.h>
 /* The fabric, its destinations, and rules for the assignment of paths to layers.  A layer is a VL with its CDG. */
 typedef struct {
@@ -59,4 +58,3 @@ typedef struct {
     int64_t visited;  /* number of channels that cycle searches have visited */
 } ibn_layers;
 int ibn_layering_assign(const ibn_path_set *paths, uint8_t *next, double *load, uint8_t *layer, ibn_layers *result);
-#endif

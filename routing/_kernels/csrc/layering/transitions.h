@@ -1,5 +1,4 @@
-#ifndef IBNUE_TRANSITIONS_H
-#define IBNUE_TRANSITIONS_H
+#pragma once
 #include <stdint.h>
 #include "layering/layering.h"
 /* Statistics of the assignment of SLs to pairs of switches. */
@@ -12,4 +11,3 @@ typedef struct {
 } ibn_transition_counts;
 int ibn_layering_assign_transitions(const ibn_path_set *paths, int32_t sls, uint8_t *next, double *load, uint8_t *sl,
                                     uint8_t *turn_vl, ibn_transition_counts *counts);
-#endif

@@ -1,5 +1,4 @@
-#ifndef IBNUE_NUE_H
-#define IBNUE_NUE_H
+#pragma once
 #include <stdint.h>
 #include "trees/balance.h"
 /* Options of the Nue kernel: passes, costs, and the escape tree and initial channel order of each layer. */
@@ -25,4 +24,3 @@ typedef struct {
 /* Compute trees with acyclic dependencies in every layer: see nue.c. */
 int ibn_nue_route(const ibn_network *network, const ibn_targets *targets, const ibn_nue_options *options, uint8_t *next,
                   int32_t *layer, int32_t *escaped, double *load, double *worst);
-#endif

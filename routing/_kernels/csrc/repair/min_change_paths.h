@@ -1,5 +1,4 @@
-#ifndef IBNUE_FEWEST_H
-#define IBNUE_FEWEST_H
+#pragma once
 
 #include <stdint.h>
 
@@ -27,5 +26,3 @@ typedef struct {
  * entry: uint8 [N, S], out-ports by LID and switch, 255 where missing; the filled entries are written to this array.
  * An entry stays missing if no path leads from its switch to the target. */
 int ibn_repair_min_change_paths(const missing_entries *given, uint8_t *entry);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef IBNUE_REPAIR_H
-#define IBNUE_REPAIR_H
+#pragma once
 
 #include <stdint.h>
 
@@ -112,5 +111,3 @@ int ibn_repair_columns(const repair_fabric *fabric, const uint8_t *treatment, ui
 int ibn_repair_rebalance(const repair_fabric *fabric, uint8_t *lft, uint8_t *written, uint8_t *sl,
                          uint16_t *dependencies, int32_t *order, int64_t *load, int64_t goal, int64_t budget,
                          int64_t work, int32_t overshoot, int64_t page, int64_t *counts);
-
-#endif

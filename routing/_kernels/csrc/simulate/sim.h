@@ -1,5 +1,4 @@
-#ifndef IBNUE_SIM_H
-#define IBNUE_SIM_H
+#pragma once
 #include <stdint.h>
 /* Channels and routing tables of a simulation.
  *
@@ -136,4 +135,3 @@ void ibn_simulate_command(ibn_sim *sim, int32_t index, const int64_t *numbers, i
 int64_t ibn_simulate_read(const ibn_sim *sim, int32_t index, int64_t most, int64_t *numbers);
 /* Stop a flow: from tick `at` on, no further message of the flow begins. */
 void ibn_simulate_stop_flow(ibn_sim *sim, int32_t flow, int64_t at);
-#endif

@@ -1,5 +1,4 @@
-#ifndef IBNUE_MIXED_H
-#define IBNUE_MIXED_H
+#pragma once
 
 #include <stdint.h>
 
@@ -99,5 +98,3 @@ int ibn_transition_admit(const transition_tables *tables, const transition_net *
  *
  * Returns 0, or 1 if memory is exhausted. */
 int ibn_transition_rounds(const transition_tables *tables, int32_t outward, uint8_t *round, uint8_t *most);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef IBNUE_BALANCE_H
-#define IBNUE_BALANCE_H
+#pragma once
 #include <stdint.h>
 /* Switches and channels of a fabric, and the flow that each switch sends. */
 typedef struct {
@@ -55,4 +54,3 @@ typedef struct {
 /* Compute balanced trees for all destinations: see balance.c. */
 int ibn_trees_balance(const ibn_network *network, const ibn_targets *targets, const ibn_balance_options *options,
                       uint8_t *next, double *load, double *worst);
-#endif

@@ -1,5 +1,4 @@
-#ifndef IBNUE_CLOSED_FORM_H
-#define IBNUE_CLOSED_FORM_H
+#pragma once
 #include <stdint.h>
 /* Switches and channels of a tree topology.  The channels out of a switch are sorted by neighbour, so that parallel
  * channels follow each other. */
@@ -50,4 +49,3 @@ int ibn_trees_level_order(int32_t switches, const int32_t *first, const int32_t 
  * not included.  The pointer may be NULL, which saves time on trees without missing links. */
 int ibn_trees_closed_form(const ibn_tree *tree, const ibn_tree_lids *lids, int32_t passes, int32_t threads,
                           uint8_t *lft, int64_t *counts, double *load);
-#endif

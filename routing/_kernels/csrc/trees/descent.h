@@ -1,5 +1,4 @@
-#ifndef IBNUE_DESCENT_H
-#define IBNUE_DESCENT_H
+#pragma once
 #include <stdint.h>
 #include "trees/balance.h"
 /* Options of the descent: switch order, weights of flows, ceilings of utilisation, and schedule of the passes. */
@@ -44,4 +43,3 @@ int ibn_trees_updown_hops(const ibn_network *network, const int32_t *position, i
 /* Compute trees such that few pairs of flows share channels: see descent.c. */
 int ibn_trees_descend(const ibn_network *network, const ibn_targets *targets, const ibn_descent_options *options,
                       uint8_t *next, double *load);
-#endif

@@ -1,5 +1,4 @@
-#ifndef IBNUE_GRID_BALANCE_H
-#define IBNUE_GRID_BALANCE_H
+#pragma once
 #include <stdint.h>
 /* Trees of paths towards switches, with their flows.  A bundle is all parallel channels from one switch to another. */
 typedef struct {
@@ -23,4 +22,3 @@ typedef struct {
 } ibn_grid_trees;
 /* Move paths away from the bundles with the highest utilisation: see grid_balance.c. */
 int ibn_trees_balance_grid(const ibn_grid_trees *trees, int64_t *visits);
-#endif

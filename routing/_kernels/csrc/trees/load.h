@@ -1,5 +1,4 @@
-#ifndef IBNUE_LOAD_H
-#define IBNUE_LOAD_H
+#pragma once
 #include <stdint.h>
 
 /* Forwarding tables and fabric, as input of the functions below. */
@@ -43,5 +42,3 @@ int ibn_trees_load_shares(const struct ibn_routes *routes, const double *capacit
 /* Fill order [last - first][n] with random permutations of 0 to n - 1.  The permutations are number `first` to number
  * `last` - 1 of a sequence.  Each permutation depends only on the seed and on its number. */
 void ibn_trees_draw_orders(uint64_t seed, int32_t first, int32_t last, int32_t n, int32_t *order);
-
-#endif

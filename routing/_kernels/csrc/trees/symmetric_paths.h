@@ -1,5 +1,4 @@
-#ifndef IBNUE_SYMMETRIC_PATHS_H
-#define IBNUE_SYMMETRIC_PATHS_H
+#pragma once
 #include <stdint.h>
 /* Compute paths between switches, such that each reply path is the path of the request in reverse: see
  * symmetric_paths.c. */
@@ -25,4 +24,3 @@ typedef struct {
 } ibn_link_bundles;
 /* Choose one of several parallel channels for every LID: see spread_parallel.c. */
 int ibn_trees_spread_parallel(const ibn_link_bundles *fabric, const uint8_t *hop, uint8_t *next, double *load);
-#endif

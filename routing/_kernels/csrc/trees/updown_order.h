@@ -1,5 +1,4 @@
-#ifndef IBNUE_UP_DOWN_H
-#define IBNUE_UP_DOWN_H
+#pragma once
 
 #include <stdint.h>
 
@@ -20,5 +19,3 @@
 int ibn_trees_updown_order(int32_t switches, const int32_t *first, const int32_t *src, const int32_t *dst,
                            const int32_t *into, const int32_t *into_first, const int32_t *slot,
                            const uint16_t *dependencies, int32_t *position, int32_t *placed);
-
-#endif

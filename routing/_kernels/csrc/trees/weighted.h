@@ -1,6 +1,4 @@
-#ifndef IBNUE_WEIGHTED_H
-#define IBNUE_WEIGHTED_H
+#pragma once
 #include "trees/balance.h"
 int ibn_trees_weighted(const ibn_network *network, const ibn_targets *targets, double first_weight, uint8_t *next,
                        double *load);
-#endif

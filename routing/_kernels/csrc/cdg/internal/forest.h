@@ -1,5 +1,4 @@
-#ifndef IBNUE_CDG_FOREST_H
-#define IBNUE_CDG_FOREST_H
+#pragma once
 
 #include "cdg/trace.h"
 
@@ -49,5 +48,3 @@ void ibn_cdg_forest_dispose(cdg_forest *forest);
 void ibn_cdg_forest_load(cdg_forest *forest, int32_t lid, int32_t count);
 void ibn_cdg_forest_grow(cdg_forest *forest, int32_t lid, int32_t i);
 void ibn_cdg_forest_store(cdg_forest *forest, int32_t lid, int32_t count, uint8_t *hops);
-
-#endif

@@ -1,5 +1,4 @@
-#ifndef IBNUE_CDG_TRACE_ROWS_H
-#define IBNUE_CDG_TRACE_ROWS_H
+#pragma once
 
 #include "cdg/trace.h"
 
@@ -10,5 +9,3 @@
  * traffic uses one VL.  In all other cases, *done receives false and `dep` stays unchanged, and the values in `hops`
  * are undefined.  Returns 0, or 1 if memory is exhausted. */
 int ibn_cdg_trace_rows(const cdg_tables *tables, int32_t threads, uint8_t *hops, uint32_t *dep, bool *done);
-
-#endif

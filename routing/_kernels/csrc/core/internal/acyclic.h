@@ -7,8 +7,7 @@
  * Pearce, P. H. J. Kelly, Journal of Experimental Algorithmics 11, 2007).  The edges of an accepted path are never
  * removed.  So an edge that closes a cycle with edges of accepted paths will always close a cycle.  Such an edge is
  * recorded as blocked, so that the cycle search is made only once. */
-#ifndef IBNUE_ACYCLIC_H
-#define IBNUE_ACYCLIC_H
+#pragma once
 
 #include <stdint.h>
 
@@ -84,5 +83,3 @@ int ibn_core_acyclic_open(acyclic *graph, int32_t vl, const int32_t *order, int3
 int ibn_core_acyclic_reaches(acyclic *graph, int32_t vl, int32_t from, int32_t goal);
 int ibn_core_acyclic_clash(acyclic *graph, int32_t vl, const acyclic_step *steps, int32_t count);
 int ibn_core_acyclic_fits(acyclic *graph, int32_t vl, const acyclic_step *steps, int32_t count);
-
-#endif

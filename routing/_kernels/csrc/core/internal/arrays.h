@@ -1,6 +1,5 @@
 /* Arrays that a kernel allocates one after the other and frees together. */
-#ifndef IBNUE_ARRAYS_H
-#define IBNUE_ARRAYS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -44,5 +43,3 @@ static inline void ibn_core_arrays_free(array_list *list)
         list->last = before;
     }
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* Binary heap of numbered items.  The item with the smallest key is removed first.  Of several items with the smallest
  * key, the item with the smallest number is removed first. */
-#ifndef IBNUE_HEAP_H
-#define IBNUE_HEAP_H
+#pragma once
 
 #include <stdint.h>
 
@@ -46,5 +45,3 @@ static inline heap_entry ibn_core_heap_pop(ibn_heap *heap)
     heap->entry[i] = last;
     return top;
 }
-
-#endif

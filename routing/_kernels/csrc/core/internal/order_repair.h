@@ -3,8 +3,7 @@
  *
  * Two searches collect the channels to be moved.  Each channel is stored as a key: its position in the upper 32 bits,
  * its number in the lower 32 bits. */
-#ifndef IBNUE_ORDER_REPAIR_H
-#define IBNUE_ORDER_REPAIR_H
+#pragma once
 
 #include <stdint.h>
 
@@ -36,5 +35,3 @@ static inline void ibn_core_order_repair(int32_t *place, int64_t *behind, int32_
     for (int32_t i = 0; i < ahead; i++)
         place[behind[i] & 0xFFFFFFFF] = (int32_t)(scratch[at++] >> 32);
 }
-
-#endif

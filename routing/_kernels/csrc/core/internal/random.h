@@ -1,6 +1,5 @@
 /* Seeded pseudorandom generator (SplitMix64) with the same output on every machine. */
-#ifndef IBNUE_RANDOM_H
-#define IBNUE_RANDOM_H
+#pragma once
 
 #include <stdint.h>
 
@@ -21,5 +20,3 @@ static inline void ibn_core_shuffle(int32_t *items, int32_t count, uint64_t *sta
         items[j] = kept;
     }
 }
-
-#endif

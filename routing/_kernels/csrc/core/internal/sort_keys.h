@@ -1,7 +1,6 @@
 /* Sort distinct 64-bit keys in place.  Most calls sort the keys of a few channels.  For so few keys, qsort() would
  * spend most of its time on calls of the comparison function. */
-#ifndef IBNUE_INTERNAL_KEYS_H
-#define IBNUE_INTERNAL_KEYS_H
+#pragma once
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -66,5 +65,3 @@ static inline void ibn_core_sort_keys(int64_t *keys, int32_t count)
     }
     ibn_core_insert_keys(keys, count);
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* Work queue of numbered items, which threads take in ascending order. */
-#ifndef IBNUE_TAKE_H
-#define IBNUE_TAKE_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdint.h>
@@ -12,5 +11,3 @@ static inline int32_t ibn_core_next_item(atomic_int *next)
 {
     return atomic_fetch_add_explicit(next, 1, memory_order_relaxed);
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* State of the search for link-disjoint in-trees, shared by its source files.  The terms are explained in
  * disjoint.h. */
-#ifndef IBNUE_DISJOINT_JOB_H
-#define IBNUE_DISJOINT_JOB_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -144,5 +143,3 @@ void ibn_disjoint_state_orders(const disjoint_job *job, uint8_t *order);
 void ibn_disjoint_branch_trees(disjoint_job *job);
 int ibn_disjoint_balance_first(disjoint_job *job);
 int ibn_disjoint_local_search(disjoint_job *job);
-
-#endif

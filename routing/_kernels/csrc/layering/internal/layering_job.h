@@ -3,8 +3,7 @@
  * A LAYER is a VL with its CDG.  A TARGET is a destination LID.  A UNIT is a set of paths that are put into one layer
  * together.  If `mutual` is set in the request, a unit consists of all paths between two switches, in both directions.
  * Otherwise each path is a unit. */
-#ifndef IBNUE_LAYERING_JOB_H
-#define IBNUE_LAYERING_JOB_H
+#pragma once
 
 #include <math.h>
 #include <stdint.h>
@@ -124,5 +123,3 @@ int64_t ibn_layering_place_pairs(layering_job *job, int32_t vls, int avoid, int 
 void ibn_layering_unload(layering_job *job, int32_t rounds, int32_t *queue, int32_t *behind);
 /* Balance the load of the layers: see rebalance.c. */
 int ibn_layering_rebalance(layering_job *job);
-
-#endif

@@ -10,8 +10,7 @@
  * A dependency that is not used is ALLOWED unless it would close a cycle of used dependencies.  A dependency that was
  * found to close a cycle is recorded as BLOCKED.  The record is used until the EPOCH ends.  A new epoch begins when
  * used dependencies have been removed, and all blocked dependencies have to be tested again. */
-#ifndef IBNUE_INTERNAL_NUE_JOB_H
-#define IBNUE_INTERNAL_NUE_JOB_H
+#pragma once
 
 #include "nue/nue.h"
 #include "core/internal/arrays.h"
@@ -140,5 +139,3 @@ int ibn_nue_move_subtree(const nue_t *nue, layer_t *layer, grower_t *grower, uin
                          int32_t c);
 int32_t ibn_nue_take_escape_path(const nue_t *nue, layer_t *layer, grower_t *grower, int32_t target);
 int ibn_nue_move_next_hop(const nue_t *nue, grower_t *grower, int32_t target, int32_t u);
-
-#endif

@@ -1,6 +1,5 @@
 /* State of the search that moves LFT entries to balance the load, shared by rebalance.c and restore_entries.c. */
-#ifndef IBNUE_REBALANCE_SEARCH_H
-#define IBNUE_REBALANCE_SEARCH_H
+#pragma once
 
 #include "repair/internal/repair_state.h"
 
@@ -100,5 +99,3 @@ int64_t ibn_repair_rebalance_peak(const rebalance_search *look);
 /* Restore moved entries to their values in the previous tables.  An entry is not restored if this would raise a channel
  * above the present highest utilisation, or close a CDG cycle.  Returns the number of restored entries. */
 int32_t ibn_repair_rebalance_restore_entries(rebalance_search *look);
-
-#endif

@@ -11,8 +11,7 @@
  * is MONOTONE if its channels follow the present topological order.  A monotone path cannot close a CDG cycle.
  *
  * The PREFERRED entry of a switch is its entry in the previous tables. */
-#ifndef IBNUE_REPAIR_STATE_H
-#define IBNUE_REPAIR_STATE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -329,5 +328,3 @@ bool ibn_repair_open_graph(repair_state *job, uint16_t *dependencies, const int3
 /* Copy the LFT entries of another LID to the current LID.  The CDG has the edges of the copied paths already, so only
  * few edges are added.  Returns whether entries were copied. */
 bool ibn_repair_copy_column(repair_state *job);
-
-#endif

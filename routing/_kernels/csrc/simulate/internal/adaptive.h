@@ -12,8 +12,7 @@
  *
  * Each switch also has two spare buffers, each of which holds one packet and belongs to no VC.  Only the scheme
  * CONCURRENT uses spare buffer 1.  A block is 64 bytes. */
-#ifndef IBNUE_INTERNAL_ADAPTIVE_H
-#define IBNUE_INTERNAL_ADAPTIVE_H
+#pragma once
 
 #include "simulate/internal/mechanism.h"
 
@@ -246,5 +245,3 @@ static inline int ibn_simulate_adaptive_is_suspect(const ibn_sim *sim, int32_t p
 {
     return from != IBN_NONE && sim->adaptive->input[from].suspect == ibn_simulate_adaptive_serial(sim, p);
 }
-
-#endif

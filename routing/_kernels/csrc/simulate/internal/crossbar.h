@@ -4,8 +4,7 @@
  * If options.speedup is 0, an input may send any number of packets.  An event is scheduled for the time at which an
  * input can send again, but only if a channel waits for the input.  Inputs and outputs of a switch are numbered alike:
  * the channels into and out of the same port have the same number. */
-#ifndef IBNUE_INTERNAL_SIM_CROSSBAR_H
-#define IBNUE_INTERNAL_SIM_CROSSBAR_H
+#pragma once
 
 #include "simulate/internal/sim.h"
 
@@ -44,5 +43,3 @@ static inline void ibn_simulate_occupy_input(ibn_sim *sim, int32_t c, int64_t en
     ends[0] = ends[least];
     ends[least] = end;
 }
-
-#endif

@@ -4,8 +4,7 @@
  * Message n of a flow uses the numbers 4n to 4n + 3 of a stream of random numbers.  The stream is determined by the
  * channel of the CA and by the number of the flow among the flows of this channel.  So the traffic of one CA does not
  * depend on the flows of other CAs. */
-#ifndef IBNUE_INTERNAL_SIM_FLOW_H
-#define IBNUE_INTERNAL_SIM_FLOW_H
+#pragma once
 
 #include <math.h>
 
@@ -229,5 +228,3 @@ static inline int64_t ibn_simulate_flow_pressing(const ibn_flow *flow, int32_t f
         count += flow[f].head != IBN_NONE;
     return count;
 }
-
-#endif

@@ -3,8 +3,7 @@
  * A mechanism is one C file that defines its hooks with IBN_MECHANISM.  A simulation attaches mechanisms by their
  * names.  The bits of sim->hooks show which hooks the attached mechanisms define.  The simulation calls a hook only if
  * the bit of this hook is set.  The code that is compiled for plain = 1 has no hooks. */
-#ifndef IBNUE_INTERNAL_SIM_MECHANISM_H
-#define IBNUE_INTERNAL_SIM_MECHANISM_H
+#pragma once
 
 #include "simulate/internal/sim.h"
 
@@ -127,5 +126,3 @@ static inline int32_t ibn_simulate_choose_vl(ibn_sim *sim, int32_t p, int32_t c,
 {
     return sim->hooks & IBN_HOOK_VL ? ibn_simulate_other_vl(sim, p, c, usual) : usual;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* Queues of messages in a CA. */
-#ifndef IBNUE_INTERNAL_SIM_MESSAGE_QUEUE_H
-#define IBNUE_INTERNAL_SIM_MESSAGE_QUEUE_H
+#pragma once
 
 #include <stdlib.h>
 
@@ -53,5 +52,3 @@ static inline int ibn_message_has_room(const ibn_message_queue *queue)
 {
     return queue->count + queue->offered < queue->room;
 }
-
-#endif

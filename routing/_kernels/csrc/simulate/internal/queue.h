@@ -2,8 +2,7 @@
  *
  * Functions with the argument `plain` are compiled twice.  The copy for plain = 1 leaves out the code for rarely used
  * options. */
-#ifndef IBNUE_INTERNAL_SIM_QUEUE_H
-#define IBNUE_INTERNAL_SIM_QUEUE_H
+#pragma once
 
 #include "simulate/internal/sim.h"
 
@@ -101,5 +100,3 @@ IBN_SPECIALIZED void ibn_simulate_dequeue(ibn_sim *sim, int32_t l, int32_t vl, i
     if (!--vc->waiting)
         channel->vls &= ~(1u << vl) & 0xFFFF;
 }
-
-#endif

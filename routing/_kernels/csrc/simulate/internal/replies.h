@@ -1,6 +1,5 @@
 /* State of endpoints that answer requests, which replies.c explains. */
-#ifndef IBNUE_INTERNAL_SIM_REPLIES_H
-#define IBNUE_INTERNAL_SIM_REPLIES_H
+#pragma once
 
 #include "simulate/internal/mechanism.h"
 #include "simulate/internal/message_queue.h"
@@ -108,5 +107,3 @@ void ibn_simulate_check_messages_later(ibn_sim *sim, ibn_attached *self, int32_t
 void ibn_simulate_release_token(ibn_sim *sim, ibn_attached *self, int32_t device);
 void ibn_simulate_remedy_messages(ibn_sim *sim, ibn_attached *self, int32_t device, int32_t value);
 #pragma GCC visibility pop
-
-#endif

@@ -6,8 +6,7 @@
  * cross the fabric in segments, which are the packets of the simulation.  An unsolicited segment is sent without a
  * grant.  Each flow has a virtual time.  An output next grants the request of the flow with the smallest virtual time.
  * The opposite flow of the flow from adapter i to adapter o is the flow from adapter o to adapter i. */
-#ifndef IBNUE_INTERNAL_SIM_REQUEST_GRANT_H
-#define IBNUE_INTERNAL_SIM_REQUEST_GRANT_H
+#pragma once
 
 #include "simulate/internal/mechanism.h"
 
@@ -131,5 +130,3 @@ int32_t ibn_grant_fill(request_grant *state, grant_flow *flow, grant_segment *se
 int32_t ibn_grant_request(request_grant *state, grant_flow *flow);
 int32_t ibn_grant_take_complete(request_grant *state, grant_flow *flow);
 #pragma GCC visibility pop
-
-#endif

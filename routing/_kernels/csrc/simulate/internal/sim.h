@@ -5,8 +5,7 @@
  * A virtual channel (VC) is one VL of one channel.  A VC consists of the sender's credits, and of the receiver's input
  * buffer of this VL.  Variables with the number of a VC are called `vc` or `l`.  If there are `vls` VLs, VC l belongs
  * to channel l / vls.  A block is 64 bytes. */
-#ifndef IBNUE_INTERNAL_SIM_H
-#define IBNUE_INTERNAL_SIM_H
+#pragma once
 
 #include <stdint.h>
 
@@ -710,5 +709,3 @@ void ibn_simulate_sample(ibn_sim *sim);
 void ibn_simulate_clcm(ibn_sim *sim, int32_t vc, int32_t episode);
 void ibn_simulate_control(ibn_sim *sim, int32_t message);
 #pragma GCC visibility pop
-
-#endif

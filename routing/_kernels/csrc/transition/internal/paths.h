@@ -1,5 +1,4 @@
-#ifndef IBNUE_TRANSITION_PATHS_H
-#define IBNUE_TRANSITION_PATHS_H
+#pragma once
 
 #include "transition/transition.h"
 
@@ -33,5 +32,3 @@ void ibn_transition_read_column(transition_paths *paths, int32_t column);
  * enter: uint32 [S], VLs, as bits, of the packets that enter the fabric at each switch.
  * flow: uint32 [S], output: VLs, as bits, of the packets that may pass each switch. */
 void ibn_transition_spread_flow(const transition_paths *paths, const uint32_t *enter, uint32_t *flow);
-
-#endif

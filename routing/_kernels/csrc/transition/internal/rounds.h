@@ -1,5 +1,4 @@
-#ifndef IBNUE_MIXED_ROUNDS_H
-#define IBNUE_MIXED_ROUNDS_H
+#pragma once
 
 #include "transition/internal/paths.h"
 
@@ -33,5 +32,3 @@ void ibn_transition_round_dispose(transition_round *stage);
  * change. */
 int32_t ibn_transition_round_dependencies(transition_round *stage, const transition_paths *paths, const uint32_t *enter,
                                           const uint8_t *round, round_dependency *dependency);
-
-#endif

@@ -1,7 +1,6 @@
 /* State of the computation of tables in closed form, shared by its phases.  Names with `top` are about top switches:
  * switches without a channel up. */
-#ifndef IBNUE_CLOSED_FORM_STATE_H
-#define IBNUE_CLOSED_FORM_STATE_H
+#pragma once
 
 #include "core/internal/arrays.h"
 #include "trees/closed_form.h"
@@ -83,5 +82,3 @@ void ibn_trees_closed_form_copy_entries(const cf_state *x, int32_t g, int32_t n,
  *
  * Returns CF_OK or CF_NO_MEMORY. */
 int ibn_trees_closed_form_fill(cf_state *x, const uint8_t *may_miss);
-
-#endif

@@ -1,7 +1,6 @@
 /* State of the descent (descent.c): loads of the channels, and allowed channels towards each root.  A root is a
  * switch that delivers a destination with flow. */
-#ifndef IBNUE_DESCENT_STATE_H
-#define IBNUE_DESCENT_STATE_H
+#pragma once
 
 #include "core/internal/arrays.h"
 #include <stdint.h>
@@ -96,5 +95,3 @@ int ibn_trees_descent_find_paths(const descent_t *descent, const tree_survey *su
 void ibn_trees_descent_free_paths(descent_paths *paths);
 void ibn_trees_descent_move(descent_t *descent, int32_t target, const descent_paths *paths, double sign, int with_load);
 void ibn_trees_descent_route(descent_t *descent, int32_t target, const descent_paths *paths);
-
-#endif

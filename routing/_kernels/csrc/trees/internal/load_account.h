@@ -1,7 +1,6 @@
 /* State of the balancing kernel, shared by its source files.  The struct job_t has the request and the trees.  The
  * struct load_account has the loads and scratch memory. */
-#ifndef IBNUE_LOAD_ACCOUNT_H
-#define IBNUE_LOAD_ACCOUNT_H
+#pragma once
 
 #include <math.h>
 #include <stdint.h>
@@ -236,5 +235,3 @@ int ibn_trees_prepare_shortest(job_t *job);
 void ibn_trees_grow_updown(const job_t *job, load_account *account, int32_t target);
 int ibn_trees_prepare_updown(job_t *job);
 int ibn_trees_move_next_hop(const job_t *job, load_account *account, int32_t target, int32_t u);
-
-#endif

@@ -7,8 +7,7 @@
  *
  * The kernel provides the functions that compute a tree, and that update its own counts when a tree is removed or
  * restored. */
-#ifndef IBNUE_PASSES_H
-#define IBNUE_PASSES_H
+#pragma once
 
 #include "core/parallel.h"
 #include "trees/internal/load_account.h"
@@ -69,5 +68,3 @@ void ibn_trees_passes_shuffle(passes_t *passes);
 void ibn_trees_passes_run(passes_t *passes, double *load);
 void ibn_trees_passes_merge(passes_t *passes, double *load);
 double ibn_trees_flow_through(const job_t *job, int32_t *scratch, const uint8_t *next, int32_t target, int32_t u);
-
-#endif

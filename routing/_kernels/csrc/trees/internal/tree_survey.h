@@ -1,6 +1,5 @@
 /* Paths that lead up and then down to one switch (the root), with one next hop for each switch. */
-#ifndef IBNUE_TREE_SURVEY_H
-#define IBNUE_TREE_SURVEY_H
+#pragma once
 
 #include <stdint.h>
 
@@ -31,5 +30,3 @@ static inline int ibn_trees_survey_allows(const tree_survey *survey, int32_t u, 
     return survey->direction[v] != NO_PATH && survey->hops[v] == survey->hops[u] - 1
            && survey->position[v] < survey->position[u];
 }
-
-#endif
