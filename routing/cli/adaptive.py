@@ -43,8 +43,6 @@ def adaptive(
     *,
     fabric: str,
     tables: Path,
-    lmc: int,
-    guid2lid: Path | None,
     rule: str | None,
     given: Path | None,
     output: Path | None,
@@ -69,7 +67,7 @@ def adaptive(
         name = "--rule" if rule is not None else "--output"
         raise OptionError(f"{name} has no effect with --groups", remedy="leave out one of them")
     with spinner("reading"):
-        subnet = fabric_argument.read(fabric, lmc=lmc, guid2lid=guid2lid)
+        subnet = fabric_argument.read(fabric)
         routing = fabric_argument.tables(tables, subnet)
     note = proof_report.vl_note(routing)
     routing = routing if note is None else on_one_vl(routing)

@@ -47,7 +47,7 @@ CLASS_COLUMNS = ("engine", "class", "end ports", "all-to-all", "bisection", "per
 @report_options
 @json_option
 def advise(
-    *, fabric: str, lmc: int, guid2lid: Path | None, tables: Path | None, vls: int | None, reversible: bool,
+    *, fabric: str, tables: Path | None, vls: int | None, reversible: bool,
     links: int, budget: float | None, seed: int, threads: int, as_json: bool,
 ) -> int:  # fmt: skip
     """Compare all engines on FABRIC, and recommend one of them.
@@ -65,7 +65,7 @@ def advise(
     from routing.engines.budget import effort_within
 
     with spinner(f"reading {fabric}"):
-        subnet = fabric_argument.read(fabric, lmc=lmc, guid2lid=guid2lid)
+        subnet = fabric_argument.read(fabric)
         now = None if tables is None else fabric_argument.tables_of(tables, subnet, "--tables").lft
     promising = [engine for engine in ENGINES.values() if engine.promise is Promise.DEADLOCK_FREE]
     engines = [engine for engine in promising if not offers_of(engine).chooses]

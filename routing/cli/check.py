@@ -50,8 +50,6 @@ def check(
     *,
     fabric: str,
     tables: Path,
-    lmc: int,
-    guid2lid: Path | None,
     require: str,
     types: int | None,
     multicast: Path | None,
@@ -75,7 +73,7 @@ def check(
     from routing.deadlock.verdict import decide
 
     with spinner(f"reading {fabric} and {tables}"):
-        subnet = fabric_argument.read(fabric, lmc=lmc, guid2lid=guid2lid)
+        subnet = fabric_argument.read(fabric)
         routing = fabric_argument.tables(tables, subnet)
     with spinner("proving"):
         verdict = decide(subnet, routing, threads=threads)

@@ -28,9 +28,7 @@ NAMED_SWITCHES = 10
 @click.option("--fabric-b", metavar="FABRIC", help="Fabric of the tables B, if it differs from --fabric.")
 @fabric_argument.device_options
 @json_option
-def diff(
-    *, a: Path, b: Path, fabric: str | None, fabric_b: str | None, lmc: int, guid2lid: Path | None, as_json: bool
-) -> int:
+def diff(*, a: Path, b: Path, fabric: str | None, fabric_b: str | None, as_json: bool) -> int:
     """Report the differences between the tables A and B: entries and service levels.  With the fabric, also paths and
     load.
 
@@ -45,13 +43,13 @@ def diff(
 
     if fabric is None and fabric_b is not None:
         raise OptionError("--fabric-b needs --fabric", remedy="name the fabric of A too")
-    if fabric is None and (lmc or guid2lid is not None or fabric_argument.has_names() or fabric_argument.has_classes()):
-        about_names = "--node-name-map" if fabric_argument.has_names() else "--class"
-        name = "--lmc" if lmc else "--guid2lid" if guid2lid is not None else about_names
-        raise OptionError(f"{name} has no effect without --fabric", remedy="add --fabric FABRIC, or leave it out")
+    flags = {"lmc": "--lmc", "guid2lid": "--guid2lid", "node_name_map": "--node-name-map", "classes": "--class"}
+    for name, flag in flags.items():
+        if fabric is None and name in fabric_argument.given():
+            raise OptionError(f"{flag} has no effect without --fabric", remedy="add --fabric FABRIC, or leave it out")
     with spinner("comparing"):
-        before = load(a, fabric, lmc, guid2lid)
-        after = load(b, fabric_b or fabric, lmc, guid2lid)
+        before = load(a, fabric)
+        after = load(b, fabric_b or fabric)
         found = compare(before, after)
     if as_json:
         fabrics = (fabric_object_of(before, fabric), fabric_object_of(after, fabric_b or fabric))
@@ -65,7 +63,7 @@ def diff(
     return 0 if found.same else FINDING
 
 
-def load(path: Path, fabric: str | None, lmc: int, guid2lid: Path | None) -> Tables:
+def load(path: Path, fabric: str | None) -> Tables:
     """Return the tables at a path, with their fabric if ``fabric`` names it or the folder at the path contains it.
 
     Raises
@@ -80,7 +78,7 @@ def load(path: Path, fabric: str | None, lmc: int, guid2lid: Path | None) -> Tab
     if fabric is None and has_fabric(path):
         fabric = str(path)
     if fabric is not None:
-        subnet = fabric_argument.read(fabric, lmc=lmc, guid2lid=guid2lid)
+        subnet = fabric_argument.read(fabric)
         return tables_of_fabric(subnet, read_tables(path, subnet))
     bundle = path / BUNDLE if path.is_dir() else path
     if path.is_dir() and not bundle.exists():

@@ -36,10 +36,6 @@ def draw(
     *,
     fabric: str,
     tables: Path | None,
-    lmc: int,
-    guid2lid: Path | None,
-    failed: tuple[str, ...],
-    fault_lists: tuple[Path, ...],
     output: Path,
     size: int,
     threads: int,
@@ -61,8 +57,8 @@ def draw(
     if fabric_argument.has_sl_files() and tables is None:
         raise OptionError("--sl and --sl2vl have no effect without TABLES", remedy="name the tables, or leave them out")
     with spinner(f"reading {fabric}"):
-        whole = fabric_argument.read(fabric, lmc=lmc, guid2lid=guid2lid)
-        left = fabric_argument.broken(whole, failed, fault_lists)
+        whole = fabric_argument.read(fabric)
+        left = fabric_argument.broken(whole)
         routing = None if tables is None else fabric_argument.tables(tables, left)
     with spinner("drawing"):
         report, picture = report_of(whole, left, routing, threads)

@@ -37,10 +37,6 @@ def fabric(
     source: str | None,
     arguments: tuple[str, ...],
     as_list: bool,
-    lmc: int,
-    guid2lid: Path | None,
-    failed: tuple[str, ...],
-    fault_lists: tuple[Path, ...],
     output: Path | None,
     as_json: bool,
     **given: Any,
@@ -63,7 +59,7 @@ def fabric(
         raise click.UsageError("Missing argument 'SOURCE': a generator (--list) or a file", click.get_current_context())
     chosen = {name: value for name, value in given.items() if value is not None}
     with spinner(f"reading {source}"):
-        subnet = fabric_argument.broken(load(source, list(arguments), chosen, lmc, guid2lid), failed, fault_lists)
+        subnet = fabric_argument.broken(load(source, list(arguments), chosen))
     if output is not None:
         from routing.formats.atomic import make_parents
         from routing.formats.fabric_files import write_fabric
@@ -97,7 +93,7 @@ def source_text(source: str, arguments: Sequence[str], given: Mapping[str, Any])
     return f"{name}:{','.join(every)}" if every else name
 
 
-def load(source: str, arguments: list[str], chosen: dict[str, Any], lmc: int, guid2lid: Path | None) -> Fabric:
+def load(source: str, arguments: list[str], chosen: dict[str, Any]) -> Fabric:
     """Return the fabric that a generator makes, or that a file contains.
 
     ``source`` is a file, or a generator such as "torus:4x4".  ``arguments`` are other arguments of the generator, and
@@ -108,14 +104,10 @@ def load(source: str, arguments: list[str], chosen: dict[str, Any], lmc: int, gu
     OptionError
         Options of a generator were given together with a file.
     """
-    made = fabric_argument.generator_of(source)
-    if made is not None:
-        name, words = made
-        return fabric_argument.generated(name, [*words, *arguments], guid2lid, lmc=lmc, **chosen)
-    if arguments or chosen:
+    if (arguments or chosen) and fabric_argument.generator_of(source) is None:
         what = arguments[0] if arguments else "--" + next(iter(chosen))
         raise OptionError(f"{what} is for generators, and {source!r} is not a generator", remedy="ibnue fabric --list")
-    return fabric_argument.read(source, lmc=lmc, guid2lid=guid2lid)
+    return fabric_argument.read(source, arguments, **chosen)
 
 
 def describe(fabric: Fabric) -> dict[str, Any]:

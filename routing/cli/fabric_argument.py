@@ -21,31 +21,47 @@ if TYPE_CHECKING:
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
-_NAMES, _SL_FILES = "routing.cli.fabric_argument.node_names", "routing.cli.fabric_argument.sl_files"
-_CLASSES = "routing.cli.fabric_argument.port_classes"
-"""Keys of click's context under which ``--node-name-map``, ``--sl``, ``--sl2vl`` and ``--class`` store their values."""
+_GIVEN = "routing.cli.fabric_argument.given"
+"""Key of click's context under which the options of this module store their values."""
 
 
-def name_map_option(command: Command) -> Command:
-    """Add ``--node-name-map`` to a command.
+def _option(*names: str, read: Callable[[Any], Any] | None = None, **how: Any) -> Callable[[Command], Command]:
+    """Return a click option whose value is stored for :func:`given`, instead of being passed to the command.
 
-    The option names a file of device names.  :func:`read` gives these names to the devices of every fabric.
+    ``read`` converts the value.
     """
 
-    def keep(ctx: click.Context, _: click.Parameter, path: Path | None) -> None:
-        if path is not None:
-            from routing.formats.guid_files import read_node_name_map
+    def keep(ctx: click.Context, param: click.Parameter, value: Any) -> None:
+        if value:
+            ctx.meta.setdefault(_GIVEN, {})[param.name] = value if read is None else read(value)
 
-            ctx.meta[_NAMES] = read_node_name_map(path)
+    return click.option(*names, expose_value=False, callback=keep, **how)
 
-    return click.option(
-        "--node-name-map",
-        type=click.Path(path_type=Path),
-        metavar="FILE",
-        expose_value=False,
-        callback=keep,
-        help='Names of devices by GUID, as OpenSM and infiniband-diags read them: lines of 0xGUID "NAME".',
-    )(command)
+
+def given() -> Mapping[str, Any]:
+    """Return the values of this module's options that the user gave to the running command, by name."""
+    context = click.get_current_context(silent=True)
+    return {} if context is None else context.meta.get(_GIVEN, {})
+
+
+def _read_names(path: Path) -> dict[int, str]:
+    """Read the file of ``--node-name-map``."""
+    from routing.formats.guid_files import read_node_name_map
+
+    return read_node_name_map(path)
+
+
+name_map_option = _option(
+    "--node-name-map",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    read=_read_names,
+    help='Names of devices by GUID, as OpenSM and infiniband-diags read them: lines of 0xGUID "NAME".',
+)
+"""Decorator that adds ``--node-name-map`` to a command.
+
+The option names a file of device names.  :func:`read` gives these names to the devices of every fabric.
+"""
 
 
 def class_options(command: Command) -> Command:
@@ -58,7 +74,7 @@ def class_options(command: Command) -> Command:
             label, equals, value = text.partition("=")
             if not (equals and label and value):
                 raise click.BadParameter(f"{text!r} is not {param.metavar}", ctx, param)
-            ctx.meta.setdefault(_CLASSES, []).append((param.name, label, value))
+            ctx.meta.setdefault(_GIVEN, {}).setdefault("classes", []).append((param.name, label, value))
 
     for setting in reversed(SETTINGS):
         command = click.option(
@@ -76,13 +92,13 @@ def class_options(command: Command) -> Command:
 def device_options(command: Command) -> Command:
     """Add the options for the LIDs, names and classes of devices to a command."""
     command = name_map_option(class_options(command))
-    command = click.option(
+    command = _option(
         "--guid2lid",
         type=click.Path(path_type=Path),
         metavar="FILE",
         help="Take LIDs from this guid2lid file of OpenSM, and not from the fabric file.",
     )(command)
-    return click.option(
+    return _option(
         "--lmc",
         type=click.IntRange(0, 7),
         metavar="N",
@@ -121,7 +137,7 @@ def fault_options(command: Command) -> Command:
     """Add ``--fail`` and ``--faults`` to a command.  The two options name links and devices to remove from the fabric
     before it is used.
     """
-    command = click.option(
+    command = _option(
         "--faults",
         "fault_lists",
         type=click.Path(path_type=Path),
@@ -129,7 +145,7 @@ def fault_options(command: Command) -> Command:
         metavar="FILE",
         help="Apply all faults in this file, one per line.",
     )(command)
-    return click.option(
+    return _option(
         "--fail",
         "failed",
         multiple=True,
@@ -138,7 +154,7 @@ def fault_options(command: Command) -> Command:
     )(command)
 
 
-def broken(fabric: Fabric, failed: Sequence[str], lists: Sequence[Path]) -> Fabric:
+def broken(fabric: Fabric) -> Fabric:
     """Return the fabric without the links and devices that ``--fail`` and ``--faults`` name.
 
     Raises
@@ -146,6 +162,7 @@ def broken(fabric: Fabric, failed: Sequence[str], lists: Sequence[Path]) -> Fabr
     OptionError, ParseError
         A fault names a device or link that the fabric does not have.
     """
+    failed, lists = given().get("failed", ()), given().get("fault_lists", ())
     if not failed and not lists:
         return fabric
     from routing.faults import apply_faults, parse_fault, read_faults
@@ -160,27 +177,20 @@ def sl_options(command: Command) -> Command:
     """Add ``--sl`` and ``--sl2vl`` to a command.  The function :func:`tables` reads the files of these options together
     with the argument TABLES.
     """
-
-    def keep(ctx: click.Context, param: click.Parameter, path: Path | None) -> None:
-        if path is not None:
-            ctx.meta.setdefault(_SL_FILES, {})[param.name] = path
-
-    kind = click.Path(path_type=Path)
-    for option in (
-        click.option("--sl2vl", type=kind, metavar="FILE", expose_value=False, callback=keep,
-                     help="SL2VL tables, if TABLES is a dump of LFTs: opensm-sl2vl.dump or ibdmchk's format."),
-        click.option("--sl", type=kind, metavar="FILE", expose_value=False, callback=keep,
-                     help="Service levels of the paths, if TABLES is a dump of LFTs: the output of saquery PR, "
-                     "opensm-path-records.dump, or ibdmchk's format."),
-    ):  # fmt: skip
-        command = option(command)
-    return command
+    command = _option(
+        "--sl2vl", type=click.Path(path_type=Path), metavar="FILE",
+        help="SL2VL tables, if TABLES is a dump of LFTs: opensm-sl2vl.dump or ibdmchk's format.",
+    )(command)  # fmt: skip
+    return _option(
+        "--sl", type=click.Path(path_type=Path), metavar="FILE",
+        help="Service levels of the paths, if TABLES is a dump of LFTs: the output of saquery PR, "
+        "opensm-path-records.dump, or ibdmchk's format.",
+    )(command)  # fmt: skip
 
 
 def has_sl_files() -> bool:
     """Return whether the user gave ``--sl`` or ``--sl2vl`` to the running command."""
-    context = click.get_current_context(silent=True)
-    return context is not None and _SL_FILES in context.meta
+    return not given().keys().isdisjoint(("sl", "sl2vl"))
 
 
 def tables(path: Path, fabric: Fabric) -> Routing:
@@ -194,9 +204,7 @@ def tables(path: Path, fabric: Fabric) -> Routing:
     """
     from routing.formats.table_files import SlFiles, read_tables
 
-    context = click.get_current_context(silent=True)
-    given = {} if context is None else context.meta.get(_SL_FILES, {})
-    return read_tables(path, fabric, SlFiles(**given))
+    return read_tables(path, fabric, SlFiles(given().get("sl"), given().get("sl2vl")))
 
 
 def tables_of(path: Path, fabric: Fabric, option: str) -> Routing:
@@ -258,49 +266,13 @@ def separate_words(chosen: object, message: str) -> str | None:
     return f"write a generator and its arguments as one word here: {one}"
 
 
-def generated(name: str, words: Sequence[str], guid2lid: Path | None, /, *, lmc: int = 0, **options: Any) -> Fabric:
-    """Return the fabric that the generator ``name`` makes from the arguments ``words``.
-
-    Raises
-    ------
-    OptionError
-        The generator rejects its arguments, or ``guid2lid`` (a file with the LID of each GUID) is given, although this
-        file cannot contain the GUIDs that the generator makes.
-    """
-    from routing.topologies import from_words
-
-    if guid2lid is not None:
-        raise OptionError("--guid2lid needs a fabric file", remedy="a generator makes its own GUIDs")
-    return named(from_words(name, words, **options, **({"lmc": lmc} if lmc else {})))
-
-
-def node_names() -> Mapping[int, str] | None:
-    """Return the names by GUID that ``--node-name-map`` gives to the running command, or None without this option."""
-    context = click.get_current_context(silent=True)
-    return None if context is None else context.meta.get(_NAMES)
-
-
-def has_names() -> bool:
-    """Return whether the user gave ``--node-name-map`` to the running command."""
-    return node_names() is not None
-
-
-def has_classes() -> bool:
-    """Return whether the user gave an option that sets port classes to the running command."""
-    context = click.get_current_context(silent=True)
-    return context is not None and _CLASSES in context.meta
-
-
 def named(fabric: Fabric) -> Fabric:
     """Return the fabric with the device names and port classes that the options of the running command set."""
-    context = click.get_current_context(silent=True)
-    if context is None:
-        return fabric
-    if (names := node_names()) is not None:
+    if (names := given().get("node_name_map")) is not None:
         from routing.formats.guid_files import apply_node_names
 
         fabric = apply_node_names(fabric, names)
-    if (settings := context.meta.get(_CLASSES)) is not None:
+    if (settings := given().get("classes")) is not None:
         from routing.formats.guid_files import apply_port_classes, read_guid_list
         from routing.port_classes import port_classes_of
 
@@ -329,20 +301,29 @@ def require_fabric(text: str | None) -> None:
     raise InputError("no such file or generator", path=text, remedy=hint)
 
 
-def read(text: str, *, lmc: int = 0, guid2lid: Path | None = None) -> Fabric:
+def read(text: str, words: Sequence[str] = (), *, lmc: int = 0, guid2lid: Path | None = None, **options: Any) -> Fabric:
     """Return the fabric that the argument FABRIC names.  ``-`` means standard input.
 
     If a file has this name, the file is read.  Otherwise the argument is ``generator:argument,argument,option=value``.
-    Devices get the names of ``--node-name-map``.
+    ``words`` and ``options`` are further arguments and options of a generator.  Devices get the LIDs, names and classes
+    that the options of the running command set.
 
     Raises
     ------
     InputError
         FABRIC is neither a file nor a generator, or the reader or the generator rejects it.
+    OptionError
+        ``guid2lid`` (a file with the LID of each GUID) is given for a generator.  This file cannot contain the GUIDs
+        that the generator makes.
     """
+    lmc, guid2lid = lmc or given().get("lmc", 0), guid2lid or given().get("guid2lid")
     made = generator_of(text)
     if made is not None:
-        return generated(*made, guid2lid, lmc=lmc)
+        from routing.topologies import from_words
+
+        if guid2lid is not None:
+            raise OptionError("--guid2lid needs a fabric file", remedy="a generator makes its own GUIDs")
+        return named(from_words(made[0], [*made[1], *words], **options, **({"lmc": lmc} if lmc else {})))
     require_fabric(text)
     from routing.formats.fabric_files import read_fabric
 

@@ -164,7 +164,7 @@ def refuse_unused_options() -> None:
     for name in sorted(given & {"seed", "ledger"}):
         if "soak_length" not in given:
             raise click.UsageError(f"--{name} has an effect only with --soak", context)
-    if "opensm_engine" in given and fabric_argument.has_classes():
+    if "opensm_engine" in given and "classes" in fabric_argument.given():
         raise click.UsageError("--opensm-engine cannot be combined with classes of end ports", context)
     if not given & {"fabric", "demo"}:
         raise click.UsageError("Missing argument 'FABRIC'", context)

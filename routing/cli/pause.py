@@ -72,7 +72,7 @@ def pause(
     if (
         with_fabric == without
         or (with_fabric and path_file is not None)
-        or (without and (fabric_argument.has_names() or fabric_argument.has_sl_files()))
+        or (without and ("node_name_map" in fabric_argument.given() or fabric_argument.has_sl_files()))
     ):
         raise click.UsageError("give FABRIC TABLES and --flows or --shift, or --paths", click.get_current_context())
     with spinner("reading"):

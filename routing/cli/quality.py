@@ -45,8 +45,6 @@ def quality(
     *,
     fabric: str,
     tables: Path,
-    lmc: int,
-    guid2lid: Path | None,
     most: int,
     patterns: int,
     seed: int,
@@ -65,7 +63,7 @@ def quality(
     from routing.quality import measure
 
     with spinner(f"reading {fabric} and {tables}"):
-        subnet = fabric_argument.read(fabric, lmc=lmc, guid2lid=guid2lid)
+        subnet = fabric_argument.read(fabric)
         routing = read_tables(tables, subnet)
     with spinner("measuring"):
         figures = measure(

@@ -45,8 +45,6 @@ if TYPE_CHECKING:
 def route(
     *,
     fabric: str,
-    lmc: int,
-    guid2lid: Path | None,
     engine_name: str,
     budget: float | None,
     output: Path | None,
@@ -70,7 +68,7 @@ def route(
     engine, options = ENGINES[engine_name], engine_options.pop_options(given)
     seconds: dict[str, float] = {}
     with step(f"reading {fabric}", seconds, "read"):
-        subnet, whole = read(fabric, earlier, given, lmc=lmc, guid2lid=guid2lid)
+        subnet, whole = read(fabric, earlier)
     tables = None if earlier is None else fabric_argument.tables_of(earlier.tables, whole, "--was")
     if tables is not None:
         engine = reroute_options.engine_for(tables, engine_name)
@@ -103,12 +101,8 @@ def route(
     return 0 if made.proof.certified else FINDING
 
 
-def read(
-    fabric: str, earlier: reroute_options.Previous | None, given: dict[str, Any], *, lmc: int, guid2lid: Path | None
-) -> tuple[Fabric, Fabric]:
+def read(fabric: str, earlier: reroute_options.Previous | None) -> tuple[Fabric, Fabric]:
     """Read the fabric, apply the faults, and read the fabric of the earlier tables.
-
-    The options ``--fail`` and ``--faults`` are removed from ``given``.
 
     Returns
     -------
@@ -117,10 +111,10 @@ def read(
     whole : Fabric
         The fabric of the earlier tables: the fabric of ``--was`` if given, otherwise the fabric without the faults.
     """
-    whole = fabric_argument.read(fabric, lmc=lmc, guid2lid=guid2lid)
-    subnet = fabric_argument.broken(whole, given.pop("failed"), given.pop("fault_lists"))
+    whole = fabric_argument.read(fabric)
+    subnet = fabric_argument.broken(whole)
     if earlier is not None and earlier.was is not None:
-        whole = fabric_argument.read(earlier.was, lmc=lmc, guid2lid=guid2lid)
+        whole = fabric_argument.read(earlier.was)
     return subnet, whole
 
 

@@ -11,7 +11,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from routing.cli.command import FINDING
-from routing.cli.fabric_argument import name_map_option, node_names, read
+from routing.cli.fabric_argument import given, name_map_option, read
 from routing.cli.output import echo_lines, json_option, print_json, print_rows, print_table, spinner
 from routing.cli.report_options import report_options, write_reports
 from routing.cli.simulate_sweep import sweep_loads, sweep_options
@@ -99,7 +99,7 @@ def with_node_names(scenario: Scenario) -> Scenario:
     OptionError
         The option is given, and the fabric of the scenario is not a file.
     """
-    names = node_names()
+    names = given().get("node_name_map")
     if names is None:
         return scenario
     if "file" not in scenario.tables["fabric"]:

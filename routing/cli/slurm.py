@@ -22,10 +22,6 @@ from routing.errors import OptionError
 def slurm(
     *,
     fabric: str,
-    lmc: int,
-    guid2lid: Path | None,
-    failed: tuple[str, ...],
-    fault_lists: tuple[Path, ...],
     as_yaml: bool,
     plane: int | None,
     output: Path | None,
@@ -47,7 +43,7 @@ def slurm(
     if as_yaml and plane is not None:
         raise OptionError("--yaml has all planes", remedy="leave --plane out")
     with spinner(f"reading {fabric}"):
-        subnet = fabric_argument.broken(fabric_argument.read(fabric, lmc=lmc, guid2lid=guid2lid), failed, fault_lists)
+        subnet = fabric_argument.broken(fabric_argument.read(fabric))
     planes = slurm_planes(subnet)
     if plane is None and not as_yaml and len(planes) > 1:
         raise OptionError(f"nodes have ports in {len(planes)} planes", remedy="choose one with --plane, or use --yaml")

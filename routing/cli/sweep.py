@@ -230,7 +230,7 @@ def refuse_running_options() -> None:
     Such options control how cases are run, or assign classes to end ports.  Call this function only if the command line
     names neither fabrics nor a specification file.
     """
-    for name in [*named(RUNNING), *(["--class"] if fabric_argument.has_classes() else [])]:
+    for name in [*named(RUNNING), *(["--class"] if "classes" in fabric_argument.given() else [])]:
         raise OptionError(f"{name} has no effect without fabrics", remedy="name a FABRIC")
 
 

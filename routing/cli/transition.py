@@ -50,8 +50,6 @@ def transition(
     old: Path,
     new: Path,
     old_fabric: str | None,
-    lmc: int,
-    guid2lid: Path | None,
     plan_file: Path | None,
     require: str,
     rounds: int,
@@ -74,8 +72,8 @@ def transition(
     from routing.formats.table_files import read_tables
 
     with spinner("reading"):
-        subnet = fabric_argument.read(fabric, lmc=lmc, guid2lid=guid2lid)
-        earlier = subnet if old_fabric is None else fabric_argument.read(old_fabric, lmc=lmc, guid2lid=guid2lid)
+        subnet = fabric_argument.read(fabric)
+        earlier = subnet if old_fabric is None else fabric_argument.read(old_fabric)
         before = fabric_argument.tables_of(old, earlier, "--old-fabric")
         after = read_tables(new, subnet)
     with spinner("proving"):

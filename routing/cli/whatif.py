@@ -123,7 +123,7 @@ def kinds_of(ctx: click.Context, param: click.Parameter, value: str) -> tuple[st
 @engine_options.engine_options
 @json_option
 def whatif(
-    *, fabric: str, lmc: int, guid2lid: Path | None, engine_name: str, tables: Path | None, stability: str,
+    *, fabric: str, engine_name: str, tables: Path | None, stability: str,
     beside_fresh: bool, max_loss: float | None, required: tuple[str, ...], worst: int, jobs: int | None,
     as_json: bool, **given: Any,
 ) -> int:  # fmt: skip
@@ -150,7 +150,7 @@ def whatif(
         raise OptionError("--beside-fresh has no effect with --stability fresh", remedy="leave it out")
     engine, options = ENGINES[engine_name], engine_options.pop_options(given)
     with spinner(f"reading {fabric}"):
-        subnet = fabric_argument.read(fabric, lmc=lmc, guid2lid=guid2lid)
+        subnet = fabric_argument.read(fabric)
     scenarios = list(choose(subnet, seed=seed, together=together, **chosen))
     routing = None
     if tables is not None:
