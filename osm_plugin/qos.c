@@ -277,7 +277,8 @@ void ibnue_sl2vl_report(struct ibnue_plugin *plugin)
         plugin->reported_narrow = now;
         SAY(plugin, OSM_LOG_ERROR,
             "ERR IBN40: SL-to-VL tables: %u tables are still cut to the fewer VLs that their ports have; the tables in"
-            " the switches are not the proven ones, and can have a credit loop; set max_op_vls to the VLs of these ports\n",
+            " the switches are not the proven ones, and can have a credit loop; set max_op_vls to the VLs of these ports (as"
+            " OpenSM's code: 1 to 5 for 1, 2, 4, 8 or 15 VLs)\n",
             now);
     }
 }
