@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from routing.errors import RoutingError
 from routing.fabric import Fabric
+from routing.grids.attached import grid_switches, may_belong
 from routing.grids.frame import Neighbours, frames
 from routing.grids.growth import Growth
 from routing.grids.squares import by_squares
@@ -198,6 +199,8 @@ def _grid_of(near: Neighbours, component: Sequence[int]) -> Grid:
         grown = by_squares(near, frame)
         if grown is not None and grown.cost() <= GOOD * links and _is_plausible(near, component, grown):
             return _canonical(grown)
+    if (grown := _without_attached(near, component)) is not None:
+        return _canonical(grown)
     from_these += candidates
     starts = len(from_these)
     best: tuple[tuple[bool, int], Growth] | None = None
@@ -227,6 +230,26 @@ def _grid_of(near: Neighbours, component: Sequence[int]) -> Grid:
             "not even one with missing links (use updn, nue or dfsssp)"
         )
     return _canonical(best[1])
+
+
+def _without_attached(near: Neighbours, component: Sequence[int]) -> Growth | None:
+    """Return coordinates of the switches of a grid to which other switches are attached, such as I/O switches.
+
+    A search from all switches would take the attached switches for a further dimension, and would try many starts.  The
+    result is None if no switch is attached, or if attached switches may belong to the grid.
+    """
+    inner = grid_switches(near, component)
+    if not LEAST_PRESENT * len(component) <= len(inner) < len(component):
+        return None
+    linked = [neighbours.intersection(inner) for neighbours in near]
+    links = sum(len(linked[switch]) for switch in inner) // 2
+    for frame in itertools.islice(frames(linked, inner, BY_SQUARES, len(inner) / LEAST_PRESENT), BY_SQUARES):
+        grown = by_squares(linked, frame) or Growth.of(linked, frame)
+        if not (grown.has_failed or grown.misfits()) and _is_plausible(linked, inner, grown):
+            return (
+                None if grown.cost() > GOOD * links or may_belong(near, grown, len(component) - len(inner)) else grown
+            )
+    return None
 
 
 def has_complete_grid(near: Neighbours, component: Sequence[int]) -> bool:

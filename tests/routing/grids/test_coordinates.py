@@ -6,6 +6,7 @@ import random
 
 import numpy as np
 import pytest
+from attached_switches import attached
 
 from routing.faults.choose import between_switches, every_switch
 from routing.faults.model import apply_faults
@@ -193,6 +194,42 @@ def test_a_grid_needs_no_search(name, args, monkeypatch):
     found_in(fabric)
     for link in between_switches(fabric).tolist()[5::40] if args == ["6x5x5"] else []:
         found_in(fabric.without_links([link]))
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "ends"),
+    [
+        ("torus", "6x5x5", [[switch] for switch in range(3, 150, 10)]),
+        ("torus", "6x5x5", [[switch, switch + 51] for switch in range(3, 90, 20)]),
+        ("mesh", "5x4x3", [[switch] for switch in range(2, 60, 9)]),
+        ("hypercube", "5", [[7], [8], [21]]),
+    ],
+)
+def test_attached_switches_do_not_slow_down_the_search(name, size, ends, monkeypatch):
+    """In a fabric with I/O switches, the other switches have the coordinates of the fabric without I/O switches."""
+    grid = generate(name, [size], cas=1)
+    whole, tried, search = found_in(grid), [], coordinates.Growth.of
+    monkeypatch.setattr(coordinates.Growth, "of", lambda *start: tried.append(start) or search(*start))
+    assert found_in(attached(grid, ends)) == whole and not tried
+    links = between_switches(grid).tolist()[5:60:20]
+    assert found_in(attached(grid.without_links(links), ends)) == whole and len(tried) <= 3
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "ends", "expected"),
+    [
+        ("mesh", "4x6", [[6 * row] for row in range(4)], ["line 4", "line 7"]),  # a further column
+        ("mesh", "4x6", [[6]], ["line 4", "line 6"]),  # the position of a lost switch is beside it
+    ],
+)
+def test_switches_with_few_links_may_belong_to_the_grid(name, size, ends, expected):
+    grid = generate(name, [size], cas=1)
+    if len(ends) == 1:
+        grid = apply_faults(grid, [parse_fault("sw0.0", grid)])
+        ends = [[next(row for row, label in enumerate(grid.switch_name) if label == "sw1.0")]]
+    fabric = attached(grid, ends)
+    found = find_coordinates(fabric)
+    assert shape(found) == expected and len(found.grids[0].switches) == fabric.switches
 
 
 CABLES_OF_A_ROW = {Kind.LINE: lambda size: size - 1, Kind.RING: int, Kind.CLIQUE: lambda size: size * (size - 1) // 2}
