@@ -71,7 +71,8 @@ def directions(fabric: Fabric) -> npt.NDArray[np.int32] | None:
 
     A torus has one direction per dimension.  A ring of four is a square itself and counts as two directions, so a 4x4x4
     torus is the hypercube with six directions.  A fabric without such squares has no directions.  Missing links and
-    switches change nothing as long as squares still connect the remaining links of a direction.
+    switches change nothing as long as squares still connect the remaining links of a direction.  Links to switches that
+    have one neighbour only, such as I/O switches beside a torus, share a direction of their own.
 
     Notes
     -----
@@ -91,15 +92,18 @@ def directions(fabric: Fabric) -> npt.NDArray[np.int32] | None:
     u, v, _, w = squares.T
     # At this point, the links along a ring have several directions.  Two directions become one if their links meet at a
     # switch but span no square, because such links follow each other along a ring.
-    middle, v_, w_ = corners
+    is_end = np.bincount(bundles // switches, minlength=switches) == 1
+    middle, v_, w_ = (corner[~is_end[corners[1]] & ~is_end[corners[2]]] for corner in corners)
     meeting = _pairs(slab[link(middle, v_)], slab[link(middle, w_)])
     spanning = _pairs(slab[link(u, v)], slab[link(u, w)])
     slabs = int(slab.max()) + 1
     in_line = np.setdiff1d(meeting @ [slabs, 1], spanning @ [slabs, 1])
     found = _joined(slabs, np.column_stack([in_line // slabs, in_line % slabs]))[slab]
-    if found.max() == 0:
-        return None
-    return found[link(channels.src.astype(np.int64), channels.dst.astype(np.int64))].astype(np.int32)
+    of_channel = found[link(channels.src.astype(np.int64), channels.dst.astype(np.int64))]
+    leads_to_end = is_end[channels.src] | is_end[channels.dst]
+    directions, of_channel[~leads_to_end] = np.unique(of_channel[~leads_to_end], return_inverse=True)
+    of_channel[leads_to_end] = len(directions)
+    return of_channel.astype(np.int32) if len(directions) > 1 else None
 
 
 def _bundles(fabric: Fabric) -> Rows | None:

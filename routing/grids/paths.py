@@ -18,6 +18,9 @@ NONE = 255
 
 Hops = npt.NDArray[np.uint8]
 
+MOST_NEIGHBOURS = 2
+"""Largest number of neighbours of a switch that is attached to a grid."""
+
 
 @dataclass(frozen=True, eq=False)
 class GridPaths:
@@ -103,10 +106,36 @@ def grid_paths(fabric: Fabric, coordinates: Coordinates, bundles: LinkBundles, *
         both = _whole_paths(grid, order, tables, same_side=same_side)
         for side in (0, 1):
             hop[side][here], crossing[side][here] = both[0][side], both[1][side]
+    _add_attached(fabric, coordinates, bundles, hop, crossing)
     regular = np.ones(hop.shape, bool)
     for side in (0, 1):
         add_detours(fabric, bundles, hop[side], regular[side])
     return GridPaths(hop, regular, crossing, most_rings)
+
+
+def _add_attached(fabric: Fabric, coordinates: Coordinates, bundles: LinkBundles, hop: Hops, crossing: Hops) -> None:
+    """Add the paths from and to switches that are attached to a grid, such as I/O switches, by changing ``hop`` and
+    ``crossing`` (see :class:`GridPaths`) in place.
+
+    An attached switch has no coordinates, and one or two neighbours.  One set of paths leads over its first neighbour,
+    and the other set over its last neighbour.  The paths continue as the paths of this neighbour.
+
+    No other paths pass an attached switch.  So the added dependencies close no cycle, and the paths need no further VL.
+    """
+    near = [part.tolist() for part in np.split(bundles.dst, bundles.first[1:-1])]
+    reached = np.zeros(fabric.switches, bool)
+    for grid in coordinates.grids:
+        reached[grid.switches] = True
+    attached = [switch for switch in np.flatnonzero(~reached).tolist() if len(near[switch]) <= MOST_NEIGHBOURS]
+    while ready := [switch for switch in attached if not reached[switch] and reached[near[switch]].any()]:
+        for switch in ready:
+            over = [other for other in near[switch] if reached[other]]
+            ends = reached & (fabric.component == fabric.component[switch])
+            for side, other in enumerate((over[0], over[-1])):
+                hop[side, switch], crossing[side, switch] = hop[side, other], crossing[side, other]
+                hop[side, switch, other] = near[other].index(switch)
+                hop[side, ends, switch], crossing[side, :, switch] = near[switch].index(other), crossing[side, :, other]
+            reached[switch] = True
 
 
 def _row_tables(grid: Grid, axis: int, bundles: LinkBundles) -> tuple[Hops, Hops]:

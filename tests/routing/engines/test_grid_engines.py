@@ -6,6 +6,7 @@ import random
 import networkx as nx
 import numpy as np
 import pytest
+from attached_switches import attached
 from in_one_test import cases_in_one_test
 from slow_proof import prove_slowly
 
@@ -231,6 +232,27 @@ def test_detours_are_balanced(engine, name, size, share, least):
     # Strict dimension order carries half of this, because one side of a broken ring carries all traffic.
     assert proof.certified and routing.vls_needed <= 6
     assert all_to_all_share(fabric, channel_loads(fabric, routing)) >= least
+
+
+@pytest.mark.parametrize("engine", ["dor", "torus-2qos"])
+@pytest.mark.parametrize(
+    ("name", "size", "ends"),
+    [
+        ("torus", "5x5x5", [[0], [7], [125], [9, 63], [126, 12]]),
+        ("torus", "5x5", [[3], [0]]),
+        ("mesh", "5x5", [[0], [9]]),
+    ],
+)
+def test_attached_switches_need_no_further_vl(engine, name, size, ends):
+    """Paths of I/O switches continue as paths of a neighbour, also if a link is missing."""
+    fabric = attached(generate(name, [size], cas=1), ends)
+    with pytest.warns(InputWarning, match="fits no coordinates"):
+        routing, proof = routed(engine, fabric, reversible=name == "mesh")
+    assert proof.certified and routing.provenance.options["detours"] == 0
+    assert engine == "dor" or routing.vls_needed == (1 if name == "mesh" else 2)
+    less = fabric.without_links(between_switches(fabric)[3:4].tolist())
+    with pytest.warns(InputWarning, match="fits no coordinates"):
+        assert routed(engine, less)[1].certified
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from attached_switches import attached
 from strategies import random_fabric
 
 from routing.engines.torus_dimensions import directions, resembles_grid
@@ -18,6 +19,15 @@ def count(*arguments, **options):
 )
 def test_a_torus_has_its_dimensions_and_rings_of_four_two(size, expected):
     assert count("torus", [size], cas=1) == expected
+
+
+def test_links_to_attached_switches_have_a_direction_of_their_own():
+    torus = generate("torus", ["6x5x5"], cas=1)
+    fabric = attached(torus, [[3], [40], [77]])
+    found, plain = directions(fabric), directions(torus)
+    ends = np.maximum(fabric.channels.src, fabric.channels.dst) >= torus.switches
+    assert set(found[ends].tolist()) == {3} and np.array_equal(found[~ends], plain)
+    assert count("mesh", ["6"], cas=1) is None  # both ends of a line have one neighbour only
 
 
 def test_fabrics_without_squares_have_no_directions():
