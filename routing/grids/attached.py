@@ -1,4 +1,4 @@
-"""Tell switches that are attached to a grid, such as I/O switches, from the switches of the grid."""
+"""Distinguish switches that are attached to a grid, such as I/O switches, from the switches of the grid."""
 
 from __future__ import annotations
 
