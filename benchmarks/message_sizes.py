@@ -1,4 +1,4 @@
-"""Simulate messages of several sizes on a HyperX, where each CA has one LID for short paths and one for other paths.
+"""Simulate messages of several sizes on a HyperX whose CAs have two LIDs: one for short paths, one for longer paths.
 
 The experiment follows PARX (J. Domke et al., SC 2019).  Each CA sends one message to its partner, another CA.  All
 messages go to the partners' base LIDs, or all go to their second LIDs.  The pattern determines the partners:

@@ -275,8 +275,9 @@ int ibnue_abi_fits(struct ibnue_plugin *plugin, char *why)
     return plugin->layout_known ? 0 : check_nodes(&plugin->osm->subn, &plugin->layout_known, why);
 }
 
-/* Check the struct that OpenSM passes to set up an engine.  All its members are zero, except name and context.  Return
- * 0 if the struct is as in the headers and the name begins with `prefix`, otherwise -1. */
+/* Check that the struct of a new engine has the layout of the headers with which the plugin was built.  OpenSM passes
+ * the struct when it sets up the engine.  At that time, OpenSM has set only the members `name` and `context`.  Return 0
+ * if the name begins with `prefix` and all callbacks are zero, otherwise -1. */
 int ibnue_abi_check_engine(const struct osm_routing_engine *re, const char *prefix)
 {
     struct osm_routing_engine copy;

@@ -96,9 +96,10 @@ class Unsettled:
 
 
 def describe(job: Job, outcome: Outcome, remarks: Sequence[str]) -> str:
-    """Describe an answer in one line for OpenSM's log, together with pending remarks.
+    """Return one line for OpenSM's log about the tables with which the worker answers a request.
 
-    ``job`` is the request, and ``outcome`` the tables that answer it.
+    The line names the fabric, the number of VLs, the verdict of the proof, how the tables were found, and the changes
+    in the switches.  The remarks follow at its end.  ``job`` is the request, and ``outcome`` has the tables.
     """
     made, kept, base, change = outcome.made, outcome.kept, outcome.base, outcome.change
     fabric = kept.fabric

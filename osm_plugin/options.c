@@ -43,7 +43,7 @@ static void add_flag(struct text *text, const char *key, boolean_t value)
         add(text, "%s TRUE\n", key);
 }
 
-/* Append an option with a number, unless the number is OpenSM's default. */
+/* Append a line with the key of an option and its value, unless the value is OpenSM's default (`usual`). */
 static void add_number(struct text *text, const char *key, unsigned long value, unsigned long usual)
 {
     if (value != usual)

@@ -21,12 +21,12 @@ _LONGEST_LINE = 4094
 
 
 def check_partitions(path: Path) -> set[int] | None:
-    """Check a partition file.
+    """Check a partition file, and return the PKeys of its partitions.
 
     Returns
     -------
-    The PKeys of the partitions, without the bit for full membership.  None: a partition has no PKey in the file, so
-    OpenSM chooses the PKey.
+    The PKeys, without the bit for full membership.  The result is None if the file states no PKey for some partition:
+    OpenSM then chooses the PKey of this partition.
 
     Raises
     ------

@@ -136,8 +136,8 @@ static void treat_as_empty(struct ibnue_plugin *plugin, osm_switch_t *sw)
     copy->assumed = 1;
 }
 
-/* Undo treat_as_empty: mark all blocks as unknown.  If OpenSM has written no tables, packets may follow the entries that
- * the switch had all along. */
+/* Undo treat_as_empty: mark all blocks as unknown.  If OpenSM has not written the LFT, the switch may still forward
+ * packets by its old entries. */
 static void end_assumption(struct ibnue_copy *copy)
 {
     if (copy->assumed)
@@ -182,7 +182,8 @@ void ibnue_copies_written(struct ibnue_plugin *plugin)
         end_assumption(copy);
         for (uint32_t b = 0; sw && sw->new_lft && b < blocks_of(sw); b++) {
             const uint8_t *installed = sw->lft + b * BLOCK;
-            /* OpenSM may never have written a block without entries, so such a block is not marked as known. */
+            /* A block without entries is not marked as known.  OpenSM may never have written such a block, so the
+             * switch may still have old entries there. */
             if (!all_of(installed, 0) && !all_of(installed, OSM_NO_PATH)
                 && !memcmp(installed, sw->new_lft + b * BLOCK, BLOCK))
                 copy->known[b] = 1;

@@ -48,7 +48,7 @@ struct ibnue_memory {
 struct ibnue_rows {
     uint32_t switches;  /* number of switches */
     osm_switch_t **row; /* [switches], OpenSM's switches by row */
-    size_t room;        /* not used, because the length of `row` is ibnue_seen.room */
+    size_t room;        /* not used; the member `room` of struct ibnue_seen is the length of `row` */
 };
 
 /* Number of LFT blocks, of 64 LIDs each, up to the highest unicast LID. */
@@ -251,10 +251,11 @@ struct ibnue_stamp {
     long inode;                /* inode number */
 };
 
-/* Changes that update_vlarb has made in a sweep. */
+/* Entries that the callback update_vlarb has added to the VL arbitration tables of all ports in one sweep.  It adds
+ * entries for VLs that can carry data, but have no entry in the administrator's configuration. */
 struct ibnue_arbitration {
-    uint32_t vls;     /* mask of the VLs for which entries were added */
-    uint32_t entries; /* number of entries added at all ports together */
+    uint32_t vls;     /* VLs, as bits, for which entries were added to VL arbitration tables */
+    uint32_t entries; /* number of added entries, at all ports together */
     uint32_t missing; /* number of entries for which the VL arbitration tables had no room, at all ports together */
 };
 

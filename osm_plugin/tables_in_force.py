@@ -237,8 +237,9 @@ class State:
         return None
 
     def baseline_of(self, kept: SavedTables) -> SavedTables | None:
-        """Return the baseline tables if they were computed for the subnet, engine and options of ``kept``; otherwise
-        None.
+        """Return the baseline tables if they belong to the tables ``kept``; otherwise None.
+
+        They belong together if both were computed for the same subnet, by the same engine with the same options.
         """
         baseline = self.baseline
         if baseline is None or (baseline.engine, baseline.options) != (kept.engine, kept.options):

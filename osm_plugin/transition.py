@@ -25,10 +25,12 @@ The result of this search is only information for the administrator, because Ope
 def transition_line(change: Change, *, threads: int = 2) -> str | None:
     """Return a line for the log that states whether a change of tables is safe; None if nothing changes.
 
-    A change with an update schedule is safe because of its schedule.  Without a schedule, the tables are written at
-    once, and this function examines the mixed tables.  OpenSM writes the switches in an order that the plugin does not
-    control.  So only the verdict "any-order" excludes credit loops during the change.  If a search for a schedule has
-    already failed, this function does not search for safe rounds again.
+    If the change has an update schedule, the line describes its rounds, which are safe.
+
+    Without a schedule, OpenSM writes all switches at once, in an order that the plugin does not control.  This function
+    then examines all mixtures of the old and the new tables.  The verdict "any-order" means that no mixture has a
+    credit loop.  With every other verdict, a credit loop is possible during the change.  For the log, this function
+    also searches for safe rounds, unless such a search has already failed or the SLs in use are unknown.
     """
     unknown = change.base.describe_unknown(change.after.fabric)
     if unknown:

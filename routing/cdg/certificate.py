@@ -180,9 +180,10 @@ def _traffic(fabric: Fabric, routing: Routing, entry: _Entry, certificate: Certi
 
 
 def _widened(mask: npt.NDArray[np.uint16], alternatives: npt.NDArray[np.int64] | None) -> npt.NDArray[np.uint16]:
-    """Replace every SL by its alternatives in the SLs of each LID (``mask``, uint16[L], as bits).
+    """Return uint16[L], as bits the SLs that packets to each LID may use in place of the SLs of the tables.
 
-    ``alternatives`` (int64[16]) has the alternatives of each SL, as bits.  The result is uint16[L], as bits.
+    ``mask`` (uint16[L]) has the SLs of the tables for each LID, as bits.  ``alternatives`` (int64[16]) has for each SL
+    of the tables the SLs that packets may use instead, as bits.  If it is None, the result is ``mask``.
     """
     if alternatives is None:
         return mask

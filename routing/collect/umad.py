@@ -155,7 +155,10 @@ class Umad:
         return answers
 
     def get(self, question: Query, read: Callable[[bytes], Answer]) -> Answer | None:
-        """Return the answer to one query, as :meth:`get_all` does."""
+        """Send one query and return its result; None if the answer did not arrive or was an error.
+
+        ``read`` extracts the result from the bytes of the answer.
+        """
         return self.get_all([question], read)[0]
 
     def _agent(self, kind: tuple[int, int]) -> int:

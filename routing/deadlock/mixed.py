@@ -110,7 +110,9 @@ class Mixture:
 
     @cached_property
     def of_switch(self) -> npt.NDArray[np.bool_]:
-        """Return bool[L], whether a switch has the LID, or was the last owner if no port has the LID any more."""
+        """Return bool[L], whether each LID belongs to a switch.  If no port has the LID any more, its last owner
+        counts.
+        """
         lids = self.fabric.lids
         return np.asarray((lids.port == 0) | (self.lost.of_switch & (lids.switch < 0)))
 
@@ -131,12 +133,17 @@ class Mixture:
     def injected_traffic(
         self, positions: InjectionPoints, bit: Masks, lids: npt.NDArray[np.int64], *, switch_pairs: bool
     ) -> tuple[Masks, Masks]:
-        """Return the SLs of the packets that are sent from each injection point to each of some LIDs.
+        """Return which SLs packets can have from each injection point to each of some LIDs.
 
-        The first result is for requests, the second result for replies.  Both results are uint16[K, N], for K LIDs and
-        N injection points.  An element has the bits of all SLs of its packets; ``bit`` (uint16[16]) gives the bit of
-        each SL.  Packets to a LID that is gone or unreachable have only SLs of the old tables.  The subnet manager
-        returns a new SL only for an existing path.
+        The first result is for requests, the second result is for replies.  Each result is uint16[K, N], for K LIDs
+        and N injection points.  An element is a mask of the SLs of the packets from the injection point to the LID.
+        ``bit`` (uint16[16]) gives the bit by which each SL is represented in the mask, such as the bit of its VL.
+
+        A packet has the SL of the old or of the new tables.  Packets to some LIDs have only the SL of the old tables:
+        LIDs that no port has any more, and LIDs in another part of the fabric.  The reason is that the SM answers with
+        a new SL only if a path exists.
+
+        ``switch_pairs`` states whether switch-to-switch traffic is included.
         """
         fabric = self.fabric
         target, where = fabric.lids.switch[lids], {"switch_pairs": switch_pairs}
@@ -154,10 +161,10 @@ class Mixture:
         return requests, replies
 
     def injected_vls(self, lids: npt.NDArray[np.int64], *, replies: bool) -> npt.NDArray[np.uint32]:
-        """Return uint32[K, S], as bits the VLs of the packets that enter at each switch towards each of K LIDs.
+        """Return uint32[K, S], the VLs of the packets that enter at each switch towards each of K LIDs, as bits.
 
-        Only traffic from or to CAs and routers counts, and replies only if ``replies``.  Packets must not change their
-        VL along a path.  Cost: O(K S), or O(K L) if SLs depend on the source LID.
+        Only traffic from or to CAs and routers counts.  Replies count only if ``replies`` is true.  Packets must not
+        change their VL along a path.  Cost: O(K S), or O(K L) if SLs depend on the source LID.
         """
         points, bits = InjectionPoints.by_switch(self.fabric), vl_bits(self.sl2vl[0])
         enter = np.empty((len(lids), self.fabric.switches), np.uint32)

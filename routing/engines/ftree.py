@@ -126,8 +126,8 @@ def _best_tables(
 def better_by_descent(
     fabric: Fabric, lft: npt.NDArray[np.uint8], level: npt.NDArray[np.int32], options: EngineOptions
 ) -> tuple[npt.NDArray[np.uint8], TreeOrder] | None:
-    """Compute tables by descent.  Return these tables (uint8[S, L]) and their order if they are better balanced than
-    the tables of the closed form; else None.
+    """Compute tables by descent.  Return these tables (uint8[S, L]) and their switch order if they are better than the
+    tables of the closed form; else None.
 
     Parameters
     ----------
@@ -142,20 +142,22 @@ def better_by_descent(
 
     Notes
     -----
-    Tables are better if their highest utilisation is notably lower.  Otherwise, the comparison uses the part of each
-    channel's utilisation above its ceiling (:func:`routing.trees.descent.ceilings`), divided by the ceiling.  The
-    tables with the smaller sum over all channels are better.  The highest utilisation alone is not enough for the
-    comparison, because a leaf with few links may exceed its ceiling in any tables.
+    The first of these rules that applies decides.  "Notably" means by more than two percent:
 
-    The closed form is kept for whole regular trees, and where the descent exceeds the effort.  If all paths of the
-    closed form are shortest paths, the closed form is also kept in two other cases:
-
-    - No utilisation is notably above its ceiling.
-    - All leaves have equally many end ports, all links have one speed, and the highest utilisation is near the ceiling
-      of the leaf with the fewest links.  Then no tables carry notably more all-to-all traffic.
-
-    If only the closed form has paths that are longer than shortest paths, tables by descent are better unless their
-    highest utilisation is notably higher.
+    1. If the tree is regular and no link is missing, the closed form is kept.
+    2. If the descent needs more time than the effort allows, the closed form is kept.
+    3. This rule needs a closed form in which all paths are shortest paths.  If no utilisation is notably above its
+       ceiling (:func:`routing.trees.descent.ceilings`), the closed form is kept.
+    4. This rule has the condition of rule 3.  In addition, all leaves have equally many end ports, and all links have
+       one speed.  If the highest utilisation is not notably above the highest ceiling, no tables carry notably more
+       all-to-all traffic, and the closed form is kept.
+    5. If the descent finds no tables, the closed form is kept.
+    6. If the highest utilisation of the tables by descent is notably lower, they are returned.
+    7. This rule needs tables by descent in which all paths are shortest paths, unlike in the closed form.  If their
+       highest utilisation is not notably higher, they are returned.
+    8. For each channel, the part of the utilisation above the ceiling is divided by the ceiling.  The tables with the
+       smaller sum over all channels are taken.  (The highest utilisation alone does not suffice here, because a leaf
+       with few links may exceed its ceiling in any tables.)
 
     Cost: O(S L) for the comparison; see :func:`routing.trees.descent.tree_tables`.
     """

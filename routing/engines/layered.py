@@ -27,7 +27,7 @@ from routing.partition import regions
 from routing.tables import DATA_VLS
 
 TOLERANCE = 1.03
-"""Factor by which the highest utilisation may exceed the lowest known utilisation if that saves VLs."""
+"""If paths need fewer VLs, their highest utilisation may be higher than the lowest one known, by this factor."""
 
 TOO_UNBALANCED = 1.3
 """Paths are tried last if their highest utilisation exceeds the lowest value found so far by more than this factor."""
@@ -226,7 +226,11 @@ class LayerSearch:
 
     @property
     def least(self) -> float:
-        """Lowest known utilisation.  The first access may compute the paths with the best balance, which takes time."""
+        """Lowest value, of all candidate paths so far, of the highest utilisation of a channel.
+
+        If this value is not close to the lower bound, shortest paths with the best balance also count.  The first
+        access may have to compute these paths, which takes time.
+        """
         return (
             self.lowest
             if self.lowest <= TIGHT * self.bound

@@ -22,8 +22,8 @@ Levels = npt.NDArray[np.int32]
 TOLERANCE = 0.02
 """The closed form is kept if no utilisation exceeds its ceiling by more than this fraction."""
 LOWER_PEAK = 1.02
-"""Tables in closed form replace tables by descent, or the reverse, if their highest utilisation is lower by this
-factor.
+"""Factor by which the highest utilisation of tables must be lower, so that they replace other tables: tables by descent
+instead of the closed form, or the reverse.
 """
 DOUBTFUL = 0.2
 """If the cost of a tree's switch order is higher, the fabric may not be a tree.  An example is a torus with CAs at

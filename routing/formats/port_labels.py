@@ -64,11 +64,12 @@ def _number(parts: list[int]) -> int | None:
     if len(parts) == 1:
         return parts[0]
     if len(parts) == 2:
-        # If the first number is 1, the second number is the port: IB1/21 is port 21 of a switch without split ports.
-        # This rule also fits a split port 1, because its halves 1/1 and 1/2 are the ports 1 and 2.  Any other label
-        # names a half of a split port: 2/1 is the first half of the split port 2, and is port 3.
+        # A label with two numbers has one of two meanings.  On a switch without split ports, the first number is 1,
+        # and the second number is the port: IB1/21 is port 21.  On a switch with split ports, the label names a half
+        # of a port: 2/1 is the first half of port 2, which counts as port 3.  For 1/1 and 1/2, both meanings give the
+        # same port (1 or 2).
         return parts[1] if parts[0] == 1 else _counted(parts[0], parts[1])
-    if parts[0] != 1:  # Labels of a second ASIC are not understood.
+    if parts[0] != 1:  # A number above 1 means a second ASIC, whose labels are not understood.
         return None
     port = _counted(parts[1], parts[2])
     return port if len(parts) == 3 or port is None else _counted(port, parts[3])

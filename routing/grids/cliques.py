@@ -156,9 +156,13 @@ class _Rows:
 
 
 def _rank_of(port: Ints, goal: Ints) -> Ints:
-    """Return int64[D], the rank of each destination's port among all ports whose destinations have the same coordinate.
+    """Return int64[D], a number for the port of each destination.
 
-    ``goal`` (int64[D]) is the coordinate of each destination along the dimension.
+    The ports of all destinations with one coordinate along the dimension are numbered 0, 1, 2, and so on, in the order
+    of ``port``.  All LIDs of a port get the same number.  The numbers serve to use several next hops in turn.
+
+    ``port`` (int64[D]) identifies the port that has each destination LID.  ``goal`` (int64[D]) is the coordinate of
+    each destination along the dimension.
     """
     by_goal = np.lexsort((port, goal))
     is_new = np.diff(goal[by_goal], prepend=-1) != 0

@@ -32,10 +32,13 @@ def link_names(fabric: Fabric, links: Ints) -> list[str]:
 
 
 def facts(fabric: Fabric, coordinates: Coordinates) -> dict[str, object]:
-    """Return facts for the provenance of tables: the coordinates, and the names of links that may be miscabled.
+    """Return facts for the provenance of tables: the coordinates of the fabric, and the names of suspicious links.
 
-    These links are the miscabled links, the links that may be miscabled instead (:func:`alternative_links`), and the
-    surplus links (:func:`surplus_links`).
+    The result has the key ``coordinates``, and up to three keys with lists of links:
+
+    - ``miscabled``: links that contradict the coordinates.
+    - ``miscabled_instead``: other links, of which some may be miscabled instead (:func:`alternative_links`).
+    - ``surplus``: links of bundles that have more links than usual (:func:`surplus_links`).
     """
     grids = coordinates.grids
     found: dict[str, object] = {"coordinates": "; ".join(grid.text for grid in grids[:MOST_GRIDS])}

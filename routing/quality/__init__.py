@@ -313,8 +313,11 @@ def bisection_share(
 
 
 def tier_loads(fabric: Fabric, loads: npt.NDArray[np.float64]) -> tuple[TierLoad, ...]:
-    """Return the load of the channels between the levels of a tree, lowest level first.  The level of a switch is its
-    distance, in channels, from the nearest switch with end ports.
+    """Return figures of the loads of a tree's channels, by level and direction, lowest level first.
+
+    The level of a switch is its distance, in channels, to the nearest switch with end ports.  For each level there are
+    up to three elements: for the channels up to the next level, for the channels down from the next level, and for the
+    channels between switches of the level.
 
     ``loads`` (float64[C]) is the result of :func:`channel_loads`.
     """

@@ -84,8 +84,8 @@ class Flows:
         loads : float64[C]
             Number of flows over each channel.  A flow to one of 2^LMC LIDs counts as 2^-LMC.
         hop_count : float64[S]
-            Element h is the number of ordered pairs of end ports whose path has h channels.  A path has less than S
-            channels.
+            Element h is the number of ordered pairs of end ports whose path has h channels.  Every path has fewer than
+            S channels.
         """
         fabric = self.fabric
         weight = np.zeros(len(fabric.lids), np.int64)

@@ -123,15 +123,17 @@ class _Step(NamedTuple):
 
 
 def _next_step(network: Network, step: _Step, adaptive_vls: int, *, stay: bool) -> _Step:
-    """Advance all packets by one hop on their escape paths.
+    """Return the positions of all packets after one more hop on their escape paths.
 
-    ``step`` has the present positions.  The first ``adaptive_vls`` VLs are adaptive, and the tables use the VLs after
-    them.
+    ``step`` has the positions before this hop.  The simulation has ``adaptive_vls`` adaptive VLs, and after them the
+    VLs of the tables: VL n of the tables is VL ``adaptive_vls + n`` of the simulation.  ``stay`` states whether packets
+    on escape VLs stay on escape VLs until they are delivered.
 
     Raises
     ------
     OptionError
-        A path is missing, or an escape path is not a shortest path although packets may leave it (``stay`` is false).
+        A path is missing or leads to a VL that does not exist.  Or ``stay`` is false, and an escape path is not a
+        shortest path.
     """
     arrays, fabric = network.arrays, network.fabric
     channel_at = np.full((arrays.devices, 256), -1, np.int64)

@@ -80,8 +80,8 @@ class Flow:
     burst, gap
         Mean number of messages in a burst, and mean ticks between bursts.
     hot, hot_share
-        LIDs of the hotspot (destinations that get extra traffic), and the probability that a message goes to one of
-        them.
+        LIDs of the hotspot (destinations that get extra traffic), and the probability that the destination of a message
+        is chosen among these LIDs.
     window
         Largest number of packets in flight.  None: no limit.  After a packet was delivered or lost, the next packet can
         be sent one tick later.
@@ -344,22 +344,25 @@ def uniform(
     hot: Sequence[int] = (),
     hot_share: float = 0.0,
 ) -> Traffic:
-    """Make uniform random traffic between all CAs, with a hotspot if ``hot_share`` is positive.
+    """Make uniform random traffic between all CAs: each message goes to a random other CA.  If ``hot_share`` is
+    positive, the CAs of the hotspot get additional messages.
 
     Parameters
     ----------
     network
-        Network.  All its CAs that have LIDs send and receive.
+        Network.  All its CAs that have a LID and are cabled to a switch send and receive.
     load
-        Load of each CA's link, as a fraction.
+        Rate at which each CA creates messages, as a fraction of the rate of its link.
     bytes, mtu
         Size in bytes of a message, and of the largest packet.
     process
-        Arrival process: Poisson, Bernoulli with slots of ``slot`` ticks, or persistent.
+        Rule for the times of the messages: ``POISSON``, ``BERNOULLI``, or ``PERSISTENT``.  With ``PERSISTENT``, each CA
+        sends at full rate, and ``load`` has no effect.
     slot
-        Length of a slot in ticks (Bernoulli).
+        Length of a slot in ticks, only for ``BERNOULLI``: at most one message is due in each slot.
     hot, hot_share
-        LIDs of the hotspot, and the fraction of messages that go to them.
+        LIDs of the hotspot, and the probability that the destination of a message is chosen among these LIDs.
+        Otherwise, the destination is any other CA.
     """
     lids = tuple(base_lids(network.fabric).tolist())
     flows = []

@@ -260,8 +260,9 @@ def tree_slots(fabric: Fabric, order: TreeOrder) -> TreeSlots:
 def _start(fabric: Fabric, order: TreeOrder, sweeps: int) -> TreeSlots:
     """Return the slots of the switches for the first pass (see :func:`tree_slots`).
 
-    If links of the tree are missing, and ``sweeps`` is at least :data:`FEW_SWEEPS`, the result has level 0 for every
-    switch.  Then no channel leads to a higher level, so the first pass uses no slots.
+    A descent of :data:`FEW_SWEEPS` or more passes does not use slots if links of the tree are missing.  In this case,
+    the result has level 0 for every switch.  Slots matter only for channels to a higher level, so they then have no
+    effect.
     """
     tree = tree_slots(fabric, order)
     if sweeps < FEW_SWEEPS or is_whole(fabric, tree):

@@ -93,10 +93,11 @@ def _may_rebuild_by_source(progress: Progress, certificate: Certificate, budget:
 
 
 def trace_dependencies(context: RerouteContext, progress: Progress) -> Progress:
-    """Find the CDG edges that the current entries use.  Then repair the LFT columns whose repair failed before.
+    """Repair the columns that failed.  New paths must close no cycle with the CDG edges that the present entries use.
 
-    New paths must close no cycle with these CDG edges.  Other edges are ignored here, unlike in a repair without the
-    trace: edges that are reserved for the baseline tables, and edges that no path uses any more.
+    A trace of the tables finds these CDG edges.  Earlier steps respected two more kinds of CDG edges: edges that only
+    the baseline tables use, and edges that no path uses any more.  In this step, new paths may close cycles with both
+    kinds of edges.
     """
     return _traced(context, progress, "all")
 

@@ -83,8 +83,9 @@ def sls_for_moves(
         now=Utilisation(load_in_force(context, in_use), goal_in_force(context, in_use)), budget=most,
         overshoot=overshoot, prepares_sls=True,
     )  # fmt: skip
-    # If the search undoes a move, it does not undo the changes of SLs for this move.  So only paths that differ after
-    # the search get the new SLs.  All other paths keep the SLs of the tables in force.
+    # The search changes SLs for some moves.  If it later undoes such a move, it does not restore the SLs.  So the SLs
+    # of the search (`found.sl`) are used only for paths that the search has changed.  All other paths keep the SLs of
+    # the tables in force.
     changed = changed_paths(context.request.fabric, moved, tables, replies=rules.replies)
     return np.where(changed, numbering.gathered(found.sl), tables.sl), moved.lft
 

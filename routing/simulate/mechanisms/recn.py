@@ -105,9 +105,9 @@ class Recn(CaseMechanism):
         """Return the counters of the kernel.
 
         - ``assigned``: how often a set-aside VL was assigned to a congestion tree.
-        - ``refused``: how often no set-aside VL was left.
+        - ``refused``: number of notifications for which no set-aside VL was free.
         - ``in_use``, ``most_in_use``: number of assigned VLs at the end of the run, and largest number at any time.
-        - ``set_aside_packets``: how often a packet was queued for a set-aside VL.
+        - ``set_aside_packets``: how often a packet was queued for a set-aside VL instead of its usual VL.
         """
         names = ("assigned", "refused", "in_use", "most_in_use", "set_aside_packets")
         return dict(zip(names, simulation.results_of(self).tolist(), strict=True))

@@ -41,7 +41,9 @@ typedef struct {
     int32_t *block; /* [blocks + 1] index in `lid` where each block begins */
     uint8_t *hops;     /* [S, L] hops from each switch to each LID */
     atomic_int next;   /* number of the next block that no thread has taken */
-    atomic_int failed; /* whether some packet is not delivered, so that trace.c has to do the work */
+    /* 1: this fast method has failed, for example because a packet is not delivered.  The general kernel (trace.c) then
+     * collects the dependencies instead */
+    atomic_int failed;
 } job_t;
 
 typedef struct {

@@ -1,5 +1,5 @@
-/* Move a switch to another path, so that a disconnected switch finds a path without a CDG cycle.  The terms are
- * explained in internal/repair_state.h. */
+/* Displace switches: move a switch to another path, so that a disconnected switch finds a path without a CDG cycle.
+ * The header internal/repair_state.h explains the terms. */
 #include "repair/internal/repair_state.h"
 
 #include <string.h>
@@ -103,9 +103,11 @@ static bool may_displace(repair_state *job, int32_t root, int32_t x)
     return true;
 }
 
-/* Find a path for a disconnected switch by moving another switch.  The switch that was last moved for this
- * disconnected switch is tried first.  Next are the switches of the subtree.  Last are the neighbours to which the
- * disconnected switch has a channel.  Returns whether a path was found. */
+/* Find a path for a disconnected switch by moving one other switch to another path.  These switches are tried in turn:
+ * 1. the switch whose move last gave the disconnected switch a path, for this LID or an earlier one;
+ * 2. switches of the disconnected switch's subtree;
+ * 3. neighbours to which the disconnected switch has a channel.
+ * Returns whether a path was found. */
 bool ibn_repair_displace(repair_state *job, int32_t root)
 {
     const repair_fabric *f = job->f;

@@ -318,8 +318,9 @@ void ibn_repair_rebalance_set_entry(rebalance_search *look, int32_t s, uint8_t p
     look->version[state->lid]++;
 }
 
-/* Make a move that takes flow off channel `off`, if the move still reduces the objective and closes no CDG cycle.
- * Returns whether the move was made. */
+/* Make a move that takes flow off channel `off`, if the move is still useful.  The move was listed before other moves
+ * were made.  So it is made only if the path still uses the channel, the objective falls, no CDG cycle is closed, and
+ * enough entries may still change.  Returns whether the move was made. */
 static bool make_move(rebalance_search *look, const entry_move *move, int32_t off)
 {
     repair_state *state = look->state;

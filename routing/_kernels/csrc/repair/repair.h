@@ -61,14 +61,17 @@ typedef struct {
     const uint16_t *forbidden;
 } repair_fabric;
 
-/* Fill the missing entries of LFTs.  An entry is missing if it is 255 although the switch can reach the LID.
+/* Fill the missing entries of LFTs.  An entry is missing if it is 255 although the switch can reach the LID.  New paths
+ * close no CDG cycle, unless fabric->vls is 0.
  *
- * treatment: uint8 [L], treatment of each LFT column.  0: fill the missing entries.  1: skip the column.  2: fill the
- * missing entries, and do more if this fails: remove all entries of the column and compute them from scratch.  If this
- * fails too, copy the column of another LID.  Before the first repair, the CDG edges that no path uses are removed on
- * the VLs of the packets to LIDs with treatment 2.
- * lft: uint8 [S, L], changed in place.  A column whose repair fails keeps its entries (treatment 0) or is empty
- * (treatment 2).
+ * treatment: uint8 [L], what to do with each LFT column.
+ *   0: fill the missing entries.
+ *   1: skip the column.
+ *   2: fill the missing entries.  If this fails, remove all entries of the column, and compute them from scratch.  If
+ *      this fails too, copy the column of another LID.  Before the first column is repaired, CDG edges that no path
+ *      uses are removed, on the VLs of the packets to all LIDs with treatment 2.
+ * lft: uint8 [S, L], changed in place.  If the repair of a column fails, the column keeps its entries (treatment 0), or
+ * is empty (treatment 2).
  * pages: uint8 [pages], 1 for each page in which an entry may be missing.  A page is `page` consecutive entries of
  * `lft`.
  * sl: uint8 [L] or [S, L], changed in place.  If a path would close a cycle on the VLs of its packets, the packets may
@@ -78,18 +81,21 @@ typedef struct {
  * order: int32 [V, C], position of each channel in a topological order of these CDG edges on each VL; updated.
  * load: int64 [C], flow on each channel; updated.  If fabric->withdraw is set, the flow of switches that have lost
  * their path is subtracted from the channels of their previous paths.
- * done: uint8 [L], output, outcome for each column.  0: no entry was missing.  1: repaired.  2: failed, or skipped
- * although entries are missing.  3: copied from another LID.
- * counts: int64 [5], output: missing entries; filled entries; valid entries that were changed; channels that cycle
- * searches visited; subtrees whose packets were split over several VLs.
+ * done: uint8 [L], output, outcome for each column.
+ *   0: no entry was missing.
+ *   1: repaired.
+ *   2: failed, or skipped although entries are missing.
+ *   3: copied from another LID.
+ * counts: int64 [5], output, five numbers: missing entries; filled entries; valid entries that were changed; channels
+ * that cycle searches visited; subtrees whose packets were split over several VLs.
  *
  * Returns 0, or 1 if memory is exhausted. */
 int ibn_repair_columns(const repair_fabric *fabric, const uint8_t *treatment, uint8_t *lft,
                        const uint8_t *pages, int64_t page, uint8_t *sl, uint16_t *dependencies, int32_t *order,
                        int64_t *load, uint8_t *done, int64_t *counts);
 
-/* Move entries of complete LFTs off the channels with the highest utilisation (load times inverse capacity).
- * Afterwards, entries whose move turned out to be needless get their value in fabric->preferred again.
+/* Move entries of complete LFTs off the channels with the highest utilisation (load times inverse capacity).  If a move
+ * turns out to be needless in the end, its entry gets the value in fabric->preferred again.
  *
  * lft: uint8 [S, L], changed in place.  An entry counts as changed if it differs from fabric->preferred, and if
  * fabric->preferred is not 255 there.

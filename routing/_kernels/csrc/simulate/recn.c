@@ -19,17 +19,17 @@ typedef struct {
         spread,        /* smallest number of packets queued for a set-aside VL at which the devices that send these
                         * packets are notified, too */
         notice,        /* ticks until a notification arrives */
-        release;       /* ticks between two checks of a VL that is assigned */
+        release;       /* ticks between two checks of an assigned VL; a check releases the VL if it has no packets */
     int32_t count,     /* number of set-aside VLs, which are the last VLs */
         base,          /* first set-aside VL */
-        used,          /* number of set-aside VLs that are assigned at present, at all channels */
+        used,          /* number of set-aside VLs that are assigned at present, at all channels together */
         most;          /* largest value of `used` so far */
     /* [channels][count] for each set-aside VL of each channel: root (the congested channel) of the congestion tree to
      * which the VL is assigned; IBN_NONE: the VL is not assigned */
     int32_t *root;
-    int64_t assigned,  /* number of times that a VL was assigned */
+    int64_t assigned,  /* number of times that a set-aside VL was assigned to a congestion tree */
         refused,       /* number of notifications for which no set-aside VL was free */
-        packets;       /* number of times that a packet was queued for a set-aside VL */
+        packets;       /* number of times that a packet was queued for a set-aside VL instead of its usual VL */
 } recn;
 
 static int attach(ibn_sim *sim, ibn_attached *self, const int64_t *numbers, int64_t count)

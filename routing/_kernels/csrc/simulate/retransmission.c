@@ -14,7 +14,7 @@
 
 /* A lost packet that its flow has to send again. */
 typedef struct {
-    ibn_packet packet;            /* copy of the packet as it was lost */
+    ibn_packet packet;            /* copy of the packet, made when it was lost; the flow sends this copy again */
     int32_t tag[MOST_MECHANISMS]; /* number (tag) that each mechanism has stored for the packet */
     int64_t due;                  /* tick from which on the flow may send the packet again */
     int32_t next;                 /* next lost packet of the flow, or of the free list; IBN_NONE: none */

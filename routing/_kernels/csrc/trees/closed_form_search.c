@@ -37,23 +37,25 @@ typedef struct {
     cf_state *x;
     channel_t *channel; /* [C] fields of each channel that a search reads */
     int32_t *below;     /* [S] number of channels that lead down from each switch */
-    uint8_t *port;    /* [S, n] out-port of each switch towards each of the n LIDs of the present group */
-    /* group: number of the present group, which is all LIDs that one switch delivers.
-     * n: number of LIDs with flow in this group. */
+    uint8_t *port;    /* [S, n] out-port of each switch towards each LID with flow of the current LID group */
+    /* A LID group is all LIDs that one switch delivers.  The search handles one LID group after the other.
+     * group: number of the LID group that is handled now.
+     * n: number of LIDs of this group to which end ports send counted flow. */
     int32_t group, n;
-    /* [size] open entries of all groups.  An entry is stored as switch * n + i, where the group has n LIDs with
-     * flow, and i is the index of the LID among them.  Within a group, entries at higher levels come first */
+    /* [size] open entries of all LID groups, as the number switch * n + i.  Here n is the number of LIDs with flow in
+     * the entry's group, and i is the index of the entry's LID among them.  Within a LID group, entries of switches at
+     * higher levels come first */
     int32_t *open;
     int64_t size, used;
     int64_t *begin;   /* [G + 1] index in `open` of the first entry of each LID group */
     double *expected; /* [S] estimated flow through each switch to a destination that is not below the switch */
-    /* [S, n] by switch v and LID: number of switches directly below v whose entry towards the LID is open, at most
-     * 255 */
+    /* [S, n] by switch and LID: number of switches directly below the switch whose entry towards the LID is open, at
+     * most 255 */
     uint8_t *wanted;
     uint8_t *may_miss;   /* [G] by LID group: whether some entry towards a LID of the group stays without a path */
 } search_t;
 
-/* Return the number of LIDs with flow in a group, which are the first LIDs of the group. */
+/* Return the number of LIDs with flow in a LID group.  These LIDs are the first LIDs of the group. */
 static int32_t with_flow(const ibn_tree_lids *lids, int32_t g)
 {
     int32_t k = lids->first[g];
@@ -204,8 +206,8 @@ static inline double flow_of(const search_t *s, int32_t v, int32_t i)
     return s->x->tree->sources[v] * s->x->lids->share[s->x->lids->first[s->group] + i];
 }
 
-/* Add 1 to `wanted` at each switch directly above switch v, for each LID of the present group towards which the
- * entry of v is open. */
+/* For each LID of the current LID group towards which the entry of switch v is open: add 1 to `wanted` at each switch
+ * directly above v. */
 static void count_open(search_t *s, int32_t v)
 {
     const ibn_tree *tree = s->x->tree;
@@ -250,7 +252,7 @@ static void open_more(search_t *s)
         }
 }
 
-/* List in `open` the open entries towards the LIDs of the present group.  Returns CF_OK or CF_NO_MEMORY. */
+/* List in `open` the open entries towards the LIDs of the current LID group.  Returns CF_OK or CF_NO_MEMORY. */
 static int list_open(search_t *s)
 {
     const int32_t S = s->x->tree->switches, t = s->x->lids->at[s->group];
@@ -274,7 +276,7 @@ static int list_open(search_t *s)
     return CF_OK;
 }
 
-/* Choose a path for each open entry towards the LIDs of the present group. */
+/* Choose a path for each open entry towards the LIDs of the current LID group. */
 static void choose_all(search_t *s)
 {
     const cf_state *x = s->x;

@@ -33,7 +33,9 @@ typedef struct {
     use_t *uses;     /* [T], trees that use the bundle of the present step */
     /* [S, T] by switch and tree: copy of `hop` [T, S], in which the trees over a bundle are found quickly */
     uint8_t *out;
-    /* [S], whether the path of each switch leads through the switch `goal` of the function mark: UNKNOWN, YES or NO */
+    /* [S], result of the last call of the function mark, which gets a tree and a switch (`goal`).  YES: in this tree,
+     * the path of the switch with this index leads through `goal`.  NO: it does not.  UNKNOWN occurs only inside of the
+     * function */
     uint8_t *inside;
     int32_t *walked; /* [S], scratch: switches on a path */
     int32_t classes; /* K, number of different inverse capacities */

@@ -18,7 +18,9 @@ typedef struct {
     /* [S] number of dependencies in use that lead through each switch, between two neighbours that are not removed */
     int32_t *through;
     int32_t *queue; /* [S] switches in the sequence of their removal, last switch of the order first */
-    uint8_t *state; /* [S] WAITING (not removed), QUEUED (to be removed next) or GONE (removed) */
+    /* [S] state of each switch.  WAITING: the switch is not in `queue` yet.  QUEUED: it is in `queue`, and will be
+     * removed.  GONE: it has been removed, so its position in the order is known */
+    uint8_t *state;
     int32_t tail;   /* number of switches in `queue` */
 } job_t;
 

@@ -22,13 +22,14 @@ enum { AT_REPLY, AT_CHECK, AT_TOKEN };
 
 /* State of a CA that handles messages. */
 typedef struct {
-    ibn_message_queue in[IN_QUEUES], /* messages that have been taken from the network */
-        out[OUT_QUEUES],         /* messages that have not left the CA */
+    ibn_message_queue in[IN_QUEUES], /* input queues: messages that the CA has received, but not handled yet */
+        out[OUT_QUEUES],         /* output queues: messages that have not left the CA */
         again;                   /* requests of this CA that another CA has answered by a back-off; so this CA itself
                                   * has to send them to the third CA (see ibn_message_third_lid) */
     int32_t first, last,         /* flow number of the CA's first outlet, and flow number of its last outlet + 1 */
         order,                   /* position of the CA, from 0 on, in the order in which the token visits the CAs */
-        serving,                 /* 1: the queues are being served, else 0 */
+        serving,                 /* 1: the queues are being served now, so that a further request to serve them is
+                                  * ignored; else 0 */
         checked,                 /* 1: a timer will check the first messages of the input queues, else 0 */
         wants_token;             /* 1: the CA waits for the token, else 0 */
 } ibn_endpoint;

@@ -34,7 +34,7 @@ typedef struct {
     int32_t row;     /* index in the array `turn` of the first turn whose second channel is `channel` */
 } descent_path;
 
-/* The allowed channels of every switch towards one root. */
+/* The channels by which each switch may send towards one root: its allowed channels. */
 typedef struct {
     int32_t count;  /* number of switches with a path to the root, not counting the root */
     int32_t *order; /* [count] the switches with a path, sorted by hops to the root */
@@ -62,7 +62,7 @@ typedef struct {
     int32_t *turn_first; /* [S] index in `turn` of the first turn at each switch */
     descent_path *path;  /* [S] path of each switch to the destination whose tree is being computed */
     uint8_t *next; /* [D, S] by destination and switch: index of the chosen next channel among the switch's channels */
-    descent_paths *paths;  /* [roots] allowed channels of all switches towards each root */
+    descent_paths *paths;  /* [roots] by root: the channels by which each switch may send towards the root */
     int32_t *root_row;     /* [S] index in `paths` of each root; -1: the switch delivers no destination with flow */
     int32_t *lmc_group_of; /* [D] index of each destination's LMC group (all LIDs of one end port) */
     int32_t *sequence;     /* [S] switches in the order of options->position */
