@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import codecs
 import dataclasses
+import difflib
 import re
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +14,8 @@ from typing import Any, TypeVar
 
 from osm_plugin.bundle_engine import plugin_engines
 from osm_plugin.config import ENGINE_OPTIONS, PluginConfig, config_path, read_config
-from osm_plugin.opensm_conf import OpensmConf, settings_in, take_over
+from osm_plugin.installed import opensm_program
+from osm_plugin.opensm_conf import FOREIGN, OpensmConf, settings_in, take_over
 from osm_plugin.options import port_classes
 from osm_plugin.partition_file import check_partitions
 from osm_plugin.qos_policy_file import check_qos_policy
@@ -48,8 +50,10 @@ _QOS_LISTS = (
      "VL:WEIGHT,..., VLs 0 to 14, weights 0 to 255"),
 )  # fmt: skip
 """Options of opensm.conf that are lists of VLs: pattern of the name, pattern of a valid list, and description of it."""
-_VLS_OF_CODE: Mapping[int | None, int] = {1: 1, 2: 2, 3: 4, 4: 8}
-"""Key: a value of ``max_op_vls``, which is a code.  Value: number of data VLs that this code allows, if below 15."""
+_VLS_OF_CODE: Mapping[int | None, int] = {0: 1, 1: 1, 2: 2, 3: 4, 4: 8}
+"""Key: a value of ``max_op_vls``, which is a code.  Value: number of data VLs that the plugin uses with this code, if
+below 15.  With code 0, OpenSM does not change the operational VLs of the ports, so only one VL is safe.
+"""
 _QOS_MAX_VLS = ("qos_ca_max_vls", "qos_sw0_max_vls", "qos_swe_max_vls", "qos_rtr_max_vls")
 """Options for one kind of port each.  Such an option replaces ``qos_max_vls`` for these ports."""
 _READERS: dict[str, Callable[[Path], Any]] = {
@@ -217,9 +221,11 @@ def _wrong(file: Toml, problem: str, *keys: str) -> Finding:
 
 def _opensm_conf(config: PluginConfig, path: Path | None, conf: _Conf) -> Iterator[Finding]:
     answer, engines = conf.settings, conf.at("routing_engine")
-    if PLUGIN not in _plugin_names(answer.get("event_plugin_name", "")):
-        where = conf.at("event_plugin_name")
-        yield Finding(True, f"{where}: event_plugin_name does not name {PLUGIN} (event_plugin_name {PLUGIN})")
+    if (times := _plugin_names(answer.get("event_plugin_name", "")).count(PLUGIN)) != 1:
+        text = f"names {PLUGIN} {times} times" if times else f"does not name {PLUGIN}"
+        yield Finding(
+            True, f"{conf.at('event_plugin_name')}: event_plugin_name {text} (event_plugin_name {PLUGIN})"
+        )  # fmt: skip
     yield from _ignored_by_opensm(conf)
     yield from _options_line(answer.get("event_plugin_options", ""), path, conf.at("event_plugin_options"))
     names = answer.get("routing_engine", "").replace(",", " ").split()
@@ -254,6 +260,7 @@ def _ignored_by_opensm(conf: _Conf) -> Iterator[Finding]:
     missing or wrong files of partitions and of the QoS policy.
     """
     text, answer = conf.text, conf.settings
+    unknown = _unknown_options(answer)
     if text.startswith(BYTE_ORDER_MARK):
         set_there = bool(text.partition("\n")[0].removeprefix(BYTE_ORDER_MARK).partition("#")[0].strip())
         what = "begins with a byte order mark, so OpenSM does not know the name in the first line and ignores that line"
@@ -262,6 +269,9 @@ def _ignored_by_opensm(conf: _Conf) -> Iterator[Finding]:
         if not re.fullmatch(r"[a-z0-9_]*", name.removeprefix(BYTE_ORDER_MARK), re.ASCII):
             remedy = "write 'name value', in lower case"
             yield Finding(True, f"{conf.at(name)}: OpenSM does not know the name {name!r} ({remedy})")
+        elif name in unknown:
+            remedy = f"write {unknown[name]}, or remove the line" if unknown[name] else "remove the line"
+            yield Finding(True, f"{conf.at(name)}: OpenSM does not know the option {name} and ignores it ({remedy})")
         elif value != "TRUE" and (value.upper() == "TRUE" or (name == "qos" and value.upper() != "FALSE")):
             remedy = "write TRUE or FALSE"
             yield Finding(True, f"{conf.at(name)}: {name} is {value}, which OpenSM takes as FALSE ({remedy})")
@@ -269,8 +279,9 @@ def _ignored_by_opensm(conf: _Conf) -> Iterator[Finding]:
     if c_number(lmc) not in range(8):
         yield Finding(True, f"{conf.at('lmc')}: lmc is {lmc}, which OpenSM ignores (use 0 to 7)")
     codes = answer.get("max_op_vls", "5")
-    if c_number(codes) not in range(6):
-        yield Finding(True, f"{conf.at('max_op_vls')}: max_op_vls is {codes}, which limits nothing (use 1 to 5)")
+    if (code := c_number(codes)) not in range(1, 6):
+        text = "so OpenSM does not set the VLs of ports, and ibnue uses one VL" if code == 0 else "which limits nothing"
+        yield Finding(True, f"{conf.at('max_op_vls')}: max_op_vls is {codes}, {text} (use 1 to 5)")
     partitions = Path(answer.get("partition_config_file", USUAL_PARTITIONS))
     pkeys: set[int] | None = set()
     if partitions.is_file():
@@ -282,6 +293,25 @@ def _ignored_by_opensm(conf: _Conf) -> Iterator[Finding]:
         remedy = "create it, or leave partition_config_file out"
         text = f"there is no file {partitions}, so OpenSM has only the default partition ({remedy})"
         yield Finding(True, f"{conf.at('partition_config_file')}: partition_config_file: {text}")
+
+
+def _unknown_options(names: Iterable[str]) -> dict[str, str | None]:
+    """Return those of some names that the installed OpenSM does not have as options, each with the most similar option.
+
+    A name counts as an option if it is a string in the file of the OpenSM program.  The result is empty if OpenSM is
+    not installed, or if its program is not in this file, as with a wrapper script.
+    """
+    program = opensm_program(Path("/usr"))
+    code = Path(program).read_bytes() if program else b""
+    if b"\0routing_engine\0" not in code:
+        return {}
+    strings = {text.decode() for text in re.findall(rb"\0([a-z0-9_]{2,})(?=\0)", code)}
+    return {
+        name: next(iter(difflib.get_close_matches(name, strings, 1, cutoff=0.8)), None)
+        for name in names
+        # Linkers may store a string as the end of another string.
+        if name.encode() + b"\0" not in code and name not in FOREIGN and not name.startswith(BYTE_ORDER_MARK)
+    }
 
 
 def _first_error(option: str, check: Callable[[Path], _Result], path: Path) -> Generator[Finding, None, _Result | None]:
@@ -399,8 +429,12 @@ def _unsupported_options(names: list[str], config: PluginConfig, where: str) -> 
 def _qos(answer: Mapping[str, str], names: list[str], config: PluginConfig, where: str) -> Iterator[Finding]:
     limit, only, remedy = _data_vls(answer)
     for name in (name.removeprefix(PREFIX) for name in names if name.startswith(PREFIX)):
-        vls = config.options_of(name).get("vls", "auto")
-        if isinstance(vls, int) and limit < vls <= MAX_DATA_VLS:
+        options = config.options_of(name)
+        vls, first = options.get("vls", "auto"), options.get("first_vl", 0)
+        if isinstance(first, int) and limit <= first < MAX_DATA_VLS:
+            text = f"{PREFIX}{name} is configured with first_vl = {first}, but {only} ({remedy}, or remove first_vl)"
+            yield Finding(True, f"{where}: {text}")
+        elif isinstance(vls, int) and limit < vls <= MAX_DATA_VLS:
             text = f"{PREFIX}{name} is configured with {vls} VLs, but {only} ({remedy}, or vls = {limit})"
             yield Finding(True, f"{where}: {text}")
         elif limit == 1 and offers_of(ENGINES.get(name)).needs_vls:

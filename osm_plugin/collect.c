@@ -61,7 +61,8 @@ static uint32_t least(uint32_t a, uint32_t b)
 }
 
 /* Return the number of data VLs that OpenSM's options allow.  Without QoS, OpenSM writes no SL-to-VL tables, so only
- * tables with one VL are safe. */
+ * tables with one VL are safe.  If max_op_vls is 0, OpenSM does not change the operational VLs of ports.  These VLs are
+ * unknown, so only one VL is safe. */
 static uint32_t vls_allowed(const osm_subn_opt_t *opt)
 {
     const osm_qos_options_t *all = &opt->qos_options, *own[] = {&opt->qos_ca_options, &opt->qos_sw0_options,

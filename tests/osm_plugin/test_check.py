@@ -210,12 +210,52 @@ def test_a_wrong_configuration(files, text, complaint):
         ),
         ("\nevent_plugin_name", "\ufeffsm_priority 3\nevent_plugin_name", "begins with a byte order mark"),
         ("ibnue-nue", "minhop,ibnue-nue", "minhop routes every fabric, so OpenSM never tries ibnue-nue"),
+        ("event_plugin_name ibnue", "event_plugin_name ibnue ibnue", "names ibnue 2 times (event_plugin_name ibnue)"),
     ],
 )
 def test_an_opensm_conf_that_does_not_fit(files, old, new, complaint):
     files[1].write_text(files[1].read_text().replace(old, new))
     (line,) = wrong(files)
     assert complaint in line and str(files[1]) in line
+
+
+@pytest.mark.parametrize(
+    ("conf", "toml", "complaints"),
+    [
+        ("qos FALSE", "first_vl = 1", ["first_vl = 1, but without QoS OpenSM sets up only one (qos TRUE, or remove"]),
+        ("qos TRUE\nmax_op_vls 1", "first_vl = 1", ["first_vl = 1, but with max_op_vls 1 OpenSM sets up only 1"]),
+        ("qos TRUE\nmax_op_vls 0", "vls = 1", ["max_op_vls is 0, so OpenSM does not set the VLs of ports, and ibnue"]),
+        ("qos TRUE\nmax_op_vls 0", "vls = 2", ["max_op_vls is 0", "2 VLs, but with max_op_vls 0 OpenSM sets up only"]),
+    ],
+)
+def test_vls_that_ports_do_not_have(files, conf, toml, complaints):
+    files[0].write_text(f"[engine]\n{toml}\n")
+    files[1].write_text(files[1].read_text().replace("qos TRUE", conf))
+    for line, complaint in zip(wrong(files), complaints, strict=True):
+        assert complaint in line
+
+
+@pytest.mark.parametrize(
+    ("name", "complaints"),
+    [
+        ("max_op_vl", ["OpenSM does not know the option max_op_vl and ignores it (write max_op_vls, or remove"]),
+        ("colour", ["OpenSM does not know the option colour and ignores it (remove the line)"]),
+        ("max_op_vls", []),
+        ("guid", []),
+        ("mc_primary_root_guid", []),
+    ],
+)
+def test_options_that_opensm_does_not_have(files, tmp_path, monkeypatch, name, complaints):
+    program = tmp_path / "opensm"
+    options = ["event_plugin_name", "event_plugin_options", "routing_engine", "qos", "max_op_vls", "my_guid"]
+    program.write_bytes(b"\0".join(each.encode() for each in ["", *options, ""]))
+    monkeypatch.setattr("osm_plugin.check_conf.opensm_program", lambda _: str(program))
+    with files[1].open("a") as conf:
+        conf.write(f"{name} 4\n")
+    for line, complaint in zip(wrong(files), complaints, strict=True):
+        assert line.startswith(f"{files[1]}:6: {complaint}")
+    program.write_text("#!/bin/sh\n")
+    assert wrong(files) == []
 
 
 @pytest.mark.parametrize(
