@@ -190,6 +190,7 @@ struct ibnue_status {
     unsigned codes;      /* number of entries of `code` in use */
     char error[2 * IBNUE_WHY + 512]; /* text of the last error line in OpenSM's log */
     atomic_flag busy;                /* spin lock of `code`, `codes` and `error` */
+    int standby; /* whether OpenSM was a standby at the last call of ibnue_status_watch; only for the watch thread */
 };
 
 /* Result of OpenSM's last call of an engine for tables. */
@@ -393,6 +394,7 @@ IBNUE_HIDDEN void ibnue_say(struct ibnue_plugin *plugin, osm_log_level_t level, 
     __attribute__((format(printf, 3, 4)));
 IBNUE_HIDDEN int ibnue_status_asked(struct ibnue_engine *engine, int code);
 IBNUE_HIDDEN void ibnue_status_event(struct ibnue_plugin *plugin, osm_epi_event_id_t event);
+IBNUE_HIDDEN void ibnue_status_watch(struct ibnue_plugin *plugin);
 
 /* The functions of policies.c, declared next, set HOQLife and VLStallCount of single ports. */
 IBNUE_HIDDEN void ibnue_policies_apply(struct ibnue_plugin *plugin);

@@ -186,3 +186,14 @@ void ibnue_status_event(struct ibnue_plugin *plugin, osm_epi_event_id_t event)
         hand_over(plugin, "up", ours_in_force(plugin));
     }
 }
+
+/* Report to the host that OpenSM has become a standby.  OpenSM reports no event for this if it has handed over to another
+ * SM, so the watch thread calls this function each second. */
+void ibnue_status_watch(struct ibnue_plugin *plugin)
+{
+    int standby = plugin->osm->subn.sm_state == IB_SMINFO_STATE_STANDBY;
+
+    if (standby && !plugin->status.standby)
+        hand_over(plugin, "standby", NULL);
+    plugin->status.standby = standby;
+}

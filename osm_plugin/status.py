@@ -34,7 +34,7 @@ def parse_summary(message: str) -> tuple[dict[str, str], dict[str, int]]:
     text
         Text values by key.  The values of the key "event" are "begin": a sweep begins; "routed": an engine has computed
         tables for this sweep; "served": the engine failed, and OpenSM got the last proven tables; "failed": the engine
-        has no tables; "up": the sweep is over.
+        has no tables; "up": the sweep is over; "standby": another SM is the master.
     errors
         Number of error lines in OpenSM's log since its start, by error code.
     """
@@ -101,6 +101,8 @@ class Status:
         self._last_error = text.get("last_error", "")
         if event == "begin":
             self._state = "sweeping"
+        elif event == "standby":
+            self._state, self._in_force, self._ours = "standby", "none", False
         elif event == "up":
             self._state, self._up_at = "up", self._now
             self._in_force = text.get("in_force", "none")

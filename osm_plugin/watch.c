@@ -79,6 +79,7 @@ static void *run(void *argument)
         int code;
         pthread_mutex_unlock(&watch->lock);
         ibnue_worker_check(plugin);
+        ibnue_status_watch(plugin);
         code = ibnue_host_awaited(note, IBNUE_WHY);
         pthread_mutex_lock(&watch->lock);
         if (watch->orders != orders)

@@ -4,6 +4,7 @@ For each change of tables, the log states the number of changed entries, and whe
 """
 
 import contextlib
+import json
 import random
 import re
 import shutil
@@ -78,6 +79,10 @@ class History:
         """Path of the state file of the current OpenSM."""
         return self.folder / f"state{self._host}.npz"
 
+    def status(self):
+        """Return the content of the status file of the current OpenSM."""
+        return json.loads((self.folder / f"status{self._host}.json").read_text())
+
     # Methods that cause the events of a history.
 
     def configure(self, *, roots=None, state=True, broken=False):
@@ -97,7 +102,8 @@ class History:
         # Engines without roots compute other tables if they get another seed.
         other = f"roots = ['{roots}']" if self.engine == "updn" else f"seed = {sum(map(ord, roots or ''))}"
         options = [other] * bool(roots) + ["vls = 15"] * broken
-        text = [f"state_file = {name}", "round_wait = 0.02", f"[engine.{self.engine}]", *options]
+        files = [f"state_file = {name}", f"status_file = '{self.folder}/status{host}.json'"]
+        text = [*files, "round_wait = 0.02", f"[engine.{self.engine}]", *options]
         (self.folder / f"ibnue{host}.toml").write_text(ample_timeouts("\n".join(text) + "\n"))
 
     def start(self, *, routing_engine=None, **options):
@@ -160,6 +166,7 @@ class History:
         with master.paused():
             standby.wait_for(lambda events: any(e.kind is EventKind.HEAVY_SWEEP for e in events), what="a sweep")
         standby.wait_for(lambda events: any("Entering STANDBY" in e.text for e in events), what="STANDBY")
+        until(lambda: self.status()["opensm"]["state"] == "standby")
         self._opensm = standby
         position = standby.mark()
         with self.judged("hand over"):

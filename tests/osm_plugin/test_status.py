@@ -61,6 +61,16 @@ def test_answers_of_more_engines_than_are_remembered_stay():
     assert seen.as_object()["tables"]["vls"] == 3
 
 
+def test_a_standby_has_no_tables_in_force():
+    seen = status()
+    seen.take_summary(facts("routed", engine="ibnue-updn", sequence=1))
+    seen.take_summary(facts("up", in_force="ibnue-updn", ours=1))
+    seen.take_summary(facts("standby"))
+    shown = seen.as_object()
+    assert (shown["opensm"]["state"], shown["in_force"]["engine"], shown["tables"]) == ("standby", "none", None)
+    assert_valid(shown)
+
+
 def test_failure_and_recovery_show_and_are_counted():
     seen = status()
     seen.take_summary(facts("routed", engine="ibnue-updn", sequence=1))
