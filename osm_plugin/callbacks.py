@@ -117,7 +117,7 @@ class Callbacks:
     def shadow(self, in_force: Any, descriptor: Any, generation: Any, note: Any, room: int) -> int:
         """Pass to C the memory that the shadow engine's worker shares with OpenSM (``ibnue_host_shadow``).
 
-        Return PENDING if no shadow engine is configured, or if the shadow engine's own tables are in force.
+        Return PENDING if no worker has to check the tables in force.
 
         ``in_force`` is the engine whose tables OpenSM uses.  ``descriptor`` and ``generation`` are set as in
         :meth:`memory`.

@@ -230,6 +230,9 @@ def _opensm_conf(config: PluginConfig, path: Path | None, conf: _Conf) -> Iterat
     yield from _options_line(answer.get("event_plugin_options", ""), path, conf.at("event_plugin_options"))
     names = answer.get("routing_engine", "").replace(",", " ").split()
     yield from _engine_names(names, config, engines)
+    if "updn" in names and "root_guid_file" not in answer:
+        text = "OpenSM's updn fails if it finds no root switches, and OpenSM then uses the next engine, or minhop"
+        yield Finding(False, f"{engines}: {text} (set root_guid_file)")
     yield from _unsupported_options(names, config, engines)
     yield from _qos(answer, names, config, engines)
     if answer.get("use_ucast_cache") == "TRUE":

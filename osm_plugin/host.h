@@ -9,8 +9,8 @@
  *   may have to sweep later.  Any other value if no sweep is expected, or after a failure.
  * - ibnue_host_policies: 0x1b0f if the configuration names no rules for ports.
  * - ibnue_host_check_worker: `note` has the next line for the log, which begins with "ERR" if it is an error.
- * - ibnue_host_shadow: 0x1b0f if no shadow engine (an engine that computes tables only for comparison) is configured,
- *   or if the shadow engine's own tables are in force.
+ * - ibnue_host_shadow: 0x1b0f if no worker has to compare the tables in force with the tables of a shadow engine, or to
+ *   search them for credit loops.
  *
  * This file may contain only plain declarations, because cffi parses it as well. */
 #pragma once

@@ -368,19 +368,20 @@ class Host:
         """Return the descriptor of the memory that the shadow engine's worker shares with OpenSM.  Start the worker if
         necessary.
 
-        A shadow engine computes tables only to compare them with the tables in force.  ``in_force`` is the engine whose
-        tables OpenSM uses.
+        A shadow engine computes tables only to compare them with the tables in force.  If no shadow engine is
+        configured, the worker only searches the tables in force for credit loops, and only after a fallback to an
+        engine of OpenSM.  ``in_force`` is the engine whose tables OpenSM uses.
 
         Returns
         -------
-        A list with one pair (descriptor, generation), as :meth:`memory` returns it.  The list is empty if no shadow
-        engine is configured, or if the shadow engine's own tables are in force.
+        A list with one pair (descriptor, generation), as :meth:`memory` returns it.  The list is empty if no worker has
+        to check the tables in force, or if these tables are the shadow engine's own tables.
         """
         engine = self._config.shadow
-        if engine is None:
+        if engine is None and not self._fell_back(in_force):
             self._end_shadow()
             return []
-        if in_force.removeprefix("ibnue-") == engine.removeprefix("ibnue-") and in_force.startswith("ibnue-"):
+        if engine is not None and in_force == "ibnue-" + engine.removeprefix("ibnue-"):
             return []
         if self._shadow is not None and not self._shadow.alive:
             self._remarks += [f"the shadow engine's worker {self._shadow.exit_description()}; another one is started"]
@@ -390,6 +391,15 @@ class Host:
             self._shadow.hello = {}  # The shadow worker sends no first message, so do not wait for it.
             self._shadow_generation += 1
         return [(self._shadow.memory, self._shadow_generation)]
+
+    def _fell_back(self, in_force: str) -> bool:
+        """Return whether ``in_force`` is an engine of OpenSM, and OpenSM has tried an ibnue engine before this
+        engine.
+        """
+        names = self._configured.replace(",", " ").split()
+        before = names[: names.index(in_force)] if in_force in names else names
+        tried = any(name.startswith("ibnue-") for name in before)
+        return tried and in_force != "none" and not in_force.startswith("ibnue-")
 
     def shadow_send(self, in_force: str, own_sls: bool, sequence: int) -> None:
         """Inform the shadow engine's worker that tables are in its shared memory.  No caller waits for its result.

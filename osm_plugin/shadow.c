@@ -1,4 +1,6 @@
 /* Shadow mode: let a separate worker compare the tables in force with the tables that an ibnue engine would compute.
+ * After a fallback to an engine of OpenSM, this worker searches the tables of that engine for credit loops, also without
+ * shadow mode.
  *
  * The subnet and the LFTs are copied into memory that is shared only with this worker.  OpenSM does not wait for the
  * result, which the host logs later.  The code of this file does not write to OpenSM's tables or to a switch. */
@@ -39,11 +41,11 @@ void ibnue_shadow_look(struct ibnue_plugin *plugin)
         ours = ours->next;
     code = ibnue_host_shadow(in_force, &fd, &generation, note, IBNUE_WHY);
     if (code == IBNUE_PENDING)
-        return; /* The configuration names no shadow engine, or the tables of that engine are in force. */
+        return; /* No worker has to check the tables in force. */
     CL_PLOCK_ACQUIRE(&plugin->osm->lock);
     bad = code != IBNUE_TOKEN || ibnue_request_with_tables(plugin, &plugin->shadow, fd, generation, note);
     sequence = plugin->sequence;
     CL_PLOCK_RELEASE(&plugin->osm->lock);
     if (bad || ibnue_host_shadow_send(in_force, has_own_sls(plugin, ours), sequence, note, IBNUE_WHY) != IBNUE_TOKEN)
-        SAY(plugin, OSM_LOG_ERROR, "ERR IBN30: tables are not compared with those of the shadow engine; routing continues: %s\n", note);
+        SAY(plugin, OSM_LOG_ERROR, "ERR IBN30: the tables in force are not checked or compared; routing continues: %s\n", note);
 }

@@ -3,6 +3,9 @@
 The shadow engine runs in a separate worker process with separate shared memory.  No other process waits for it.  The
 process proves the tables in force and the shadow engine's tables, compares them, and reports the result in one line.
 The process cannot write to OpenSM or to a switch.
+
+If no shadow engine is configured, OpenSM starts this process only if it uses one of its own engines because the ibnue
+engines have failed.  The process then only searches the tables in force for credit loops.
 """
 
 from __future__ import annotations
@@ -57,7 +60,7 @@ class Inspection:
     engine_in_force
         The engine whose tables are in force.
     engine
-        The shadow engine, which computes tables only for comparison.
+        The shadow engine, which computes tables only for comparison; None if no shadow engine is configured.
     fabric_digest
         Digest (checksum) of the fabric.
     verdict
@@ -67,7 +70,7 @@ class Inspection:
     certified
         Whether the shadow engine's tables are proven free of credit loops; None if it computed no tables.
     problem
-        Reason why the shadow engine computed no tables; None if it computed tables.
+        Reason why the shadow engine computed no tables; None if it computed tables, or if there is no shadow engine.
     vls
         Number of data VLs that the shadow engine's tables use.
     all_to_all_in_force, all_to_all
@@ -81,7 +84,7 @@ class Inspection:
     """
 
     engine_in_force: str
-    engine: str
+    engine: str | None
     fabric_digest: str
     verdict: Verdict
     certified: bool | None = None
@@ -119,6 +122,8 @@ class Shadow:
     def inspect(self, tables: Tables, config: PluginConfig) -> tuple[Inspection, str]:
         """Prove the tables in force, compute the shadow engine's tables, and compare both tables.
 
+        If no shadow engine is configured, only prove the tables in force.
+
         Returns
         -------
         inspection
@@ -126,12 +131,14 @@ class Shadow:
         line
             The result in words, as a line for the log.
         """
-        engine = str(config.shadow).removeprefix(PREFIX)
+        engine = None if config.shadow is None else config.shadow.removeprefix(PREFIX)
         fabric, threads = tables.snapshot.fabric, threads_of(config)
         proof = prove(fabric, tables.routing, threads=threads, explain=False)
         verdict, words = analyse_tables(proof, own_sls=tables.own_sls)
         share = all_to_all(fabric, tables.routing)
         inspection = Inspection(tables.in_force, engine, fabric.digest, verdict, all_to_all_in_force=share)
+        if engine is None:
+            return inspection, fallback_line(inspection, words)
         line = f"shadow: fabric {fabric.digest[:12]}; in force {tables.in_force}: {words}, {_share(share)}"
         start = time.perf_counter()
         try:
@@ -195,6 +202,18 @@ def analyse_tables(proof: Proof, *, own_sls: bool) -> tuple[Verdict, str]:
     if not proof.complete:
         return "incomplete", "no credit loop, but routes are missing"
     return "no loop", f"no credit loop ({proof.strength})"
+
+
+def fallback_line(inspection: Inspection, words: str) -> str:
+    """Return a line for the log on tables of OpenSM's own engine, which routes because the ibnue engines have failed.
+
+    ``words`` is the verdict on the tables in words.
+    """
+    engine, error = inspection.engine_in_force, "ERR IBN32: " if inspection.verdict == "loop" else ""
+    return (
+        f"{error}OpenSM's engine {engine} routes fabric {inspection.fabric_digest[:12]}, because the ibnue engines in "
+        f"routing_engine had no tables; tables of {engine}: {words}"
+    )
 
 
 def differences(one: Routing, other: Routing) -> tuple[int, int]:

@@ -165,6 +165,7 @@ class Status:
                 "served_from_last": engine.failing,
                 "rounds_acknowledged": self._rounds_written,
             }
+        shadow = self._more.get("shadow")  # the last comparison, perhaps of an engine that routes no more
         engines = {name: one.as_object() for name, one in sorted(self._engines.items())}
         return {
             "schema": SCHEMA,
@@ -179,8 +180,8 @@ class Status:
             "engines": engines,
             "errors": dict(sorted(self._errors.items())),
             "last_error": self._last_error or None,
-            "shadow": None,
             **self._more,
+            "shadow": shadow if shadow is not None and shadow["engine_in_force"] == self._in_force else None,
         }
 
 
@@ -261,7 +262,7 @@ def _one(name: str, meaning: str, value: float, **labels: str) -> Metric:
 def _of_shadow(shadow: Mapping[str, Any] | None) -> Iterator[Metric]:
     if shadow is None:
         return
-    labels = {"in_force": str(shadow["engine_in_force"]), "engine": str(shadow["engine"])}
+    labels = {"in_force": str(shadow["engine_in_force"]), "engine": str(shadow["engine"] or "")}
     for name, key, meaning in (
         ("shadow_certified", "certified", "Whether the shadow engine's tables are proven free of credit loops."),
         ("shadow_all_to_all", "all_to_all", "All-to-all share of the shadow engine's tables."),

@@ -118,6 +118,8 @@ def status(*, libdir: Path | None, prefix: Path | None, config: Path | None, as_
         rows.append(("running", f"OpenSM {process.pid} with {process.library}{old}; worker {workers}"))
     if not processes:
         rows.append(("running", "no OpenSM has loaded it, as far as processes can be inspected"))
+    if (routes := _in_force(last)) is not None:
+        rows.append(("in force", routes))
     rows += [(name, _describe(files[name], age)) for name, age in ages.items()]
     print_rows(rows)
     return int(bool(there.problems))
@@ -159,6 +161,25 @@ def _describe(path: Path | None, age: float | None) -> str:
     if path is None:
         return "turned off"
     return f"{path} does not exist" if age is None else f"{path}, {age:.0f} s old"
+
+
+def _in_force(status: Any) -> str | None:
+    """Describe the engine whose tables OpenSM uses.  Return None if no engine routes, or if OpenSM has ended.
+
+    ``status`` is the content of the status file; None: the file is missing or cannot be read.
+    """
+    from osm_plugin.status import SCHEMA
+
+    if not isinstance(status, dict) or status.get("schema") != SCHEMA:
+        return None
+    if status["opensm"]["state"] == "ended" or status["in_force"]["engine"] == "none":
+        return None
+    engine, tables, check = status["in_force"]["engine"], status["tables"], status["shadow"]
+    if tables is not None:
+        return f"{engine}, {'proven free of credit loops' if tables['certified'] else 'not proven'}"
+    words = {"loop": "its tables have a credit loop", "no loop": "its tables have no credit loop"}
+    verdict = "" if check is None else words.get(check["verdict"], "")
+    return f"{engine}, an engine of OpenSM; {verdict or 'its tables are not proven'}"
 
 
 def _age(path: Path | None) -> float | None:

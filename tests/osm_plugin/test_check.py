@@ -271,6 +271,7 @@ def test_options_that_opensm_does_not_have(files, tmp_path, monkeypatch, name, c
             "OpenSM uses ftree if the engines before it fail; ibnue does not prove its tables",
         ),
         ("ibnue-nue", "updn,ibnue-nue", "OpenSM tries updn before ibnue-nue; ibnue does not prove its tables"),
+        ("ibnue-nue", "ibnue-nue,updn", "OpenSM's updn fails if it finds no root switches"),
     ],
 )
 def test_notes_are_not_errors(files, old, new, note):

@@ -12,7 +12,7 @@ LITERAL = re.compile(r'"(ERR IBN[^"]*)"')
 def literals():
     """Return the texts of all error lines in the sources, by code."""
     found = defaultdict(set)
-    for source in [*(ROOT / "osm_plugin").glob("*.c"), ROOT / "osm_plugin" / "host.py"]:
+    for source in [*(ROOT / "osm_plugin").glob("*.c"), *(ROOT / "osm_plugin").glob("[hs]*.py")]:
         for text in LITERAL.findall(source.read_text()):
             code, colon, rest = text.removeprefix("ERR ").partition(":")
             assert re.fullmatch(r"IBN[0-9A-Z]+", code), f"{source.name}: {text!r} has no code"

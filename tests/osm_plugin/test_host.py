@@ -354,6 +354,24 @@ def test_a_shadow_worker_that_dies_before_its_message_is_reported_once(host, tmp
     assert host.check_worker() == "the shadow engine's worker was killed by signal 9; another one is started"
 
 
+@pytest.mark.parametrize(
+    ("configured", "in_force", "checked"),
+    [
+        ("ibnue-updn,ibnue-nue", "minhop", True),
+        ("ibnue-updn,updn", "updn", True),
+        ("ibnue-updn updn", "minhop", True),
+        ("ibnue-updn,ibnue-nue", "ibnue-nue", False),
+        ("updn,ibnue-nue", "updn", False),
+        ("minhop", "minhop", False),
+        ("ibnue-updn,no_fallback", "none", False),
+    ],
+)
+def test_tables_of_opensms_engines_are_checked_after_a_fallback(host, configured, in_force, checked):
+    host._configured = configured
+    assert len(host.shadow(in_force)) == checked
+    assert host.shadow("ibnue-updn") == [] and host._shadow is None
+
+
 def test_a_worker_of_another_protocol_is_dead_once_it_is_refused(host, tmp_path, monkeypatch):
     monkeypatch.setattr("osm_plugin.worker_process.protocol", lambda: "another")
     for _ in range(3):

@@ -12,6 +12,7 @@ from plugin_lab import worker_of
 
 from osm_plugin.install import LIBRARY, InstalledPlugin, install
 from osm_plugin.installed import RunningOpensm, debian_package, remove, running, writable_by_others
+from osm_plugin.status import Status
 from routing.cli.plugin import plugin
 from routing.errors import EnvironmentProblem, InputWarning
 
@@ -75,6 +76,28 @@ def test_status_names_the_files_that_do_not_exist(plugin_folder, tmp_path):
         re.findall("^(.*?)  +(.*)$", call("status", "--libdir", plugin_folder, "--config", config).stdout, re.M)
     )
     assert found["state file"] == f"{tmp_path}/s.npz does not exist" and found["status file"] == "turned off"
+
+
+@pytest.mark.lab
+@pytest.mark.parametrize(
+    ("in_force", "ours", "verdict", "shown"),
+    [
+        ("minhop", 0, "loop", "minhop, an engine of OpenSM; its tables have a credit loop"),
+        ("minhop", 0, "unknown", "minhop, an engine of OpenSM; its tables are not proven"),
+        ("ibnue-updn", 1, None, "ibnue-updn, proven free of credit loops"),
+        ("none", 0, None, None),
+    ],
+)
+def test_status_names_the_engine_that_routes(plugin_folder, tmp_path, in_force, ours, verdict, shown):
+    config, file, status = tmp_path / "ibnue.toml", tmp_path / "status.json", Status({}, 0.0)
+    config.write_text(f"status_file = '{file}'\n")
+    status.take_summary("event routed\nengine ibnue-updn\nsequence 1")
+    status.take_report({"sequence": 1, "certified": True})
+    status.take_summary(f"event up\nin_force {in_force}\nours {ours}")
+    status.take_report({"shadow": {"engine_in_force": "minhop", "verdict": verdict}})
+    file.write_text(json.dumps(status.as_object()))
+    output = call("status", "--libdir", plugin_folder, "--config", config).stdout
+    assert dict(re.findall("^(.*?)  +(.*)$", output, re.M)).get("in force") == shown
 
 
 @pytest.mark.lab

@@ -105,6 +105,20 @@ def test_a_shadow_worker_that_stops_or_dies_delays_and_breaks_nothing(live, nets
         assert lab.opensm.errors == []
 
 
+def test_a_credit_loop_after_a_fallback_is_named_at_once(live, nets, tmp_path):
+    state = f"state_file = '{tmp_path}/state.npz'\n"
+    with live(nets("torus", "5x5", cas=1), "ibnue-updn", toml=f"{state}[engine]\nvls = 15\n") as lab:
+        assert lab.sweep.engine == "minhop"
+        found = until(lambda: inspections(tmp_path))
+        assert (found["engine_in_force"], found["engine"], found["verdict"]) == ("minhop", None, "loop")
+        text = "OpenSM's engine minhop routes fabric .*; tables of minhop: credit loop of [0-9]+ channels"
+        assert until(lambda: logged(lab, f"ERR IBN32: {text}"))
+        live.configure(state)
+        assert lab.opensm.resweep().engine == "ibnue-updn"
+        assert until(lambda: inspections(tmp_path) is None)
+        until(lambda: len(children(lab.opensm.pid)) == 1)
+
+
 def test_an_engine_that_does_not_exist_is_named(live, nets, toml, tmp_path):
     with live(nets("ring", "4", cas=1), "minhop,no_fallback", toml=toml.replace("nue'", "new'", 1)):
         assert "unknown engine 'new'" in until(lambda: inspections(tmp_path))["problem"]

@@ -119,15 +119,19 @@ def test_metrics_are_valid_and_say_what_the_status_says():
 
 def test_metrics_of_a_shadow():
     seen = status()
+    seen.take_summary(facts("up", in_force="minhop", ours=0))
     seen.take_report({"shadow": {"engine_in_force": "minhop", "engine": "nue", "verdict": "loop", "all_to_all": None}})
     found = parsed(metrics(seen.as_object()))
     assert found["ibnue_shadow_loop_in_force", 'in_force="minhop",engine="nue"'] == 1
     assert not any(name == "ibnue_shadow_all_to_all" for name, _ in found)
+    seen.take_summary(facts("up", in_force="ibnue-updn", ours=1))
+    assert seen.as_object()["shadow"] is None
 
 
 def test_the_help_text_of_each_metric_names_what_it_measures():
     seen = status()
     seen.take_summary(facts("routed", engine="updn"))
+    seen.take_summary(facts("up", in_force="updn", ours=1))
     shadow = {"engine_in_force": "updn", "engine": "nue", "verdict": "proven", "entries_differing": 3}
     seen.take_report({"shadow": shadow})
     helps = [line for line in metrics(seen.as_object()).splitlines() if line.startswith("# HELP")]
