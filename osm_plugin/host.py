@@ -209,8 +209,9 @@ class Host:
                 raise StillComputing(
                     f"no answer within {deadline:g} s; the worker still computes, and its tables will be used later"
                 )
+            cause = worker.likely_cause()
             self._replace()
-            raise WorkerReplaced(f"no answer within {deadline:g} s; another worker is started")
+            raise WorkerReplaced(f"no answer within {deadline:g} s{cause}; another worker is started")
         self._asked_for, self._answer, self._until = None, None, 0.0
         again = answer.get("again")
         self._again = None if again is None else time.monotonic() + float(again)

@@ -305,14 +305,25 @@ class WorkerProcess:
             )
 
     def exit_description(self) -> str:
-        """Describe how the worker ended, with the last line of its log."""
+        """Describe how the worker ended, with what is known about the cause."""
         self._reaper.join(1.0)
         code = self.process.returncode
         how = "closed its connection" if code is None else f"ended with status {code}"
         if code is not None and code < 0:
             how = f"was killed by signal {-code}"
-        last = self._log_tail()
-        return f"{how} ({last})" if last else how
+        return how + self.likely_cause()
+
+    def likely_cause(self) -> str:
+        """Return the last line of the worker's log and the limit of the worker's address space, in parentheses.
+
+        The result is empty if this line reports normal work, and the address space is not limited.
+        """
+        import resource  # noqa: PLC0415  (an extension module: not before the symbols of libpython are visible)
+
+        limit, _ = resource.getrlimit(resource.RLIMIT_AS)  # The worker inherits this limit from OpenSM.
+        limited = f"OpenSM limits the worker's memory to {limit >> 20} MB: raise LimitAS of systemd or ulimit -v"
+        known = [*filter(None, [self._log_tail()]), *[limited] * (limit != resource.RLIM_INFINITY)]
+        return f" ({'; '.join(known)})" if known else ""
 
     def _log_tail(self) -> str:
         # Only a regular file is read.  If the log is a device such as /dev/full, a read would never reach an end.
@@ -329,7 +340,7 @@ class WorkerProcess:
             return ""
         # Lines with a time and "error", "info" or "debug" report work, or an error after which the worker continued.
         # Such lines do not explain why the worker ended.
-        summary = (line.strip()[:300] for line in reversed(lines) if line.strip())
+        summary = (line.strip().rstrip(":")[:300] for line in reversed(lines) if line.strip())
         return next((line for line in summary if not _REPORTED.match(line)), "")
 
     def end(self) -> None:

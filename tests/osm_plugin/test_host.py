@@ -5,6 +5,7 @@ import gc
 import itertools
 import json
 import os
+import resource
 import signal
 import socket
 import sys
@@ -130,6 +131,24 @@ def test_an_endless_loop_at_the_start_of_a_worker_requests_few_sweeps_and_then_a
     assert host.awaited()
     sweep()
     assert host._worker is not worker and not host.awaited()
+
+
+def test_a_worker_that_hangs_without_memory_is_replaced_with_the_cause(host, tmp_path):
+    """A thread of Python that gets no memory while it starts leaves its parent waiting for ever."""
+    (tmp_path / "ibnue.toml").write_text("deadline = 0.1\n")
+    host.start(f"--config {tmp_path}/ibnue.toml", str(tmp_path / "opensm.log"))
+    os.kill(host._worker.process.pid, signal.SIGSTOP)
+    (tmp_path / "ibnue-worker.log").write_text("MemoryError: \n")
+    host.memory()
+    limits = resource.getrlimit(resource.RLIMIT_AS)
+    try:
+        resource.setrlimit(resource.RLIMIT_AS, (1 << 45, limits[1]))
+        with pytest.raises(WorkerReplaced) as stop:
+            host.wait(1, 1.0)
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, limits)
+    limited = "OpenSM limits the worker's memory to 33554432 MB: raise LimitAS of systemd or ulimit -v"
+    assert str(stop.value) == f"no answer within 0.1 s (MemoryError; {limited}); another worker is started"
 
 
 @pytest.fixture
