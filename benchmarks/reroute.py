@@ -20,6 +20,7 @@ from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
 from routing.fabric import Fabric
 from routing.faults import apply_faults, every_switch
+from routing.memory import keep_freed_memory
 from routing.reroute import Published, precompute, reroute
 from routing.topologies import generate
 
@@ -117,6 +118,7 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--fabric", help="generator with its arguments, instead of the fabrics of the table")
     parser.add_argument("--engine", default="updn", help="engine for the fabric of --fabric")
     asked = parser.parse_args(words)
+    keep_freed_memory()  # as in the worker of the plugin
     what = "switch" if asked.switches else "link"
     if asked.fabric:
         report(asked.fabric, fabric_argument.read(asked.fabric), asked.engine, what, asked.number)

@@ -35,6 +35,7 @@ from osm_plugin.transition_check import check_transition
 from osm_plugin.worker_log import WorkerLog, next_message
 from routing.engines import ENGINES
 from routing.engines.base import Engine, EngineOptions, offers_of
+from routing.memory import keep_freed_memory
 from routing.publish import verify
 from routing.topologies import generate
 
@@ -128,6 +129,7 @@ def main(setup_text: str) -> int:
     reset_signals()
     limit_resources()
     exit_with_parent(int(setup["parent"]))
+    keep_freed_memory()
     reporter = Reporter(socket.socket(fileno=int(setup["reports"])))
     path = Path(setup["path"]) if setup.get("path") else None
     log, config = WorkerLog(), from_message(setup.get("config"))

@@ -137,6 +137,7 @@ def whatif(
     Without options that choose faults, every single link between switches is one scenario.  A split fabric is not an
     error.  Each part stays routed, and the report lists the devices that are cut off.
     """
+    from routing.memory import keep_freed_memory
     from routing.processes import cores
     from routing.reroute import Stability
     from routing.whatif import Baseline, Limits, explore
@@ -149,6 +150,7 @@ def whatif(
     if beside_fresh and stability == "fresh":
         raise OptionError("--beside-fresh has no effect with --stability fresh", remedy="leave it out")
     engine, options = ENGINES[engine_name], engine_options.pop_options(given)
+    keep_freed_memory()
     with spinner(f"reading {fabric}"):
         subnet = fabric_argument.read(fabric)
     scenarios = list(choose(subnet, seed=seed, together=together, **chosen))
