@@ -34,6 +34,11 @@ class Targets:
     share: npt.NDArray[np.float64]
     layer: npt.NDArray[np.int32]
 
+    @classmethod
+    def single(cls, root: npt.NDArray[np.int32], share: npt.NDArray[np.float64]) -> Targets:
+        """Return destinations in layer 0, each in an LMC group of its own."""
+        return cls(np.arange(len(root) + 1, dtype=np.int32), root, share, np.zeros_like(root))
+
 
 @dataclass(frozen=True, eq=False)
 class Balanced:

@@ -14,14 +14,14 @@ from routing.engines.base import EngineOptions, Offers, Promise, refuse_unsuppor
 from routing.engines.destinations import Destinations
 from routing.engines.dor import VISITS
 from routing.engines.hop_classes import SLS, PairGroups
-from routing.engines.provenance import provenance
-from routing.engines.vl_assignment import VlTables, vls_allowed
+from routing.engines.provenance import engine_tables
+from routing.engines.vl_assignment import VlTables, most_vls
 from routing.errors import NotEnoughVLs, OptionError, RoutingError
 from routing.fabric import NO_PORT, Fabric
 from routing.faults.choose import every_switch
 from routing.faults.model import apply_faults
 from routing.formats.parts_file import FabricPart, read_parts
-from routing.tables import DATA_VLS, Routing
+from routing.tables import Routing
 
 CROSSING_VLS = 2
 """Number of VLs that are reserved for traffic between parts, if there are at least :data:`ENOUGH_VLS` VLs.  With fewer
@@ -66,7 +66,7 @@ class Chain:
         start = time.perf_counter()
         if options.parts is None:
             raise OptionError("chain needs a file with the parts of the fabric", remedy="name it with --parts FILE")
-        vls = vls_allowed(options) if options.vls != "min" else DATA_VLS - options.first_vl
+        vls = most_vls(options)
         if vls < CROSSING_VLS:
             raise NotEnoughVLs(CROSSING_VLS, vls)
         crossing = CROSSING_VLS if vls >= ENOUGH_VLS else 1
@@ -96,18 +96,12 @@ class Chain:
             inside[here] = routed
         spare = vls + options.first_vl - max(part.routing.vls for part in parts)
         groups, vl = _assign(fabric, destinations, lft, inside, spare)
-        return Routing(
-            lft=lft,
-            **_tables(fabric, parts, _crossing(fabric, destinations, groups, vl)),
+        return engine_tables(
+            self, fabric, options, start, lft=lft,
+            tables=_tables(fabric, parts, _crossing(fabric, destinations, groups, vl)),
             vls_needed=max(part.routing.vls_needed for part in parts) + 1 + int(vl.max(initial=-1)),
-            provenance=provenance(
-                self.name,
-                fabric,
-                options,
-                {"route": time.perf_counter() - start},
-                parts=[f"{part.engine}: {len(part.switches)} switches" for part in parts],
-            ),
-        )
+            parts=[f"{part.engine}: {len(part.switches)} switches" for part in parts],
+        )  # fmt: skip
 
 
 ENGINE = Chain()

@@ -4,22 +4,20 @@ SL.
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from routing._kernels.balance import Balanced
 from routing.engines.base import Engine, EngineOptions
 from routing.engines.destinations import Destinations, forwarding_tables
 from routing.engines.dor import VISITS
 from routing.engines.hop_classes import SLS, PairGroups
-from routing.engines.provenance import provenance
-from routing.engines.vl_assignment import VlTables, round_robin_sls, vls_allowed
+from routing.engines.provenance import engine_tables
+from routing.engines.vl_assignment import VlTables, most_vls, round_robin_sls
 from routing.errors import NotEnoughVLs
 from routing.fabric import Fabric
-from routing.tables import DATA_VLS, Routing, identity_sl2vl
+from routing.tables import Routing, identity_sl2vl
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,13 +50,6 @@ class ClassedPaths:
     hop_class: npt.NDArray[np.uint8]
     classes: int
 
-    @staticmethod
-    def most_vls(options: EngineOptions) -> int:
-        """Return the largest number of VLs that the paths may use.  With ``vls`` = "min", these are all data VLs from
-        ``first_vl`` on.
-        """
-        return vls_allowed(options) if options.vls != "min" else DATA_VLS - options.first_vl
-
     def routing(self, engine: Engine, options: EngineOptions, start: float, **facts: object) -> Routing:
         """Return the tables of an engine.
 
@@ -76,8 +67,8 @@ class ClassedPaths:
         NotEnoughVLs
             The classes and the irregular paths do not fit into the allowed VLs.
         """
-        fabric, vls, patterns = self.fabric, self.most_vls(options), len(self.hop_class)
-        lft = forwarding_tables(fabric, self.destinations, Balanced(self.next_channel, np.zeros(0), np.zeros(0)))
+        fabric, vls, patterns = self.fabric, most_vls(options), len(self.hop_class)
+        lft = forwarding_tables(fabric, self.destinations, self.next_channel)
         groups = PairGroups.of(fabric, self.destinations, self.irregular)
         most = min(vls - self.classes, SLS - options.first_vl - patterns)
         if most < 0:
@@ -85,13 +76,11 @@ class ClassedPaths:
         vl = groups.on_spare_vls(fabric, lft, most, visits=VISITS)
         spare = 1 + int(vl.max(initial=-1))
         copies = min((vls - spare) // self.classes, (SLS - options.first_vl - spare) // patterns)
-        seconds = {"route": time.perf_counter() - start}
-        return Routing(
-            lft=lft,
-            **self._vl_tables(groups, vl, copies=1 if options.vls == "min" else copies, first=options.first_vl),
-            vls_needed=self.classes + spare,
-            provenance=provenance(engine.name, fabric, options, seconds, **facts, irregular_pairs=len(vl)),
-        )
+        tables = self._vl_tables(groups, vl, copies=1 if options.vls == "min" else copies, first=options.first_vl)
+        return engine_tables(
+            engine, fabric, options, start, lft=lft, tables=tables, vls_needed=self.classes + spare, **facts,
+            irregular_pairs=len(vl),
+        )  # fmt: skip
 
     def _vl_tables(self, groups: PairGroups, vl: npt.NDArray[np.int64], *, copies: int, first: int) -> VlTables:
         """Return the SLs and the SL2VL tables.

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from routing._kernels.balance import Balanced, Targets
-from routing._kernels.nue import NueTrees
+from routing._kernels.balance import Balanced, Targets, balance
+from routing.engines.base import EngineOptions
 from routing.fabric import NO_PORT, Channels, Fabric
 
 
@@ -99,18 +100,31 @@ def inverse_capacity(fabric: Fabric, link_weights: Sequence[tuple[int, int, floa
     return found
 
 
-def forwarding_tables(fabric: Fabric, destinations: Destinations, trees: Balanced | NueTrees) -> npt.NDArray[np.uint8]:
-    """Return the LFTs of the trees, uint8[S, L].
+def forwarding_tables(
+    fabric: Fabric, destinations: Destinations, next_channel: npt.NDArray[np.uint8]
+) -> npt.NDArray[np.uint8]:
+    """Return the LFTs of trees, uint8[S, L].
 
+    ``next_channel`` (uint8[D, S]) has the index of each switch's next channel among the channels of the switch.
     An entry is an out-port.  At the switch that delivers the LID, the entry is the port of the CA or router, or 0 for
     the switch's own LID.  The entry is 255 if there is no path.
     """
     lids, ports = fabric.lids, ports_by_index(fabric.channels)
     lft = np.full((fabric.switches, len(lids)), NO_PORT, np.uint8)
-    for switch, chosen in enumerate(np.ascontiguousarray(trees.next_channel.T)):
+    for switch, chosen in enumerate(np.ascontiguousarray(next_channel.T)):
         lft[switch, destinations.lid] = ports[switch].take(chosen)
     lft[destinations.root, destinations.lid] = lids.port[destinations.lid]
     return lft
+
+
+def balanced_trees(fabric: Fabric, options: EngineOptions, targets: Targets, **rules: Any) -> Balanced:
+    """Return balanced trees of the targets.  ``rules`` are further arguments of
+    :func:`~routing._kernels.balance.balance`.
+    """
+    return balance(
+        fabric.channels, inverse_capacity(fabric, options.link_weights), fabric.source_weight_at.astype(np.float64),
+        targets, seed=options.seed, threads=options.threads, **rules,
+    )  # fmt: skip
 
 
 def ports_by_index(channels: Channels) -> npt.NDArray[np.uint8]:

@@ -8,12 +8,11 @@ import time
 
 import numpy as np
 
-from routing._kernels.balance import Balanced
 from routing.engines.base import Engine, EngineOptions, Offers, Promise, refuse_unsupported
 from routing.engines.destinations import Destinations, forwarding_tables
 from routing.engines.layered import LayeredPaths, LayerSearch
 from routing.engines.path_selection import FIRST_FOUND
-from routing.engines.provenance import provenance
+from routing.engines.provenance import engine_tables
 from routing.engines.uncounted import without_uncounted
 from routing.engines.vl_assignment import round_robin_sls, vl_tables, vls_allowed
 from routing.errors import NotEnoughVLs
@@ -78,21 +77,11 @@ def tree_tables(engine: Engine, search: LayerSearch, start: float, **found: str)
         sl = np.zeros((fabric.switches, len(fabric.lids)), np.uint8)
         numbers = np.arange(fabric.switches)
         sl[:, destinations.lid] = (numbers[:, None] + destinations.root) % vls
-    return Routing(
-        lft=search.tree.lft,
-        **vl_tables(sl, vls, options),
-        vls_needed=1,
-        provenance=provenance(
-            engine.name,
-            fabric,
-            options,
-            {"route": time.perf_counter() - start},
-            paths="tree",
-            left_to_chance=0,
-            first_switches=[fabric.labels[first] for first in np.flatnonzero(search.tree.order.position == 0)],
-            **found,
-        ),
-    )
+    first_switches = [fabric.labels[first] for first in np.flatnonzero(search.tree.order.position == 0)]
+    return engine_tables(
+        engine, fabric, options, start, lft=search.tree.lft, tables=vl_tables(sl, vls, options), vls_needed=1,
+        paths="tree", left_to_chance=0, first_switches=first_switches, **found,
+    )  # fmt: skip
 
 
 def layered_tables(
@@ -105,14 +94,11 @@ def layered_tables(
     found: dict[str, object] = {"paths": best.paths, "left_to_chance": layers.left_uncounted}
     if best.fallback:
         found["fallback"] = FALLBACK_PATHS[best.paths]
-    return Routing(
-        lft=forwarding_tables(
-            fabric, destinations, Balanced(layers.next_channel, layers.load, np.array([best.max_utilisation]))
-        ),
-        **vl_tables(best.service_levels(fabric, destinations, mutual=mutual), layers.used, options),
-        vls_needed=layers.needed,
-        provenance=provenance(engine.name, fabric, options, {"route": time.perf_counter() - start}, **found),
-    )
+    return engine_tables(
+        engine, fabric, options, start, lft=forwarding_tables(fabric, destinations, layers.next_channel),
+        tables=vl_tables(best.service_levels(fabric, destinations, mutual=mutual), layers.used, options),
+        vls_needed=layers.needed, **found,
+    )  # fmt: skip
 
 
 class DeadlockFreeSSSP:

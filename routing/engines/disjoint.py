@@ -11,7 +11,6 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from routing._kernels.balance import Balanced
 from routing._kernels.disjoint import MOST_ORDERS, MOST_TREES, UNREACHED, TreeRequest, disjoint_trees, distances
 from routing.engines.base import LONGER_PATHS, EngineOptions, Objective, Offers, Promise, refuse_unsupported
 from routing.engines.destinations import Destinations, forwarding_tables, inverse_capacity
@@ -20,9 +19,9 @@ from routing.engines.disjoint_orders import choose_orders, grid_orders
 from routing.engines.disjoint_vls import Placement, place
 from routing.engines.effort import visits_per_tree
 from routing.engines.path_selection import PathSelector
-from routing.engines.provenance import provenance
+from routing.engines.provenance import engine_tables
 from routing.engines.uncounted import without_uncounted
-from routing.engines.vl_assignment import vl_tables, vls_allowed
+from routing.engines.vl_assignment import most_vls, vl_tables
 from routing.errors import NotEnoughVLs
 from routing.fabric import Fabric
 from routing.tables import DATA_VLS, Routing
@@ -92,14 +91,10 @@ class Disjoint:
         next_channel = np.ascontiguousarray(found.next_channel[destinations.root, tree])
         if found.by_order:
             next_channel = spread_over_bundles(fabric, destinations, next_channel, by_rate=trees == 1)
-        return Routing(
-            lft=forwarding_tables(fabric, destinations, Balanced(next_channel, np.zeros(0), np.zeros(0))),
-            **vl_tables(sl, found.used, options),
-            vls_needed=found.used,
-            provenance=provenance(
-                self.name, fabric, options, {"route": time.perf_counter() - start}, trees=trees, wanted=WANTED[trees]
-            ),
-        )
+        return engine_tables(
+            self, fabric, options, start, lft=forwarding_tables(fabric, destinations, next_channel),
+            tables=vl_tables(sl, found.used, options), vls_needed=found.used, trees=trees, wanted=WANTED[trees],
+        )  # fmt: skip
 
 
 ENGINE = Disjoint()
@@ -144,7 +139,7 @@ class _TreeSearch:
             empty = np.zeros((0, self.trees, 0), np.uint8)
             return Placement(empty, empty, by_order=True)
         minimal = self.options.vls == "min"
-        have = DATA_VLS - self.options.first_vl if minimal else vls_allowed(self.options)
+        have = most_vls(self.options)
         directed = _dimension_ordered(self.fabric, self.options)
         for vls, orders in _attempts(have, minimal=minimal):
             for initial in (None,) if directed is None else (directed, None):

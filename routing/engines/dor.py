@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from routing._kernels.balance import Balanced
 from routing.engines.base import EngineOptions, Offers, Promise, refuse_unsupported
 from routing.engines.destinations import forwarding_tables
 from routing.engines.grid_tables import BALANCED, MOST_FAILED, GridRoutes, VlPlacement, place
@@ -107,13 +106,12 @@ class DimensionOrder:
             if moved.needed:
                 routes, levels = balanced, moved
                 break
-        trees = Balanced(routes.next_channel, np.zeros(0), np.zeros(0))
         facts, needed = routes.facts(), levels.needed
         if needed == 0:
             facts[LOOP_FREE] = levels.reason(routes, vls)
         seconds = {"paths": found - start, "tables": time.perf_counter() - found}
         return Routing(
-            lft=forwarding_tables(fabric, routes.destinations, trees),
+            lft=forwarding_tables(fabric, routes.destinations, routes.next_channel),
             **vl_tables(levels.sl, vls if needed == 1 else max(needed, 1), options),
             vls_needed=max(needed, 1),
             provenance=provenance(self.name, fabric, options, seconds, **facts),

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from routing.engines import tree_quality
 from routing.engines.base import LONGER_PATHS, EngineOptions, Offers, Promise, refuse_unsupported
 from routing.engines.destinations import Destinations, inverse_capacity
-from routing.engines.provenance import provenance
+from routing.engines.provenance import engine_tables
 from routing.engines.roots import named_roots
 from routing.engines.tree_paths import descended, may_descend, tree_paths
 from routing.engines.tree_quality import LOWER_PEAK, TOLERANCE
@@ -73,21 +73,12 @@ class FatTree:
         roots = tuple(named_roots(fabric, options))
         lft, order, found = _best_tables(fabric, options, roots)
         sl = round_robin_sls(Destinations.of(fabric), len(fabric.lids), vls)
-        return Routing(
-            lft=lft,
-            **vl_tables(sl, vls, options),
-            vls_needed=1,
-            provenance=provenance(
-                self.name,
-                fabric,
-                options,
-                {"tables": time.perf_counter() - start},
-                levels=int(order.level.max(initial=0)) + 1,
-                **found,
-                first_switches=[fabric.labels[first] for first in np.flatnonzero(order.position == 0)],
-                **({"roots": [f"{int(guid):#018x}" for guid in fabric.switch_guid[list(roots)]]} if roots else {}),
-            ),
-        )
+        return engine_tables(
+            self, fabric, options, start, lft=lft, tables=vl_tables(sl, vls, options),
+            vls_needed=1, levels=int(order.level.max(initial=0)) + 1, **found,
+            first_switches=[fabric.labels[first] for first in np.flatnonzero(order.position == 0)],
+            **({"roots": [f"{int(guid):#018x}" for guid in fabric.switch_guid[list(roots)]]} if roots else {}),
+        )  # fmt: skip
 
 
 ENGINE = FatTree()

@@ -11,7 +11,6 @@ class to the second class.  So these dependencies close no cycle.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -20,16 +19,15 @@ import numpy as np
 import numpy.typing as npt
 
 from routing._kernels.assign_vls import NO_VL, PathGroups, assign_vls
-from routing._kernels.balance import Balanced
 from routing.engines.base import Engine, EngineOptions
 from routing.engines.destinations import Destinations, forwarding_tables
 from routing.engines.dfsssp import route_in_layers
-from routing.engines.provenance import provenance
-from routing.engines.vl_assignment import VlTables, vls_allowed
+from routing.engines.provenance import engine_tables
+from routing.engines.vl_assignment import VlTables, most_vls
 from routing.errors import NotEnoughVLs
 from routing.fabric import Channels, Fabric
 from routing.quality import all_to_all_share, channel_loads
-from routing.tables import DATA_VLS, Routing
+from routing.tables import Routing
 
 SLS = 16
 """Number of SLs of InfiniBand."""
@@ -140,16 +138,12 @@ def hop_routing(engine: Engine, paths: HopClasses, options: EngineOptions, start
         The classes and the irregular paths do not fit into the allowed VLs.
     """
     fabric, destinations = paths.fabric, paths.destinations
-    lft = forwarding_tables(fabric, destinations, Balanced(paths.next_channel, np.zeros(0), np.zeros(0)))
+    lft = forwarding_tables(fabric, destinations, paths.next_channel)
     chosen, needed = _assign(paths, lft, options)
-    facts["irregular_pairs"] = int(paths.irregular.sum())
-    seconds = {"route": time.perf_counter() - start}
-    return Routing(
-        lft=lft,
-        **chosen.tables(paths, options.first_vl),
-        vls_needed=needed,
-        provenance=provenance(engine.name, fabric, options, seconds, **facts),
-    )
+    return engine_tables(
+        engine, fabric, options, start, lft=lft, tables=chosen.tables(paths, options.first_vl), vls_needed=needed,
+        **facts, irregular_pairs=int(paths.irregular.sum()),
+    )  # fmt: skip
 
 
 def fallback(engine: Engine, fabric: Fabric, options: EngineOptions, **facts: object) -> Routing:
@@ -183,7 +177,7 @@ def _assign(paths: HopClasses, lft: npt.NDArray[np.uint8], options: EngineOption
         There is no assignment within the allowed VLs.
     """
     minimal = options.vls == "min"
-    have = DATA_VLS - options.first_vl if minimal else vls_allowed(options)
+    have = most_vls(options)
     classes = CLASSES if paths.changes_class() else 1
     if have < classes:
         raise NotEnoughVLs(classes, have)

@@ -11,16 +11,17 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from routing._kernels.balance import Targets, balance
+from routing._kernels.balance import Targets
 from routing._kernels.symmetric_paths import LinkBundles
 from routing.engines.base import EngineOptions, Offers, Promise, refuse_unsupported
 from routing.engines.class_tables import ClassedPaths
-from routing.engines.destinations import Destinations, inverse_capacity
+from routing.engines.destinations import Destinations, balanced_trees, inverse_capacity
 from routing.engines.effort import refinement_passes
 from routing.engines.grid_flow import tree_flow
 from routing.engines.grid_tables import channels_of_bundles
 from routing.engines.hop_classes import fallback, highest_all_to_all
 from routing.engines.uncounted import without_uncounted
+from routing.engines.vl_assignment import most_vls
 from routing.errors import NotEnoughVLs
 from routing.fabric import Fabric
 from routing.grids.cliques import clique_trees
@@ -82,8 +83,8 @@ class HyperX:
             fabric, paths.destinations, paths.next_channel, paths.irregular,
             pattern=np.zeros((fabric.switches, fabric.switches), np.int64), hop_class=paths.hop_class(), classes=base,
         )  # fmt: skip
-        if base > classed.most_vls(options):
-            raise NotEnoughVLs(base, classed.most_vls(options))
+        if base > most_vls(options):
+            raise NotEnoughVLs(base, most_vls(options))
         try:
             found = classed.routing(self, options, start, **facts(fabric, paths.coordinates))
         except NotEnoughVLs:
@@ -255,20 +256,7 @@ def _minimal_trees(
     dimensions in order.  ``rank`` (int32[C]) is the place of each channel's dimension in this order.  If a missing link
     makes a path in another order shorter, the path takes the dimensions in that order.
     """
-    root = np.ascontiguousarray(destinations.root[rows])
-    found = balance(
-        fabric.channels,
-        inverse_capacity(fabric, options.link_weights),
-        fabric.source_weight_at.astype(np.float64),
-        Targets(
-            np.arange(len(rows) + 1, dtype=np.int32),
-            root,
-            np.ascontiguousarray(destinations.share[rows]),
-            np.zeros_like(root),
-        ),
-        passes=refinement_passes(fabric, options),
-        seed=options.seed,
-        threads=options.threads,
-        rank=rank,
+    targets = Targets.single(
+        np.ascontiguousarray(destinations.root[rows]), np.ascontiguousarray(destinations.share[rows])
     )
-    return found.next_channel
+    return balanced_trees(fabric, options, targets, passes=refinement_passes(fabric, options), rank=rank).next_channel

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from routing._kernels.balance import Balanced
 from routing._kernels.layering import ChangingVls, changing_vls
 from routing.engines.base import EngineOptions, Offers, Promise, refuse_unsupported
 from routing.engines.destinations import Destinations, forwarding_tables
@@ -17,12 +16,12 @@ from routing.engines.dfsssp import layered_tables, tree_tables
 from routing.engines.layer_seeds import LayerSeed, random_orders
 from routing.engines.layered import LayerSearch
 from routing.engines.path_selection import PathSelector, PathSet
-from routing.engines.provenance import provenance
+from routing.engines.provenance import engine_tables
 from routing.engines.uncounted import without_uncounted
-from routing.engines.vl_assignment import vls_allowed
+from routing.engines.vl_assignment import most_vls
 from routing.errors import NotEnoughVLs
 from routing.fabric import Fabric
-from routing.tables import DATA_VLS, Routing, identity_sl2vl
+from routing.tables import Routing, identity_sl2vl
 
 SLS = 16
 """Number of SLs of InfiniBand."""
@@ -79,7 +78,7 @@ class LashTor:
         refuse_unsupported(self, options)
         start = time.perf_counter()
         minimal = options.vls == "min"
-        have = DATA_VLS - options.first_vl if minimal else vls_allowed(options)
+        have = most_vls(options)
         search = LayerSearch(fabric, Destinations.of(fabric), options, mutual=True)
         if search.is_tree_enough:
             return tree_tables(self, search, start)
@@ -97,7 +96,7 @@ class LashTor:
         if found is None and lash is None:  # Badly balanced paths are used only if nothing else fits.
             found = job.fewest(have, np.inf)
         if found is not None:
-            return job.tables(self, *found, time.perf_counter() - start)
+            return job.tables(self, *found, start)
         if lash is None:
             raise NotEnoughVLs(None, have)
         return layered_tables(self, fabric, options, lash, mutual=True, start=start)
@@ -189,7 +188,7 @@ class _Job:
             budget=self.visits, spare=self.visits // 10,
         )  # fmt: skip
 
-    def tables(self, engine: LashTor, paths: PathSet, levels: ChangingVls, vls: int, seconds: float) -> Routing:
+    def tables(self, engine: LashTor, paths: PathSet, levels: ChangingVls, vls: int, start: float) -> Routing:
         """Return the tables with the given paths and SLs.  On some of the SLs, packets change their VL along the path.
 
         Parameters
@@ -202,30 +201,18 @@ class _Job:
             The SL of each pair of switches, and the VL that packets on each SL use at each hop.
         vls
             Number of VLs that the paths use.
-        seconds
-            Duration of the search in seconds.
+        start
+            Time at which the engine began, in seconds.
         """
         fabric, options, destinations = self.selector.fabric, self.selector.options, self.selector.destinations
         first = options.first_vl
         sl = np.full((fabric.switches, len(fabric.lids)), first, np.uint8)
         sl[:, destinations.lid] = levels.sl[:, destinations.root] + first
-        trees = Balanced(paths.next_channel, paths.load, np.array([paths.max_utilisation]))
-        return Routing(
-            lft=forwarding_tables(fabric, destinations, trees),
-            sl=sl,
-            sl2vl=_sl2vl(fabric, levels, vls, first),
-            vls=first + vls,
-            vls_needed=vls,
-            provenance=provenance(
-                engine.name,
-                fabric,
-                options,
-                {"route": seconds},
-                paths=paths.name,
-                pairs_with_transitions=levels.changing,
-                left_to_chance=levels.left_uncounted,
-            ),
-        )
+        return engine_tables(
+            engine, fabric, options, start, lft=forwarding_tables(fabric, destinations, paths.next_channel),
+            tables={"sl": sl, "sl2vl": _sl2vl(fabric, levels, vls, first), "vls": first + vls}, vls_needed=vls,
+            paths=paths.name, pairs_with_transitions=levels.changing, left_to_chance=levels.left_uncounted,
+        )  # fmt: skip
 
 
 def _sl2vl(fabric: Fabric, levels: ChangingVls, vls: int, first: int) -> npt.NDArray[np.uint8]:

@@ -20,11 +20,10 @@ from routing.engines.path_selection import DIRECTED, RING_SYMMETRIC, PathSelecto
 from routing.engines.tree_paths import TreePaths, may_descend, tree_paths
 from routing.engines.tree_quality import TOLERANCE as TREE_TOLERANCE
 from routing.engines.tree_quality import excess_utilisation
-from routing.engines.vl_assignment import vls_allowed
+from routing.engines.vl_assignment import most_vls
 from routing.errors import NotEnoughVLs
 from routing.fabric import Fabric
 from routing.partition import regions
-from routing.tables import DATA_VLS
 
 TOLERANCE = 1.03
 """If paths need fewer VLs, their highest utilisation may be higher than the lowest one known, by this factor."""
@@ -146,7 +145,7 @@ class LayerSearch:
             No paths were found that fit into the layers.
         """
         minimal = self.options.vls == "min"
-        have = DATA_VLS - self.options.first_vl if minimal else vls_allowed(self.options)
+        have = most_vls(self.options)
         tried, uneven = [], []
         for paths in self._candidates():
             tried.append(paths)

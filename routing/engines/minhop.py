@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import time
 
-import numpy as np
-
-from routing._kernels.balance import balance
 from routing.engines.base import EngineOptions, Objective, Offers, Promise, refuse_unsupported
-from routing.engines.destinations import Destinations, forwarding_tables, inverse_capacity
+from routing.engines.destinations import Destinations, balanced_trees, forwarding_tables
 from routing.engines.effort import refinement_passes
-from routing.engines.provenance import provenance
+from routing.engines.provenance import engine_tables
 from routing.engines.uncounted import without_uncounted
 from routing.engines.vl_assignment import round_robin_sls, vl_tables, vls_allowed
 from routing.fabric import Fabric
@@ -44,19 +41,13 @@ class MinHop:
         vls = 1 if options.vls == "auto" else vls_allowed(options)
         destinations = Destinations.of(fabric)
         bisection = options.objective is Objective.BISECTION
-        trees = balance(
-            fabric.channels, inverse_capacity(fabric, options.link_weights),
-            fabric.source_weight_at.astype(np.float64), destinations.targets(),
-            passes=refinement_passes(fabric, options), seed=options.seed, threads=options.threads,
+        trees = balanced_trees(
+            fabric, options, destinations.targets(), passes=refinement_passes(fabric, options),
             hop_cost=NEW_CHANNEL_COST if bisection else 0.0, bisection=bisection,
         )  # fmt: skip
-        lft = forwarding_tables(fabric, destinations, trees)
-        return Routing(
-            lft=lft,
-            **vl_tables(round_robin_sls(destinations, len(fabric.lids), vls), vls, options),
-            vls_needed=1,
-            provenance=provenance(self.name, fabric, options, {"route": time.perf_counter() - start}),
-        )
+        tables = vl_tables(round_robin_sls(destinations, len(fabric.lids), vls), vls, options)
+        lft = forwarding_tables(fabric, destinations, trees.next_channel)
+        return engine_tables(self, fabric, options, start, lft=lft, tables=tables, vls_needed=1)
 
 
 ENGINE = MinHop()

@@ -159,7 +159,7 @@ def _mean_hops(fabric: Fabric, order: npt.NDArray[np.int32], options: EngineOpti
     """Return float64[S], mean hops of the paths to each switch in an order of the switches (int32[S])."""
     switches, channels = fabric.switches, fabric.channels
     every = np.arange(switches, dtype=np.int32)
-    targets = Targets(np.arange(switches + 1, dtype=np.int32), every, np.ones(switches), np.zeros_like(every))
+    targets = Targets.single(every, np.ones(switches))
     trees = balance(
         channels, inverse_capacity(fabric), np.ones(switches), targets, position=order[None], passes=0,
         seed=options.seed, threads=options.threads, hop_cost=1.0,

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from routing._kernels.balance import Balanced, Targets
 from routing._kernels.nue import NueTrees, nue_trees
 from routing.engines.base import LONGER_PATHS, EngineOptions, Offers, Promise, refuse_unsupported
 from routing.engines.destinations import Destinations, forwarding_tables, inverse_capacity
@@ -18,7 +17,7 @@ from routing.engines.layered import LayeredPaths, LayerSearch
 from routing.engines.nue_seeds import Seeds, by_order, by_region
 from routing.engines.order_balance import balanced_in_orders, searched_orders
 from routing.engines.orders import top_switches
-from routing.engines.provenance import provenance
+from routing.engines.provenance import engine_tables
 from routing.engines.smart import ENGINE as SMART
 from routing.engines.tree_paths import NOTABLY as MORE
 from routing.engines.tree_paths import OBJECTIVE_REFUSAL, routing_of_tree
@@ -26,7 +25,7 @@ from routing.engines.tree_quality import carried, is_doubtful
 from routing.engines.uncounted import without_uncounted
 from routing.engines.vl_assignment import round_robin_sls, vl_tables, vls_allowed
 from routing.errors import NotEnoughVLs
-from routing.fabric import Channels, Fabric
+from routing.fabric import Fabric
 from routing.partition import regions
 from routing.quality import all_to_all_bound, all_to_all_share, channel_loads
 from routing.tables import Routing
@@ -124,21 +123,12 @@ class Nue:
         sl = round_robin_sls(destinations, len(fabric.lids), vls)
         if layers > 1:
             sl[destinations.lid] = trees.layer
-        lft = forwarding_tables(fabric, destinations, trees)
-        return Routing(
-            lft=lft,
-            **vl_tables(sl, vls, options),
-            vls_needed=max(len(np.unique(trees.layer)), 1),
-            provenance=provenance(
-                self.name,
-                fabric,
-                options,
-                {"route": time.perf_counter() - start},
-                seeds=seeds.name,
-                escape_entries=int(trees.escaped.sum()),
-                escape_destinations=int(np.count_nonzero(_wholly_escaped(fabric, destinations, trees))),
-            ),
-        )
+        return engine_tables(
+            self, fabric, options, start, lft=forwarding_tables(fabric, destinations, trees.next_channel),
+            tables=vl_tables(sl, vls, options), vls_needed=max(len(np.unique(trees.layer)), 1), seeds=seeds.name,
+            escape_entries=int(trees.escaped.sum()),
+            escape_destinations=int(np.count_nonzero(_wholly_escaped(fabric, destinations, trees))),
+        )  # fmt: skip
 
     def _of_pairs(
         self, fabric: Fabric, destinations: Destinations, options: EngineOptions, pairs: LayeredPaths, start: float
@@ -147,21 +137,12 @@ class Nue:
         is the time at which the run began, in seconds.
         """
         layers = pairs.layers
-        trees = Balanced(layers.next_channel, layers.load, np.array([pairs.max_utilisation]))
-        return Routing(
-            lft=forwarding_tables(fabric, destinations, trees),
-            **vl_tables(pairs.service_levels(fabric, destinations, mutual=True), layers.used, options),
-            vls_needed=layers.needed,
-            provenance=provenance(
-                self.name,
-                fabric,
-                options,
-                {"route": time.perf_counter() - start},
-                seeds=f"pairs of switches, {pairs.paths} paths",
-                escape_entries=0,
-                escape_destinations=0,
-            ),
-        )
+        return engine_tables(
+            self, fabric, options, start, lft=forwarding_tables(fabric, destinations, layers.next_channel),
+            tables=vl_tables(pairs.service_levels(fabric, destinations, mutual=True), layers.used, options),
+            vls_needed=layers.needed, seeds=f"pairs of switches, {pairs.paths} paths", escape_entries=0,
+            escape_destinations=0,
+        )  # fmt: skip
 
 
 ENGINE = Nue()
@@ -265,20 +246,19 @@ class _Job:
             yield Seeds("none", np.zeros((self.layers, 0), np.int32), np.zeros((self.layers, 0)))
             return
         yield by_region(self.fabric, self.destinations, self.layer, self.layers, self.options.threads)
-        yield self.up_down(self.searched_orders())
+        position = searched_orders(self.fabric, self.destinations, self.layer, self.options, self.layers)
+        yield self.up_down(position)
 
     def build_trees(self, seeds: Seeds) -> NueTrees:
         options = self.options
         return nue_trees(
-            *self.inputs(), parent=seeds.parent, rank=seeds.rank, start=seeds.start,
+            self.fabric.channels, inverse_capacity(self.fabric, options.link_weights),
+            self.fabric.source_weight_at.astype(np.float64), self.destinations.targets(self.layer),
+            parent=seeds.parent, rank=seeds.rank, start=seeds.start,
             passes=self.passes() if options.passes is None else options.passes,
             full_passes=2 if options.passes is not None or self.visits() <= FULL_PASS_UP_TO else 1, seed=options.seed,
             threads=options.threads,
         )  # fmt: skip
-
-    def searched_orders(self) -> npt.NDArray[np.int32]:
-        """Return int32[layers, S], orders of the switches in which Up*/Down* balances well."""
-        return searched_orders(self.fabric, self.destinations, self.layer, self.options, self.layers)
 
     def up_down(self, position: npt.NDArray[np.int32]) -> Seeds:
         """Return start values of the layers (seeds) whose first trees are Up*/Down* trees.
@@ -287,14 +267,6 @@ class _Job:
         """
         trees = balanced_in_orders(self.fabric, self.destinations, self.layer, position, self.options)
         return replace(by_order(self.fabric, position), name="updn", start=trees.next_channel)
-
-    def inputs(self) -> tuple[Channels, npt.NDArray[np.float64], npt.NDArray[np.float64], Targets]:
-        return (
-            self.fabric.channels,
-            inverse_capacity(self.fabric, self.options.link_weights),
-            self.fabric.source_weight_at.astype(np.float64),
-            self.destinations.targets(self.layer),
-        )
 
     def passes(self) -> int:
         if self.visits() > PASS_UP_TO:

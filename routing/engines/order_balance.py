@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from routing._kernels.balance import Balanced, balance
+from routing._kernels.balance import Balanced
 from routing.engines.base import EngineOptions
-from routing.engines.destinations import Destinations, inverse_capacity
+from routing.engines.destinations import Destinations, balanced_trees
 from routing.engines.effort import refinement_passes
 from routing.engines.orders import HOP_COST, VISITS_PER_SECOND, OrderSearch
 from routing.fabric import Fabric
@@ -25,11 +25,9 @@ def balanced_in_orders(
     ``layer`` (int32[D]) is the layer of each destination.  ``position`` (int32[layers, S]) is the position of each
     switch in the order of each layer.
     """
-    return balance(
-        fabric.channels, inverse_capacity(fabric, options.link_weights), fabric.source_weight_at.astype(np.float64),
-        destinations.targets(layer), position=position, passes=refinement_passes(fabric, options), seed=options.seed,
-        threads=options.threads, hop_cost=HOP_COST,
-    )  # fmt: skip
+    passes = refinement_passes(fabric, options)
+    targets = destinations.targets(layer)
+    return balanced_trees(fabric, options, targets, position=position, passes=passes, hop_cost=HOP_COST)
 
 
 def searched_orders(

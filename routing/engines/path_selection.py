@@ -142,8 +142,7 @@ class PathSelector:
         each switch with end ports.
         """
         root = np.flatnonzero(self.sources).astype(np.int32)
-        lmc_group_first = np.arange(len(root) + 1, dtype=np.int32)
-        return self._trees(Targets(lmc_group_first, root, self.sources[root], np.zeros_like(root)), rank, 0).load
+        return self._trees(Targets.single(root, self.sources[root]), rank, 0).load
 
     @cached_property
     def symmetric(self) -> PathSet:

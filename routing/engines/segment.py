@@ -161,29 +161,7 @@ class Segments:
         at = graph.dst[before]
         for link, earlier in ((before, after), (after, before)):
             forbidden |= (closed_at[link] == at) & (when[earlier] <= when[link])
-        spanning = _spanning(graph, dropped)
-        return graph.complete(spanning, forbidden.astype(np.float64), near)
-
-
-def _spanning(graph: TurnGraph, dropped: npt.NDArray[np.bool_]) -> npt.NDArray[np.int32]:
-    """Return int32[S], the bundle from each switch to its parent in a spanning tree, -1 for the root.  The tree uses no
-    bundle that ``dropped`` marks (bool[N] for N bundles).
-    """
-    parent = np.full(graph.fabric.switches, -1, np.int32)
-    seen = np.zeros(graph.fabric.switches, np.bool_)
-    dst, reverse, first = graph.dst.tolist(), graph.reverse.tolist(), graph.first.tolist()
-    for root in range(graph.fabric.switches):
-        if seen[root]:
-            continue
-        seen[root] = True
-        queue = [root]
-        for switch in queue:
-            for bundle in range(first[switch], first[switch + 1]):
-                if not dropped[bundle] and not seen[dst[bundle]]:
-                    seen[dst[bundle]] = True
-                    parent[dst[bundle]] = reverse[bundle]
-                    queue.append(dst[bundle])
-    return parent
+        return graph.complete(graph.breadth_first(dropped=dropped), forbidden.astype(np.float64), near)
 
 
 @dataclass(eq=False)

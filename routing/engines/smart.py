@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from routing._kernels.balance import AllowedTurns, Balanced, balance
+from routing._kernels.balance import AllowedTurns, Balanced
 from routing.engines.base import LONGER_PATHS, EngineOptions, Offers, Promise, refuse_unsupported
-from routing.engines.destinations import Destinations, inverse_capacity
+from routing.engines.destinations import Destinations, balanced_trees
 from routing.engines.effort import refinement_passes
 from routing.engines.orders import central_switch, top_switches
 from routing.engines.tree_paths import routing_of_tree
@@ -113,12 +113,8 @@ class _Rounds:
     def shortest(self) -> Balanced:
         """Return balanced shortest paths to the sample of destinations."""
         trial = self.trial
-        return balance(
-            trial.fabric.channels, inverse_capacity(trial.fabric, trial.options.link_weights),
-            trial.fabric.source_weight_at.astype(np.float64), trial.sample,
-            passes=min(refinement_passes(trial.fabric, trial.options), 2), seed=trial.options.seed,
-            threads=trial.options.threads,
-        )  # fmt: skip
+        passes = min(refinement_passes(trial.fabric, trial.options), 2)
+        return balanced_trees(trial.fabric, trial.options, trial.sample, passes=passes)
 
     def flow(self, trees: Balanced) -> npt.NDArray[np.float64]:
         """Return float64[N], the flow over each of the N turns between bundles.  Cost: O(D S hops)."""

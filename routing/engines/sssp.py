@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import time
 
-import numpy as np
-
-from routing._kernels.balance import Balanced
 from routing._kernels.weighted import weighted
 from routing.engines.base import EngineOptions, Objective, Offers, Promise, refuse_unsupported
 from routing.engines.destinations import Destinations, forwarding_tables
 from routing.engines.path_selection import PathSelector
-from routing.engines.provenance import provenance
+from routing.engines.provenance import engine_tables
 from routing.engines.uncounted import without_uncounted
 from routing.engines.vl_assignment import round_robin_sls, vl_tables, vls_allowed
 from routing.errors import OptionError
@@ -59,16 +56,14 @@ class SSSP:
             dimension_ordered = maker.dimension_ordered() if options.objective is Objective.ALLTOALL else None
             candidates = [maker.any_shortest] + ([] if dimension_ordered is None else [dimension_ordered])
             best = min(candidates, key=lambda paths: paths.max_utilisation)
-            name, trees = best.name, Balanced(best.next_channel, best.load, np.array([best.max_utilisation]))
+            name, next_channel = best.name, best.next_channel
         else:
             name = "published"
             trees = weighted(fabric.channels, maker.inverse_capacity, maker.sources, destinations.targets())
-        return Routing(
-            lft=forwarding_tables(fabric, destinations, trees),
-            **vl_tables(round_robin_sls(destinations, len(fabric.lids), vls), vls, options),
-            vls_needed=1,
-            provenance=provenance(self.name, fabric, options, {"route": time.perf_counter() - start}, paths=name),
-        )
+            next_channel = trees.next_channel
+        tables = vl_tables(round_robin_sls(destinations, len(fabric.lids), vls), vls, options)
+        lft = forwarding_tables(fabric, destinations, next_channel)
+        return engine_tables(self, fabric, options, start, lft=lft, tables=tables, vls_needed=1, paths=name)
 
 
 ENGINE = SSSP()

@@ -9,13 +9,12 @@ import time
 import numpy as np
 import numpy.typing as npt
 
-from routing._kernels.balance import Balanced
 from routing.engines.base import EngineOptions, Offers, Promise, refuse_unsupported
 from routing.engines.destinations import forwarding_tables
 from routing.engines.dor import VISITS, warn_of_miscabled
 from routing.engines.grid_tables import BALANCED, MOST_FAILED, GridRoutes, place
-from routing.engines.provenance import REPLIES, provenance
-from routing.engines.vl_assignment import vl_tables, vls_allowed
+from routing.engines.provenance import REPLIES, engine_tables
+from routing.engines.vl_assignment import most_vls, vl_tables
 from routing.errors import NotEnoughVLs, RoutingError
 from routing.fabric import Fabric
 from routing.grids.coordinates import Kind, axes_inside
@@ -71,7 +70,7 @@ class TorusTwoQos:
         """
         refuse_unsupported(self, options)
         start = time.perf_counter()
-        vls = vls_allowed(options) if options.vls != "min" else 15 - options.first_vl
+        vls = most_vls(options)
         routes = GridRoutes.of(fabric, options)
         warn_of_miscabled(routes)
         datelines = 1 << routes.paths.rings
@@ -81,7 +80,6 @@ class TorusTwoQos:
         if options.first_vl + datelines > SLS:
             raise RoutingError(f"{routes.paths.rings} dimensions with rings need {datelines} SLs, there are too few")
         routes, code, spare = self._fitting(routes, datelines, base, vls)
-        trees = Balanced(routes.next_channel, np.zeros(0), np.zeros(0))
         used = base + spare
         tables = vl_tables(routes.by_lid(code), used, options)
         if routes.paths.rings:
@@ -89,12 +87,8 @@ class TorusTwoQos:
         facts = routes.facts()
         if not routes.is_mutual(code):
             facts[REPLIES] = self._reply_risk(routes)
-        return Routing(
-            lft=forwarding_tables(fabric, routes.destinations, trees),
-            **tables,
-            vls_needed=used,
-            provenance=provenance(self.name, fabric, options, {"route": time.perf_counter() - start}, **facts),
-        )
+        lft = forwarding_tables(fabric, routes.destinations, routes.next_channel)
+        return engine_tables(self, fabric, options, start, lft=lft, tables=tables, vls_needed=used, **facts)
 
     @classmethod
     def _fitting(

@@ -14,7 +14,7 @@ from routing.engines.base import Engine, EngineOptions
 from routing.engines.destinations import Destinations, forwarding_tables, inverse_capacity
 from routing.engines.effort import is_moderate
 from routing.engines.order_balance import balanced_in_orders, searched_orders
-from routing.engines.provenance import provenance
+from routing.engines.provenance import engine_tables
 from routing.engines.tree_quality import LOWER_PEAK, TOLERANCE
 from routing.engines.vl_assignment import round_robin_sls, vl_tables, vls_allowed
 from routing.fabric import Fabric
@@ -169,7 +169,7 @@ def descended(
         inverse_capacity=inverse_capacity(fabric, options.link_weights),
         sources=fabric.source_weight_at.astype(np.float64), sweeps=sweeps, seed=options.seed, start=closed,
     )  # fmt: skip
-    return TreePaths(order, forwarding_tables(fabric, destinations, trees), trees.load)
+    return TreePaths(order, forwarding_tables(fabric, destinations, trees.next_channel), trees.load)
 
 
 def _or_in_other_orders(
@@ -193,7 +193,7 @@ def _or_in_other_orders(
         if descends:
             return rated(descended(fabric, destinations, options, order) or paths)
         trees = balanced_in_orders(fabric, destinations, layer, position[None], options)
-        return rated(TreePaths(order, forwarding_tables(fabric, destinations, trees), trees.load))
+        return rated(TreePaths(order, forwarding_tables(fabric, destinations, trees.next_channel), trees.load))
 
     given, chained = rated(paths)[0], chained_order(fabric, paths.order.level)
     found = [tried(paths.order.position, descends=False), tried(chained, descends=True)]
@@ -226,18 +226,10 @@ def routing_of_tree(engine: Engine, fabric: Fabric, options: EngineOptions, **fo
     if paths is None:
         return None
     vls = vls_allowed(options)
-    return Routing(
-        lft=paths.lft,
-        **vl_tables(round_robin_sls(destinations, len(fabric.lids), vls), vls, options),
-        vls_needed=1,
-        provenance=provenance(
-            engine.name,
-            fabric,
-            options,
-            {"route": time.perf_counter() - start},
-            first_switches=[fabric.labels[int(paths.order.position.argmin())]],
-            **found,
-        ),
+    tables = vl_tables(round_robin_sls(destinations, len(fabric.lids), vls), vls, options)
+    first = [fabric.labels[int(paths.order.position.argmin())]]
+    return engine_tables(
+        engine, fabric, options, start, lft=paths.lft, tables=tables, vls_needed=1, first_switches=first, **found
     )
 
 

@@ -10,7 +10,6 @@ turns is maximal: a turn is forbidden only if it closes a cycle with the allowed
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -18,16 +17,16 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from routing._kernels.balance import AllowedTurns, Balanced, Targets, balance
+from routing._kernels.balance import AllowedTurns, Balanced, Targets
 from routing._kernels.maximal_turns import maximal_turns
 from routing._kernels.native import grouped
 from routing._kernels.symmetric_paths import LinkBundles
 from routing.edges import Edges
 from routing.engines.base import Engine, EngineOptions
-from routing.engines.destinations import Destinations, forwarding_tables, inverse_capacity
+from routing.engines.destinations import Destinations, balanced_trees, forwarding_tables, inverse_capacity
 from routing.engines.effort import refinement_passes
 from routing.engines.orders import HOP_COST, VISITS_PER_SECOND, hops_too_many
-from routing.engines.provenance import provenance
+from routing.engines.provenance import engine_tables
 from routing.engines.vl_assignment import round_robin_sls, vl_tables, vls_allowed
 from routing.fabric import Fabric
 from routing.tables import Routing
@@ -98,27 +97,30 @@ class TurnGraph:
         first, second = self.of[before], self.of[after]
         return np.asarray(start[first] + second - self.edges.after[first])
 
-    def breadth_first(self, roots: Iterable[int]) -> npt.NDArray[np.int32]:
+    def breadth_first(
+        self, roots: Iterable[int] = (), dropped: npt.NDArray[np.bool_] | None = None
+    ) -> npt.NDArray[np.int32]:
         """Return int32[S], the bundle of each switch to its parent in breadth-first trees, -1 for their roots.
 
         The first tree begins with the first switch of ``roots``.  In each further connected component, the tree begins
         with the first switch of ``roots`` in this component.  If there is none, the tree begins with the first switch
-        of the component.
+        of the component.  The trees use no bundle that ``dropped`` marks (bool[N] for N bundles).
         """
         parent = np.full(self.fabric.switches, -1, np.int32)
         seen = np.zeros(self.fabric.switches, np.bool_)
+        usable = [True] * len(self.dst) if dropped is None else (~dropped).tolist()
+        dst, reverse, first = self.dst.tolist(), self.reverse.tolist(), self.first.tolist()
         for root in [*roots, *range(self.fabric.switches)]:
             if seen[root]:
                 continue
             seen[root] = True
             queue = [root]
             for switch in queue:
-                for bundle in range(self.first[switch], self.first[switch + 1]):
-                    neighbour = int(self.dst[bundle])
-                    if not seen[neighbour]:
-                        seen[neighbour] = True
-                        parent[neighbour] = self.reverse[bundle]
-                        queue.append(neighbour)
+                for bundle in range(first[switch], first[switch + 1]):
+                    if usable[bundle] and not seen[dst[bundle]]:
+                        seen[dst[bundle]] = True
+                        parent[dst[bundle]] = reverse[bundle]
+                        queue.append(dst[bundle])
         return parent
 
     def complete(
@@ -196,18 +198,11 @@ class TurnTrial:
         root = np.flatnonzero(weight)
         if len(root) > most:
             root = root[np.linspace(0, len(root) - 1, most).round().astype(np.int64)]
-        lmc_group_first = np.arange(len(root) + 1, dtype=np.int32)
-        return Targets(
-            lmc_group_first, root.astype(np.int32), weight[root].astype(np.float64), np.zeros(len(root), np.int32)
-        )
+        return Targets.single(root.astype(np.int32), weight[root].astype(np.float64))
 
     def trees(self, turns: AllowedTurns, targets: Targets, passes: int) -> Balanced:
         """Return balanced trees to ``targets`` that take only allowed turns, after ``passes`` refinement passes."""
-        return balance(
-            self.fabric.channels, inverse_capacity(self.fabric, self.options.link_weights),
-            self.fabric.source_weight_at.astype(np.float64), targets, turns=turns, passes=passes,
-            seed=self.options.seed, threads=self.options.threads, hop_cost=HOP_COST,
-        )  # fmt: skip
+        return balanced_trees(self.fabric, self.options, targets, turns=turns, passes=passes, hop_cost=HOP_COST)
 
     def rate(self, turns: AllowedTurns) -> tuple[int, float]:
         """Rate a set of turns by how well the trees of ``sample`` are balanced.  The smaller tuple is better.
@@ -238,16 +233,8 @@ class TurnTrial:
         fabric, options, destinations = self.fabric, self.options, self.destinations
         vls = vls_allowed(options)
         trees = self.trees(turns, destinations.targets(), refinement_passes(fabric, options))
-        return Routing(
-            lft=forwarding_tables(fabric, destinations, trees),
-            **vl_tables(round_robin_sls(destinations, len(fabric.lids), vls), vls, options),
-            vls_needed=1,
-            provenance=provenance(
-                engine.name,
-                fabric,
-                options,
-                {"route": time.perf_counter() - start},
-                forbidden_turns=self.graph.forbidden(turns),
-                **found,
-            ),
-        )
+        return engine_tables(
+            engine, fabric, options, start, lft=forwarding_tables(fabric, destinations, trees.next_channel),
+            tables=vl_tables(round_robin_sls(destinations, len(fabric.lids), vls), vls, options),
+            vls_needed=1, forbidden_turns=self.graph.forbidden(turns), **found,
+        )  # fmt: skip

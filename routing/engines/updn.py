@@ -14,7 +14,7 @@ from routing.engines.base import LONGER_PATHS, Engine, EngineOptions, Offers, Pr
 from routing.engines.destinations import Destinations, forwarding_tables
 from routing.engines.order_balance import balanced_in_orders, searched_orders
 from routing.engines.orders import breadth_first
-from routing.engines.provenance import provenance
+from routing.engines.provenance import engine_tables
 from routing.engines.roots import named_roots
 from routing.engines.tree_paths import OBJECTIVE_REFUSAL, routing_of_tree
 from routing.engines.uncounted import without_uncounted
@@ -70,7 +70,8 @@ class UpDown:
             return tree
         vls = vls_allowed(options)
         destinations = Destinations.of(fabric)
-        layer = _layers(fabric, destinations, vls if _wants_layers(options) else 1, options.seed)
+        layers = vls if _wants_layers(options) else 1
+        layer = regions(fabric, layers, seed=options.seed)[destinations.root]
         position = _orders(fabric, destinations, layer, options)
         found = {"first_switches": [fabric.labels[int(order.argmin())] for order in position if order.size]}
         if roots := named_roots(fabric, options):
@@ -118,12 +119,10 @@ def tables_in_orders(
     if len(position) > 1:
         sl[destinations.lid] = layer
     trees = balanced_in_orders(fabric, destinations, layer, position, options)
-    return Routing(
-        lft=forwarding_tables(fabric, destinations, trees),
-        **vl_tables(sl, vls, options),
-        vls_needed=max(len(np.unique(position, axis=0)), 1),
-        provenance=provenance(engine.name, fabric, options, {"route": time.perf_counter() - start}, **found),
-    )
+    return engine_tables(
+        engine, fabric, options, start, lft=forwarding_tables(fabric, destinations, trees.next_channel),
+        tables=vl_tables(sl, vls, options), vls_needed=max(len(np.unique(position, axis=0)), 1), **found,
+    )  # fmt: skip
 
 
 def _names_order(options: EngineOptions) -> bool:
@@ -134,11 +133,6 @@ def _names_order(options: EngineOptions) -> bool:
 def _wants_layers(options: EngineOptions) -> bool:
     wants = options.partition == "metis" or (options.partition is None and isinstance(options.vls, int))
     return wants and not options.reversible
-
-
-def _layers(fabric: Fabric, destinations: Destinations, layers: int, seed: int) -> npt.NDArray[np.int32]:
-    """Return int32[D], the layer of each destination: the region of the switch that delivers the destination."""
-    return regions(fabric, layers, seed=seed)[destinations.root]
 
 
 def _orders(

@@ -53,6 +53,13 @@ def vls_allowed(options: EngineOptions) -> int:
     return vls
 
 
+def most_vls(options: EngineOptions) -> int:
+    """Return the largest number of VLs that the paths of an engine may use.  With ``vls`` = "min", these are all data
+    VLs from ``first_vl`` on.
+    """
+    return DATA_VLS - options.first_vl if options.vls == "min" else vls_allowed(options)
+
+
 def vl_tables(sl: npt.NDArray[np.uint8], vls: int, options: EngineOptions) -> VlTables:
     """Return the SL table and the SL2VL table.  ``sl`` (uint8 of any shape) has the SL of each path, from 0 to
     ``vls - 1``.  In the result, SLs and VLs begin at the option ``first_vl`` instead of 0, and each SL uses the VL of

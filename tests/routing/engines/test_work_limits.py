@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from routing.engines import ENGINES, auto, order_balance, orders
+from routing.engines import ENGINES, auto, destinations, order_balance, orders
 from routing.engines.base import EngineOptions
 from routing.engines.effort import has_unique_paths, visits_per_tree
 from routing.topologies import TopologyOptions, full_mesh, kary_ntree, mesh, ring, torus
@@ -26,7 +26,7 @@ def hops_added(monkeypatch):
 
     real = orders.balance
     monkeypatch.setattr(orders, "balance", counted)
-    monkeypatch.setattr(order_balance, "balance", counted)
+    monkeypatch.setattr(destinations, "balance", counted)
     return added
 
 
