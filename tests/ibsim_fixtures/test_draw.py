@@ -6,14 +6,14 @@ from xml.etree import ElementTree
 
 import numpy as np
 from examples import examples
+from fixture_layout import switch_places, terminal_places
+from fixture_pictures import BEGIN, END, draw, page_with_table
+from fixture_svg import picture
 from hypothesis import given
 from in_one_test import cases_in_one_test
 from strategies import fabrics
 
 from ibsim_fixtures.catalogue import FIXTURES, FOLDER
-from ibsim_fixtures.draw import BEGIN, END, draw, page_with_table
-from ibsim_fixtures.layout import switch_places, terminal_places
-from ibsim_fixtures.svg import picture
 from routing.fabric import NodeKind
 from routing.formats.fabric_files import read_fabric
 
@@ -36,7 +36,7 @@ def shapes(text):
 
 @cases_in_one_test("fixture", ALL, ids=named)
 def test_picture_is_up_to_date(fixture):
-    message = "run python -m ibsim_fixtures.draw"
+    message = "run python docs/fixture_pictures.py"
     assert fixture.picture.read_text(encoding="utf-8") == draw(fixture), message
 
 
@@ -73,7 +73,7 @@ def test_no_picture_without_a_fixture():
 
 def test_page_is_up_to_date():
     page = (Path(__file__).parents[2] / "docs" / "fixtures.md").read_text(encoding="utf-8")
-    assert page == page_with_table(page), "run python -m ibsim_fixtures.draw"
+    assert page == page_with_table(page), "run python docs/fixture_pictures.py"
     assert page.index(BEGIN) < page.index("ring-4.svg") < page.index(END)
 
 

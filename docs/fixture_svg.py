@@ -7,7 +7,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from html import escape
 
-from ibsim_fixtures.layout import Point, switch_places, terminal_places
+from fixture_layout import Point, switch_places, terminal_places
+
 from routing.fabric import Fabric, NodeKind
 
 BOX = (30, 18)
@@ -30,7 +31,7 @@ def picture(fabric: Fabric, layout: str, title: str, pulled: Sequence[tuple[int,
     Parameters
     ----------
     fabric, layout
-        Fabric to draw, and its layout (:func:`ibsim_fixtures.layout.switch_places`).
+        Fabric to draw, and its layout (:func:`fixture_layout.switch_places`).
     title
         Title of the document, for readers who cannot see the picture.
     pulled

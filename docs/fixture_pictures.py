@@ -1,21 +1,21 @@
-"""Draw the fixture fabrics: ``python -m ibsim_fixtures.draw``.
+"""Draw the fixture fabrics: ``python docs/fixture_pictures.py``.
 
-The program writes a picture (SVG) beside each net file.  In a source tree it also updates the table in
-``docs/fixtures.md``.
+The program writes a picture (SVG) beside each net file, and updates the table in ``docs/fixtures.md``.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from fixture_svg import picture
+
 from ibsim_fixtures.catalogue import FIXTURES, Fixture
-from ibsim_fixtures.svg import picture
 from routing.fabric import Fabric
 from routing.formats.fabric_files import read_fabric
 from routing.topologies import generate
 
-PAGE = Path(__file__).parents[1] / "docs" / "fixtures.md"
-BEGIN, END = "<!-- table: python -m ibsim_fixtures.draw -->\n", "<!-- end of table -->\n"
+PAGE = Path(__file__).with_name("fixtures.md")
+BEGIN, END = "<!-- table: python docs/fixture_pictures.py -->\n", "<!-- end of table -->\n"
 
 
 def draw(fixture: Fixture) -> str:
@@ -57,11 +57,10 @@ def page_with_table(page: str) -> str:
 
 
 def main() -> None:
-    """Write the pictures of all fixture fabrics, and update the page docs/fixtures.md if it exists."""
+    """Write the pictures of all fixture fabrics, and update the page docs/fixtures.md."""
     for fixture in FIXTURES.values():
         fixture.picture.write_text(draw(fixture), encoding="utf-8")
-    if PAGE.exists():
-        PAGE.write_text(page_with_table(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    PAGE.write_text(page_with_table(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 if __name__ == "__main__":
