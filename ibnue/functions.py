@@ -18,7 +18,7 @@ from routing.cli import transition as changing
 from routing.cli import whatif as exploring
 from routing.deadlock.verdict import decide, worst_case
 from routing.engines import ENGINES
-from routing.engines.base import Engine, EngineOptions
+from routing.engines.base import EngineOptions
 from routing.errors import OptionError
 from routing.faults import apply_faults, parse_fault
 from routing.formats.guid_files import apply_node_names, read_node_name_map
@@ -156,7 +156,8 @@ def route(
         if rebalance or stability != "balanced":
             raise OptionError("stability and rebalance are about earlier tables", remedy="add previous=TABLES")
         chosen = ENGINES[engine or "updn"]
-        return Tables(subnet, *_verified(subnet, chosen.route(subnet, given), chosen, given))
+        made = chosen.route(subnet, given)
+        return Tables(subnet, made, verify(subnet, made, chosen, threads=given.threads))
     was, routing = previous.fabric, previous.routing
     chosen = ENGINES[engine or reroute_options.engine_of(routing) or "updn"]
     given = reroute_options.options_for(routing, was, chosen, given, options.__contains__)
@@ -180,10 +181,6 @@ def _engine_options(options: Mapping[str, Any]) -> EngineOptions:
         if name not in known:
             raise OptionError(f"engines have no option {name!r}", remedy=f"their options are {', '.join(known)}")
     return EngineOptions.of(options)
-
-
-def _verified(fabric: Fabric, routing: Routing, engine: Engine, options: EngineOptions) -> tuple[Routing, Any]:
-    return routing, verify(fabric, routing, engine, threads=options.threads)
 
 
 def check(

@@ -1,4 +1,7 @@
-"""Kernel wrapper: find the entries in which two LFTs differ."""
+"""Kernel wrapper: find the entries in which two LFTs differ.
+
+The LFTs of a large fabric have more than 100 million entries.  Pages of memory that two LFTs share are not compared.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +13,7 @@ from routing._kernels.shared_copy import PAGE, pages_that_may_differ
 
 
 def count_differing(one: npt.NDArray[np.uint8], other: npt.NDArray[np.uint8]) -> int:
-    """Return the number of entries in which two LFTs of equal shape differ.
-
-    Cost: O(S L).  If the LFTs share pages of memory, only the entries on the other pages are compared.
-    """
+    """Return the number of entries in which two LFTs of equal shape differ.  Cost: O(S L)."""
     return _differing(one, other, None)
 
 
@@ -24,6 +24,13 @@ def differing_entries(one: npt.NDArray[np.uint8], other: npt.NDArray[np.uint8]) 
     """
     found = np.empty(_differing(one, other, None), np.int64)
     _differing(one, other, found)
+    return found
+
+
+def changed_lids(new: npt.NDArray[np.uint8], old: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:
+    """Return bool[L], the LIDs towards which two LFTs (uint8[S, L]) differ in any entry."""
+    found = np.zeros(new.shape[1], bool)
+    found[differing_entries(new, old) % max(1, new.shape[1])] = True
     return found
 
 

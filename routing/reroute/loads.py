@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from routing._kernels.differing import changed_lids
 from routing.fabric import NO_PORT
 from routing.reroute.base_fabric import BaseNumbering
-from routing.reroute.changed_entries import changed_lids
 from routing.reroute.context import Request, RerouteContext
 from routing.reroute.flow import flow_towards
 from routing.reroute.rebalance import in_frame, kept_share

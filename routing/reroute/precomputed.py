@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from routing._kernels.differing import changed_lids
 from routing._kernels.shared_copy import MOST_ENTRIES, PAGE, Snapshot, forbid_writes, shared_copy
 from routing.cdg.acyclic import AcyclicCdg
 from routing.cdg.trace import uniform_sl2vl, vl_bits
 from routing.deadlock.proof import Proof
 from routing.fabric import NO_PORT, Fabric
 from routing.reroute.base_fabric import union_of_proven_dependencies
-from routing.reroute.changed_entries import changed_lids
 from routing.reroute.translate import same_devices
 from routing.reroute.values import Published
 from routing.tables import Routing

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 
+from routing._kernels.differing import count_differing
 from routing.engines.base import Engine, EngineOptions
 from routing.engines.roots import roots_left
 from routing.fabric import Fabric
 from routing.publish import Shortfall, admit, promised, verify
 from routing.reroute.baseline import is_same
 from routing.reroute.budget import Budget
-from routing.reroute.changed_entries import count_changed
 from routing.reroute.choose import choose
 from routing.reroute.context import VLS_CHANGE, Request, RerouteContext
 from routing.reroute.loads import rate_kept
@@ -196,7 +196,7 @@ def _baseline_tables(request: Request, baseline: Published) -> Rerouted | None:
     found = admit(request.fabric, baseline.routing, baseline.proof, promised(request.engine))
     if isinstance(found, Shortfall) or not is_same(baseline.fabric, request.fabric):
         return None
-    changed = count_changed(baseline.routing.lft, tables.earlier)
+    changed = count_differing(baseline.routing.lft, tables.earlier)
     if not changed and np.array_equal(baseline.routing.sl, tables.routing.sl):
         return Rerouted(found, 0, 0, "unchanged", reason="the tables are the baseline tables")
     reason, statistics = "the fabric is without faults again", RerouteStatistics(restored=changed)
@@ -211,5 +211,5 @@ def _route_from_scratch(request: Request, reason: str) -> Rerouted:
     earlier = [there.fabric for there in (request.before, request.baseline) if there is not None]
     routing = engine.route(fabric, roots_left(fabric, options, earlier))
     found = verify(fabric, routing, engine, threads=options.threads)
-    changed = count_changed(found.routing.lft, tables.earlier)
+    changed = count_differing(found.routing.lft, tables.earlier)
     return Rerouted(found, tables.broken, changed, "fresh", reason)

@@ -10,10 +10,10 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
+from routing._kernels.differing import count_differing
 from routing.deadlock.proof import Proof, prove
 from routing.numerals import count_noun
 from routing.publish import Shortfall, VerifiedTables, admit, as_before, promised, weaker
-from routing.reroute.changed_entries import count_changed
 from routing.reroute.context import RerouteContext
 from routing.reroute.outcome import Candidate, Refusal
 from routing.reroute.prove_changes import prove_changes
@@ -117,7 +117,7 @@ def _result(
 ) -> Rerouted:
     """Return the result of the re-route, with statistics and the reason why this method was used."""
     translated = context.request.translated
-    changed = count_changed(tables.routing.lft, translated.earlier)
+    changed = count_differing(tables.routing.lft, translated.earlier)
     reason = _reason(context, how, tables.proof, statistics)
     return Rerouted(tables, translated.broken, changed, how, reason, statistics)
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from routing._kernels.differing import count_differing
 from routing.reroute.base_fabric import BaseNumbering
 from routing.reroute.budget import LARGEST_SMALL_TABLE, Budget
-from routing.reroute.changed_entries import count_changed
 from routing.reroute.context import RerouteContext
 from routing.reroute.cut_bounds import cut_bound
 from routing.reroute.loads import load_after
@@ -55,7 +55,7 @@ def balanced(context: RerouteContext, progress: Progress, budget: Budget) -> Bal
     # such moves.  So the tables are balanced again after a restoration, too.
     if not (missing or (restored and may_move)) or request.sl_is_per_source_lid:
         return Balanced(progress, 0, 0, None)
-    changed = count_changed(tables.lft, request.translated.earlier) - restored
+    changed = count_differing(tables.lft, request.translated.earlier) - restored
     # After earlier faults, the goal is far below the highest utilisation of the previous tables.  A search for this
     # goal would use up its work and its changes for the first channels.  The search would also make many detours, which
     # hinder later repairs.  So large tables get a goal that is only a little below the previous utilisation.  Small

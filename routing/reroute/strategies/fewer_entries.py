@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import product
 
-from routing.reroute.changed_entries import count_changed
+from routing._kernels.differing import count_differing
 from routing.reroute.context import RerouteContext
 from routing.reroute.rebalance import ENOUGH, FURTHER_TOLERANCE
 from routing.reroute.strategies.search_state import State
@@ -81,7 +81,7 @@ def change_fewer(context: RerouteContext, state: State, missing: int, *, retrace
 
 
 def _changed(context: RerouteContext, state: State) -> int:
-    return count_changed(state.progress.tables.lft, context.request.translated.earlier)
+    return count_differing(state.progress.tables.lft, context.request.translated.earlier)
 
 
 def _searched(context: RerouteContext, state: State, goal: int, budget: int, retrace: bool) -> State:

@@ -16,6 +16,7 @@ from itertools import islice
 
 import numpy as np
 
+from routing._kernels.differing import count_differing
 from routing.cdg.acyclic import AcyclicCdg
 from routing.deadlock.proof import prove
 from routing.engines.roots import roots_left
@@ -26,7 +27,6 @@ from routing.reroute.base_fabric import BaseNumbering
 from routing.reroute.baseline import is_same
 from routing.reroute.blocked_moves import vacated_sets
 from routing.reroute.budget import LARGEST_MEDIUM_TABLE, LARGEST_SMALL_TABLE
-from routing.reroute.changed_entries import count_changed
 from routing.reroute.context import Request, RerouteContext
 from routing.reroute.flow import flow_towards
 from routing.reroute.outcome import Candidate, Refusal
@@ -197,7 +197,7 @@ def _better(
     missing = max(repaired.found.broken, repaired.missing)
 
     def changed(state: State) -> int:
-        return count_changed(state.progress.tables.lft, context.request.translated.earlier) - repaired.restored
+        return count_differing(state.progress.tables.lft, context.request.translated.earlier) - repaired.restored
 
     def fewer(state: State, *, retrace: bool) -> Iterator[tuple[State, Routing | None]]:
         if changes_too_many(changed(state), missing):
@@ -344,7 +344,7 @@ def _taken(context: RerouteContext, repaired: Candidate, numbering: BaseNumberin
     if isinstance(tables, Shortfall) or not gains or not (is_safe or not has_safe_rounds(request, found)):
         return None
     was = peak_in(numbering, fullest(request.before.fabric.channels, request.before.load))
-    points, changed = 100 * (was / new_peak - was / peak), count_changed(fresh.lft, request.translated.earlier)
+    points, changed = 100 * (was / new_peak - was / peak), count_differing(fresh.lft, request.translated.earlier)
     reason = f"a repair alone loses {points:.1f} points more of the all-to-all rate"
     taken = replace(found, tables=tables, changed=changed, how="fresh", reason=reason, kept=was / new_peak)
     return replace(repaired, found=replace(taken, statistics=RerouteStatistics()))
@@ -472,6 +472,6 @@ def _explained(
         if f"{points:.1f}" != "0.0" and points > 0 and not earlier:
             text += f", because the repair alone loses {points:.1f} points more of the all-to-all rate than necessary"
         return replace(statistics, moved_further=earlier + moved), text
-    saved = before.changed - count_changed(lft, context.request.translated.earlier)
+    saved = before.changed - count_differing(lft, context.request.translated.earlier)
     moved = max(0, (statistics.moved_for_balance or 0) - saved)
     return replace(statistics, moved_for_balance=moved), f"a longer search changed {count_noun(saved, 'entry')} less"

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from routing._kernels.differing import count_differing
 from routing.reroute.blocked_moves import vacated_sets
-from routing.reroute.changed_entries import count_changed
 from routing.reroute.context import RerouteContext
 from routing.reroute.outcome import Candidate, Refusal
 from routing.reroute.rebalance import FURTHER_GAIN, LEAST_GAIN, LEAST_WORK, Utilisation, kept_share
@@ -92,7 +92,7 @@ def _local(context: RerouteContext, progress: Progress, most: int, work: int = L
             return NOTHING
         if found.spent <= most:
             break
-    if found.moves and count_changed(tables.lft, start.lft) == 0:  # The search made moves, and undid all of them.
+    if found.moves and count_differing(tables.lft, start.lft) == 0:  # The search made moves, and undid all of them.
         return NOTHING
     statistics = replace(progress.statistics, missing=0, balance_moves=found.moves, moved_for_balance=found.spent)
     dependencies = progress.dependencies.grown(found.masks, found.order)
@@ -134,7 +134,7 @@ def _vacated(context: RerouteContext, in_use: Progress, most: int) -> Candidate 
         if isinstance(made, NotVacated):
             continue
         kept = kept_share(context.request.before, numbering.base.channels, made.load)
-        changed = count_changed(made.tables.lft, in_use.tables.lft)
+        changed = count_differing(made.tables.lft, in_use.tables.lft)
         if kept is None or kept < 1 - LARGEST_LOSS or not changed:
             continue
         statistics = replace(in_use.statistics, missing=0, vacated=room.edges, moved_for_balance=changed)

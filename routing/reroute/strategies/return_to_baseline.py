@@ -9,12 +9,12 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
+from routing._kernels.differing import count_differing
 from routing.deadlock.proof import prove
 from routing.deadlock.schedule_search import find_schedule
 from routing.fabric import Fabric
 from routing.publish import Shortfall, VerifiedTables, admit, as_before
 from routing.reroute.base_fabric import union_of_proven_dependencies
-from routing.reroute.changed_entries import count_changed
 from routing.reroute.context import Request, RerouteContext
 from routing.reroute.installed import installed
 from routing.reroute.outcome import Candidate, Refusal
@@ -46,7 +46,7 @@ def step_back(context: RerouteContext, baseline: Published, most: int) -> Candid
     made = columns_of_baseline(before, baseline, most, threads=threads)
     if made is None:
         return _without_contradictions(context, baseline, most)
-    changed = count_changed(made.routing.lft, before.routing.lft)
+    changed = count_differing(made.routing.lft, before.routing.lft)
     reason = "columns of the baseline tables were restored"
     found = Rerouted(made, 0, changed, "rebalanced", reason, RerouteStatistics(restored=changed))
     return Candidate(found, 0, changed)

@@ -7,13 +7,13 @@ import pytest
 from campaigns import some_of
 
 from routing._kernels import shared_copy
+from routing._kernels.differing import changed_lids, count_differing
 from routing._kernels.shared_copy import PAGE, Snapshot, forbid_writes, pages_that_may_differ, writable_copy
 from routing._kernels.shared_copy import shared_copy as copy_of
 from routing.deadlock.proof import prove
 from routing.engines import ENGINES
 from routing.engines.base import EngineOptions
 from routing.reroute import Published, precompute, reroute
-from routing.reroute.changed_entries import changed_lids, count_changed
 from routing.reroute.prove_changes import prove_changes
 from routing.reroute.translate import translate_tables
 from routing.topologies import generate
@@ -40,7 +40,7 @@ def test_copies_are_independent_and_know_their_pages():
     last = (original.size - 1) // PAGE
     for copy, pages in ((one, [7, 8]), (other, [7, 8, last])):
         assert np.flatnonzero(pages_that_may_differ(copy, original)).tolist() == pages
-        assert count_changed(copy, original) == int((np.asarray(copy) != kept).sum()) == len(pages)
+        assert count_differing(copy, original) == int((np.asarray(copy) != kept).sum()) == len(pages)
         assert np.array_equal(changed_lids(copy, original), (np.asarray(copy) != kept).any(axis=0))
     assert np.flatnonzero(pages_that_may_differ(one, other)).tolist() == [7, 8, last]
     one[0, 0] = 103
@@ -61,7 +61,7 @@ def test_a_copy_of_a_copy_of_another_snapshot_knows_its_pages():
     now = copy_of(Snapshot.of(before))
     now[3, 9] = 2
     assert np.flatnonzero(pages_that_may_differ(now, before)).tolist() == [3]
-    assert count_changed(now, before) == 1
+    assert count_differing(now, before) == 1
 
 
 @pytest.mark.usefixtures("every_size")

@@ -1,8 +1,6 @@
 /* Unload the channels with the peak utilisation.  To unload a channel, a switch gets another next hop towards a target.
  * This is done only if the changed paths still fit into layers: the path of the switch, and the paths of all switches
  * upstream of the switch. */
-#include <stdlib.h>
-#include <string.h>
 
 #include "layering/internal/layering_job.h"
 

@@ -1,7 +1,6 @@
 /* Complete a tree in which some switches found no next hop with an allowed dependency.  These switches use the escape
  * tree instead.  Further switches are moved to the escape tree, until the tree has no forwarding loop and all its
  * dependencies are allowed. */
-#include <string.h>
 
 #include "nue/internal/nue_job.h"
 

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from routing._kernels import shared_copy
-from routing._kernels.differing import count_differing, differing_entries
+from routing._kernels.differing import changed_lids, count_differing, differing_entries
 from routing._kernels.shared_copy import PAGE, Snapshot
-from routing.reroute.changed_entries import changed_lids, count_changed
 
 
 @pytest.mark.parametrize("rows", [0, 1, 64, 193])
@@ -14,7 +13,7 @@ def test_all_differences_are_found(rows):
     rng = np.random.default_rng(rows)
     old = rng.integers(0, 9, (rows, 20), np.uint8)
     new = np.where(rng.random(old.shape) < 0.02, old + 1, old).astype(np.uint8)
-    assert count_changed(new, old) == int((new != old).sum())
+    assert count_differing(new, old) == int((new != old).sum())
     assert np.array_equal(changed_lids(new, old), (new != old).any(axis=0))
 
 
@@ -38,4 +37,4 @@ def test_differences_in_shared_memory_are_found(monkeypatch):
     new.reshape(-1)[written] = 1
     new.reshape(-1)[3 * PAGE] = 0
     assert differing_entries(new, old).tolist() == written
-    assert count_changed(new, old) == len(written)
+    assert count_differing(new, old) == len(written)
