@@ -139,7 +139,10 @@ def check_configuration(path: Path | None, opensm_conf: Path | None) -> list[Fin
     findings: list[Finding] = []
     config = PluginConfig()
     if path is not None:
-        read_text(path)
+        value = settings_in(read_text(path)).get("routing_engine", "=")
+        if not value.startswith("="):  # A TOML file has an equals sign between a key and its value.
+            text = f"{path}: is an opensm.conf, not a configuration of the plugin (--opensm-conf {path})"
+            return [Finding(True, text)]
     named = path or (opensm_conf and named_configuration(opensm_conf))
     if named is not None:
         try:
@@ -167,7 +170,9 @@ def _engine_values(config: PluginConfig, file: Toml) -> Iterator[Finding]:
         keys = ("engine", name) if name else ("engine",)
         title = f"[{'.'.join(keys)}]"
         if name and name not in ENGINES:
-            yield _wrong(file, f"{title}: unknown engine (known are {', '.join(ENGINES)})", *keys)
+            own = name.removeprefix(PREFIX)
+            remedy = f"write [engine.{own}]" if own in ENGINES else f"known are {', '.join(ENGINES)}"
+            yield _wrong(file, f"{title}: unknown engine ({remedy})", *keys)
         for key, option in ENGINE_OPTIONS.items():
             try:
                 if key in table:

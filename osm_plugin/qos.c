@@ -187,17 +187,18 @@ static const char *chosen(const char *own, const char *all, const char *usual)
     return own ? own : all ? all : usual;
 }
 
-/* Add entries to `block` for VLs that can carry data, but have no entry in either table of the administrator.  A port
- * never serves a VL without an entry.  Each such VL gets the weight of its model VL, which is the VL that find_used
- * gives.  If the model VL has no entry, the weight is USUAL_WEIGHT.  The new entry belongs to the high-priority table
- * if the model VL has an entry there, otherwise to the low-priority table.  `high` states whether `block` belongs to
- * the high-priority table. */
+/* Add entries to `block` for VLs that can carry data, but have no entry with a weight in either table of the
+ * administrator.  A port never serves a VL without an entry, and ignores entries with weight 0.  Each such VL gets the
+ * weight of its model VL, which is the VL that find_used gives.  If the model VL has no entry, the weight is
+ * USUAL_WEIGHT.  The new entry belongs to the high-priority table if the model VL has an entry there, otherwise to the
+ * low-priority table.  `high` states whether `block` belongs to the high-priority table. */
 static void complete(struct ibnue_engine *engine, const struct ibnue_service *service, osm_physp_t *port,
                      uint8_t number, ib_vl_arb_table_t *block, unsigned length, int high)
 {
     const osm_subn_opt_t *opt = &engine->plugin->osm->subn.opt;
     const osm_qos_options_t *own = options_of(opt, port, number), *all = &opt->qos_options;
-    unsigned mask = (1u << (ib_port_info_get_op_vls(&port->port_info) - 1)) - 1;
+    /* OpenSM does not mask the VLs of a port whose operational VLs have code 0, as with max_op_vls 0. */
+    unsigned code = ib_port_info_get_op_vls(&port->port_info), mask = code ? (1u << (code - 1)) - 1 : 15;
     const ib_port_info_t *info = &port->port_info;
     struct weights table[2] = {
         read_weights(chosen(own->vlarb_low, all->vlarb_low, OSM_DEFAULT_QOS_VLARB_LOW), info->vl_arb_low_cap, mask),
@@ -244,8 +245,8 @@ void ibnue_arbitration_report(struct ibnue_plugin *plugin)
 
     if (now->entries && memcmp(now, last, sizeof(*now)))
         SAY(plugin, OSM_LOG_INFO,
-            "ibnue: VL arbitration: VLs 0x%x can carry data and have no entry in qos_*vlarb_high or qos_*vlarb_low:"
-            " %u %s added, each with the weight of the first VL of its class\n",
+            "ibnue: VL arbitration: VLs 0x%x can carry data and have no entry with a weight in qos_*vlarb_high or"
+            " qos_*vlarb_low: %u %s added, each with the weight of the first VL of its class\n",
             now->vls, now->entries, ibnue_noun(now->entries, "entry", "entries"));
     if (now->missing && now->missing != last->missing)
         SAY(plugin, OSM_LOG_ERROR,

@@ -60,6 +60,11 @@ def test_options_without_a_value_are_not_set(files):
     ]
 
 
+def test_an_opensm_conf_in_the_place_of_the_configuration_is_named(files):
+    expected = f"{files[1]}: is an opensm.conf, not a configuration of the plugin (--opensm-conf {files[1]})"
+    assert wrong((files[1], None)) == [expected]
+
+
 def test_a_missing_opensm_conf_is_named_with_the_command_that_writes_it(tmp_path, monkeypatch):
     monkeypatch.setattr("osm_plugin.check_conf.OPENSM_CONF", tmp_path / "opensm.conf")
     done = CliRunner().invoke(plugin, ["check", "--libdir", str(tmp_path)])
@@ -145,7 +150,8 @@ def test_an_error_in_opensm_conf_has_file_and_line(files, old, new, line):
         ("policies = 'none'", "policies: "),
         ("bundle = 'none'", "bundle: "),
         ("[engine]\nobjective = 'peace'", "unknown objective 'peace'"),
-        ("[engine.none]\nvls = 1", "[engine.none]: unknown engine"),
+        ("[engine.none]\nvls = 1", "[engine.none]: unknown engine (known are"),
+        ("[engine.ibnue-nue]\nvls = 1", "[engine.ibnue-nue]: unknown engine (write [engine.nue])"),
         ("[engine]\neffort = 1\nbudget = 2", "effort and budget both set the effort"),
         ("[engine]\nvls = 16", "[engine]: 16 is not a valid number of data VLs (use 1 to 15, min or auto)"),
         ("[engine]\nvls = '8'", "[engine]: '8' is not a valid number of data VLs"),
