@@ -8,6 +8,7 @@ import os
 import pwd
 import re
 import select
+import signal
 import socket
 import subprocess
 import threading
@@ -288,9 +289,10 @@ class WorkerProcess:
         try:
             self.hello = self.receive(until)
         except EOFError:
-            raise EnvironmentProblem(
-                f"the worker {self.exit_description()} while it started", remedy=_READ_LOG
-            ) from None
+            how = f"the worker {self.exit_description()} while it started"
+            # The kernel kills a process by this signal if memory is full.  Then the worker's log has no reason.
+            killed = self.process.returncode == -signal.SIGKILL
+            raise EnvironmentProblem(how, remedy="look for 'Out of memory' in dmesg" if killed else _READ_LOG) from None
         except ValueError:
             raise EnvironmentProblem("the worker sent an invalid message while it started", remedy=_READ_LOG) from None
         if self.hello is None:

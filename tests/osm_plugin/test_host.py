@@ -174,7 +174,7 @@ def bad_host(monkeypatch, tmp_path):
 def test_a_worker_that_ended_twice_at_its_start_is_followed_by_one_without_tables(bad_host, tmp_path):
     os.write(bad_host.host._copies[0], b"poison")
     (tmp_path / "state.npz").write_bytes(b"poison")
-    with pytest.raises(EnvironmentProblem, match="killed by signal 9 while it started"):
+    with pytest.raises(EnvironmentProblem, match=r"signal 9 while it started .look for 'Out of memory' in dmesg"):
         bad_host("poison", f"state_file = 'state.npz'\nstart_deadline = {AMPLE}\ndeadline = {AMPLE}")
     host = bad_host.host
     with pytest.raises(EnvironmentProblem, match="killed by signal 9 while it started"):
