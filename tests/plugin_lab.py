@@ -21,16 +21,24 @@ def children(pid):
     return found
 
 
-def executes_worker(pid):
-    """Return whether process ``pid`` executes the worker's Python program, and not OpenSM's before ``exec``."""
+def executes_worker(pid, module="worker"):
+    """Return whether process ``pid`` executes the worker's Python program, and not OpenSM's before ``exec``.
+
+    ``module`` is "shadow" for the worker that checks the tables in force in shadow mode or after a fallback.
+    """
     with contextlib.suppress(OSError):  # The process may have ended.
-        return b"osm_plugin.worker import" in Path(f"/proc/{pid}/cmdline").read_bytes()
+        return f"osm_plugin.{module} import".encode() in Path(f"/proc/{pid}/cmdline").read_bytes()
     return False
 
 
+def workers_of(lab):
+    """Return the process numbers of OpenSM's children, without the worker that checks the tables in force."""
+    return [pid for pid in children(lab.opensm.pid) if not executes_worker(pid, "shadow")]
+
+
 def worker_of(lab):
-    """Return the process number of the plugin's worker, which must be the only child of OpenSM."""
-    (pid,) = children(lab.opensm.pid)
+    """Return the process number of the plugin's worker, of which OpenSM must have only one."""
+    (pid,) = workers_of(lab)
     return pid
 
 

@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 from campaigns import without_slow
-from plugin_lab import children, logged
-from waiting import AMPLE
+from plugin_lab import logged, workers_of
+from waiting import AMPLE, until
 
 import osm_plugin
 from ibsim_fixtures.lab import Lab
@@ -50,4 +50,4 @@ def test_opensm_survives_a_worker_that_is_wrong(bad_plugin, nets, tmp_path, faul
         if fault == "bug":
             assert "ZeroDivisionError" in (lab.opensm.folder / "ibnue-worker.log").read_text()
         assert lab.opensm.resweep().engine == "minhop"
-        assert len(children(lab.opensm.pid)) <= 1
+        until(lambda: len(workers_of(lab)) <= 1)
