@@ -16,7 +16,7 @@ import numpy.typing as npt
 from routing.errors import RoutingError
 from routing.fabric import Fabric
 from routing.grids.attached import grid_switches, may_belong
-from routing.grids.frame import Neighbours, frames
+from routing.grids.frame import Neighbours, frames, has_squares
 from routing.grids.growth import Growth
 from routing.grids.squares import by_squares
 
@@ -201,7 +201,8 @@ def _grid_of(near: Neighbours, component: Sequence[int]) -> Grid:
             return _canonical(grown)
     if (grown := _without_attached(near, component)) is not None:
         return _canonical(grown)
-    from_these += candidates
+    # On fabrics that are not grids, most attempts fail after many steps.  The squares show such a fabric at once.
+    from_these = [*from_these, *candidates] if has_squares(near, component) else []
     starts = len(from_these)
     best: tuple[tuple[bool, int], Growth] | None = None
     seen = 0

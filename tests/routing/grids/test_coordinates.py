@@ -149,6 +149,15 @@ def test_other_fabrics_have_none(name, args):
         find_coordinates(generate(name, args))
 
 
+@pytest.mark.parametrize(
+    ("name", "args"), [("random-regular", ["125", "8"]), ("dragonfly", ["8", "4", "4", "17"]), ("slimfly", ["5"])]
+)
+def test_fabrics_with_few_squares_are_refused_without_a_search(name, args, monkeypatch):
+    monkeypatch.setattr(coordinates.Growth, "of", None)
+    with pytest.raises(NotAGrid, match="no coordinates of a mesh, torus, HyperX or hypercube"):
+        find_coordinates(generate(name, args))
+
+
 def test_coordinates_do_not_depend_on_missing_links():
     """So SLs and tables stay unchanged if the fault does not affect them."""
     fabric = generate("torus", ["6x5"], cas=1)
