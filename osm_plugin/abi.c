@@ -276,8 +276,9 @@ int ibnue_abi_fits(struct ibnue_plugin *plugin, char *why)
 }
 
 /* Check that the struct of a new engine has the layout of the headers with which the plugin was built.  OpenSM passes
- * the struct when it sets up the engine.  At that time, OpenSM has set only the members `name` and `context`.  Return 0
- * if the name begins with `prefix` and all callbacks are zero, otherwise -1. */
+ * the struct when it sets up the engine.  At that time, OpenSM has set the name, but no callback.  Return 0 if the name
+ * begins with `prefix`, and all callbacks that the plugin sets are zero.  Otherwise, or if the struct cannot be read,
+ * return -1. */
 int ibnue_abi_check_engine(const struct osm_routing_engine *re, const char *prefix)
 {
     struct osm_routing_engine copy;

@@ -165,8 +165,8 @@ class LastGood:
         self._folder = None if path is None else saved_folder(path)
         self._good = None if path is None else read_saved(path)
         self._silent = silent_files.SilentFiles()
-        # the problem of the last request of each kind; "": no problem.  The key is True for requests for port rules,
-        # and False for requests for routing.
+        # the unsolved problem of each kind of request for which the last good configuration is in use; "": no problem.
+        # The key is True for requests for port rules, and False for requests for routing.
         self._wrong = {True: "", False: ""}
         # What to save: the configuration, whether the file of port rules was read, and whether the bundle was read.
         self._pending: tuple[PluginConfig, bool, bool] | None = None
@@ -271,7 +271,8 @@ class LastGood:
         configuration can be tried.
 
         If ``ports`` is false, the result is the last good configuration.  If ``ports`` is true, the request was for
-        port rules.  Then the result is ``config`` with the port rules and classes of the last good configuration.
+        port rules.  Then the result is ``config`` with the classes of the last good configuration, and with its port
+        rules if it has any.
 
         ``silent`` is a file whose file system does not answer; None: there is none.  A configuration that names this
         file is not returned.

@@ -18,8 +18,8 @@
 #include "layout.h"
 
 #define IBNUE_WHY 1024 /* size in bytes of a buffer for a reason or a note */
-/* initial text of `note`, which is logged as the reason if Python cannot load the host; otherwise the host overwrites
- * it */
+/* Reason that is logged if Python cannot load the host.  The host then stores no reason, so a variable `note` has this
+ * text from the start. */
 #define IBNUE_PYTHON_FAILED \
     "Python cannot load ibnue inside of OpenSM, and OpenSM's standard error has the reason: install ibnue for this " \
     "Python again, run 'ibnue plugin install', and start OpenSM again"

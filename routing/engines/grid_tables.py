@@ -28,8 +28,8 @@ BALANCED = 4
 many switches as for the version before.
 """
 MOST_FAILED = 100
-"""Number of groups without a VL above which the search for VLs ends.  Then no balanced version of the paths is tried
-either, because hardly any version finds VLs for so many more groups.
+"""Number of groups without a VL above which the search for VLs ends.  If all searches for the first paths end so, no
+balanced version of the paths is tried.  Hardly any such version finds VLs for so many more groups.
 """
 
 

@@ -22,8 +22,8 @@ class LayerSeed:
         uint32[N], for each of the N possible CDG edges the layers that avoid the edge at first, as bits.  For example,
         a layer avoids edges that lead down and then up in a switch order.  None: no edge is avoided.
     order
-        int32[layers, C], position of each channel in the initial topological order of each layer; or None.  The initial
-        order only changes the run time.
+        int32[M, C], position of each channel in the initial topological order of each of the first M layers; or None.
+        The initial order changes the run time.  It changes the layers only if the search reaches its work limit.
     """
 
     avoid: npt.NDArray[np.uint32] | None

@@ -207,6 +207,6 @@ def _between(breaks: npt.NDArray[np.int64], count: int) -> Iterator[tuple[int, i
     """Yield the two line numbers that enclose each run of lines without a break.
 
     There are ``count`` lines, numbered from 0.  ``breaks`` are the line numbers of the breaks, in ascending order.  The
-    first pair begins with -1, and the last pair ends with ``count``.
+    first pair begins with -1, and the last pair ends with ``count``.  A run may be empty, as between adjacent breaks.
     """
     return zip([-1, *breaks.tolist()], [*breaks.tolist(), count], strict=True)

@@ -336,8 +336,8 @@ def _check_pauses(network: Network, pauses: Pauses, fcp_period: int, breakers: s
 def _wheel_bits(network: Network, mtu: int) -> int:
     """Return log2 of the number of slots of the kernel's timing wheel (its queue of future events).
 
-    A slot is one tick.  The wheel covers over four times the ticks that the largest packet takes for one hop, unless a
-    bound in ``WHEEL_BITS`` (smallest and largest result) prevents this.
+    A slot is one tick.  ``WHEEL_BITS`` has the smallest and the largest result.  Unless the largest result is too
+    small, the wheel covers over four times the ticks that the largest packet takes for one hop.
     """
     arrays = network.arrays
     slowest = int(arrays.cost.max(initial=1)) * int(mtu) >> 20

@@ -84,7 +84,7 @@ def sls_for_moves(
         overshoot=overshoot, prepares_sls=True,
     )  # fmt: skip
     # The search changes SLs for some moves.  If it later undoes such a move, it does not restore the SLs.  So the SLs
-    # of the search (`found.sl`) are used only for paths that the search has changed.  All other paths keep the SLs of
+    # of the search (`found.sl`) are used only for paths that differ after the search.  All other paths keep the SLs of
     # the tables in force.
     changed = changed_paths(context.request.fabric, moved, tables, replies=rules.replies)
     return np.where(changed, numbering.gathered(found.sl), tables.sl), moved.lft
