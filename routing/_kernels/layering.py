@@ -114,7 +114,7 @@ def layering(
         numbers of two switches is tried first for the paths between them.
     order
         int32[M, C], position of each channel in the initial topological order of each of the first M layers.  These
-        orders change only the run time.
+        orders change the run time, and the layers only if the search reaches a work limit.
     budget, spare
         Work limits: number of channels that cycle searches may visit for the counted paths, and for the other paths.
         Beyond a limit, no more paths are assigned.
