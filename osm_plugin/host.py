@@ -385,7 +385,9 @@ class Host:
         if engine is not None and in_force == "ibnue-" + engine.removeprefix("ibnue-"):
             return []
         if self._shadow is not None and not self._shadow.alive:
-            self._remarks += [f"the shadow engine's worker {self._shadow.exit_description()}; another one is started"]
+            self._remarks += [
+                f"the worker that checks tables {self._shadow.exit_description()}; another one is started"
+            ]
             self._end_shadow()
         if self._shadow is None:
             self._shadow = self._start("shadow")
@@ -424,7 +426,7 @@ class Host:
             # worker.
             self._shadow.process.kill()
         except OSError as problem:
-            raise RoutingError(f"the shadow engine's worker accepts no message: {problem.strerror}") from None
+            raise RoutingError(f"the worker that checks tables accepts no message: {problem.strerror}") from None
 
     def _end_worker(self) -> None:
         if self._worker is not None:

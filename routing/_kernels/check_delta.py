@@ -75,7 +75,8 @@ def check_delta(
         Whether to leave out switch-to-switch traffic.
     dependencies, hops
         Dependencies of the old tables (uint16[edges], VLs as bits), and hops by the old tables (uint8[S, L]).
-        Both arrays are changed in place: the dependencies and hops of changed packets are entered.
+        Both arrays are changed in place: the dependencies and hops of changed packets are entered.  Unless
+        ``increasing``, dependencies that violate the order and that no packet has any more are removed.
     increasing
         Whether the caller knows that all of ``dependencies`` follow the order.  If so, they are not checked again.
     pages

@@ -196,8 +196,8 @@ def _combine_rounds(changes: Changes, lids: npt.NDArray[np.int64], rounds: Bytes
     """Combine the rounds of all LIDs into one update schedule.
 
     Round 1 writes the new entries of LIDs with only one new entry, and removes the entries that the new tables only
-    remove.  LIDs with several new entries that are not in ``lids`` are drained: their old entries are removed in round
-    ``first``, and their new entries are written in round ``first`` + 1.
+    remove.  LIDs with several new entries that are not in ``lids`` are drained.  Their old entries that lead to a
+    switch or deliver the LID are removed in round ``first``.  Their new entries are written in round ``first`` + 1.
 
     Parameters
     ----------

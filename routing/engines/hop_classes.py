@@ -320,7 +320,7 @@ class _Assignment:
         """Search for an assignment of VLs.
 
         The irregular paths between two switches form a group, which gets one VL.  Return None if a group with
-        end ports at one or both of its switches fits on no VL.
+        end ports at one or both of its switches fits on no VL, or if the cycle searches reach their work limit before.
 
         Parameters
         ----------

@@ -39,7 +39,7 @@ ATTEMPTS = 6
 
 VISITS_PER_SECOND = 25_000_000
 """Number of channels that cycle searches may visit in all attempts after the first, at effort 1.  The visits take about
-three seconds.
+three seconds.  At any effort, the number is also the limit of each search of :meth:`LayerSearch._fewest_of`.
 """
 
 OPTIONAL_VISITS = 5_000_000

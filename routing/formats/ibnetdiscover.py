@@ -35,7 +35,8 @@ _PORT = re.compile(
 )
 _PASSED_OVER = re.compile(
     r"(?:vendid|(devid)|sysimgguid|switchguid|caguid|rtguid)=0x([0-9a-fA-F]+)(?:\([0-9a-fA-F]+\))?(?:\s*#.*)?\s*$"
-    # The next line of the pattern matches headings of ``ibnetdiscover -g``, messages, and empty lines.
+    # The next line of the pattern matches headings of ``ibnetdiscover -g``, lines that begin with ``Hostname:``,
+    # messages, the head of a terminal's log, and lines of blanks.
     rf"|Chassis \d+|Non-Chassis Nodes|Hostname: |{'|'.join(map(re.escape, MESSAGES))}|\s*$"
     r"|(?:\r|\[?[\w.-]{1,64}@)[^\r]{0,200}[#$>%] ?(?:ibnetdiscover\b.*)?$"  # The line matches the prompt of a terminal.
 )

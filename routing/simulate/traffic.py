@@ -345,7 +345,7 @@ def uniform(
     hot_share: float = 0.0,
 ) -> Traffic:
     """Make uniform random traffic between all CAs: each message goes to a random other CA.  If ``hot_share`` is
-    positive, the CAs of the hotspot get additional messages.
+    positive, more messages go to the CAs of the hotspot, and fewer messages go to the other CAs.
 
     Parameters
     ----------
@@ -362,7 +362,7 @@ def uniform(
         Length of a slot in ticks, only for ``BERNOULLI``: at most one message is due in each slot.
     hot, hot_share
         LIDs of the hotspot, and the probability that the destination of a message is chosen among these LIDs.
-        Otherwise, the destination is any other CA.
+        Otherwise, or if the sender has the only LID of the hotspot, the destination is any other CA.
     """
     lids = tuple(base_lids(network.fabric).tolist())
     flows = []

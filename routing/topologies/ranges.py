@@ -45,7 +45,7 @@ def expand_ranges(text: str) -> Iterator[str]:
 
 
 def _values(content: str) -> list[str]:
-    """Return the values in the content of braces, each value once, in the order in which they are written."""
+    """Return the values for which the content of braces stands, each value once, in the order of the content."""
     values: list[str] = []
     for word in content.split(","):
         ends = word.strip().split("..")

@@ -370,7 +370,7 @@ def test_a_shadow_worker_that_dies_before_its_message_is_reported_once(host, tmp
     host.shadow_send("minhop", False, 1)
     host.check_worker()
     host.shadow("minhop")
-    assert host.check_worker() == "the shadow engine's worker was killed by signal 9; another one is started"
+    assert host.check_worker() == "the worker that checks tables was killed by signal 9; another one is started"
 
 
 @pytest.mark.parametrize(

@@ -101,7 +101,7 @@ def test_a_shadow_worker_that_stops_or_dies_delays_and_breaks_nothing(live, nets
         for _ in range(3):
             assert lab.opensm.resweep().engine == "minhop"
         os.kill(worker, signal.SIGKILL)
-        comes_up(lab, "the shadow engine's worker was killed by signal 9")
+        comes_up(lab, "the worker that checks tables was killed by signal 9")
         assert lab.opensm.errors == []
 
 

@@ -63,8 +63,9 @@ def repair_on_spare_vls(context: RerouteContext) -> Candidate | Refusal:
 def _spare_vl_of_sl(routing: Routing, options: EngineOptions) -> npt.NDArray[np.uint8]:
     """Return uint8[16], the spare VL that each SL gets; 15 if the SL gets no spare VL.
 
-    A VL is spare if no packet that changes its VL along the path uses it.  If an SL in use has the same VL at all
-    ports, and this VL is spare, the SL keeps this VL.  The other spare VLs are given to SLs that are not in use.
+    A VL is spare if the options allow the VL, and no packet that changes its VL along the path uses it.  If an SL
+    in use has the same VL at all ports, and this VL is spare, the SL keeps this VL.  The other spare VLs are given to
+    SLs that are not in use.
     """
     rows = routing.sl2vl.reshape(-1, SLS)
     in_use = np.isin(np.arange(SLS), routing.sl)

@@ -1,8 +1,9 @@
 /* Mechanisms are optional parts of a simulation, which act at hooks.
  *
  * A mechanism is one C file that defines its hooks with IBN_MECHANISM.  A simulation attaches mechanisms by their
- * names.  The bits of sim->hooks show which hooks the attached mechanisms define.  The simulation calls a hook only if
- * the bit of this hook is set.  The code that is compiled for plain = 1 has no hooks. */
+ * names.  Some hooks have a bit IBN_HOOK_... in sim->hooks.  The bit is set if an attached mechanism defines the hook.
+ * The simulation calls such a hook only if its bit is set.  The code that is compiled for plain = 1 is used only if no
+ * attached mechanism defines one of the hooks queued, room, vl and output. */
 #pragma once
 
 #include "simulate/internal/sim.h"
