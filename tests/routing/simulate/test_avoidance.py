@@ -20,7 +20,7 @@ from routing.simulate.handmade import literal_fabric, tables_from_paths
 from routing.simulate.mechanisms.bubble import Bubbles, rings_of
 from routing.simulate.mechanisms.injection_limit import InjectionLimit
 from routing.simulate.network import build_network
-from routing.simulate.options import Arbitration, Switching
+from routing.simulate.options import Arbitration, Remedies, Switching
 from routing.simulate.run import Simulation, simulate
 from routing.simulate.traffic import Traffic, uniform
 from routing.topologies import generate
@@ -104,6 +104,17 @@ def test_any_injection_limit_beside_the_slow_twin(seed):
         slow.run(fast.now)
         assert_equal(fast, slow)
     assert fast.results_of(limit)[0] == slow.attached[0].stops
+
+
+def test_an_injection_limit_with_default_switches_beside_the_slow_twin():
+    network, traffic = ring(random.Random(5), 5, 2)
+    limit, behaviour = InjectionLimit(1.0), (Switching(), Remedies())
+    fast = Simulation(network, traffic, *behaviour, [limit])
+    slow = slow_twin(network, traffic, *behaviour, [limit])
+    fast.run(200)
+    slow.run(fast.now)
+    assert_equal(fast, slow)
+    assert fast.results_of(limit)[0] == slow.attached[0].stops > 0
 
 
 def test_wrong_uses_are_refused():

@@ -255,28 +255,25 @@ IBN_SPECIALIZED int32_t input_to_serve(ibn_sim *sim, int32_t c, const ibn_channe
 }
 
 /* Choose the VL and the input that channel c serves.  Return IBN_NONE if no packet can be sent. */
-IBN_SPECIALIZED int choose_vl(ibn_sim *sim, int32_t c, ibn_channel *channel, int32_t *input, int plain)
+IBN_SPECIALIZED int choose_vl(ibn_sim *sim, int32_t c, const ibn_channel *channel, int32_t *input, int plain)
 {
+    int32_t first = c * sim->vls;
     if (!plain && sim->options.arbiters)
         return choose_by_tables(sim, c, input);
     /* If packets are queued on one VL only, which is the most frequent case, this shorter code is used.  The loop below
      * needs many more instructions. */
     if (!(channel->vls & (channel->vls - 1))) {
         int vl = __builtin_ctz(channel->vls);
-        if ((*input = input_to_serve(sim, c, channel, c * sim->vls + vl, vl, plain)) == IBN_NONE)
-            return IBN_NONE;
-        channel->next_vl = (unsigned)(vl + 1) & 0xFF;
-        return vl;
+        *input = input_to_serve(sim, c, channel, first + vl, vl, plain);
+        return *input == IBN_NONE ? IBN_NONE : vl;
     }
     /* `turns` has the bits of channel->vls, rotated so that bit 0 stands for VL channel->next_vl.  So the lowest set
      * bit of `turns` stands for the VL that is served next. */
     uint64_t turns = channel->vls * 0x10001ull >> channel->next_vl & 0xFFFF;
     for (; turns; turns &= turns - 1) {
         int vl = (__builtin_ctzll(turns) + channel->next_vl) & 15;
-        if ((*input = input_to_serve(sim, c, channel, c * sim->vls + vl, vl, plain)) != IBN_NONE) {
-            channel->next_vl = (unsigned)(vl + 1) & 0xFF;
+        if ((*input = input_to_serve(sim, c, channel, first + vl, vl, plain)) != IBN_NONE)
             return vl;
-        }
     }
     return IBN_NONE;
 }
@@ -291,7 +288,8 @@ IBN_SPECIALIZED void leave(ibn_sim *sim, ibn_packet *packet, int64_t end, int pl
         ibn_simulate_flow_sent(&sim->flow[packet->flow], packet, sim->now);
         return;
     }
-    sim->vc[packet->vc].held -= packet->blocks;
+    if (!plain)
+        sim->vc[packet->vc].held -= packet->blocks;
     ibn_simulate_give_back(sim, packet->channel, packet->vc, packet->blocks, end, plain);
     if (!plain && sim->options.speedup)
         ibn_simulate_occupy_input(sim, packet->channel, end);
@@ -300,9 +298,8 @@ IBN_SPECIALIZED void leave(ibn_sim *sim, ibn_packet *packet, int64_t end, int pl
 }
 
 /* Send the first packet in the queue of an input, on a VL of channel c. */
-IBN_SPECIALIZED void send(ibn_sim *sim, int32_t c, int vl, int32_t input, int plain)
+IBN_SPECIALIZED void send(ibn_sim *sim, int32_t c, ibn_channel *channel, int vl, int32_t input, int plain)
 {
-    ibn_channel *channel = &sim->channel[c];
     ibn_fifo *queue = ibn_simulate_queue(sim, channel, vl, input);
     int32_t l = c * sim->vls + vl, p = queue->head;
     ibn_vc *vc = &sim->vc[l];
@@ -314,14 +311,15 @@ IBN_SPECIALIZED void send(ibn_sim *sim, int32_t c, int vl, int32_t input, int pl
     channel->packets++;
     channel->busy = end;
     vc->fctbs += (uint32_t)packet->blocks;
-    vc->flying += packet->blocks;
     vc->sent = end;
     if (!plain) {
+        vc->flying += packet->blocks;
         if (vc->pass)
             vc->pass--;
         vc->dropped_in_row = 0;
     }
     vc->next_input = input + 1;
+    channel->next_vl = (unsigned)(vl + 1) & 0xFF;
     sim->hops++;
     sim->last_move = sim->now;
     int from_source = packet->vc == IBN_NONE;
@@ -354,7 +352,7 @@ IBN_SPECIALIZED void arbitrate(ibn_sim *sim, int32_t c, int plain)
     int vl = choose_vl(sim, c, channel, &input, plain);
     if (vl == IBN_NONE)
         return;
-    send(sim, c, vl, input, plain);
+    send(sim, c, channel, vl, input, plain);
     if (channel->vls && !channel->called) {
         channel->called = 1;
         ibn_simulate_at(sim, channel->busy, EV_FREE, c, 0);
@@ -372,18 +370,18 @@ static inline void fetch(const ibn_sim *sim, int32_t c)
     }
 }
 
-/* Arbitrate all channels that events of this tick concern.  Meanwhile, the state of the next channels is prefetched. */
+/* Arbitrate all channels that events of this tick concern.  Meanwhile, the state of the next channels is prefetched.
+ *
+ * The channel that was added last comes first, because the caches probably still have its state. */
 IBN_SPECIALIZED void arbitrate_touched(ibn_sim *sim, int plain)
 {
-    const int32_t *touched = sim->touched;
-    for (int32_t i = 0; i < sim->touches; i++) {
-        int32_t c = touched[i];
-        if (i + 2 < sim->touches)
-            fetch(sim, touched[i + 2]);
+    while (sim->touches) {
+        int32_t i = --sim->touches, c = sim->touched[i];
+        if (i > 1)
+            fetch(sim, sim->touched[i - 2]);
         sim->channel[c].touched = 0;
         arbitrate(sim, c, plain);
     }
-    sim->touches = 0;
 }
 
 /* Arbitrate those channels of a switch whose bits are set in sim->outputs, in cyclic order, and clear the bits.

@@ -16,9 +16,9 @@ typedef struct {
 
 static int attach(ibn_sim *sim, ibn_attached *self, const int64_t *numbers, int64_t count)
 {
-    (void)sim;
     (void)count;
     injection_limit *state = self->state;
+    sim->plain = 0; /* The hook `timer` reads ibn_vc.held, which the fast code does not update. */
     state->most = numbers[0];
     state->period = numbers[1];
     state->asking = IBN_NONE;

@@ -145,8 +145,10 @@ static void set_queues(ibn_sim *sim)
     }
     sim->words = (most + 63) / 64;
     sim->in_turn = sim->words == 1 && sim->options.arbitration == ARBITER_ROUND_ROBIN;
+    uint32_t others = IBN_HOOK_QUEUED | IBN_HOOK_ROOM | IBN_HOOK_ARRIVED | IBN_HOOK_VL | IBN_HOOK_OUTPUT;
     sim->plain = sim->in_turn && !sim->options.arbiters && !sim->options.single_fifo && !sim->freed_first && !sim->aging
-                 && !(sim->hooks & (IBN_HOOK_QUEUED | IBN_HOOK_ROOM | IBN_HOOK_VL | IBN_HOOK_OUTPUT));
+                 && !(sim->hooks & others);
+    sim->queues = queues;
     sim->failed |= queues > INT32_MAX;
     sim->queue = sim->failed ? NULL : none(2 * queues, &sim->failed);
     sim->mask = sim->words > 1 ? copy(NULL, 8LL * sim->vcs * sim->words, &sim->failed) : NULL;

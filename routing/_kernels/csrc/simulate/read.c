@@ -20,6 +20,46 @@ static int64_t in_flight(const ibn_sim *sim)
     return sim->packets_made - free_packets(sim) - ibn_simulate_flow_pressing(sim->flow, sim->flows);
 }
 
+/* Count the blocks of a pending event: a packet on its way to the buffer of its VC, or credits on their way back. */
+static void count_event(const ibn_sim *sim, int kind, ibn_event event)
+{
+    if (kind == EV_CREDIT)
+        sim->vc[event.subject].returning += event.value;
+    else if (kind == EV_ARRIVE || kind == EV_DELIVER)
+        sim->vc[sim->packet[event.subject].vc].flying += sim->packet[event.subject].blocks;
+}
+
+/* Count the blocks of all pending events of one kind and tick.  `place` is the index in sim->event after the last of
+ * these events; 0: there is no such event. */
+static void count_events(const ibn_sim *sim, int kind, uint32_t place)
+{
+    for (uint32_t first; place; place = ibn_simulate_end_before(sim, first)) {
+        first = ibn_simulate_first_event(place);
+        for (uint32_t i = first; i < place; i++)
+            count_event(sim, kind, sim->event[i]);
+    }
+}
+
+/* Set the fields `held`, `flying` and `returning` of all VCs, if the fast code runs, which does not update these fields.
+ *
+ * The blocks are counted from the queued packets and the pending events. */
+static void count_blocks(const ibn_sim *sim)
+{
+    if (!sim->plain)
+        return;
+    for (int64_t l = 0; l < sim->vcs; l++)
+        sim->vc[l].held = sim->vc[l].flying = sim->vc[l].returning = 0;
+    for (int64_t q = 0; q < sim->queues; q++)
+        for (int32_t p = sim->queue[q].head; p != IBN_NONE; p = sim->packet[p].next)
+            if (sim->packet[p].vc != IBN_NONE)
+                sim->vc[sim->packet[p].vc].held += sim->packet[p].blocks;
+    for (int64_t s = 0; s < sim->slots; s++)
+        for (int kind = 0; kind < EV_LATER && sim->busy_slots[s >> 6] >> (s & 63) & 1; kind++)
+            count_events(sim, kind, sim->slot[s * IBN_SLOT + kind]);
+    for (int32_t h = 0; h < sim->heap_size; h++)
+        count_event(sim, sim->heap[h].kind, sim->heap[h].event);
+}
+
 /* Return the number of VCs whose numbers of blocks do not add up to the size of their buffer.  The result is 0 unless
  * there is a bug. */
 static int64_t broken_vcs(const ibn_sim *sim)
@@ -39,12 +79,9 @@ static int64_t misplaced(const ibn_sim *sim)
     int64_t difference = 0;
     for (int64_t l = 0; l < sim->vcs; l++)
         difference += sim->vc[l].held;
-    for (int32_t c = 0; c < sim->channels; c++) {
-        const ibn_channel *channel = &sim->channel[c];
-        for (int32_t q = channel->queues; q < channel->queues + channel->inputs * sim->vls; q++)
-            for (int32_t p = sim->queue[q].head; p != IBN_NONE; p = sim->packet[p].next)
-                difference -= sim->packet[p].vc == IBN_NONE ? 0 : sim->packet[p].blocks;
-    }
+    for (int64_t q = 0; q < sim->queues; q++)
+        for (int32_t p = sim->queue[q].head; p != IBN_NONE; p = sim->packet[p].next)
+            difference -= sim->packet[p].vc == IBN_NONE ? 0 : sim->packet[p].blocks;
     for (int64_t l = 0; l < sim->vcs; l++)
         for (int32_t p = sim->watch[l].hidden.head; p != IBN_NONE; p = sim->packet[p].next)
             difference -= sim->packet[p].blocks;
@@ -53,6 +90,7 @@ static int64_t misplaced(const ibn_sim *sim)
 
 void ibn_simulate_totals(const ibn_sim *sim, int64_t *totals)
 {
+    count_blocks(sim);
     const int64_t values[] = {
         sim->now,       sim->injected,  sim->delivered,      sim->dropped,         in_flight(sim),     sim->hops,
         sim->handled,   sim->last_move, sim->injected_bytes, sim->delivered_bytes, sim->dropped_bytes, broken_vcs(sim),
@@ -85,6 +123,7 @@ void ibn_simulate_channels(const ibn_sim *sim, int64_t *rows)
 
 void ibn_simulate_vcs(const ibn_sim *sim, int64_t *rows)
 {
+    count_blocks(sim);
     for (int64_t l = 0; l < sim->vcs; l++, rows += 14) {
         const ibn_vc *vc = &sim->vc[l];
         const ibn_watch *watch = &sim->watch[l];
@@ -194,6 +233,7 @@ int64_t ibn_simulate_wait_edges(const ibn_sim *sim, int64_t most, int32_t *waite
     int64_t count = 0;
     if (sim->adaptive)
         return ibn_simulate_adaptive_wait_edges(sim, most, waiter, awaited, can_move);
+    count_blocks(sim);
     for (int64_t l = 0; l < sim->vcs; l++)
         can_move[l] = !sim->channel[l / sim->vls].to_switch || sim->vc[l].held == 0 || sim->vc[l].flying > 0;
     for (int32_t l = 0; l < sim->vcs && sim->hooks & IBN_HOOK_ARRIVED; l++) {

@@ -65,7 +65,8 @@ static inline void credit(ibn_sim *sim, int32_t l, int32_t blocks)
 {
     ibn_vc *vc = &sim->vc[l];
     vc->fccl += (uint32_t)blocks;
-    vc->returning -= blocks;
+    if (!sim->plain)
+        vc->returning -= blocks;
     if (vc->waiting) {
         int32_t c = l / sim->vls;
         if (sim->channel[c].busy <= sim->now)

@@ -51,9 +51,16 @@ static __attribute__((noinline)) void overrun(ibn_sim *sim, int32_t p)
     ibn_simulate_lose(sim, p);
 }
 
-/* Look up the output of a packet at a switch, and put the packet into the queue of this output.  Return 0 if the packet
- * was dropped, else 1. */
-IBN_SPECIALIZED int forward(ibn_sim *sim, int32_t p, int plain)
+/* The output queue of a packet at a switch. */
+typedef struct {
+    int32_t packet, /* the packet */
+        channel,    /* channel by which the packet leaves the switch */
+        vl,         /* VL of the packet on this channel */
+        input;      /* input by which the packet has arrived */
+} output_of;
+
+/* Look up the output queue of packet p at a switch, and set *output.  Return 0 if the packet was dropped, else 1. */
+IBN_SPECIALIZED int look_up(ibn_sim *sim, int32_t p, output_of *output, int plain)
 {
     const ibn_packet *packet = &sim->packet[p];
     const ibn_far_end *from = &sim->far_end[packet->channel];
@@ -77,15 +84,25 @@ IBN_SPECIALIZED int forward(ibn_sim *sim, int32_t p, int plain)
         discard_for_vl(sim, p, out, 1);
         return 0;
     }
-    ibn_simulate_enqueue(sim, p, out, vl, from->in_index, plain);
-    if (!plain && sim->hooks & IBN_HOOK_QUEUED)
-        ibn_simulate_on_queued(sim, p, out * sim->vls + vl);
+    *output = (output_of){p, out, vl, from->in_index};
+    return 1;
+}
+
+/* Put packet p into its output queue at a switch.  Return 0 if the packet was dropped, else 1. */
+static int forward(ibn_sim *sim, int32_t p)
+{
+    output_of output;
+    if (!look_up(sim, p, &output, 0))
+        return 0;
+    ibn_simulate_enqueue(sim, p, output.channel, output.vl, output.input, 0);
+    if (sim->hooks & IBN_HOOK_QUEUED)
+        ibn_simulate_on_queued(sim, p, output.channel * sim->vls + output.vl);
     return 1;
 }
 
 /* Store packet p, whose head can be forwarded now, in the input buffer of its switch, and put the packet into its
  * output queue.  With a single FIFO, only the first packet of the input is put into an output queue. */
-IBN_SPECIALIZED void arrive(ibn_sim *sim, int32_t p, int plain)
+static inline void arrive(ibn_sim *sim, int32_t p)
 {
     ibn_packet *packet = &sim->packet[p];
     int32_t l = packet->vc;
@@ -97,16 +114,16 @@ IBN_SPECIALIZED void arrive(ibn_sim *sim, int32_t p, int plain)
     }
     vc->held += packet->blocks;
     packet->ready = sim->now;
-    if (!plain && sim->options.xoff)
+    if (sim->options.xoff)
         ibn_simulate_look_at(sim, l);
-    if (!plain && sim->options.single_fifo) {
+    if (sim->options.single_fifo) {
         ibn_watch *watch = &sim->watch[l];
         ibn_simulate_append(sim, &watch->hidden, p);
         if (!watch->busy_input)
             ibn_simulate_expose(sim, l);
         return;
     }
-    forward(sim, p, plain);
+    forward(sim, p);
 }
 
 /* Put the first packet of a single FIFO into its output queue.  If this packet is dropped, the next packet is put into
@@ -118,7 +135,7 @@ void ibn_simulate_expose(ibn_sim *sim, int32_t l)
     while (!watch->busy_input && watch->hidden.head != IBN_NONE) {
         int32_t p = watch->hidden.head;
         watch->hidden.head = sim->packet[p].next;
-        watch->busy_input = (uint8_t)forward(sim, p, 0);
+        watch->busy_input = (uint8_t)forward(sim, p);
     }
 }
 
@@ -150,7 +167,7 @@ static inline void take(ibn_sim *sim, int32_t p)
     if (sim->options.xoff)
         sim->vc[packet->vc].fccl += (uint32_t)packet->blocks;
     else
-        ibn_simulate_give_back(sim, packet->channel, packet->vc, packet->blocks, sim->now, 0);
+        ibn_simulate_give_back(sim, packet->channel, packet->vc, packet->blocks, sim->now, sim->plain);
     if (sim->lid_device[packet->lid] != sim->far_end[packet->channel].device) {
         /* The CA does not own the destination LID of the packet, so the packet is lost.  This can happen only after a
          * change of the tables. */
@@ -174,7 +191,8 @@ static inline void deliver(ibn_sim *sim, int32_t p)
 {
     const ibn_packet *packet = &sim->packet[p];
     ibn_vc *vc = &sim->vc[packet->vc];
-    vc->flying -= packet->blocks;
+    if (!sim->plain)
+        vc->flying -= packet->blocks;
     if (sim->hooks & IBN_HOOK_ARRIVED) {
         vc->held += packet->blocks;
         if (!ibn_simulate_on_arrived(sim, p))
@@ -184,23 +202,49 @@ static inline void deliver(ibn_sim *sim, int32_t p)
     take(sim, p);
 }
 
+/* Prefetch the packets of a batch of events, because many of these packets are not in the first cache. */
+static inline void fetch(const ibn_sim *sim, uint32_t from, uint32_t to)
+{
+    for (uint32_t i = from; i < to; i++)
+        __builtin_prefetch(&sim->packet[sim->event[i].subject]);
+}
+
+/* Put the packets of a batch of events into their output queues.
+ *
+ * All output queues are looked up before the first packet is put into its queue.  So the processor loads the state of
+ * several queues from memory at one time. */
+static void arrive_plain(ibn_sim *sim, uint32_t from, uint32_t to)
+{
+    output_of outputs[IBN_BATCH];
+    int32_t count = 0;
+    for (uint32_t i = from; i < to; i++) {
+        sim->packet[sim->event[i].subject].ready = sim->now;
+        if (!look_up(sim, sim->event[i].subject, &outputs[count], 1))
+            continue;
+        __builtin_prefetch(&sim->channel[outputs[count].channel]);
+        __builtin_prefetch(&sim->vc[outputs[count].channel * sim->vls + outputs[count].vl]);
+        count++;
+    }
+    for (const output_of *output = outputs; output < outputs + count; output++)
+        ibn_simulate_enqueue(sim, output->packet, output->channel, output->vl, output->input, 1);
+}
+
 /* Handle a batch of events, each for a packet whose head can now be forwarded at a switch. */
 void ibn_simulate_arrive(ibn_sim *sim, uint32_t from, uint32_t to)
 {
-    if (sim->plain)
-        for (uint32_t i = from; i < to; i++) {
-            /* Prefetch the packet of a later event, because the packet is often not in the first cache. */
-            __builtin_prefetch(&sim->packet[sim->event[i + 3 < to ? i + 3 : i].subject]);
-            arrive(sim, sim->event[i].subject, 1);
-        }
-    else
-        for (uint32_t i = from; i < to; i++)
-            arrive(sim, sim->event[i].subject, 0);
+    fetch(sim, from, to);
+    if (sim->plain) {
+        arrive_plain(sim, from, to);
+        return;
+    }
+    for (uint32_t i = from; i < to; i++)
+        arrive(sim, sim->event[i].subject);
 }
 
 /* Handle a batch of events, each for a packet whose tail has reached a CA. */
 void ibn_simulate_deliver(ibn_sim *sim, uint32_t from, uint32_t to)
 {
+    fetch(sim, from, to);
     for (uint32_t i = from; i < to; i++)
         deliver(sim, sim->event[i].subject);
 }

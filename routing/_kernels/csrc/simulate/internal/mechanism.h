@@ -2,8 +2,11 @@
  *
  * A mechanism is one C file that defines its hooks with IBN_MECHANISM.  A simulation attaches mechanisms by their
  * names.  Some hooks have a bit IBN_HOOK_... in sim->hooks.  The bit is set if an attached mechanism defines the hook.
- * The simulation calls such a hook only if its bit is set.  The code that is compiled for plain = 1 is used only if no
- * attached mechanism defines one of the hooks queued, room, vl and output. */
+ * The simulation calls such a hook only if its bit is set.
+ *
+ * The code that is compiled for plain = 1 is used only if no attached mechanism defines one of the hooks queued, room,
+ * arrived, vl and output.  This code does not update the fields `held`, `flying` and `returning` of ibn_vc.  A mechanism
+ * that reads these fields during a run sets sim->plain to 0 in its hook `attach`. */
 #pragma once
 
 #include "simulate/internal/sim.h"

@@ -11,7 +11,8 @@
 IBN_SPECIALIZED void ibn_simulate_give_back(ibn_sim *sim, int32_t c, int32_t vc, int32_t blocks, int64_t when,
                                             int plain)
 {
-    sim->vc[vc].returning += blocks;
+    if (!plain)
+        sim->vc[vc].returning += blocks;
     if (plain || !sim->freed_first) {
         ibn_simulate_at(sim, when + sim->far_end[c].wire, EV_CREDIT, vc, blocks);
         return;

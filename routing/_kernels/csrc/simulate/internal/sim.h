@@ -155,6 +155,8 @@ typedef struct {
         /* largest value that `fctbs` may reach with the credits that have arrived (InfiniBand: FCCL); a counter that
          * wraps around */
         fccl;
+    /* While sim->plain is 1, a run does not update the next three fields.  Instead, count_blocks of read.c sets them
+     * before they are read. */
     int32_t held,   /* number of blocks in the receiver's buffer whose packets have not begun to leave */
         flying,     /* number of blocks that were sent and have not reached the buffer yet */
         returning;  /* number of blocks whose packets have begun to leave the buffer, but whose credits have not reached
@@ -388,6 +390,7 @@ struct ibn_sim {
     ibn_vc *vc;             /* [vcs] state of each VC */
     ibn_watch *watch;       /* [vcs] state of each VC for optional features, such as deadlock breakers and pauses */
     ibn_fifo *queue; /* output queues of all channels; ibn_channel.queues is the index of a channel's first queue */
+    int64_t queues;  /* number of elements of `queue` */
     /* [vcs][words] bit n is set if input n has packets queued for the VC; NULL if `words` is 1, because ibn_vc.mask is
      * used then */
     uint64_t *mask;
@@ -586,16 +589,24 @@ static inline uint32_t ibn_simulate_first_event(uint32_t place)
     return (place - 1) / IBN_BATCH * IBN_BATCH + 1;
 }
 
+/* Return the index after the last event of the previous batch of a chain, or 0 if there is no previous batch.  `first`
+ * is the index of the first event of the later batch. */
+static inline uint32_t ibn_simulate_end_before(const ibn_sim *sim, uint32_t first)
+{
+    uint32_t before = (uint32_t)sim->event[first - 1].subject;
+    return before ? (before + 1) * IBN_BATCH : 0;
+}
+
 /* Free a batch of events, and go to the previous batch of its chain.
  *
  * `place` is the index after the last event of the batch.  Return the index after the last event of the previous batch,
  * or 0 if there is no previous batch. */
 static inline uint32_t ibn_simulate_batch_before(ibn_sim *sim, uint32_t place)
 {
-    uint32_t b = (place - 1) / IBN_BATCH, before = (uint32_t)sim->event[b * IBN_BATCH].subject;
+    uint32_t b = (place - 1) / IBN_BATCH, before = ibn_simulate_end_before(sim, b * IBN_BATCH + 1);
     sim->event[b * IBN_BATCH].subject = sim->batch_free;
     sim->batch_free = (int32_t)b;
-    return before ? (before + 1) * IBN_BATCH : 0;
+    return before;
 }
 
 /* Schedule an event for a tick after the present tick. */
