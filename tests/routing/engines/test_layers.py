@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from strategies import fabrics, random_fabric, ring_fabric
 
 from routing.deadlock.proof import prove
-from routing.engines import ENGINES
+from routing.engines import ENGINES, layered
 from routing.engines.base import EngineOptions, Objective
 from routing.errors import NotEnoughVLs, OptionError
 from routing.quality import measure
@@ -138,6 +138,16 @@ def test_searches_that_end_early_leave_simpler_paths(engine, vls, monkeypatch):
     routing = ENGINES[engine].route(fabric, EngineOptions(vls=vls, effort=0.0))
     assert prove(fabric, routing).certified
     assert "fallback" in routing.provenance.options
+
+
+def test_a_search_that_reached_its_limits_is_not_repeated_with_more_layers(monkeypatch):
+    """On a random network of 1500 switches, the repetition took half a minute, and found nothing."""
+    budgets, search = [], layered.layering
+    monkeypatch.setattr(layered, "FIRST_VISITS", 0)
+    monkeypatch.setattr(layered, "layering", lambda *a, **given: budgets.append(given["budget"]) or search(*a, **given))
+    with pytest.raises(NotEnoughVLs, match=r"^the search needed \d+ VLs, 2 may be used$"):
+        ENGINES["dfsssp"].route(generate("random-regular", ["40", "4"]), EngineOptions(vls=2, effort=0.0, threads=1))
+    assert budgets.count(0) == 1 and set(budgets) == {0, layered.SIMPLE_VISITS}
 
 
 def test_a_number_that_a_search_found_is_not_called_needed():
