@@ -17,6 +17,7 @@ from routing.engines.uncounted import without_uncounted
 from routing.engines.vl_assignment import round_robin_sls, vl_tables, vls_allowed
 from routing.errors import InputWarning
 from routing.fabric import Fabric
+from routing.numerals import count_noun
 from routing.tables import Routing
 
 VISITS = 400_000_000
@@ -173,7 +174,15 @@ WARNINGS = {
 
 
 def warn_of_miscabled(routes: GridRoutes) -> None:
-    """Issue a warning for each link that may be miscabled: it fits no coordinates, or may fit them only by chance."""
+    """Issue a warning for each link that may be miscabled: it fits no coordinates, or may fit them only by chance.
+
+    Links to attached switches, such as I/O switches, get one warning together.
+    """
+    if attached := routes.links_named("attached"):
+        text = (
+            f"{count_noun(len(attached), 'link leads', 'links lead')} to attached switches, which have no coordinates"
+        )
+        warnings.warn(f"{text}, such as link {attached[0]}", InputWarning, stacklevel=3)
     for key, text in WARNINGS.items():
         for name in routes.links_named(key):
             warnings.warn(f"link {name} {text}", InputWarning, stacklevel=3)

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from routing.fabric import Fabric
 from routing.grids.coordinates import Coordinates, Grid, Kind, axes_inside, misfitting_links
+from routing.grids.paths import MOST_NEIGHBOURS
 from routing.grids.undone_swaps import undone_swaps
 from routing.numerals import count_noun
 
@@ -34,9 +35,10 @@ def link_names(fabric: Fabric, links: Ints) -> list[str]:
 def facts(fabric: Fabric, coordinates: Coordinates) -> dict[str, object]:
     """Return facts for the provenance of tables: the coordinates of the fabric, and the names of suspicious links.
 
-    The result has the key ``coordinates``, and up to three keys with lists of links:
+    The result has the key ``coordinates``, and up to four keys with lists of links:
 
-    - ``miscabled``: links that contradict the coordinates.
+    - ``attached``: links to attached switches (:func:`leads_to_attached`).
+    - ``miscabled``: other links that contradict the coordinates.
     - ``miscabled_instead``: other links, of which some may be miscabled instead (:func:`alternative_links`).
     - ``surplus``: links of bundles that have more links than usual (:func:`surplus_links`).
     """
@@ -44,14 +46,30 @@ def facts(fabric: Fabric, coordinates: Coordinates) -> dict[str, object]:
     found: dict[str, object] = {"coordinates": "; ".join(grid.text for grid in grids[:MOST_GRIDS])}
     if len(grids) > MOST_GRIDS:
         found["coordinates"] = f"{found['coordinates']}; {count_noun(len(grids) - MOST_GRIDS, 'more part')}"
+    attached = leads_to_attached(fabric, coordinates, coordinates.miscabled)
     for key, links in (
-        ("miscabled", coordinates.miscabled),
+        ("attached", coordinates.miscabled[attached]),
+        ("miscabled", coordinates.miscabled[~attached]),
         ("miscabled_instead", alternative_links(fabric, coordinates)),
         ("surplus", surplus_links(fabric, coordinates)),
     ):
         if len(links):
             found[key] = link_names(fabric, links)
     return found
+
+
+def leads_to_attached(fabric: Fabric, coordinates: Coordinates, links: Ints) -> npt.NDArray[np.bool_]:
+    """Return bool[links]: whether one end of each link is an attached switch, such as an I/O switch.
+
+    An attached switch has no coordinates, and one or two neighbours.
+    """
+    between = fabric.link_device[(fabric.link_device < fabric.switches).all(axis=1)]
+    pairs = np.unique(np.sort(between[between[:, 0] != between[:, 1]], axis=1), axis=0)
+    attached: npt.NDArray[np.bool_] = np.bincount(pairs.ravel(), minlength=fabric.switches) <= MOST_NEIGHBOURS
+    for grid in coordinates.grids:
+        attached[grid.switches] = False
+    ends = fabric.link_device[links]
+    return attached[ends[:, 0]] | attached[ends[:, 1]]
 
 
 def alternative_links(fabric: Fabric, coordinates: Coordinates) -> Ints:

@@ -246,12 +246,17 @@ def test_detours_are_balanced(engine, name, size, share, least):
 def test_attached_switches_need_no_further_vl(engine, name, size, ends):
     """Paths of I/O switches continue as paths of a neighbour, also if a link is missing."""
     fabric = attached(generate(name, [size], cas=1), ends)
-    with pytest.warns(InputWarning, match="fits no coordinates"):
+    with pytest.warns(
+        InputWarning, match="links? leads? to attached switches, which have no coordinates, such"
+    ) as named:
         routing, proof = routed(engine, fabric, reversible=name == "mesh")
+    links = sum(len(near) for near in ends)
+    assert len(named) == 1 and len(routing.provenance.options["attached"]) == links
+    assert "miscabled" not in routing.provenance.options
     assert proof.certified and routing.provenance.options["detours"] == 0
     assert engine == "dor" or routing.vls_needed == (1 if name == "mesh" else 2)
     less = fabric.without_links(between_switches(fabric)[3:4].tolist())
-    with pytest.warns(InputWarning, match="fits no coordinates"):
+    with pytest.warns(InputWarning, match="to attached switches"):
         assert routed(engine, less)[1].certified
 
 
