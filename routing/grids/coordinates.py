@@ -237,10 +237,11 @@ def _without_attached(near: Neighbours, component: Sequence[int]) -> Growth | No
     """Return coordinates of the switches of a grid to which other switches are attached, such as I/O switches.
 
     A search from all switches would take the attached switches for a further dimension, and would try many starts.  The
-    result is None if no switch is attached, or if attached switches may belong to the grid.
+    result is None if no switch is attached, if more switches are attached than the grid has, or if attached switches
+    may belong to the grid.
     """
     inner = grid_switches(near, component)
-    if not LEAST_PRESENT * len(component) <= len(inner) < len(component):
+    if not len(component) / 2 <= len(inner) < len(component):
         return None
     linked = [neighbours.intersection(inner) for neighbours in near]
     links = sum(len(linked[switch]) for switch in inner) // 2
