@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("routing", "osm_plugin", "ibsim_fixtures", "ibnue")
 MOST_LINES_OF_A_FUNCTION = 60
-MOST_LINES = 71_600
+MOST_LINES = 71_400
 """Upper bound of the number of lines of product code.  Raise it only for a new feature, and delete unused
 code first.
 """
