@@ -49,8 +49,12 @@ def gone(pid):
 
 def requests_to(worker):
     """Return the first bytes of the memory through which OpenSM asks a worker: they differ for each request."""
-    shared = (file for file in Path(f"/proc/{worker}/fd").iterdir() if "memfd:ibnue " in str(file.readlink()))
-    return {file.name: file.open("rb").read(4096) for file in shared}
+    found = {}
+    for file in Path(f"/proc/{worker}/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # The worker has closed a file, such as a module that it loads.
+            if "memfd:ibnue " in str(file.readlink()):
+                found[file.name] = file.open("rb").read(4096)
+    return found
 
 
 def stopped_between_sweeps(lab):
