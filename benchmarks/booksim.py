@@ -37,15 +37,17 @@ LOADS = (0.01, 0.2, 0.4, 0.5, 0.55, 0.58, 0.6)
 """Loads in packets for each cycle and CA.  At the last of these loads, the networks do not accept the whole load."""
 SPEED_LOAD, RUNS = 0.2, 3
 """Load at which the speeds of the programs are measured, and number of runs for each speed."""
-HEAD = (
-    "| load | latency, ibnue | latency, BookSim2 | difference (%) | accepted, ibnue | accepted, BookSim2 |",
-    "|---|---|---|---|---|---|",
-)
+ALLOCATORS = ("max_size", "wavefront", "islip")
+"""Allocators of BookSim2, which choose the packets that leave a switch in a cycle.  `max_size` chooses as many packets
+as possible.  `wavefront` chooses packets until no other packet can leave, and begins with another input in each cycle.
+`islip` lets each output serve its inputs in turn; an input that several outputs choose sends to one of them.  With
+speedup 2, both VLs of an input can send, so no input is chosen twice.
+"""
 
 CONFIGURATION = f"""
 topology = torus; k = {SIDE}; n = 2; routing_function = dim_order;
 num_vcs = 2; vc_buf_size = {BUFFER}; packet_size = 1; traffic = uniform; injection_process = bernoulli;
-speculative = 1; vc_allocator = piggyback; sw_allocator = wavefront;
+speculative = 1; vc_allocator = piggyback;
 routing_delay = 0; vc_alloc_delay = 1; sw_alloc_delay = 1; st_final_delay = 1; credit_delay = 0;
 use_noc_latency = 0;
 sample_period = {MEASURED}; warmup_periods = 1; max_samples = 4; latency_thres = 100000.0; sim_count = 1;
@@ -54,8 +56,7 @@ sample_period = {MEASURED}; warmup_periods = 1; max_samples = 4; latency_thres =
 
 With the allocator `piggyback`, a packet gets its VL together with its turn on the crossbar.  With BookSim2's other
 allocators, a VL stays idle for some cycles between packets of one flit.  In InfiniBand, packets follow each other
-without such a gap.  With the allocator `wavefront`, an input is idle only if none of its packets can leave, as in
-ibnue.
+without such a gap.
 """
 
 
@@ -174,12 +175,16 @@ def _figure(output: str, pattern: str) -> float:
     return float(found[-1])
 
 
-def run_booksim(program: Path, load: float, speedup: int) -> Result:
-    """Simulate one load with BookSim2.  ``program`` is the path of BookSim2's program."""
+def run_booksim(program: Path, load: float, speedup: int, allocator: str = "wavefront") -> Result:
+    """Simulate one load with BookSim2.
+
+    ``program`` is the path of BookSim2's program, and ``allocator`` one of :data:`ALLOCATORS`.
+    """
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "torus.cfg")
         file.write_text(CONFIGURATION)
-        words = [str(program), str(file), f"injection_rate={load}", f"input_speedup={speedup}"]
+        options = {"injection_rate": load, "input_speedup": speedup, "sw_allocator": allocator}
+        words = [str(program), str(file), *(f"{key}={value}" for key, value in options.items())]
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         # BookSim2 exits with status 255 after a run without an error, so the status has no meaning.
         done = subprocess.run(words, capture_output=True, text=True, check=False)
@@ -198,14 +203,18 @@ def run_booksim(program: Path, load: float, speedup: int) -> Result:
 def compare(program: Path, network: Network, speedup: int) -> None:
     """Simulate all loads with both programs, and print latency and throughput as a table.
 
+    The columns of BookSim2 have the names of its allocators.  A difference in brackets is that of ibnue's latency.
     ``program`` is the path of BookSim2, and ``speedup`` the number of packets that an input can send at once.
     """
-    print(f"\nspeedup {speedup}\n", *HEAD, sep="\n")
+    heads = [f"{figure}, {name}" for figure in ("latency", "accepted") for name in ("ibnue", *ALLOCATORS)]
+    print(f"\nspeedup {speedup}\n", "| load | " + " | ".join(heads) + " |", "|---" * (1 + len(heads)) + "|", sep="\n")
     for load in LOADS:
-        ours, theirs = run_ibnue(network, load, speedup), run_booksim(program, load, speedup)
-        figures = [ours.latency, theirs.latency, 100 * (ours.latency / theirs.latency - 1)]
-        print(f"| {load} | " + " | ".join(f"{each:.2f}" for each in figures), end=" | ")
-        print(f"{ours.accepted:.4f} | {theirs.accepted:.4f} |", flush=True)
+        ours = run_ibnue(network, load, speedup)
+        theirs = [run_booksim(program, load, speedup, allocator) for allocator in ALLOCATORS]
+        print(f"| {load} | {ours.latency:.2f}", end="")
+        for result in theirs:
+            print(f" | {result.latency:.2f} ({100 * (ours.latency / result.latency - 1):+.1f} %)", end="")
+        print("", *(f"{result.accepted:.4f}" for result in (ours, *theirs)), sep=" | ", end=" |\n", flush=True)
 
 
 def speeds(program: Path, network: Network) -> None:
