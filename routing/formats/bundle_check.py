@@ -69,7 +69,7 @@ class BundleChecker:
     def expect(self, name: str) -> Expected:
         """Return a function that checks the dtype and the shape of the array ``name``.
 
-        The returned function describes the first error, or returns None if there is no error.
+        The returned function describes the first error, or returns None without an error.
         :class:`~routing.formats.npz.NpzReader` calls the returned function before it reads the array.
         """
 

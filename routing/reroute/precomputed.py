@@ -122,7 +122,7 @@ def allowed_dependencies(
         The CDG edges of the tables in force, in the channel numbers of ``base``.  The CDG edges of the baseline tables
         are included if both sets together have no cycle.  None if packets change their VL along a path.
     with_baseline : bool
-        Whether the edges of the baseline tables are included.  Also True if there are no baseline tables, or if they
+        Whether the edges of the baseline tables are included.  Also True without baseline tables, or if they
         are the tables in force.
     """
     proof = before.proof

@@ -246,7 +246,7 @@ def changes(before: Published | None, after: Published) -> tuple[int | None, int
     -------
     entries, changed, broken
         Number of entries that are present in the old or in the new tables, number of entries that differ, and number of
-        old entries that became invalid.  All three numbers are None if there are no tables before the fault.
+        old entries that became invalid.  All three numbers are None if the case has no tables before the fault.
     """
     if before is None:
         return None, None, None

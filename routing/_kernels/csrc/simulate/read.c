@@ -20,7 +20,8 @@ static int64_t in_flight(const ibn_sim *sim)
     return sim->packets_made - free_packets(sim) - ibn_simulate_flow_pressing(sim->flow, sim->flows);
 }
 
-/* Count the blocks of a pending event: a packet on its way to the buffer of its VC, or credits on their way back. */
+/* Count the blocks of a pending event: a packet that is not in the buffer of its VC yet, or credits that have not
+ * arrived yet. */
 static void count_event(const ibn_sim *sim, int kind, ibn_event event)
 {
     if (kind == EV_CREDIT)
@@ -30,7 +31,7 @@ static void count_event(const ibn_sim *sim, int kind, ibn_event event)
 }
 
 /* Count the blocks of all pending events of one kind and tick.  `place` is the index in sim->event after the last of
- * these events; 0: there is no such event. */
+ * these events; 0: no such event. */
 static void count_events(const ibn_sim *sim, int kind, uint32_t place)
 {
     for (uint32_t first; place; place = ibn_simulate_end_before(sim, first)) {

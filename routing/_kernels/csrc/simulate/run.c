@@ -139,7 +139,7 @@ static inline void handle(ibn_sim *sim, int kind, int32_t subject, int32_t value
 }
 
 /* Handle the events of one kind that are due in this tick, in any order.  The kind comes before EV_LATER in the enum.
- * `place` is the index in sim->event after the last of these events; 0: there is no such event. */
+ * `place` is the index in sim->event after the last of these events; 0: no such event. */
 static inline __attribute__((always_inline)) void handle_batches(ibn_sim *sim, int kind, uint32_t place, int adaptive)
 {
     for (; place; place = ibn_simulate_batch_before(sim, place)) {
@@ -176,7 +176,7 @@ static void handle_laters(ibn_sim *sim, int kind, uint32_t place)
 /* Handle one tick's events of all kinds before EV_LATER.  In simulations with pauses, leave out the events of kind
  * EV_FREED, which are handled after the later kinds.
  *
- * places[]: for each kind, the index in sim->event after the last event of this kind; 0: there is no such event.
+ * places[]: for each kind, the index in sim->event after the last event of this kind; 0: no such event.
  * adaptive: 1: with adaptive routing, 0: without adaptive routing. */
 IBN_SPECIALIZED void handle_soon(ibn_sim *sim, const uint32_t *places, int adaptive)
 {

@@ -589,7 +589,7 @@ static inline uint32_t ibn_simulate_first_event(uint32_t place)
     return (place - 1) / IBN_BATCH * IBN_BATCH + 1;
 }
 
-/* Return the index after the last event of the previous batch of a chain, or 0 if there is no previous batch.  `first`
+/* Return the index after the last event of the previous batch of a chain, or 0 for the first batch of the chain.  `first`
  * is the index of the first event of the later batch. */
 static inline uint32_t ibn_simulate_end_before(const ibn_sim *sim, uint32_t first)
 {
@@ -600,7 +600,7 @@ static inline uint32_t ibn_simulate_end_before(const ibn_sim *sim, uint32_t firs
 /* Free a batch of events, and go to the previous batch of its chain.
  *
  * `place` is the index after the last event of the batch.  Return the index after the last event of the previous batch,
- * or 0 if there is no previous batch. */
+ * or 0 for the first batch of the chain. */
 static inline uint32_t ibn_simulate_batch_before(ibn_sim *sim, uint32_t place)
 {
     uint32_t b = (place - 1) / IBN_BATCH, before = ibn_simulate_end_before(sim, b * IBN_BATCH + 1);
