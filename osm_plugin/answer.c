@@ -31,8 +31,8 @@ static int inside(const struct ibnue_answer *answer, uint64_t least, uint64_t si
     return at % 8 == 0 && at >= least + sizeof(*answer) && at <= size && bytes <= size - at;
 }
 
-/* Return the offset at which the last of several parts of an answer ends.  `extent` is this offset without one part,
- * which has `bytes` bytes and begins at `at`. */
+/* Return the size of an answer, up to the end of its last part.  `extent` is the size without one of the parts.  This part
+ * has `bytes` bytes and begins at offset `at`. */
 static size_t further(size_t extent, uint64_t at, uint64_t bytes)
 {
     return at + bytes > extent ? at + bytes : extent;

@@ -70,7 +70,7 @@ class Inspection:
     certified
         Whether the shadow engine's tables are proven free of credit loops; None if it computed no tables.
     problem
-        Reason why the shadow engine computed no tables; None if it computed tables, or if no shadow engine is configured.
+        Reason why the shadow engine computed no tables; None if it computed tables, or without a shadow engine.
     vls
         Number of data VLs that the shadow engine's tables use.
     all_to_all_in_force, all_to_all

@@ -117,8 +117,10 @@ def _add_attached(fabric: Fabric, coordinates: Coordinates, bundles: LinkBundles
     """Add the paths from and to switches that are attached to a grid, such as I/O switches, by changing ``hop`` and
     ``crossing`` (see :class:`GridPaths`) in place.
 
-    An attached switch has no coordinates, and one or two neighbours.  One set of paths leads over its first neighbour,
-    and the other set over its last neighbour.  The paths continue as the paths of this neighbour.
+    An attached switch has no coordinates, and one or two neighbours.  Of the two sets of paths in :class:`GridPaths`,
+    the first set leads over the switch's first neighbour, and the second set over its last neighbour.  These neighbours
+    are the same switch if the attached switch has one neighbour only.  From the neighbour on, a path is the neighbour's
+    own path.
 
     No other paths pass an attached switch.  So the added dependencies close no cycle, and the paths need no further VL.
     """

@@ -319,8 +319,8 @@ void ibn_repair_rebalance_set_entry(rebalance_search *look, int32_t s, uint8_t p
 }
 
 /* Make a move that takes flow off channel `off`, if the move is still useful.  The move was listed before other moves
- * were made.  So it is made only if the path still uses the channel, the objective falls, no CDG cycle is closed, and
- * enough entries may still change.  Returns whether the move was made. */
+ * were made.  So it is made only if its path still uses the channel, the objective falls, no CDG cycle is closed, and
+ * the limit of changed entries is not exceeded.  Returns whether the move was made. */
 static bool make_move(rebalance_search *look, const entry_move *move, int32_t off)
 {
     repair_state *state = look->state;
