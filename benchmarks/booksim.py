@@ -37,11 +37,12 @@ LOADS = (0.01, 0.2, 0.4, 0.5, 0.55, 0.58, 0.6)
 """Loads in packets for each cycle and CA.  At the last of these loads, the networks do not accept the whole load."""
 SPEED_LOAD, RUNS = 0.2, 3
 """Load at which the speeds of the programs are measured, and number of runs for each speed."""
-ALLOCATORS = ("max_size", "wavefront", "islip")
-"""Allocators of BookSim2, which choose the packets that leave a switch in a cycle.  `max_size` chooses as many packets
-as possible.  `wavefront` chooses packets until no other packet can leave, and begins with another input in each cycle.
-`islip` lets each output serve its inputs in turn; an input that several outputs choose sends to one of them.  With
-speedup 2, both VLs of an input can send, so no input is chosen twice.
+ALLOCATORS = ("islip(3)", "max_size", "wavefront")
+"""Allocators of BookSim2, which choose the packets that leave a switch in a cycle.  In `islip(3)`, as in ibnue, each
+output serves its inputs in turn, and chooses only among inputs that are free.  The allocator computes three rounds: in
+each round, an input that several outputs choose sends to one of them.  The others choose again in the next round.
+`max_size` chooses as many packets as possible.  `wavefront` chooses packets until no other packet can leave, and begins
+with another input in each cycle.
 """
 
 CONFIGURATION = f"""
@@ -175,7 +176,7 @@ def _figure(output: str, pattern: str) -> float:
     return float(found[-1])
 
 
-def run_booksim(program: Path, load: float, speedup: int, allocator: str = "wavefront") -> Result:
+def run_booksim(program: Path, load: float, speedup: int, allocator: str = ALLOCATORS[0]) -> Result:
     """Simulate one load with BookSim2.
 
     ``program`` is the path of BookSim2's program, and ``allocator`` one of :data:`ALLOCATORS`.
