@@ -43,7 +43,7 @@ def check(
     from osm_plugin.installed import inspect
 
     conf = opensm_conf or (OPENSM_CONF if OPENSM_CONF.is_file() else None)
-    findings = check_configuration(file, conf)
+    findings = check_configuration(file, conf, prefix or Path("/usr"))
     if conf is None:
         findings.append(Finding(False, f"{OPENSM_CONF} does not exist, so no opensm.conf is checked ({CREATE_CONF})"))
     checked = file or named_configuration(conf)
@@ -118,7 +118,7 @@ def status(*, libdir: Path | None, prefix: Path | None, config: Path | None, as_
         rows.append(("running", f"OpenSM {process.pid} with {process.library}{old}; worker {workers}"))
     if not processes:
         rows.append(("running", "no OpenSM has loaded it, as far as processes can be inspected"))
-    if (routes := _in_force(last)) is not None:
+    if (routes := _in_force(last, [process.pid for process in processes])) is not None:
         rows.append(("in force", routes))
     rows += [(name, _describe(files[name], age)) for name, age in ages.items()]
     print_rows(rows)
@@ -163,22 +163,24 @@ def _describe(path: Path | None, age: float | None) -> str:
     return f"{path} does not exist" if age is None else f"{path}, {age:.0f} s old"
 
 
-def _in_force(status: Any) -> str | None:
+def _in_force(status: Any, running: list[int]) -> str | None:
     """Describe the engine whose tables OpenSM uses.  Return None if no engine routes, or if OpenSM has ended.
 
-    ``status`` is the content of the status file; None: the file is missing or cannot be read.
+    ``status`` is the content of the status file; None: the file is missing or cannot be read.  ``running`` are the
+    OpenSM processes that have loaded the plugin.
     """
     from osm_plugin.status import SCHEMA
 
     if not isinstance(status, dict) or status.get("schema") != SCHEMA:
         return None
-    if status["opensm"]["state"] == "ended" or status["in_force"]["engine"] == "none":
+    if status["opensm"]["pid"] not in running or status["in_force"]["engine"] == "none":
         return None
     engine, tables, check = status["in_force"]["engine"], status["tables"], status["shadow"]
     if tables is not None:
-        return f"{engine}, {'proven free of credit loops' if tables['certified'] else 'not proven'}"
-    words = {"loop": "its tables have a credit loop", "no loop": "its tables have no credit loop"}
-    verdict = "" if check is None else words.get(check["verdict"], "")
+        words = {True: "proven free of credit loops", None: "whose worker has not reported a proof yet"}
+        return f"{engine}, {words.get(tables['certified'], 'not proven')}"
+    verdicts = {"loop": "its tables have a credit loop", "no loop": "its tables have no credit loop"}
+    verdict = "" if check is None else verdicts.get(check["verdict"], "")
     return f"{engine}, an engine of OpenSM; {verdict or 'its tables are not proven'}"
 
 

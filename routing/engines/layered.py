@@ -399,7 +399,7 @@ class LayerSearch:
         search.maker = self.maker  # The candidate paths do not depend on the number of VLs.
         if self.ended_early and self.visits <= 0:
             # All limits of visits were reached, and this search would probably reach them, too.  So the new search
-            # tries only simple paths.
+            # makes no attempts with seeds.
             search.tried, search.ended_early, search.visits = True, True, 0
         found = search.run()
         if found.layers.needed > have:

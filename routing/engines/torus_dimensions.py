@@ -101,9 +101,9 @@ def directions(fabric: Fabric) -> npt.NDArray[np.int32] | None:
     found = _joined(slabs, np.column_stack([in_line // slabs, in_line % slabs]))[slab]
     of_channel = found[link(channels.src.astype(np.int64), channels.dst.astype(np.int64))]
     leads_to_end = is_end[channels.src] | is_end[channels.dst]
-    directions, of_channel[~leads_to_end] = np.unique(of_channel[~leads_to_end], return_inverse=True)
-    of_channel[leads_to_end] = len(directions)
-    return of_channel.astype(np.int32) if len(directions) > 1 else None
+    numbers, of_channel[~leads_to_end] = np.unique(of_channel[~leads_to_end], return_inverse=True)
+    of_channel[leads_to_end] = len(numbers)
+    return of_channel.astype(np.int32) if len(numbers) > 1 else None
 
 
 def _bundles(fabric: Fabric) -> Rows | None:

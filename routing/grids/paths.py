@@ -122,7 +122,8 @@ def _add_attached(fabric: Fabric, coordinates: Coordinates, bundles: LinkBundles
     are the same switch if the attached switch has one neighbour only.  From the neighbour on, a path is the neighbour's
     own path.
 
-    No other paths pass an attached switch.  So the added dependencies close no cycle, and the paths need no further VL.
+    Only paths from and to attached switches pass an attached switch.  So the added dependencies close no cycle, and the
+    paths need no further VL.
     """
     near = [part.tolist() for part in np.split(bundles.dst, bundles.first[1:-1])]
     reached = np.zeros(fabric.switches, bool)
@@ -130,8 +131,9 @@ def _add_attached(fabric: Fabric, coordinates: Coordinates, bundles: LinkBundles
         reached[grid.switches] = True
     attached = [switch for switch in np.flatnonzero(~reached).tolist() if len(near[switch]) <= MOST_NEIGHBOURS]
     while ready := [switch for switch in attached if not reached[switch] and reached[near[switch]].any()]:
+        before = reached.copy()
         for switch in ready:
-            over = [other for other in near[switch] if reached[other]]
+            over = [other for other in near[switch] if before[other]]
             ends = reached & (fabric.component == fabric.component[switch])
             for side, other in enumerate((over[0], over[-1])):
                 hop[side, switch], crossing[side, switch] = hop[side, other], crossing[side, other]
