@@ -94,19 +94,22 @@ class _Conf:
     settings
         Value of each option, by the name of the option, as OpenSM reads it.  Options with the value "(null)" are left
         out.
+    prefix
+        Folder in which OpenSM is installed.
     """
 
     path: Path
     text: str
     settings: Mapping[str, str]
+    prefix: Path
 
     @classmethod
-    def read(cls, path: Path) -> _Conf:
+    def read(cls, path: Path, prefix: Path = Path("/usr")) -> _Conf:
         text = read_text(path)
         if path.is_file() and path.read_bytes().startswith(codecs.BOM_UTF8):
             # read_text drops the byte order mark, but OpenSM reads it as a part of the first option's name.
             text = BYTE_ORDER_MARK + text
-        return cls(path, text, {key: value for key, value in settings_in(text).items() if value != UNSET})
+        return cls(path, text, {key: value for key, value in settings_in(text).items() if value != UNSET}, prefix)
 
     def at(self, name: str) -> str:
         """Return file and line of an option; only the file if the file does not set the option."""
@@ -125,11 +128,14 @@ def named_configuration(opensm_conf: Path | None) -> Path | None:
     return None
 
 
-def check_configuration(path: Path | None, opensm_conf: Path | None) -> list[Finding]:
+def check_configuration(
+    path: Path | None, opensm_conf: Path | None, prefix: Path = Path("/usr")
+) -> list[Finding]:  # fmt: skip
     """Check a configuration file of the plugin and an opensm.conf together.
 
     If ``path`` is None, the configuration file that opensm.conf names is checked.  If opensm.conf names none, the
     default configuration is used.  If ``opensm_conf`` is None, only the configuration file is checked.
+    ``prefix`` is the folder in which OpenSM is installed.
 
     Raises
     ------
@@ -152,7 +158,7 @@ def check_configuration(path: Path | None, opensm_conf: Path | None) -> list[Fin
         for check in (_named_files, _engine_values, _class_values, _written_files, _shadow):
             findings += check(config, file)
     if opensm_conf is not None:
-        findings += _opensm_conf(config, path, _Conf.read(opensm_conf))
+        findings += _opensm_conf(config, path, _Conf.read(opensm_conf, prefix))
     return findings
 
 
@@ -236,8 +242,9 @@ def _opensm_conf(config: PluginConfig, path: Path | None, conf: _Conf) -> Iterat
     names = answer.get("routing_engine", "").replace(",", " ").split()
     yield from _engine_names(names, config, engines)
     if "updn" in names and "root_guid_file" not in answer:
-        text = "OpenSM's updn fails if it finds no root switches, and OpenSM then uses the next engine, or minhop"
-        yield Finding(False, f"{engines}: {text} (set root_guid_file)")
+        text = "OpenSM's updn fails if it finds no root switches, and OpenSM then uses the next engine"
+        last = "" if "no_fallback" in names else ", or minhop"
+        yield Finding(False, f"{engines}: {text}{last} (set root_guid_file)")
     yield from _unsupported_options(names, config, engines)
     yield from _qos(answer, names, config, engines)
     if answer.get("use_ucast_cache") == "TRUE":
@@ -268,7 +275,7 @@ def _ignored_by_opensm(conf: _Conf) -> Iterator[Finding]:
     missing or wrong files of partitions and of the QoS policy.
     """
     text, answer = conf.text, conf.settings
-    unknown = _unknown_options(answer)
+    unknown = _unknown_options(answer, conf.prefix)
     if text.startswith(BYTE_ORDER_MARK):
         set_there = bool(text.partition("\n")[0].removeprefix(BYTE_ORDER_MARK).partition("#")[0].strip())
         what = "begins with a byte order mark, so OpenSM does not know the name in the first line and ignores that line"
@@ -303,13 +310,13 @@ def _ignored_by_opensm(conf: _Conf) -> Iterator[Finding]:
         yield Finding(True, f"{conf.at('partition_config_file')}: partition_config_file: {text}")
 
 
-def _unknown_options(names: Iterable[str]) -> dict[str, str | None]:
+def _unknown_options(names: Iterable[str], prefix: Path) -> dict[str, str | None]:
     """Return those of some names that the installed OpenSM does not have as options, each with the most similar option.
 
     A name counts as an option if it is a string in the file of the OpenSM program.  The result is empty if OpenSM is
     not installed, or if its program is not in this file, as with a wrapper script.
     """
-    program = opensm_program(Path("/usr"))
+    program = opensm_program(prefix)
     code = Path(program).read_bytes() if program else b""
     if b"\0routing_engine\0" not in code:
         return {}
@@ -442,8 +449,9 @@ def _qos(answer: Mapping[str, str], names: list[str], config: PluginConfig, wher
         if isinstance(first, int) and limit <= first < MAX_DATA_VLS:
             text = f"{PREFIX}{name} is configured with first_vl = {first}, but {only} ({remedy}, or remove first_vl)"
             yield Finding(True, f"{where}: {text}")
-        elif isinstance(vls, int) and limit < vls <= MAX_DATA_VLS:
-            text = f"{PREFIX}{name} is configured with {vls} VLs, but {only} ({remedy}, or vls = {limit})"
+        elif isinstance(first, int) and isinstance(vls, int) and limit < first + vls <= MAX_DATA_VLS:
+            own = f"with {vls} VLs{f' from VL {first} on' if first else ''}"
+            text = f"{PREFIX}{name} is configured {own}, but {only} ({remedy}, or vls = {limit - first})"
             yield Finding(True, f"{where}: {text}")
         elif limit == 1 and offers_of(ENGINES.get(name)).needs_vls:
             text = f"{PREFIX}{name} usually needs more than one VL, but {only} ({remedy})"

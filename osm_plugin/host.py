@@ -417,7 +417,10 @@ class Host:
         """
         if self._shadow is None:
             raise EnvironmentProblem("the shadow engine has no worker", remedy="the next sweep starts one")
-        message = {"in_force": in_force, "own_sls": own_sls, "sequence": sequence, "config": self._config.to_table()}
+        message = {
+            "in_force": in_force, "own_sls": own_sls, "fell_back": self._fell_back(in_force), "sequence": sequence,
+            "config": self._config.to_table(),
+        }  # fmt: skip
         try:
             self._shadow.send(message)
         except ConnectionError:

@@ -103,14 +103,15 @@ class Inspection:
 
 @dataclass(frozen=True, eq=False)
 class Tables:
-    """Input of a comparison: the fabric, the tables in the switches, the engine of these tables, and whether this
-    engine assigns SLs.
+    """Input of a comparison: the fabric, the tables in the switches, the engine of these tables, whether this engine
+    assigns SLs, and whether OpenSM uses this engine because ibnue engines have failed.
     """
 
     snapshot: Snapshot
     routing: Routing
     in_force: str
     own_sls: bool
+    fell_back: bool
 
 
 class Shadow:
@@ -137,9 +138,10 @@ class Shadow:
         verdict, words = analyse_tables(proof, own_sls=tables.own_sls)
         share = all_to_all(fabric, tables.routing)
         inspection = Inspection(tables.in_force, engine, fabric.digest, verdict, all_to_all_in_force=share)
+        error = "ERR IBN32: " if tables.fell_back and verdict == "loop" else ""
         if engine is None:
-            return inspection, fallback_line(inspection, words)
-        line = f"shadow: fabric {fabric.digest[:12]}; in force {tables.in_force}: {words}, {_share(share)}"
+            return inspection, error + fallback_line(inspection, words)
+        line = f"{error}shadow: fabric {fabric.digest[:12]}; in force {tables.in_force}: {words}, {_share(share)}"
         start = time.perf_counter()
         try:
             made, how = self._made(engine, tables.snapshot, config)
@@ -209,9 +211,9 @@ def fallback_line(inspection: Inspection, words: str) -> str:
 
     ``words`` is the verdict on the tables in words.
     """
-    engine, error = inspection.engine_in_force, "ERR IBN32: " if inspection.verdict == "loop" else ""
+    engine = inspection.engine_in_force
     return (
-        f"{error}OpenSM's engine {engine} routes fabric {inspection.fabric_digest[:12]}, because the ibnue engines in "
+        f"OpenSM's engine {engine} routes fabric {inspection.fabric_digest[:12]}, because the ibnue engines in "
         f"routing_engine had no tables; tables of {engine}: {words}"
     )
 
@@ -240,8 +242,8 @@ def tables_in(memory: SharedMemory, message: Mapping[str, Any]) -> Tables | None
         return None
     if not snapshot.sequence == again == sequence:
         return None
-    in_force = str(message["in_force"])
-    return Tables(snapshot, as_routing(snapshot.fabric, lft, in_force), in_force, bool(message["own_sls"]))
+    in_force, own_sls, fell_back = str(message["in_force"]), bool(message["own_sls"]), bool(message["fell_back"])
+    return Tables(snapshot, as_routing(snapshot.fabric, lft, in_force), in_force, own_sls, fell_back)
 
 
 def serve(link: socket.socket, memory: SharedMemory, reporter: Reporter) -> None:

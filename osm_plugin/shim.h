@@ -190,7 +190,7 @@ struct ibnue_status {
     unsigned codes;      /* number of entries of `code` in use */
     char error[2 * IBNUE_WHY + 512]; /* text of the last error line in OpenSM's log */
     atomic_flag busy;                /* spin lock of `code`, `codes` and `error` */
-    int standby; /* whether OpenSM was a standby at the last call of ibnue_status_watch; only for the watch thread */
+    int standby; /* whether the host knows that OpenSM is a standby */
 };
 
 /* Result of OpenSM's last call of an engine for tables. */

@@ -176,11 +176,22 @@ int ibnue_status_asked(struct ibnue_engine *engine, int code)
     return code;
 }
 
+/* Record whether OpenSM is a standby.  Return the value before. */
+static int set_standby(struct ibnue_plugin *plugin, int standby)
+{
+    lock(&plugin->status);
+    int before = plugin->status.standby;
+    plugin->status.standby = standby;
+    unlock(&plugin->status);
+    return before;
+}
+
 /* Report the beginning or the end of a sweep to the host. */
 void ibnue_status_event(struct ibnue_plugin *plugin, osm_epi_event_id_t event)
 {
     if (event == OSM_EVENT_ID_HEAVY_SWEEP_START) {
         plugin->status.sweep++;
+        set_standby(plugin, 0);
         hand_over(plugin, "begin", NULL);
     } else if (event == OSM_EVENT_ID_SUBNET_UP) {
         hand_over(plugin, "up", ours_in_force(plugin));
@@ -193,7 +204,6 @@ void ibnue_status_watch(struct ibnue_plugin *plugin)
 {
     int standby = plugin->osm->subn.sm_state == IB_SMINFO_STATE_STANDBY;
 
-    if (standby && !plugin->status.standby)
+    if (!set_standby(plugin, standby) && standby)
         hand_over(plugin, "standby", NULL);
-    plugin->status.standby = standby;
 }

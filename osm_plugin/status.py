@@ -102,13 +102,19 @@ class Status:
         if event == "begin":
             self._state = "sweeping"
         elif event == "standby":
-            self._state, self._in_force, self._ours = "standby", "none", False
+            self._state = "standby"
+            self._set_in_force("none", ours=False)
         elif event == "up":
             self._state, self._up_at = "up", self._now
-            self._in_force = text.get("in_force", "none")
-            self._ours = text.get("ours") == "1"
+            self._set_in_force(text.get("in_force", "none"), ours=text.get("ours") == "1")
         elif event in ("routed", "served", "failed"):
             self._count(event, text)
+
+    def _set_in_force(self, engine: str, *, ours: bool) -> None:
+        """Record the engine in force.  Forget a verdict on the tables of the engine before."""
+        if engine != self._in_force:
+            self._more.pop("shadow", None)
+        self._in_force, self._ours = engine, ours
 
     def _count(self, event: str, text: Mapping[str, str]) -> None:
         """Count the result of an engine's request: ``event`` is "routed", "served" (last tables kept) or "failed"."""
@@ -165,7 +171,7 @@ class Status:
                 "served_from_last": engine.failing,
                 "rounds_acknowledged": self._rounds_written,
             }
-        shadow = self._more.get("shadow")  # the last comparison, perhaps of an engine that routes no more
+        shadow = self._more.get("shadow") or {}  # A late report may be about the engine before.
         engines = {name: one.as_object() for name, one in sorted(self._engines.items())}
         return {
             "schema": SCHEMA,
@@ -181,7 +187,7 @@ class Status:
             "errors": dict(sorted(self._errors.items())),
             "last_error": self._last_error or None,
             **self._more,
-            "shadow": shadow if shadow is not None and shadow["engine_in_force"] == self._in_force else None,
+            "shadow": shadow if shadow.get("engine_in_force") == self._in_force else None,
         }
 
 

@@ -124,7 +124,7 @@ def _start(
     )  # fmt: skip
 
 
-_REPORTED = re.compile(r"[-0-9]+ [:0-9]+ (error|info|debug): ")
+_REPORTED = re.compile(r"[-0-9]+ [:0-9]+ (error|info|debug): (?P<shadow>(ERR IBN32: )?shadow: )?")
 
 
 class WorkerProcess:
@@ -340,10 +340,15 @@ class WorkerProcess:
                 del lines[: first < end - _TAIL]  # The beginning of this line is missing.
         except OSError:
             return ""
-        # Lines with a time and "error", "info" or "debug" report work, or an error after which the worker continued.
-        # Such lines do not explain why the worker ended.
-        summary = (line.strip().rstrip(":")[:300] for line in reversed(lines) if line.strip())
-        return next((line for line in summary if not _REPORTED.match(line)), "")
+        # A line with a time and "error", "info" or "debug" reports work, or an error after which the worker continued.
+        # If such a line is the last one, the log does not explain why the worker ended.  The worker of the shadow
+        # engine writes to the same log, also after this worker has ended.
+        for line in (line.strip() for line in reversed(lines) if line.strip()):
+            if (reported := _REPORTED.match(line)) is None:
+                return line.rstrip(":")[:300]
+            if reported["shadow"] is None:
+                return ""
+        return ""
 
     def end(self) -> None:
         """Kill the worker if it still runs, and close its socket and the shared memory."""

@@ -1,6 +1,7 @@
 """Check ``ibnue plugin check``: a configuration and opensm.conf together."""
 
 import json
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -229,6 +230,12 @@ def test_an_opensm_conf_that_does_not_fit(files, old, new, complaint):
     ("conf", "toml", "complaints"),
     [
         ("qos FALSE", "first_vl = 1", ["first_vl = 1, but without QoS OpenSM sets up only one (qos TRUE, or remove"]),
+        (
+            "qos TRUE\nmax_op_vls 4",
+            "first_vl = 4\nvls = 8",
+            ["with 8 VLs from VL 4 on, but with max_op_vls 4 OpenSM sets up only 8"],
+        ),
+        ("qos TRUE\nmax_op_vls 4", "first_vl = 4\nvls = 4", []),
         ("qos TRUE\nmax_op_vls 1", "first_vl = 1", ["first_vl = 1, but with max_op_vls 1 OpenSM sets up only 1"]),
         ("qos TRUE\nmax_op_vls 0", "vls = 1", ["max_op_vls is 0, so OpenSM does not set the VLs of ports, and ibnue"]),
         ("qos TRUE\nmax_op_vls 0", "vls = 2", ["max_op_vls is 0", "2 VLs, but with max_op_vls 0 OpenSM sets up only"]),
@@ -255,11 +262,12 @@ def test_options_that_opensm_does_not_have(files, tmp_path, monkeypatch, name, c
     program = tmp_path / "opensm"
     options = ["event_plugin_name", "event_plugin_options", "routing_engine", "qos", "max_op_vls", "my_guid"]
     program.write_bytes(b"\0".join(each.encode() for each in ["", *options, ""]))
-    monkeypatch.setattr("osm_plugin.check_conf.opensm_program", lambda _: str(program))
+    monkeypatch.setattr("osm_plugin.check_conf.opensm_program", {Path("/usr"): str(program)}.get)
     with files[1].open("a") as conf:
         conf.write(f"{name} 4\n")
     for line, complaint in zip(wrong(files), complaints, strict=True):
         assert line.startswith(f"{files[1]}:6: {complaint}")
+    assert check_configuration(*files, tmp_path) == []  # There is no OpenSM below this folder.
     program.write_text("#!/bin/sh\n")
     assert wrong(files) == []
 

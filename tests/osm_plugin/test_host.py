@@ -331,6 +331,10 @@ def test_a_log_file_that_becomes_a_folder_is_reported_until_it_can_be_written(ho
     log.write_bytes(b"the worker's last line\n")
     host._worker._log_start = 1000  # The program logrotate has made the file shorter (copytruncate).
     assert host._worker._log_tail() == "the worker's last line"
+    log.write_bytes(b"ValueError: an earlier problem, which the worker survived\n2026-11-29 18:26:54 info: work\n")
+    assert host._worker._log_tail() == ""
+    log.write_bytes(b"MemoryError\n2026-11-29 18:26:54 info: shadow: fabric 9d0460d377ab\n")
+    assert host._worker._log_tail() == "MemoryError"  # Another worker, that of the shadow engine, still reports work.
     log.write_bytes(b"2026-11-29 18:26:54 info: " + b"long " * 600 + b"\n")
     assert host._worker._log_tail() == ""  # Lines that report work do not explain the end of a worker.
 

@@ -85,19 +85,25 @@ def test_status_names_the_files_that_do_not_exist(plugin_folder, tmp_path):
         ("minhop", 0, "loop", "minhop, an engine of OpenSM; its tables have a credit loop"),
         ("minhop", 0, "unknown", "minhop, an engine of OpenSM; its tables are not proven"),
         ("ibnue-updn", 1, None, "ibnue-updn, proven free of credit loops"),
+        ("ibnue-nue", 1, None, "ibnue-nue, whose worker has not reported a proof yet"),
         ("none", 0, None, None),
     ],
 )
-def test_status_names_the_engine_that_routes(plugin_folder, tmp_path, in_force, ours, verdict, shown):
-    config, file, status = tmp_path / "ibnue.toml", tmp_path / "status.json", Status({}, 0.0)
+def test_status_names_the_engine_that_routes(plugin_folder, tmp_path, monkeypatch, in_force, ours, verdict, shown):
+    config, file, status = tmp_path / "ibnue.toml", tmp_path / "status.json", Status({"pid": 12}, 0.0)
+    processes = [RunningOpensm(12, "/usr/lib/libibnue.so", False, ())]
+    monkeypatch.setattr("osm_plugin.installed.running", lambda _: processes)
     config.write_text(f"status_file = '{file}'\n")
     status.take_summary("event routed\nengine ibnue-updn\nsequence 1")
     status.take_report({"sequence": 1, "certified": True})
+    status.take_summary("event routed\nengine ibnue-nue\nsequence 2")
     status.take_summary(f"event up\nin_force {in_force}\nours {ours}")
     status.take_report({"shadow": {"engine_in_force": "minhop", "verdict": verdict}})
     file.write_text(json.dumps(status.as_object()))
-    output = call("status", "--libdir", plugin_folder, "--config", config).stdout
-    assert dict(re.findall("^(.*?)  +(.*)$", output, re.M)).get("in force") == shown
+    shows = (("status", "--libdir", plugin_folder, "--config", config), "^(.*?)  +(.*)$")
+    assert dict(re.findall(shows[1], call(*shows[0]).stdout, re.M)).get("in force") == shown
+    processes.clear()  # OpenSM was killed, so its status file is outdated.
+    assert "in force" not in dict(re.findall(shows[1], call(*shows[0]).stdout, re.M))
 
 
 @pytest.mark.lab

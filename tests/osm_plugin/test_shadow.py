@@ -33,7 +33,7 @@ def lft_of(fabric, engine):
 
 
 def message(sequence):
-    return {"sequence": sequence, "in_force": "minhop", "own_sls": False}
+    return {"sequence": sequence, "in_force": "minhop", "own_sls": False, "fell_back": False}
 
 
 def test_tables_are_those_of_the_message_or_none(torus, memory):
@@ -65,10 +65,19 @@ def test_a_shadow_goes_on_from_its_own_tables(torus, memory):
     assert looks[0][0].entries_differing == looks[1][0].entries_differing > 0
 
 
+@pytest.mark.parametrize("shadow", [None, "nue"])
+@pytest.mark.parametrize("fell_back", [False, True])
+def test_a_credit_loop_after_a_fallback_is_an_error_with_and_without_a_shadow_engine(torus, memory, shadow, fell_back):
+    plugin_request.write_request_with_tables(torus, lft_of(torus, "minhop"), memory, sequence=5)
+    tables = tables_in(memory, {**message(5), "fell_back": fell_back})
+    _, line = Shadow().inspect(tables, PluginConfig(shadow=shadow, threads=1))
+    assert line.startswith("ERR IBN32: ") == fell_back and "credit loop of" in line
+
+
 def test_an_engine_that_cannot_route_leaves_the_verdict(torus, memory):
     plugin_request.write_request_with_tables(torus, lft_of(torus, "minhop"), memory, sequence=5)
     snapshot = read_request(memory.view())
-    tables = Tables(snapshot, as_routing(torus, read_lft(memory.view(), torus), "minhop"), "minhop", False)
+    tables = Tables(snapshot, as_routing(torus, read_lft(memory.view(), torus), "minhop"), "minhop", False, False)
     inspection, line = Shadow().inspect(tables, PluginConfig(shadow="minhop", threads=1))
     assert (
         inspection.verdict == "loop"

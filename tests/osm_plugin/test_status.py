@@ -71,6 +71,17 @@ def test_a_standby_has_no_tables_in_force():
     assert_valid(shown)
 
 
+def test_a_verdict_does_not_count_for_later_tables_of_the_same_engine():
+    seen = status()
+    seen.take_summary(facts("up", in_force="minhop", ours=0))
+    seen.take_report({"shadow": {"engine_in_force": "minhop", "engine": None, "verdict": "no loop"}})
+    seen.take_summary(facts("up", in_force="minhop", ours=0))
+    assert seen.as_object()["shadow"]["verdict"] == "no loop"
+    seen.take_summary(facts("up", in_force="ibnue-updn", ours=1))
+    seen.take_summary(facts("up", in_force="minhop", ours=0))
+    assert seen.as_object()["shadow"] is None
+
+
 def test_failure_and_recovery_show_and_are_counted():
     seen = status()
     seen.take_summary(facts("routed", engine="ibnue-updn", sequence=1))
