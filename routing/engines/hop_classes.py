@@ -142,7 +142,7 @@ def hop_routing(engine: Engine, paths: HopClasses, options: EngineOptions, start
     chosen, needed = _assign(paths, lft, options)
     return engine_tables(
         engine, fabric, options, start, lft=lft, tables=chosen.tables(paths, options.first_vl), vls_needed=needed,
-        **facts, irregular_pairs=int(paths.irregular.sum()),
+        **facts, irregular_pairs=int(np.tril(paths.irregular, -1).sum()),
     )  # fmt: skip
 
 

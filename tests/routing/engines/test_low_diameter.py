@@ -3,7 +3,7 @@
 import collections
 import random
 import re
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 import networkx as nx
 import numpy as np
@@ -84,6 +84,14 @@ def test_faults_are_certified_as_the_slow_checker_says(engine, name, size, share
         assert nx.is_directed_acyclic_graph(slow.both["endports"])
         irregular += routing.provenance.options.get("irregular_pairs", 1)
     assert irregular > 0
+
+
+def test_each_irregular_pair_counts_once():
+    fabric = without(generate("slimfly", ["5"], cas=1), 0.02, 0)
+    distance = dict(nx.all_pairs_shortest_path_length(nx.Graph(fabric.link_device.tolist())))
+    far = [pair for pair in combinations(range(fabric.switches), 2) if distance[pair[0]][pair[1]] > 2]
+    routing = ENGINES["slimfly"].route(fabric, EngineOptions())
+    assert routing.provenance.options["irregular_pairs"] == len(far) > 0
 
 
 @pytest.mark.parametrize(("engine", "name", "size"), [CASES[0], CASES[2]], ids=["dragonfly", "slimfly"])
