@@ -68,7 +68,8 @@ class Outcome:
     Attributes
     ----------
     made
-        The new tables as the engine has computed them, with the method of the computation.
+        The new tables before the search for an update schedule, and how they were computed.  These can also be earlier
+        tables that are kept.
     kept
         The new tables in the form to store: with engine, options, and the LFT entries that later rounds write.
     base

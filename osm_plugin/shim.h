@@ -253,7 +253,7 @@ struct ibnue_stamp {
 };
 
 /* Entries that the callback update_vlarb has added to the VL arbitration tables of all ports in one sweep.  It adds
- * entries for VLs that can carry data, but have no entry in the administrator's configuration. */
+ * entries for VLs that can carry data, but have no entry with a weight in the administrator's configuration. */
 struct ibnue_arbitration {
     uint32_t vls;     /* VLs, as bits, for which entries were added to VL arbitration tables */
     uint32_t entries; /* number of added entries, at all ports together */
@@ -283,7 +283,7 @@ struct ibnue_plugin {
     struct ibnue_stamp policy_file;
     uint32_t policy_sls; /* mask of the SLs in the last QoS policy without an error; 0: there was no such policy */
     int policy_open;     /* whether a QoS level of that policy has no SL */
-    /* mask of the SLs of OpenSM's partitions, from the last sweep that used the partitions of partition_config_file */
+    /* mask of the SLs of OpenSM's partitions, from the last sweep in which `partitions_dropped` was 0 */
     uint32_t partition_sls;
     /* whether OpenSM has dropped the partitions of partition_config_file, for example because of a file error */
     int partitions_dropped;

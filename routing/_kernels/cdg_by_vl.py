@@ -137,8 +137,8 @@ def _repliers(fabric: Fabric, routing: Routing) -> npt.NDArray[np.int32]:
     """Return the LIDs of the senders whose replies must be followed.
 
     The replies of two senders at one switch cause equal dependencies under two conditions.  The ports of both senders
-    have equal rows in the SL2VL table, and each source sends with equal SLs to both.  Of such senders, only one is
-    returned: a CA or router if possible, otherwise the switch itself.
+    have equal rows in the SL2VL table, and each source sends with equal SLs to both.  Of such senders at consecutive
+    ports (see :func:`_like`), only one is returned: a CA or router if possible, otherwise the switch itself.
     """
     lid = np.flatnonzero(fabric.lids.switch >= 0).astype(np.int32)
     lid = lid[np.argsort(fabric.lids.port[lid] == 0, kind="stable")]

@@ -67,7 +67,8 @@ class TreeRequest:
         Number of trees of each destination (K, at most :data:`MOST_TREES`), and number of link-disjoint paths that each
         pair of switches should have.
     most_hops
-        Largest number of hops of a path; no change of a tree may create a longer path.
+        Largest number of hops of a path.  A longer path is used only where the search finds no such path.  The local
+        search makes no path longer than this number, unless it replaces a still longer path.
     balance_sweeps, sweeps
         Maximum number of passes that balance the first trees, and number of passes of the local search over all trees.
     shared

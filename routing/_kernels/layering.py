@@ -41,9 +41,10 @@ class Layers:
         ``left`` is 0 if all counted paths got a layer; otherwise, ``layer`` is not valid.  ``left_uncounted`` is 0 if
         all paths that are not counted paths got a layer; otherwise, paths without a layer are put into layer 0.
     rechosen, unloaded, visited
-        ``rechosen`` is the number of paths that got another first hop so that they fit into a layer.  ``unloaded`` is
-        the number of next hops that were moved off the channels with the highest utilisation.  ``visited`` is the
-        number of channels that cycle searches visited.
+        ``rechosen`` is the number of paths that got another first hop so that they fit into a layer.  With ``mutual``,
+        it is the number of pairs of switches with such paths.  ``unloaded`` is the number of next hops that were moved
+        off the channels with the highest utilisation.  ``visited`` is the number of channels that cycle searches
+        visited.
     """
 
     next_channel: npt.NDArray[np.uint8]

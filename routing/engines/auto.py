@@ -167,7 +167,8 @@ ENGINE = Auto()
 def _runs(fabric: Fabric, options: EngineOptions) -> list[tuple[Engine, EngineOptions]]:
     """Return the engines to run, each with its options.
 
-    On a small fabric with few end ports, engines are run again with another objective and other seeds (:data:`SEEDS`).
+    On a small fabric with few end ports, the engines that support the objective ``bisection`` run again, with this
+    objective and several seeds (:data:`SEEDS`).
     """
     runs = [(engine, options) for engine in _engines(fabric, options)]
     if fabric.endports <= FEW_ENDPORTS and visits_per_pass(fabric) <= TINY * VISITS_PER_SECOND:

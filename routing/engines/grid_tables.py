@@ -53,8 +53,8 @@ class GridRoutes:
         int64[D], 0 or 1: which of the two sets of paths in ``paths`` each destination uses.  The sets differ in the
         side of a ring that paths use to a destination half a ring away.
     cabling
-        Record for the provenance: the coordinates, and the links that may be miscabled (the result of
-        :func:`routing.grids.miscabled.facts`).
+        Record for the provenance: the coordinates, the links to attached switches, and the links that may be miscabled
+        (the result of :func:`routing.grids.miscabled.facts`).
     """
 
     fabric: Fabric
@@ -148,8 +148,8 @@ class GridRoutes:
         return found
 
     def links_named(self, key: str) -> list[str]:
-        """Return the names of the links that may be miscabled for the reason ``key``, a key in the result of
-        :func:`routing.grids.miscabled.facts`.
+        """Return the names of the links that the result of :func:`routing.grids.miscabled.facts` lists under ``key``:
+        links that may be miscabled for this reason, or links to attached switches.
         """
         names = self.cabling.get(key, [])
         return list(names) if isinstance(names, list) else []

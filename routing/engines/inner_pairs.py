@@ -129,8 +129,8 @@ def _mirrored(job: Inner, columns: Mapping[int, Column], order: npt.NDArray[np.i
 
     A path between two inner switches is fixed if it is the last part of a counted path.  Some fixed paths do not follow
     the order of the channels.  The path in the other direction then becomes the reverse of the fixed path, where its
-    entries may change.  So both directions fit on the VL of the counted path: the counted path and its reply path
-    already have the same dependencies there.
+    entries may change.  Both directions may then fit on the VL of the counted path, on which the dependencies of the
+    fixed path are already in use.
     """
     channels = job.fabric.channels
     preset: dict[int, dict[int, int]] = {target: {} for target in columns}

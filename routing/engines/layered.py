@@ -409,8 +409,9 @@ class LayerSearch:
     def _simple_paths(self, most: int, have: int) -> LayeredPaths | None:
         """Search for paths that need few layers and few visits, whatever their balance; None if they do not fit.
 
-        The paths fit into ``most`` layers, and are spread over ``have`` layers.  Layers begin with switch orders, so
-        that few paths need a cycle search.
+        The paths fit into ``most`` layers, and are spread over ``have`` layers.  Nearly all layers begin with switch
+        orders, so that few paths need a cycle search.  If there are more than two layers, the last two begin empty.  On
+        trees, a seed with a switch order for the first layer only is tried first.
         """
         for paths in self._simple_candidates():
             for seed in self._simple_seeds(most):

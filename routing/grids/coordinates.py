@@ -238,7 +238,8 @@ def _without_attached(near: Neighbours, component: Sequence[int]) -> Growth | No
 
     A search from all switches would take the attached switches for a further dimension, and would try many starts.  The
     result is None if no switch is attached, if more switches are attached than the grid has, or if attached switches
-    may belong to the grid.
+    may belong to the grid.  It is also None if no coordinates were found that all links of the grid fit, or if too much
+    of the grid is missing (:data:`GOOD`).
     """
     inner = grid_switches(near, component)
     if not len(component) / 2 <= len(inner) < len(component):

@@ -14,8 +14,8 @@ FRUITLESS = 20
 """The search for frames ends after this number of switches at which no frame is possible."""
 
 SAMPLE, FEWEST_PAIRS = 32, 100
-"""Number of switches, and of neighbours of each switch, in the sample of :func:`has_squares`; least number of pairs of
-neighbours with which the sample shows anything.
+"""Least number of switches (all, if a component has fewer), and largest number of neighbours of each switch, in the
+sample of :func:`has_squares`; least number of pairs of neighbours with which the sample shows anything.
 """
 SPANNING = 0.3
 """Least share of these pairs that span a square.  In 100 tori of 36 to 125 switches, at least 50 % do if a tenth of the

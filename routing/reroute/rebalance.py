@@ -143,7 +143,8 @@ def balance_repaired(
     The second search runs if the highest utilisation is still more than 1 % above the goal.  This search may reach
     half an entry more per missing entry.  The third search runs if the highest utilisation is still more than 2 % above
     the goal.  This search may reach :data:`FURTHER_CHANGES` entries per missing entry.  If few entries are missing, the
-    third search may reach :data:`FEW_ENTRIES` entries, because a few entries can carry much flow.
+    third search may reach :data:`FEW_ENTRIES` entries (1 % of all entries if this is less).  The reason is that a few
+    entries can carry much flow.
 
     For tables of more than :data:`routing.reroute.budget.LARGEST_MEDIUM_TABLE` entries, the second search is left out.
     The third search may then change more entries and follow more hops, because :mod:`.strategies.further_moves` makes

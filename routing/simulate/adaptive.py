@@ -349,7 +349,8 @@ class AdaptiveSimulation(Simulation):
         If the scheme or a remedy ends every knot, no knot is permanent.  Then every queue of the graph is marked as
         able to move.
 
-        The schemes TOKEN, BUBBLE and RELAY end every knot.  HOQLife ends every knot only if it is finite at all ports.
+        The schemes TOKEN, BUBBLE and RELAY end every knot, and so does a lifetime limit of the switches.  HOQLife ends
+        every knot only if it is finite at all ports.
         A head packet is dropped after the longest HOQLife of the ports that the packet may take.  So one port with an
         infinite HOQLife can keep a knot.
         """

@@ -184,8 +184,8 @@ class Remedies:
         packets from its other inputs to other paths.  If false, such a port is never elected.
     rounds
         Number of control messages that a port sends with one SPUID before it draws a new random SPUID.  0: the port
-        keeps its SPUID, as in the published protocol.  A port outside the loop, which only waits for the loop, may
-        have the smallest SPUID.  Then no master is elected.
+        keeps its SPUID, as in the published protocol.  But then a port outside the loop, which only waits for the
+        loop, may have the smallest SPUID for ever, so that no master is elected.
     """
 
     port: Remedy = Remedy()

@@ -362,7 +362,8 @@ class Simulation:
 def has_breaker(remedies: Remedies, *kinds: Breaker) -> bool:
     """Return whether any port has a deadlock breaker of the given kinds.
 
-    Callers ask for Loop Breaker, which changes LFT entries, and needs hop counts to find other shortest paths.
+    Some callers ask only for Loop Breaker, which changes LFT entries, and needs hop counts to find other shortest
+    paths.
     """
     every = [remedies.port, *remedies.ports.values(), *([] if remedies.leaf is None else [remedies.leaf])]
     return any(remedy.breaker in kinds for remedy in every)

@@ -157,8 +157,8 @@ def full_mesh(switches: int, options: TopologyOptions = DEFAULTS) -> Fabric:
     Raises
     ------
     OptionError
-        The grid has no switch, a switch would need more than 254 ports, or the fabric needs more LIDs than a subnet
-        has.
+        The number of switches is under 1, a switch would need more than 254 ports, or the fabric needs more LIDs than a
+        subnet has.
     """
     if switches < 1:
         raise OptionError(f"a full mesh of {switches} switches", remedy="take at least 1")

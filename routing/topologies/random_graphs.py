@@ -18,9 +18,10 @@ def random_regular(switches: int, degree: int, options: TopologyOptions = DEFAUL
     """Make a random connected fabric in which every switch is linked to ``degree`` different other switches.
 
     The construction begins with a circulant graph.  Each step of the construction chooses two links at random and
-    exchanges their ends.  There are ten steps per link.  If the graph is then not connected, ten more steps per link
-    follow, and so on.  For degree 2, the function instead makes a ring of the switches in random order.  All possible
-    graphs are nearly equally likely.  The same seed gives the same graph on every machine.
+    exchanges their ends, unless this would link a switch to itself, or link two switches twice.  There are ten steps
+    per link.  If the graph is then not connected, ten more steps per link follow, and so on.  For degree 2,
+    the function instead makes a ring of the switches in random order.  All possible graphs are nearly equally likely.
+    The same seed gives the same graph on every machine.
 
     Parameters
     ----------

@@ -57,7 +57,8 @@ SEARCHES = 12
 TRIALS, ENTRIES_FOR_TRIALS = 16, 1_000_000
 """Two limits for the sets of dependencies that are vacated.  TRIALS is the largest number of sets in a search.  If some
 of these sets cannot be vacated, the search tries up to TRIALS other sets.  ENTRIES_FOR_TRIALS limits the number of sets
-in all searches of a re-route, multiplied by the number of table entries.
+in all searches together, multiplied by the number of table entries.  This limit holds for :func:`move_further` and for
+:func:`catch_up` separately.
 """
 LEAST_LOSS = 0.04
 """In large tables, entries move only if the highest utilisation exceeds the goal by this fraction.  A smaller excess

@@ -30,8 +30,10 @@ from routing.tables import Routing
 NEVER_SAFE = 4
 """Result of :func:`difficulty` for a change to which no safe rounds are found."""
 TRIALS, ENTRIES_FOR_TRIALS = 12, 8_000_000
-"""Two limits for the number of sets (such as sets of columns) that are tried in a step: for this number, and for the
-product of this number and the number of table entries.  Two sets may be tried in tables of any size.
+"""Two limits for the number of sets of columns that are tried in a step: for this number, and for the product of this
+number and the number of table entries.  Two sets of columns may be tried in tables of any size.
+
+If CDG edges are vacated, TRIALS limits only the number of sets with a single edge.
 """
 
 
@@ -88,7 +90,7 @@ def _sets(edges: npt.NDArray[np.intp], usage: npt.NDArray[np.int64], most: int) 
 
     ``usage`` is the number of LFT entries that use each CDG edge.  Each of the first three sets has as many of the
     least used edges as possible: the sum of their usage is at most 1/2, 1/4 or 1/8 of ``most``.  A set without edges is
-    left out.  Each further set has a single edge.
+    left out.  Each further set has a single edge; there are at most :data:`TRIALS` of these sets.
     """
     total = np.cumsum(usage[edges])
     for part in (2, 4, 8):

@@ -50,8 +50,9 @@ class Qcn(CaseMechanism):
         Ticks of one cycle of a flow's timer.
     increase
         Smallest step of a flow's target rate, as a fraction of the link's rate.  In each cycle, the rate rises halfway
-        to the target rate.  In the first five cycles after a notification, the target rate stays at the rate before the
-        notification.  In later cycles, the target rate rises by one or more steps.
+        to the target rate.  After a notification, the target rate stays at the rate before the notification, until
+        the byte counter or the timer has ended five cycles.  In later cycles, the target rate rises by one or more
+        steps.
     least
         Lowest rate of a flow, as a fraction of the link's rate.
     """

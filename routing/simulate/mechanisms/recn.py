@@ -44,7 +44,7 @@ class Recn(CaseMechanism):
         Number of set-aside VLs of each port: the last VLs of the network, which no SL uses.
     threshold
         A channel is congested if at least this number of packets is queued for one of its VLs, although the sender has
-        credits.  (If the sender has no credits, the cause is a channel further downstream.)
+        credits for a packet.  (Without these credits, the cause is a channel further downstream.)
     spread
         If at least this number of packets is queued for a set-aside VL, the switch notifies the devices from which
         these packets come.

@@ -29,7 +29,8 @@ class Tasks(Mechanism):
     Each dependency of a message has a delay of at least one tick, which begins when the awaited message has arrived.  A
     message is ready when all these delays have passed, but not before its earliest time (``Message.at``).  A message
     without a dependency is ready ``Message.delay`` after its earliest time.  A CA sends its messages in the order in
-    which they become ready.  A message with a lost packet never arrives, because no packet is sent again.
+    which they become ready.  A message with a lost packet never arrives, unless the simulation has the
+    mechanism :class:`routing.simulate.mechanisms.retransmission.Retransmission`.
 
     Attributes
     ----------

@@ -35,10 +35,10 @@ static void fault(tracer *w, int kind, int32_t t, int32_t s)
     w->counts[kind]++;
 }
 
-/* Record the dependencies of channel c, for packets to one LID, on the VLs in `vls` (bits).  Let s be the switch at which
- * channel c ends.  If a packet commits itself to one channel when it arrives, channel c depends on all channels in the
- * port group of s.  If a packet may take any channel with room (g->commit is 0), channel c depends only on the channel of
- * the LFT entry of s: a packet can always wait for this channel alone. */
+/* Record the dependencies of channel c, for packets to one LID, on the VLs in `vls` (bits).  Let s be the switch at
+ * which channel c ends.  If a packet commits itself to one channel when it arrives, channel c depends on all channels
+ * in the port group of s.  If a packet may take any channel with room (g->commit is 0), channel c depends only on the
+ * channel of the LFT entry of s: a packet can always wait for this channel alone. */
 static void follow(tracer *w, int32_t c, uint16_t vls, int32_t goal, int32_t lid)
 {
     const ibn_port_groups *g = w->g;

@@ -15,7 +15,9 @@ typedef struct {
     int32_t channels;  /* C, number of channels */
     int32_t trees;     /* K: in-trees of each destination with end ports, 1 to 8 */
     int32_t wanted;    /* number of link-disjoint paths that every switch should have to every destination, 1 to K */
-    int32_t most_hops; /* largest number of hops of a path; no change of a tree may create a longer path */
+    /* largest number of hops of a path.  A longer path is used only where the search finds no such path.  The local
+     * search makes no path longer than this number, unless it replaces a still longer path */
+    int32_t most_hops;
     /* nonzero: one switch order must allow the paths between two switches in all trees; 0: the switch order of two
      * switches may differ from tree to tree */
     int32_t shared;

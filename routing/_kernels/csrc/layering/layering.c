@@ -7,8 +7,8 @@
  * If `mutual` is set, all paths between two switches, in both directions, are assigned together.
  *
  * The counted paths (see layering.h) are placed first.  The uncounted paths follow, which lead between switches without
- * counted end ports.  An uncounted path that fits into no layer stays without a layer.  In the end, every path moves to
- * the least loaded of the layers that have all dependencies of the path. */
+ * counted end ports.  In the end, an uncounted path that fits into no layer gets layer 0, although this may close a
+ * cycle.  Every other path moves to the least loaded of the layers that have all dependencies of the path. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -4,7 +4,8 @@
 #define CLCM_BYTES 64
 #define CLCM_ENTRY_BYTES 8
 
-/* Return whether VC l is suspected, has packets queued, and has sent none of them during the detection time. */
+/* Return whether VC l is suspected, has had packets queued during the whole detection time, and has sent none in this
+ * time. */
 int ibn_simulate_still_suspected(const ibn_sim *sim, int32_t l)
 {
     int64_t before = sim->now - sim->detect[l / sim->vls];

@@ -105,8 +105,9 @@ static int32_t input_to_grant(const request_grant *state, int32_t o)
     return best;
 }
 
-/* Let output o grant all segments that one flow has requested, if the buffers of the output have room for the largest
- * possible request (section 3.3 of the publication "End-to-End Congestion Management"). */
+/* Let output o grant all segments that one flow has requested (section 3.3 of the publication "End-to-End Congestion
+ * Management").  Two conditions apply.  The pause after the last grant has ended, and the buffers of the output have
+ * room for the largest possible request. */
 static void arbitrate(ibn_sim *sim, ibn_attached *self, int32_t o)
 {
     request_grant *state = self->state;

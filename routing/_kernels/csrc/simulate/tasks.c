@@ -3,8 +3,8 @@
  *
  * Each task is one message of a flow.  A task is ready when three conditions hold.  First, all tasks for which the task
  * waits have arrived completely.  Second, the task's delay since each of these arrivals has passed.  Third, the task's
- * earliest tick has come.  A flow sends its tasks in the order in which they become ready.  A task with a lost packet
- * never arrives, and neither do the tasks that wait for it.
+ * earliest tick has come.  A flow sends its tasks in the order in which they become ready.  Without
+ * retransmission, a task with a lost packet never arrives, and neither do the tasks that wait for it.
  *
  * The flows have the arrival process PROCESS_TRACE, so each flow sends the messages in its rows of sim->trace.  At the
  * start, these rows are unused.  When a task becomes ready, this mechanism writes the task's message to the next row of

@@ -94,7 +94,8 @@ int ibn_transition_admit(const transition_tables *tables, const transition_net *
  * outward: if nonzero, v is written in a later round than w even if the switches are outside the core.
  * round: uint8 [K, S], output: number (1 or more) of the round in which each changed entry is written, 0 for unchanged
  * entries.
- * most: uint8 [K], output: number of the last round of each column.
+ * most: uint8 [K], output: number of the last round of each column.  The value is 255 if the column needs 255 or more
+ * rounds, or if the new entries alone have a forwarding loop.  In this case, the rules above may be broken.
  *
  * Returns 0, or 1 if memory is exhausted. */
 int ibn_transition_rounds(const transition_tables *tables, int32_t outward, uint8_t *round, uint8_t *most);

@@ -19,9 +19,9 @@ typedef struct {
     double *reach;
     /* [C] for each channel up: number of further LIDs whose paths may lead down over the link of the channel */
     double *room;
-    double *through;   /* [S] number of LIDs so far whose chains lead to or through each switch */
-    /* [S] by switch: end port that owns the last LID so far whose chain leads to or through the switch; -1: no LID
-     * so far has such a chain */
+    double *through;   /* [S] number of LIDs with flow, so far, whose chains lead up to or through each switch */
+    /* [S] by switch: end port that owns the last LID with flow, so far, whose chain leads up to or through the switch;
+     * -1: no such LID so far */
     int32_t *taken_by;
 } assign_t;
 

@@ -5,8 +5,8 @@
  * The simulation calls such a hook only if its bit is set.
  *
  * The code that is compiled for plain = 1 is used only if no attached mechanism defines one of the hooks queued, room,
- * arrived, vl and output.  This code does not update the fields `held`, `flying` and `returning` of ibn_vc.  A mechanism
- * that reads these fields during a run sets sim->plain to 0 in its hook `attach`. */
+ * arrived, vl and output.  This code does not keep the fields `held`, `flying` and `returning` of ibn_vc up to date.
+ * A mechanism that reads these fields during a run sets sim->plain to 0 in its hook `attach`. */
 #pragma once
 
 #include "simulate/internal/sim.h"

@@ -155,8 +155,8 @@ typedef struct {
         /* largest value that `fctbs` may reach with the credits that have arrived (InfiniBand: FCCL); a counter that
          * wraps around */
         fccl;
-    /* While sim->plain is 1, a run does not update the next three fields.  Instead, count_blocks of read.c sets them
-     * before they are read. */
+    /* While sim->plain is 1, a run does not keep the next three fields up to date.  Instead, count_blocks of read.c
+     * sets them before they are read. */
     int32_t held,   /* number of blocks in the receiver's buffer whose packets have not begun to leave */
         flying,     /* number of blocks that were sent and have not reached the buffer yet */
         returning;  /* number of blocks whose packets have begun to leave the buffer, but whose credits have not reached
