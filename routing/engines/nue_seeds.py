@@ -1,17 +1,14 @@
 """Seeds of Nue's layers: an escape tree and an initial order of the channels for each layer.
 
 The dependencies that a layer uses already limit the dependencies that can be added, so the seed determines most of the
-result.  There are three kinds:
+result.  There are two kinds:
 
 *region*: the escape tree is a breadth-first tree of the switch nearest to all destinations of the layer.  Channels are
 ordered by their distance from these destinations.  Paths towards a region of the fabric then agree with the
 initial order, and only dependencies inside the region can conflict with it.
 
-*order*: the seed is an order of the switches, as for Up*/Down*. In the escape tree, each switch uses the channel to its
-first neighbour in the order.
-
-*updn*: the seed is an order of the switches, together with Up*/Down* trees in this order.  The passes of the engine
-then change these trees.
+*updn*: the seed is an order of the switches, together with Up*/Down* trees in this order.  In the escape tree, each
+switch uses the channel to its first neighbour in the order.  The passes of the engine then change the Up*/Down* trees.
 """
 
 from __future__ import annotations
