@@ -34,7 +34,7 @@ SIDE, BUFFER = 8, 8
 WARM_UP, MEASURED = 5000, 20_000
 """Number of cycles before the measurement, and number of cycles of the measurement."""
 LOADS = (0.01, 0.2, 0.4, 0.5, 0.55, 0.58, 0.6)
-"""Loads in packets for each cycle and CA.  At the last of these loads, the networks do not accept the whole load."""
+"""Loads in packets for each cycle and CA.  At the last of these loads, most networks do not accept the whole load."""
 SPEED_LOAD, RUNS = 0.2, 3
 """Load at which the speeds of the programs are measured, and number of runs for each speed."""
 ALLOCATORS = ("islip(3)", "max_size", "wavefront")

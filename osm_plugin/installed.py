@@ -93,6 +93,14 @@ def debian_package(path: Path) -> str | None:
     return done.stdout.split(":")[0] if done.returncode == 0 else None
 
 
+def is_opensm(pid: int, proc: Path = Path("/proc")) -> bool:
+    """Return whether a process is an OpenSM that runs.  ``proc`` is the kernel's folder of processes."""
+    try:
+        return (proc / str(pid) / "comm").read_text().strip() == "opensm"
+    except OSError:  # The process has ended.
+        return False
+
+
 def running(name: str, proc: Path = Path("/proc")) -> list[RunningOpensm]:
     """Return the OpenSM processes that have loaded a library with the file name ``name``.
 
@@ -100,9 +108,9 @@ def running(name: str, proc: Path = Path("/proc")) -> list[RunningOpensm]:
     """
     found = []
     for folder in sorted(path for path in proc.iterdir() if path.name.isdigit()):
+        if not is_opensm(int(folder.name), proc):
+            continue
         try:
-            if (folder / "comm").read_text().strip() != "opensm":
-                continue
             maps, children = (folder / "maps").read_text(), tuple(_children(folder))
         except OSError:  # The process has ended, or belongs to another user.
             continue

@@ -242,7 +242,8 @@ def tables_in(memory: SharedMemory, message: Mapping[str, Any]) -> Tables | None
         return None
     if not snapshot.sequence == again == sequence:
         return None
-    in_force, own_sls, fell_back = str(message["in_force"]), bool(message["own_sls"]), bool(message["fell_back"])
+    # A host of an earlier version does not send "fell_back".
+    in_force, own_sls, fell_back = str(message["in_force"]), bool(message["own_sls"]), bool(message.get("fell_back"))
     return Tables(snapshot, as_routing(snapshot.fabric, lft, in_force), in_force, own_sls, fell_back)
 
 

@@ -189,7 +189,7 @@ struct ibnue_status {
     } code[IBNUE_CODES]; /* [IBNUE_CODES], the error codes and their counts; the first `codes` elements are in use */
     unsigned codes;      /* number of entries of `code` in use */
     char error[2 * IBNUE_WHY + 512]; /* text of the last error line in OpenSM's log */
-    atomic_flag busy;                /* spin lock of `code`, `codes` and `error` */
+    atomic_flag busy;                /* spin lock of the other members from `code` on */
     int standby; /* whether the host knows that OpenSM is a standby */
 };
 

@@ -18,7 +18,7 @@
 #define FACTS 8192
 #define ERROR_HEAD "ERR "
 
-/* Acquire the spin lock of the error counts.  Threads of OpenSM's SA and the sweeper can log errors at the same
+/* Acquire the spin lock of the error counts and of `standby`.  Threads of OpenSM's SA and the sweeper can log errors at the same
  * time. */
 static void lock(struct ibnue_status *status)
 {

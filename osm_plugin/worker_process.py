@@ -124,7 +124,9 @@ def _start(
     )  # fmt: skip
 
 
-_REPORTED = re.compile(r"[-0-9]+ [:0-9]+ (error|info|debug): (?P<shadow>(ERR IBN32: )?shadow: )?")
+_REPORTED = re.compile(r"[-0-9]+ [:0-9]+ (error|info|debug): ")
+_CHECKED = re.compile(_REPORTED.pattern + r"(ERR IBN32: )?(shadow: (?!bug )|OpenSM's engine )")
+"""Lines in which the worker that checks tables reports its work.  A line about its own bug follows a traceback."""
 
 
 class WorkerProcess:
@@ -144,6 +146,7 @@ class WorkerProcess:
     ) -> None:
         identity = _as_user(user)  # An unknown user must fail before descriptors are open.
         self.started = time.monotonic()
+        self._routes = module == "worker"  # The other module checks tables.
         self.hello: dict[str, Any] | None = None
         self._refused = False  # whether the worker was killed because its protocol differs from the host's
         self._used: int | None = None  # CPU time in the last sample, in clock ticks; None: there was no sample
@@ -341,14 +344,12 @@ class WorkerProcess:
         except OSError:
             return ""
         # A line with a time and "error", "info" or "debug" reports work, or an error after which the worker continued.
-        # If such a line is the last one, the log does not explain why the worker ended.  The worker of the shadow
-        # engine writes to the same log, also after this worker has ended.
-        for line in (line.strip() for line in reversed(lines) if line.strip()):
-            if (reported := _REPORTED.match(line)) is None:
-                return line.rstrip(":")[:300]
-            if reported["shadow"] is None:
-                return ""
-        return ""
+        # If such a line is the last one, the log does not explain why the worker ended.  The worker that checks
+        # tables writes to the same log, also after the worker that routes has ended.
+        others = _CHECKED if self._routes else re.compile("(?!)")
+        written = (line.strip() for line in reversed(lines) if line.strip())
+        last = next((line for line in written if not others.match(line)), "")
+        return "" if _REPORTED.match(last) else last.rstrip(":")[:300]
 
     def end(self) -> None:
         """Kill the worker if it still runs, and close its socket and the shared memory."""

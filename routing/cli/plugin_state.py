@@ -118,7 +118,7 @@ def status(*, libdir: Path | None, prefix: Path | None, config: Path | None, as_
         rows.append(("running", f"OpenSM {process.pid} with {process.library}{old}; worker {workers}"))
     if not processes:
         rows.append(("running", "no OpenSM has loaded it, as far as processes can be inspected"))
-    if (routes := _in_force(last, [process.pid for process in processes])) is not None:
+    if (routes := _in_force(last)) is not None:
         rows.append(("in force", routes))
     rows += [(name, _describe(files[name], age)) for name, age in ages.items()]
     print_rows(rows)
@@ -163,19 +163,20 @@ def _describe(path: Path | None, age: float | None) -> str:
     return f"{path} does not exist" if age is None else f"{path}, {age:.0f} s old"
 
 
-def _in_force(status: Any, running: list[int]) -> str | None:
+def _in_force(status: Any) -> str | None:
     """Describe the engine whose tables OpenSM uses.  Return None if no engine routes, or if OpenSM has ended.
 
-    ``status`` is the content of the status file; None: the file is missing or cannot be read.  ``running`` are the
-    OpenSM processes that have loaded the plugin.
+    ``status`` is the content of the status file; None: the file is missing or cannot be read.
     """
+    from osm_plugin.installed import is_opensm
     from osm_plugin.status import SCHEMA
 
     if not isinstance(status, dict) or status.get("schema") != SCHEMA:
         return None
-    if status["opensm"]["pid"] not in running or status["in_force"]["engine"] == "none":
+    opensm, engine = status["opensm"], status["in_force"]["engine"]
+    if opensm["state"] == "ended" or not is_opensm(opensm["pid"]) or engine == "none":
         return None
-    engine, tables, check = status["in_force"]["engine"], status["tables"], status["shadow"]
+    tables, check = status["tables"], status["shadow"]
     if tables is not None:
         words = {True: "proven free of credit loops", None: "whose worker has not reported a proof yet"}
         return f"{engine}, {words.get(tables['certified'], 'not proven')}"

@@ -333,8 +333,14 @@ def test_a_log_file_that_becomes_a_folder_is_reported_until_it_can_be_written(ho
     assert host._worker._log_tail() == "the worker's last line"
     log.write_bytes(b"ValueError: an earlier problem, which the worker survived\n2026-11-29 18:26:54 info: work\n")
     assert host._worker._log_tail() == ""
-    log.write_bytes(b"MemoryError\n2026-11-29 18:26:54 info: shadow: fabric 9d0460d377ab\n")
-    assert host._worker._log_tail() == "MemoryError"  # Another worker, that of the shadow engine, still reports work.
+    for work in (
+        "info: shadow: fabric 9d0460d377ab",
+        "error: ERR IBN32: OpenSM's engine minhop routes fabric 9d0460d3",
+    ):
+        log.write_text(f"MemoryError\n2026-11-29 18:26:54 {work}\n")
+        assert host._worker._log_tail() == "MemoryError"  # The worker that checks tables still reports work.
+    log.write_bytes(b"KeyError: 'name'\n2026-11-29 18:26:54 error: shadow: bug in its worker: KeyError: 'name'\n")
+    assert host._worker._log_tail() == ""  # The KeyError is that of the worker that checks tables.
     log.write_bytes(b"2026-11-29 18:26:54 info: " + b"long " * 600 + b"\n")
     assert host._worker._log_tail() == ""  # Lines that report work do not explain the end of a worker.
 
