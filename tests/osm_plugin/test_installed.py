@@ -92,7 +92,7 @@ def test_status_names_the_files_that_do_not_exist(plugin_folder, tmp_path):
 def test_status_names_the_engine_that_routes(plugin_folder, tmp_path, monkeypatch, in_force, ours, verdict, shown):
     config, file, status = tmp_path / "ibnue.toml", tmp_path / "status.json", Status({"pid": 12}, 0.0)
     processes = {12}
-    monkeypatch.setattr("osm_plugin.installed.is_opensm", processes.__contains__)
+    monkeypatch.setattr("osm_plugin.installed.is_opensm", lambda pid, *_: pid in processes)
     config.write_text(f"status_file = '{file}'\n")
     status.take_summary("event routed\nengine ibnue-updn\nsequence 1")
     status.take_report({"sequence": 1, "certified": True})
