@@ -34,13 +34,14 @@ SIDE, BUFFER = 8, 8
 WARM_UP, MEASURED = 5000, 20_000
 """Number of cycles before the measurement, and number of cycles of the measurement."""
 LOADS = (0.01, 0.2, 0.4, 0.5, 0.55, 0.58, 0.6)
-"""Loads in packets for each cycle and CA.  At the last of these loads, most networks do not accept the whole load."""
+"""Loads in packets per cycle and CA.  The last of these loads is above the saturation of most networks."""
 SPEED_LOAD, RUNS = 0.2, 3
 """Load at which the speeds of the programs are measured, and number of runs for each speed."""
 ALLOCATORS = ("islip(3)", "max_size", "wavefront")
 """Allocators of BookSim2, which choose the packets that leave a switch in a cycle.  In `islip(3)`, as in ibnue, each
-output serves its inputs in turn, and chooses only among inputs that are free.  The allocator computes three rounds: in
-each round, an input that several outputs choose sends to one of them.  The others choose again in the next round.
+output serves its inputs in turn, and chooses only among inputs that are free.  If several outputs
+choose the same input, the input sends to one of these outputs.  The other outputs choose again in the next round, of
+three rounds in all.
 `max_size` chooses as many packets as possible.  `wavefront` chooses packets until no other packet can leave, and begins
 with another input in each cycle.
 """

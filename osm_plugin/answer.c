@@ -31,8 +31,8 @@ static int inside(const struct ibnue_answer *answer, uint64_t least, uint64_t si
     return at % 8 == 0 && at >= least + sizeof(*answer) && at <= size && bytes <= size - at;
 }
 
-/* Return the size of an answer, up to the end of its last part.  `extent` is the size without one of the parts.  This part
- * has `bytes` bytes and begins at offset `at`. */
+/* Return the size of an answer with a further part, which has `bytes` bytes and begins at offset `at`.  `extent` is the
+ * size without this part. */
 static size_t further(size_t extent, uint64_t at, uint64_t bytes)
 {
     return at + bytes > extent ? at + bytes : extent;

@@ -104,7 +104,7 @@ class _Conf:
     prefix: Path
 
     @classmethod
-    def read(cls, path: Path, prefix: Path = Path("/usr")) -> _Conf:
+    def read(cls, path: Path, prefix: Path) -> _Conf:
         text = read_text(path)
         if path.is_file() and path.read_bytes().startswith(codecs.BOM_UTF8):
             # read_text drops the byte order mark, but OpenSM reads it as a part of the first option's name.
@@ -124,13 +124,17 @@ def named_configuration(opensm_conf: Path | None) -> Path | None:
     cannot be read, names no configuration, or has an error in ``event_plugin_options``.
     """
     with suppress(IbnueError):
-        return config_path(_Conf.read(opensm_conf or OPENSM_CONF).settings.get("event_plugin_options", ""))
+        return config_path(
+            _Conf.read(opensm_conf or OPENSM_CONF, Path("/usr")).settings.get("event_plugin_options", "")
+        )
     return None
 
 
 def check_configuration(
-    path: Path | None, opensm_conf: Path | None, prefix: Path = Path("/usr")
-) -> list[Finding]:  # fmt: skip
+    path: Path | None,
+    opensm_conf: Path | None,
+    prefix: Path = Path("/usr"),
+) -> list[Finding]:
     """Check a configuration file of the plugin and an opensm.conf together.
 
     If ``path`` is None, the configuration file that opensm.conf names is checked.  If opensm.conf names none, the

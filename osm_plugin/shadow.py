@@ -103,8 +103,20 @@ class Inspection:
 
 @dataclass(frozen=True, eq=False)
 class Tables:
-    """Input of a comparison: the fabric, the tables in the switches, the engine of these tables, whether this engine
-    assigns SLs, and whether OpenSM uses this engine because ibnue engines have failed.
+    """The tables in the switches, which are proven and compared with tables of the shadow engine.
+
+    Attributes
+    ----------
+    snapshot
+        The fabric.
+    routing
+        The tables.
+    in_force
+        Name of the engine that computed the tables.
+    own_sls
+        Whether this engine assigns SLs.
+    fell_back
+        Whether this engine is a fallback, after ibnue engines have failed.
     """
 
     snapshot: Snapshot

@@ -18,8 +18,8 @@
 #define FACTS 8192
 #define ERROR_HEAD "ERR "
 
-/* Acquire the spin lock of the error counts and of `standby`.  Threads of OpenSM's SA and the sweeper can log errors at the same
- * time. */
+/* Acquire the spin lock of the error counts and of `standby`.  Threads of OpenSM's SA and the sweeper can log errors at
+ * the same time. */
 static void lock(struct ibnue_status *status)
 {
     while (atomic_flag_test_and_set_explicit(&status->busy, memory_order_acquire))

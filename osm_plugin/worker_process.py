@@ -346,9 +346,10 @@ class WorkerProcess:
         # A line with a time and "error", "info" or "debug" reports work, or an error after which the worker continued.
         # If such a line is the last one, the log does not explain why the worker ended.  The worker that checks
         # tables writes to the same log, also after the worker that routes has ended.
-        others = _CHECKED if self._routes else re.compile("(?!)")
-        written = (line.strip() for line in reversed(lines) if line.strip())
-        last = next((line for line in written if not others.match(line)), "")
+        written = [line.strip() for line in lines if line.strip()]
+        while written and self._routes and _CHECKED.match(written[-1]):
+            del written[-1]
+        last = written[-1] if written else ""
         return "" if _REPORTED.match(last) else last.rstrip(":")[:300]
 
     def end(self) -> None:

@@ -50,8 +50,8 @@ class GridRoutes:
     paths
         Paths between switches.
     side
-        int64[D], 0 or 1: which of the two sets of paths in ``paths`` each destination uses.  The sets differ in the
-        side of a ring that paths use to a destination half a ring away.
+        int64[D], 0 or 1: which of the two sets of paths in ``paths`` each destination uses.  To a destination exactly
+        half a ring away, both directions around the ring are equally short.  The sets differ in the direction.
     cabling
         Record for the provenance: the coordinates, the links to attached switches, and the links that may be miscabled
         (the result of :func:`routing.grids.miscabled.facts`).

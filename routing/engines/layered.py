@@ -407,11 +407,12 @@ class LayerSearch:
         return found
 
     def _simple_paths(self, most: int, have: int) -> LayeredPaths | None:
-        """Search for paths that need few layers and few visits, whatever their balance; None if they do not fit.
+        """Search for paths that need few layers and little work; their balance does not count.
 
-        The paths fit into ``most`` layers, and are spread over ``have`` layers.  Nearly all layers begin with switch
-        orders, so that few paths need a cycle search.  If there are more than two layers, the last two begin empty.  On
-        trees, a seed with a switch order for the first layer only is tried first.
+        Return None if the search finds no paths that fit into ``most`` layers.  Otherwise, the paths are spread over
+        ``have`` layers.  A layer that has a switch order accepts all paths that Up*/Down* allows in this order, without
+        a cycle search.  So the seeds have switch orders.  On trees, the first seed has an order for one layer only.
+        The other seed has orders for all layers but the last two, and for one layer at least.
         """
         for paths in self._simple_candidates():
             for seed in self._simple_seeds(most):

@@ -1,14 +1,15 @@
 """Seeds of Nue's layers: an escape tree and an initial order of the channels for each layer.
 
-The dependencies that a layer uses already limit the dependencies that can be added, so the seed determines most of the
-result.  There are two kinds:
+Each dependency that a layer uses excludes other dependencies, so the seed determines most of the result.  There are two
+kinds:
 
 *region*: the escape tree is a breadth-first tree of the switch nearest to all destinations of the layer.  Channels are
 ordered by their distance from these destinations.  Paths towards a region of the fabric then agree with the
 initial order, and only dependencies inside the region can conflict with it.
 
-*updn*: the seed is an order of the switches, together with Up*/Down* trees in this order.  In the escape tree, each
-switch uses the channel to its first neighbour in the order.  The passes of the engine then change the Up*/Down* trees.
+*updn*: the escape tree and the order of the channels come from one order of the switches.  In the escape tree, each
+switch uses the channel to its first neighbour in the order.  The seed also has Up*/Down* trees for this order of the
+switches.  The passes of the engine then change these trees.
 """
 
 from __future__ import annotations

@@ -131,9 +131,8 @@ def _add_attached(fabric: Fabric, coordinates: Coordinates, bundles: LinkBundles
         reached[grid.switches] = True
     attached = [switch for switch in np.flatnonzero(~reached).tolist() if len(near[switch]) <= MOST_NEIGHBOURS]
     while ready := [switch for switch in attached if not reached[switch] and reached[near[switch]].any()]:
-        before = reached.copy()
         for switch in ready:
-            over = [other for other in near[switch] if before[other]]
+            over = [other for other in near[switch] if reached[other]]
             ends = reached & (fabric.component == fabric.component[switch])
             for side, other in enumerate((over[0], over[-1])):
                 hop[side, switch], crossing[side, switch] = hop[side, other], crossing[side, other]

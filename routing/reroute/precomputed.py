@@ -119,11 +119,11 @@ def allowed_dependencies(
     Returns
     -------
     dependencies : AcyclicCdg or None
-        The CDG edges of the tables in force, in the channel numbers of ``base``.  The CDG edges of the baseline tables
-        are included if both sets together have no cycle.  None if packets change their VL along a path.
+        The CDG edges of the tables in force.  Channels have their numbers in the fabric ``base``.  The CDG edges of the
+        baseline tables are included if both sets together have no cycle.  None if packets change their VL along a path.
     with_baseline : bool
-        Whether the edges of the baseline tables are included.  Also True without baseline tables, or if they
-        are the tables in force.
+        Whether no CDG edges of baseline tables had to be left out.  True without baseline tables, and if the baseline
+        tables are the tables in force.  False if ``dependencies`` is None.
     """
     proof = before.proof
     if proof.certificate is None:

@@ -138,13 +138,15 @@ def balance_repaired(
 ) -> tuple[Routing, Rebalanced]:
     """Move entries of repaired tables off the most loaded channels.
 
-    Up to three searches follow each other.  Each search ends at a total number of changed entries, which includes the
-    changes of the repair and of earlier searches.  The first search may reach ``changes`` entries per missing entry.
-    The second search runs if the highest utilisation is still more than 1 % above the goal.  This search may reach
-    half an entry more per missing entry.  The third search runs if the highest utilisation is still more than 2 % above
-    the goal.  This search may reach :data:`FURTHER_CHANGES` entries per missing entry.  If few entries are missing, the
-    third search may reach :data:`FEW_ENTRIES` entries (1 % of all entries if this is less).  The reason is that a few
-    entries can carry much flow.
+    Missing entries are those that the fault made invalid.  Up to three searches follow each other.  Each search has a
+    limit for the total number of changed entries, which includes the changes of the repair and of earlier searches:
+
+    - The limit of the first search is ``changes`` entries for each missing entry.
+    - The second search runs if the highest utilisation is more than 1 % above the goal.  Its limit is ``changes`` + 0.5
+      entries for each missing entry.
+    - The third search runs if the highest utilisation is more than 2 % above the goal.  Its limit is
+      :data:`FURTHER_CHANGES` entries for each missing entry.  At least :data:`FEW_ENTRIES` entries, or 1 % of all
+      entries if this is less, may change in any case, because a few entries can carry much flow.
 
     For tables of more than :data:`routing.reroute.budget.LARGEST_MEDIUM_TABLE` entries, the second search is left out.
     The third search may then change more entries and follow more hops, because :mod:`.strategies.further_moves` makes

@@ -267,7 +267,11 @@ def test_options_that_opensm_does_not_have(files, tmp_path, monkeypatch, name, c
         conf.write(f"{name} 4\n")
     for line, complaint in zip(wrong(files), complaints, strict=True):
         assert line.startswith(f"{files[1]}:6: {complaint}")
-    assert check_configuration(*files, tmp_path) == []  # There is no OpenSM below this folder.
+    assert check_configuration(*files, tmp_path) == []  # No OpenSM is installed below this folder.
+    monkeypatch.setattr("osm_plugin.installed.inspect", lambda *_: SimpleNamespace(library=tmp_path, problems=()))
+    words = ["check", str(files[0]), "--opensm-conf", str(files[1]), "--prefix"]
+    outputs = [CliRunner().invoke(plugin, [*words, prefix]).output for prefix in (str(tmp_path), "/usr")]
+    assert ["does not know the option" in output for output in outputs] == [False, bool(complaints)]
     program.write_text("#!/bin/sh\n")
     assert wrong(files) == []
 
@@ -285,7 +289,8 @@ def test_options_that_opensm_does_not_have(files, tmp_path, monkeypatch, name, c
             "OpenSM uses ftree if the engines before it fail; ibnue does not prove its tables",
         ),
         ("ibnue-nue", "updn,ibnue-nue", "OpenSM tries updn before ibnue-nue; ibnue does not prove its tables"),
-        ("ibnue-nue", "ibnue-nue,updn", "OpenSM's updn fails if it finds no root switches"),
+        ("ibnue-nue", "ibnue-nue,updn", "finds no root switches, and OpenSM then uses the next engine (set"),
+        ("ibnue-nue,no_fallback", "ibnue-nue,updn", "OpenSM then uses the next engine, or minhop (set root_guid_file)"),
     ],
 )
 def test_notes_are_not_errors(files, old, new, note):

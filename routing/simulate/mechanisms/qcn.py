@@ -31,6 +31,13 @@ MOST_PACKETS = 1 << 20
 class Qcn(CaseMechanism):
     """Settings of QCN, which are the same for all switches and senders.
 
+    A notification sets a flow's target rate to the rate that the flow had before.  At the end of each cycle of its byte
+    counter or timer, the flow's rate rises halfway to the target rate.  The target rate stays the same until the byte
+    counter or the timer has ended five cycles.  From then on, each cycle first raises the target rate by ``increase``
+    or a multiple of it.
+
+    Times are in ticks and sizes in bytes here.  In scenario files, both are in packets of the case.
+
     Attributes
     ----------
     equilibrium
@@ -49,10 +56,7 @@ class Qcn(CaseMechanism):
     timer
         Ticks of one cycle of a flow's timer.
     increase
-        Smallest step of a flow's target rate, as a fraction of the link's rate.  In each cycle, the rate rises halfway
-        to the target rate.  After a notification, the target rate stays at the rate before the notification, until
-        the byte counter or the timer has ended five cycles.  In later cycles, the target rate rises by one or more
-        steps.
+        Unit by which a flow's target rate rises, as a fraction of the link's rate.
     least
         Lowest rate of a flow, as a fraction of the link's rate.
     """

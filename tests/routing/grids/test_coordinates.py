@@ -82,6 +82,11 @@ def test_links_fit_where_links_or_switches_are_missing(kind, percent):
             assert shape(found) == expected
 
 
+def test_a_torus_without_a_fifth_of_its_links_has_enough_squares():
+    fabric = broken(generate("torus", ["7x7"], cas=1), 20, "links", random.Random(1))
+    assert shape(find_coordinates(fabric)) == ["ring 7", "ring 7"]
+
+
 def test_parts_have_coordinates_of_their_own():
     fabric = generate("mesh", ["6x3"], cas=1)
     cut = [

@@ -117,8 +117,8 @@ void ibn_disjoint_by_distance(disjoint_job *job, int32_t d)
     /* From here on, job->count[h] is the number of switches that are at most h hops from the destination. */
 }
 
-/* Follow the next hops of a tree from every switch to destination d.  Store the number of hops of each path,
- * and the switch orders that allow all CDG edges of the path. */
+/* Follow the path of a tree from every switch to destination d.  For each path, store the number of hops, and the
+ * switch orders that allow the path, as bits. */
 void ibn_disjoint_trace_tree(disjoint_job *job, int32_t d, int32_t tree)
 {
     const disjoint_request *net = job->net;

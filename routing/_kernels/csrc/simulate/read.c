@@ -20,8 +20,8 @@ static int64_t in_flight(const ibn_sim *sim)
     return sim->packets_made - free_packets(sim) - ibn_simulate_flow_pressing(sim->flow, sim->flows);
 }
 
-/* Count the blocks of a pending event: a packet that is not in the buffer of its VC yet, or credits that have not
- * arrived yet. */
+/* Add the blocks of a pending event to the field `flying` or `returning` of its VC.  The event is the arrival of a
+ * packet or of credits. */
 static void count_event(const ibn_sim *sim, int kind, ibn_event event)
 {
     if (kind == EV_CREDIT)
@@ -30,8 +30,8 @@ static void count_event(const ibn_sim *sim, int kind, ibn_event event)
         sim->vc[sim->packet[event.subject].vc].flying += sim->packet[event.subject].blocks;
 }
 
-/* Count the blocks of all pending events of one kind and tick.  `place` is the index in sim->event after the last of
- * these events; 0: no such event. */
+/* Add the blocks of all pending events of one kind and tick to the fields of their VCs, as count_event does.  `place`
+ * is the index in sim->event after the last of these events; 0: no such event. */
 static void count_events(const ibn_sim *sim, int kind, uint32_t place)
 {
     for (uint32_t first; place; place = ibn_simulate_end_before(sim, first)) {
@@ -41,7 +41,8 @@ static void count_events(const ibn_sim *sim, int kind, uint32_t place)
     }
 }
 
-/* Set the fields `held`, `flying` and `returning` of all VCs, if the fast code runs, which does not update these fields.
+/* Set the fields `held`, `flying` and `returning` of all VCs, if the fast code runs, which does not keep these fields
+ * up to date.
  *
  * The blocks are counted from the queued packets and the pending events. */
 static void count_blocks(const ibn_sim *sim)

@@ -4,9 +4,10 @@
  * names.  Some hooks have a bit IBN_HOOK_... in sim->hooks.  The bit is set if an attached mechanism defines the hook.
  * The simulation calls such a hook only if its bit is set.
  *
- * The code that is compiled for plain = 1 is used only if no attached mechanism defines one of the hooks queued, room,
- * arrived, vl and output.  This code does not keep the fields `held`, `flying` and `returning` of ibn_vc up to date.
- * A mechanism that reads these fields during a run sets sim->plain to 0 in its hook `attach`. */
+ * Much of the simulation is compiled twice: as fast code (the parameter plain is 1) and as general code (plain is 0).
+ * sim->plain selects the code.  The fast code is used only if no attached mechanism defines one of the hooks `queued`,
+ * `room`, `arrived`, `vl` and `output`.  The fast code does not keep the fields `held`, `flying` and `returning` of
+ * ibn_vc up to date.  A mechanism that reads these fields during a run sets sim->plain to 0 in its hook `attach`. */
 #pragma once
 
 #include "simulate/internal/sim.h"
