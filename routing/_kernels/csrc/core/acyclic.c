@@ -41,9 +41,10 @@ void ibn_core_acyclic_dispose(acyclic *graph)
         free(graph->place[vl]);
 }
 
-/* Give each VL up to `vl` a topological order of its channels, unless the VL has an order already.  The first `orders`
- * VLs take their orders from the rows of `order`, int32 [orders, C].  The CDGs of all other VLs have no edges yet, so
- * their channels are ordered by number.  Returns 0, or 1 if memory is exhausted. */
+/* Give each of the VLs 0 to `vl` a topological order of its channels, unless the VL has an order already.  `order`,
+ * int32 [orders, C], has a row for each of the first `orders` VLs: the position of each channel in the order of the VL.
+ * The CDGs of all other VLs have no edges yet, so their channels are ordered by number.  Returns 0, or 1 if memory is
+ * exhausted. */
 int ibn_core_acyclic_open(acyclic *graph, int32_t vl, const int32_t *order, int32_t orders)
 {
     int32_t channels = graph->net->channels;
@@ -58,9 +59,9 @@ int ibn_core_acyclic_open(acyclic *graph, int32_t vl, const int32_t *order, int3
     return 0;
 }
 
-/* Return whether channel `goal` can be reached from channel `from` in the CDG of a VL.  Two breadth-first searches run
- * until they meet: forward from `from` and backward from `goal`.  At each step, the search with the shorter queue
- * proceeds. */
+/* Return whether channel `goal` can be reached from channel `from` in the CDG of a VL.  One breadth-first search runs
+ * forward from `from`, and another one runs backward from `goal`.  They end when they meet, or when one of them has no
+ * channel left to visit.  In each step, the search with the shorter queue visits a channel. */
 int ibn_core_acyclic_reaches(acyclic *graph, int32_t vl, int32_t from, int32_t goal)
 {
     const acyclic_net *net = graph->net;
@@ -107,10 +108,10 @@ static int has_cycle(uint64_t *after, int32_t size)
     return 0;
 }
 
-/* Collect in graph->key[0] the channels that can be reached from channel `from` and come before channel `goal` in
- * the topological order of the VL.  Channel `from` is one of them.  Each channel is stored with its position, as
- * ibn_core_order_key returns it.  Returns the number of collected channels, or -1 if `goal` can be reached.  If
- * `goal` can be reached, an edge from `goal` to `from` would close a cycle. */
+/* Search forward from channel `from` for channel `goal`, in the CDG of a VL.  If `goal` can be reached, an edge from
+ * `goal` to `from` would close a cycle, and the function returns -1.  Otherwise, it returns the number of channels
+ * found: channel `from`, and all channels that can be reached from it and come before `goal` in the topological order.
+ * The keys of these channels (see ibn_core_order_key) are stored in graph->key[0]. */
 static int32_t look_ahead(acyclic *graph, int32_t vl, int32_t from, int32_t goal)
 {
     const acyclic_net *net = graph->net;
@@ -136,9 +137,9 @@ static int32_t look_ahead(acyclic *graph, int32_t vl, int32_t from, int32_t goal
     return found;
 }
 
-/* Collect in graph->key[1] the channels from which channel `from` can be reached and whose position in the
- * topological order of the VL is at least `limit`.  Channel `from` is one of them.  Each channel is stored with its
- * position, as ibn_core_order_key returns it.  Returns the number of collected channels. */
+/* Search backward from channel `from`, in the CDG of a VL.  Find channel `from`, and all channels from which it can be
+ * reached and whose position in the topological order is at least `limit`.  The keys of these channels (see
+ * ibn_core_order_key) are stored in graph->key[1].  Returns the number of channels found. */
 static int32_t look_back(acyclic *graph, int32_t vl, int32_t from, int32_t limit)
 {
     const acyclic_net *net = graph->net;
@@ -162,7 +163,8 @@ static int32_t look_back(acyclic *graph, int32_t vl, int32_t from, int32_t limit
     return found;
 }
 
-/* Add a CDG edge to a VL unless it closes a cycle.  Returns whether the edge was added. */
+/* Add a CDG edge to a VL unless the edge closes a cycle.  If the edge violates the topological order of the VL, the
+ * order is repaired.  Returns whether the edge was added. */
 static int add(acyclic *graph, int32_t vl, acyclic_step step)
 {
     const acyclic_net *net = graph->net;
@@ -179,11 +181,11 @@ static int add(acyclic *graph, int32_t vl, acyclic_step step)
     return 1;
 }
 
-/* Return whether several new edges together close a cycle in the CDG of a VL.  Such a cycle has at least two new edges.
- * Existing edges lead from the end of each new edge to the beginning of the next new edge.  Cycles with only one new
- * edge are not found.
+/* Return whether two or more new edges together close a cycle in the CDG of a VL.  On such a cycle, existing edges lead
+ * from the end of each new edge to the beginning of the next new edge, unless these are the same channel.  Cycles with
+ * only one new edge are not found.
  *
- * This test visits far fewer channels than an attempt to add all edges.  With more than MASK (64) new edges the result
+ * This test visits far fewer channels than an attempt to add all edges.  With more than MASK (64) new edges, the result
  * is always 0.  In this case, the caller has to try to add the edges. */
 int ibn_core_acyclic_clash(acyclic *graph, int32_t vl, const acyclic_step *steps, int32_t count)
 {
@@ -209,8 +211,8 @@ int ibn_core_acyclic_clash(acyclic *graph, int32_t vl, const acyclic_step *steps
 }
 
 /* Add a set of edges to the CDG of a VL, unless they would close a cycle.  Returns whether all edges were added;
- * otherwise no edge is added.  An edge is recorded as blocked only if it closes a cycle without the other edges of the
- * set. */
+ * otherwise no edge is added.  The first edge that cannot be added is recorded as blocked, unless it closes a cycle
+ * only together with other edges of the set. */
 int ibn_core_acyclic_fits(acyclic *graph, int32_t vl, const acyclic_step *steps, int32_t count)
 {
     int32_t fresh = 0;

@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-/* PART: number of bytes that are compared at once.  BLOCK: number of bytes that are compared at once within a part
- * that differs. */
+/* PART: number of bytes that are compared at once if the caller gives no pages.  BLOCK: number of bytes that are
+ * compared at once within a part that differs, or within a page that may differ. */
 enum { PART = 1 << 16, BLOCK = 64 };
 
 static int64_t smaller(int64_t one, int64_t other)

@@ -33,7 +33,8 @@ int ibn_core_digraph_sort(int32_t n, const int32_t *first, const int32_t *to, in
 
 typedef struct {
     const int32_t *first, *to;
-    uint8_t *alive; /* [n]: whether each vertex may lie on a cycle that is not known yet */
+    uint8_t *alive; /* [n]: 1: the vertex may lie on a cycle, and no search has started from it yet; 0: searches leave
+                     * the vertex out */
     /* distance: [n], number of vertices on the path from the start to each vertex; 0: not visited.
      * parent: [n], preceding vertex on this path.
      * queue: [n], the vertices to be visited. */

@@ -13,10 +13,10 @@
  * Returns 0, or 1 if memory is exhausted. */
 int ibn_core_digraph_sort(int32_t n, const int32_t *first, const int32_t *to, int32_t *place, int32_t *placed);
 
-/* Find a shortest cycle of a directed graph.  Of several shortest cycles, the cycle with the lowest start vertex is
- * found.  The search ends early at a cycle of at most `enough` vertices.
+/* Find a shortest cycle of a directed graph.  Of several shortest cycles, the search finds one whose lowest vertex has
+ * the smallest number.  The search ends early at a cycle of at most `enough` vertices.
  *
- * cycle: int32 [n], output: the vertices of the cycle.
+ * cycle: int32 [n], output: the vertices of the cycle, in the order of its edges, from its lowest vertex on.
  * length: int32, output: number of vertices of the cycle; 0: the graph is acyclic.
  *
  * Returns 0, or 1 if memory is exhausted. */

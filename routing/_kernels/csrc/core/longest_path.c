@@ -26,7 +26,8 @@ static int32_t deepest(int32_t switches, const int32_t *first, const int32_t *ds
 
 /* Set *longest to the number of hops of the longest path in any of several forwarding trees.
  *
- * next: uint8 [trees, S], index of each switch's next channel among the channels of the switch, 255 where a path ends.
+ * next: uint8 [trees, S], index of each switch's next channel among the channels out of the switch; 255: the path ends
+ * at this switch.
  *
  * Takes O(trees S) time.  Returns 0, or 1 if memory is exhausted. */
 int ibn_core_digraph_longest_path(int32_t switches, const int32_t *first, const int32_t *dst, int32_t trees,

@@ -10,8 +10,8 @@
 /* Number of times that an idle thread checks for a new round of work before it sleeps.  These checks take a few
  * microseconds, which is about the time of a wake-up. */
 #define SPINS 2000
-/* Number of array accesses for which one more thread is used: n threads are used for at least (n - 1) * VISITS
- * accesses.  Starting and joining a thread takes about as long as 3,000 accesses. */
+/* A piece of work gets one thread, and one more thread for each VISITS array accesses.  Starting and joining a thread
+ * takes about as long as 3,000 accesses. */
 #define VISITS 8192
 
 struct ibn_team {
@@ -63,9 +63,9 @@ static void *help(void *argument)
     return NULL;
 }
 
-/* Return how many of the `threads` available threads are worth starting for a piece of work.  `visits` is the number of
- * array elements that the work reads or writes, each of which takes about 30 ns.  The number of threads never changes
- * the result of the work. */
+/* Return how many of `threads` available threads a piece of work should use.  `visits` is the number of array elements
+ * that the work reads or writes, each of which takes about 30 ns.  The number of threads never changes the result of
+ * the work. */
 int32_t ibn_core_worthwhile(int32_t threads, int64_t visits)
 {
     const int64_t worth = 1 + visits / VISITS;

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Allocate an array of zeros.  If memory runs out, set sim->failed. */
+/* Allocate an array of `count` elements of `width` bytes, all zero.  If memory runs out, set sim->failed. */
 static void *zeros(ibn_sim *sim, int64_t count, size_t width)
 {
     void *array = calloc((size_t)count + 1, width);
@@ -49,7 +49,8 @@ static void copy_settings(ibn_sim *sim, ibn_adaptive *model, const int64_t *numb
     }
 }
 
-/* Sort the flows by the CA that sends them. */
+/* Sort the flows by the CA that sends them: set `by_device`, and the fields `flows_first` and `flows` of each
+ * device. */
 static void sort_flows(const ibn_sim *sim, ibn_adaptive *model)
 {
     for (int32_t f = 0; f < sim->flows; f++)

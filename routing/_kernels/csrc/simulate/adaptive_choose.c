@@ -21,8 +21,8 @@ int ibn_simulate_adaptive_for_other(const ibn_sim *sim, int32_t c, int32_t p)
            && sim->adaptive->mark[c].packet != ibn_simulate_adaptive_serial(sim, p);
 }
 
-/* Return the VL of packet p if packets keep their VL (scheme GROUPS), else 0.  In scheme GROUPS, the VL follows from
- * the SL that the source CA has set. */
+/* Return the lowest VL on which packet p may continue.  In scheme GROUPS, packets keep their VL, so this is the VL that
+ * follows from the SL that the source CA has set.  In all other schemes, the lowest VL is 0. */
 int32_t ibn_simulate_adaptive_first_vl(const ibn_sim *sim, int32_t p)
 {
     return sim->adaptive->scheme == SCHEME_GROUPS ? sim->sl2vl[sim->packet[p].sl] : 0;
@@ -31,8 +31,8 @@ int32_t ibn_simulate_adaptive_first_vl(const ibn_sim *sim, int32_t p)
 /* Return the VC with the most credits among VC `best` and the VCs of channel c on VLs 0 to `vls` - 1.  If packets keep
  * their VL (scheme GROUPS), the VC of channel c on the VL of packet p is the only VC that is compared with `best`.
  *
- * If VCs have equal credits, return `best`, or else the VC on the lowest VL.  If `best` is IBN_NONE and no VC of
- * channel c has enough credits for packet p, return IBN_NONE. */
+ * If several of these VCs have the most credits, return `best` if it is one of them, otherwise the VC on the lowest VL.
+ * If `best` is IBN_NONE and no VC of channel c has enough credits for packet p, return IBN_NONE. */
 int32_t ibn_simulate_adaptive_better(const ibn_sim *sim, int32_t best, int32_t c, int32_t vls, int32_t p)
 {
     int32_t most = best == IBN_NONE ? sim->packet[p].blocks - 1 : ibn_simulate_credits(&sim->vc[best]);
@@ -47,7 +47,8 @@ int32_t ibn_simulate_adaptive_better(const ibn_sim *sim, int32_t best, int32_t c
     return best;
 }
 
-/* Return whether the queue of VC `from` holds packets that came to their switch on an escape VL from another switch. */
+/* Return whether VC `from` is on an escape VL and on a channel from another switch.  The packets in its queue came to
+ * their switch on this escape VL. */
 static int on_escape(const ibn_sim *sim, int32_t from)
 {
     return from != IBN_NONE && from % sim->vls >= sim->adaptive->adaptive_vls
@@ -76,7 +77,7 @@ int32_t ibn_simulate_adaptive_escape(const ibn_sim *sim, int32_t p, int32_t from
     return c == IBN_NONE ? IBN_NONE : c * sim->vls + (int32_t)sim->adaptive->adaptive_vls + sim->sl2vl[row * 16 + *sl];
 }
 
-/* Return whether packet p leaves its switch for a CA that is not its destination (scheme RELAY).  This CA has to send
+/* Return whether packet p, which was sent to a CA, is for another CA (scheme RELAY).  In this case, the CA has to send
  * the packet again. */
 int ibn_simulate_adaptive_is_relayed(const ibn_sim *sim, int32_t p)
 {
@@ -86,7 +87,7 @@ int ibn_simulate_adaptive_is_relayed(const ibn_sim *sim, int32_t p)
 
 /* Find a CA of switch s that can receive packet p now, in order to send it again later (scheme RELAY).  Packet p is the
  * head packet of VC `from`.  Return the VC to the CA.  Return IBN_NONE if no CA can receive the packet, or if the
- * packet has not waited longer than the detection time. */
+ * packet is not a suspect. */
 static int32_t to_relay(const ibn_sim *sim, int32_t p, int32_t from, int32_t s)
 {
     if (!ibn_simulate_adaptive_is_suspect(sim, p, from))

@@ -11,7 +11,8 @@
 #include "simulate/internal/adaptive.h"
 
 /* Return the number of the spare buffer (0 or 1) that receives a packet which is sent without credits by channel c.  In
- * scheme CONCURRENT, the number is 1 if channel c leads to a later switch.  Otherwise it is 0. */
+ * scheme CONCURRENT, the number is 1 if channel c leads to a later switch in the order of the switches.  Otherwise, the
+ * number is 0. */
 int ibn_simulate_adaptive_spare_after(const ibn_sim *sim, int32_t c)
 {
     const ibn_channel *channel = &sim->channel[c];

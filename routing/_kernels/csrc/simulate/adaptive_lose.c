@@ -1,4 +1,4 @@
-/* Adaptive switches: lose packets that exceed a lifetime limit, and packets whose links are down.
+/* Adaptive switches: lose packets that exceed a lifetime limit, and packets that can leave only by links that are down.
  *
  * A head packet may still leave by one of several ports.  So the longest of the head-of-queue lifetimes of these ports
  * applies to the packet.  If links are down, the packet is lost only if the links of all these ports are down.  A lost
@@ -119,8 +119,8 @@ static void check_spare(ibn_sim *sim, int32_t number)
 /* Lose the head packet of VC l if it exceeds a lifetime limit, or if the links of all ports that it may take are down.
  * Otherwise schedule the next check.
  *
- * A check that is scheduled for an earlier tick replaces the pending check of VC l.  The replaced check does nothing
- * when it is due.  If l is at least sim->vcs, check spare buffer l - sim->vcs instead of a VC. */
+ * The present check does nothing if a check of VC l at an earlier tick has replaced it.  If l is at least sim->vcs, it
+ * stands for a spare buffer instead of a VC: check spare buffer l - sim->vcs (see check_spare). */
 void ibn_simulate_adaptive_check(ibn_sim *sim, int32_t l)
 {
     if (l >= sim->vcs) {
@@ -152,7 +152,8 @@ void ibn_simulate_adaptive_check(ibn_sim *sim, int32_t l)
     }
 }
 
-/* Free the spare buffer that is reserved for packet p, which was sent without credits and is lost on its link. */
+/* Free the spare buffer that is reserved for packet p, which was sent without credits and is lost on its link.  If the
+ * packet holds the token, release the token. */
 void ibn_simulate_adaptive_lose_saved(ibn_sim *sim, int32_t p)
 {
     const ibn_channel *channel = &sim->channel[sim->packet[p].channel];

@@ -9,8 +9,8 @@
  * packets are ticks or numbers of input VCs, which are always smaller than this number. */
 #define IBN_SUSPECTS_FIRST (INT64_C(1) << 60)
 
-/* Put packet p, whose head can be forwarded now, into the queue of its VC at the switch.  A packet without a VC is
- * already in the spare buffer, which becomes ready to send. */
+/* Put packet p, whose head can be forwarded now, into the queue of its VC at the switch.  A packet without a VC was
+ * sent without credits to a spare buffer.  This spare buffer, which has the packet already, becomes ready to send. */
 static void arrive(ibn_sim *sim, int32_t p)
 {
     ibn_packet *packet = &sim->packet[p];
@@ -56,8 +56,8 @@ void ibn_simulate_adaptive_take(ibn_sim *sim, int32_t l, int64_t end)
 
 /* Record that packet p leaves device d.  The tail of the packet leaves at tick `end`.
  *
- * The packet leaves the queue of VC `from`.  If `from` is IBN_NONE, it leaves the spare buffer (if d is a switch) or
- * its source (if d is a CA). */
+ * The packet leaves the queue of VC `from`.  If `from` is IBN_NONE, it leaves a spare buffer (if d is a switch), or the
+ * port of the CA that sends it (if d is a CA). */
 void ibn_simulate_adaptive_leave(ibn_sim *sim, int32_t p, int32_t from, int32_t d, int64_t end)
 {
     ibn_packet *packet = &sim->packet[p];
@@ -67,8 +67,8 @@ void ibn_simulate_adaptive_leave(ibn_sim *sim, int32_t p, int32_t from, int32_t 
         int k = ibn_simulate_adaptive_spare_of(sim, d, p);
         sim->adaptive->device[d].spare_state[k] = SPARE_LEAVING;
         sim->adaptive->device[d].spare[k] = IBN_NONE;
-        /* The neighbours learn that the spare buffer is free after the packet has left and the cable delay has
-         * passed. */
+        /* The neighbours learn that the spare buffer is free only when the packet has left completely and the cable
+         * delay has passed. */
         ibn_simulate_at(sim, end + sim->channel[packet->channel].wire, EV_SPARE, d, k);
     } else if (packet->channel == IBN_NONE) {
         /* Only a new packet is counted.  A packet that this CA sends again for another CA (scheme RELAY) has been
@@ -79,7 +79,8 @@ void ibn_simulate_adaptive_leave(ibn_sim *sim, int32_t p, int32_t from, int32_t 
     }
 }
 
-/* Send packet p by channel c on VC l.
+/* Send packet p by channel c on VC l.  The packet leaves the queue of VC `from`.  If `from` is IBN_NONE, the packet
+ * leaves a spare buffer of a switch, or a CA.
  *
  * If l is IBN_NONE, the packet is sent without credits, either to the spare buffer of the next switch or to the
  * packet's CA. */
@@ -231,9 +232,9 @@ static int serve_once(ibn_sim *sim, int32_t s)
 
 /* Send all packets of switch s that can leave now.
  *
- * With pings (scheme BUBBLE), the switch is served until no packet moves any more.  A mark reserves room on a channel
- * for one packet.  If this packet leaves by another channel, the mark has no effect any more.  The marked channel may
- * then have room for other packets. */
+ * With pings (scheme BUBBLE), the switch is served again until no packet moves any more, for this reason: A mark
+ * reserves room on a channel for one packet.  If this packet leaves by another channel, the mark has no effect any
+ * more, and the marked channel may have room for other packets. */
 static void serve_switch(ibn_sim *sim, int32_t s)
 {
     while (serve_once(sim, s) && sim->adaptive->scheme == SCHEME_BUBBLE)
@@ -254,7 +255,7 @@ static void send_relayed(ibn_sim *sim, int32_t d)
 
 /* Send packets of CA d.  Packets for other CAs, which the CA sends again (scheme RELAY), come before all others.  The
  * flows of the CA are served in round robin.  A packet takes the VL with the most credits among the VLs on which CAs
- * send. */
+ * send.  In scheme GROUPS, a packet takes the VL that follows from its SL. */
 static void serve_ca(ibn_sim *sim, int32_t d)
 {
     ibn_device *device = &sim->adaptive->device[d];

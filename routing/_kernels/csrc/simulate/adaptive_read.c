@@ -24,9 +24,9 @@ static void add_edge(wait_edges *wait_edges, int32_t vertex, int32_t awaited)
     wait_edges->count++;
 }
 
-/* Return 1 if VC l will have room for packet p once all credits on the wire have arrived.  Otherwise, add to the
- * wait-for graph an edge from `vertex`, which stands for packet p, to VC l, and return 0.  Return 0 without an edge if
- * the link of VC l is down. */
+/* Return 1 if VC l will have room for packet p once the credits of all blocks that are leaving its buffer have arrived.
+ * Otherwise, add to the wait-for graph an edge from `vertex`, which stands for packet p, to VC l, and return 0.  Return
+ * 0 without an edge if the link of VC l is down. */
 static int may_enter(const ibn_sim *sim, wait_edges *wait_edges, int32_t vertex, int32_t p, int32_t l)
 {
     if (l == IBN_NONE || ibn_simulate_channel_of(sim, l)->busy == IBN_NEVER)
@@ -66,7 +66,8 @@ static int may_deflect(const ibn_sim *sim, wait_edges *wait_edges, int32_t verte
 }
 
 /* Add to the wait-for graph an edge from `vertex`, which stands for packet p at a switch, to every VC and spare buffer
- * for which the packet waits.  `from` is the VC whose queue holds the packet.  Return whether the packet can leave. */
+ * for which the packet waits.  `from` is the VC whose queue holds the packet.  Return 1 if the packet can leave, or
+ * will be lost because links are down; else 0. */
 static int may_continue(const ibn_sim *sim, wait_edges *wait_edges, int32_t vertex, int32_t p, int32_t from)
 {
     int32_t s = sim->channel[sim->packet[p].channel].dst, count, goes = 0;
@@ -99,8 +100,8 @@ static int may_continue(const ibn_sim *sim, wait_edges *wait_edges, int32_t vert
  * Each vertex stands for a packet.  The first vertices stand for the head packets of all VCs.  The next vertices stand
  * for the packets in spare buffers 0 of all switches, and the last vertices for the packets in spare buffers 1.
  * most: number of edges that fit into `waiter` and `awaited`, which receive the two vertices of each edge.
- * can_move: output, for each vertex: 1 if its packet can leave, or if no packet is at the place of the vertex; else
- * 0. */
+ * can_move: output, for each vertex: 1 if its packet can leave or will be lost, or if no packet is at the place of the
+ * vertex; else 0. */
 int64_t ibn_simulate_adaptive_wait_edges(const ibn_sim *sim, int64_t most, int32_t *waiter, int32_t *awaited,
                                          uint8_t *can_move)
 {

@@ -39,15 +39,17 @@ static int32_t new_ping(ibn_sim *sim)
     return n;
 }
 
-/* Return whether the head packet of VC l has waited longer than the detection time, so that it may be deadlocked. */
+/* Return whether the head packet of VC l has waited for the detection time or longer, so that it may be in a
+ * deadlock. */
 static int stuck(const ibn_sim *sim, int32_t l)
 {
     int32_t p = ibn_simulate_adaptive_shown(sim, l);
     return p != IBN_NONE && sim->now - sim->adaptive->input[l].since >= sim->adaptive->detect;
 }
 
-/* Handle the arrival of the token at switch s.  The head packet that has waited longest gets the token, if it has
- * waited longer than the detection time.  Otherwise the token moves on to the next switch. */
+/* Handle the arrival of the token at switch s.  Of the head packets that have waited for the detection time or longer,
+ * the packet that has waited longest gets the token.  If there is no such packet, the token moves on to the next
+ * switch. */
 static void token(ibn_sim *sim, int32_t s)
 {
     const ibn_input *input = sim->adaptive->input;
@@ -86,8 +88,8 @@ static int has_room(const ibn_sim *sim, int32_t c, int32_t p)
 
 /* Choose at random one of the channels by which packet p may leave switch s.
  *
- * If one of these channels has room for the packet, or if the switch is the last switch of the packet's path, return
- * IBN_NONE. */
+ * Return IBN_NONE if the packet does not wait for another switch: one of these channels has room for the packet, or
+ * switch s is the last switch of the packet's path. */
 static int32_t one_ahead(const ibn_sim *sim, int32_t s, int32_t p, ibn_ping *ping)
 {
     int32_t count;
@@ -193,7 +195,7 @@ static int lock(ibn_sim *sim, int32_t c, int32_t number)
     return 0;
 }
 
-/* Choose at random a VC of channel c whose head packet has waited longer than the detection time.  Return IBN_NONE if
+/* Choose at random a VC of channel c whose head packet has waited for the detection time or longer.  Return IBN_NONE if
  * the channel has no such VC. */
 static int32_t one_stuck(const ibn_sim *sim, int32_t c, ibn_ping *ping)
 {
@@ -243,7 +245,7 @@ void ibn_simulate_adaptive_sort_pings(ibn_sim *sim, int32_t count)
     }
 }
 
-/* Let the head packets that have waited longer than the detection time become suspects.  Packets that came to the
+/* Let the head packets that have waited for the detection time or longer become suspects.  Packets that came to the
  * switch directly from a CA do not become suspects.
  *
  * A suspect may take a path that other packets may not take: to a CA of its switch (scheme RELAY), by the recovery path
@@ -259,7 +261,8 @@ static void mark_suspects(ibn_sim *sim)
     }
 }
 
-/* Send a ping from every queue whose head packet has waited longer than the detection time.
+/* Send a ping from every queue whose head packet has waited for the detection time or longer.  Queues of packets that
+ * came to the switch directly from a CA send no pings.
  *
  * A queue sends at most one ping within the repeat time (`repeat`). */
 static void send_pings(ibn_sim *sim)
@@ -282,7 +285,7 @@ static void send_pings(ibn_sim *sim)
     }
 }
 
-/* Search for packets that have waited longer than the detection time, and schedule the next search. */
+/* Search for packets that have waited for the detection time or longer, and schedule the next search. */
 void ibn_simulate_adaptive_sample(ibn_sim *sim)
 {
     if (sim->adaptive->scheme == SCHEME_BUBBLE)

@@ -19,8 +19,8 @@
 typedef struct {
     const uint64_t *mask; /* [words] inputs that may be chosen, as bits: input n is bit n % 64 of word n / 64 */
     int32_t words,        /* number of 64-bit words of `mask` */
-        attempt;          /* number of inputs that this arbitration has chosen and then left out, because they may not
-                           * send now */
+        attempt;          /* number of inputs that were already chosen and left out in this arbitration, because they
+                           * may not send now */
 } candidates_of;
 
 /* Choose a candidate input at random. */
@@ -85,8 +85,8 @@ static int32_t input_by_arrival(const ibn_sim *sim, int32_t c, int32_t l, int32_
 
 /* Choose the candidate input that VC l serves next, by the arbitration method in the options.
  *
- * A rule of Deadlock Breaker may reserve the VC for one input.  If the queue of this input is empty, return
- * IBN_NONE. */
+ * A rule of Deadlock Breaker may reserve the VC for one input.  In this case, return this input, or IBN_NONE if it is
+ * not a candidate. */
 static int32_t choose_input(const ibn_sim *sim, int32_t c, int32_t l, int32_t vl, const candidates_of *from)
 {
     const ibn_vc *vc = &sim->vc[l];
@@ -111,7 +111,8 @@ static int crossbar_allows(ibn_sim *sim, int32_t c, int32_t input)
     return time <= sim->now;
 }
 
-/* Return whether the credits of a VC suffice for a packet and for the blocks that mechanisms require to stay free. */
+/* Return whether mechanisms allow packet p to be sent on VC l now.  The credits of the VC have to suffice for the
+ * packet and for the blocks that the mechanisms require to stay free. */
 static int mechanisms_allow(const ibn_sim *sim, int32_t p, int32_t l)
 {
     return !(sim->hooks & IBN_HOOK_ROOM)

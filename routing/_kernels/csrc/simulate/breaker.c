@@ -18,8 +18,8 @@ static void suspect(ibn_sim *sim, int32_t l)
     ibn_simulate_clcm(sim, l, watch->episode);
 }
 
-/* Find the VCs that are suspected of being in a deadlock.  A VC is suspected if packets are queued for it, but none was
- * sent during the detection time. */
+/* Find the VCs that are suspected of being in a deadlock, and schedule the next search.  A VC is suspected if packets
+ * were queued for it during the whole detection time, but none was sent in this time. */
 void ibn_simulate_sample(ibn_sim *sim)
 {
     for (int32_t c = 0; c < sim->channels; c++) {
@@ -40,10 +40,11 @@ void ibn_simulate_sample(ibn_sim *sim)
     ibn_simulate_at(sim, sim->now + sim->options.sample_period, EV_PERIODIC, PERIODIC_SAMPLE, 0);
 }
 
-/* Send a control message of suspected VC l, and schedule the next control message.
+/* Send a control message of suspected VC l, and schedule the next control message.  With Loop Breaker, a VC that knows
+ * only the largest possible identifier sends no message.
  *
- * `episode` is the number of times that the VC had been suspected when the event was scheduled.  If the VC has been
- * suspected again since, the event is out of date and is ignored. */
+ * `episode` is the value of ibn_watch.episode at the time when the event was scheduled.  This counter increases when
+ * the VC becomes suspected or the master.  If it has increased since, the event is out of date and is ignored. */
 void ibn_simulate_clcm(ibn_sim *sim, int32_t l, int32_t episode)
 {
     ibn_watch *watch = &sim->watch[l];

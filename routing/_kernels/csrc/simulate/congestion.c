@@ -29,8 +29,8 @@ typedef struct {
 
 typedef struct {
     int64_t threshold, /* a packet is marked if at least this many packets are queued for its VC */
-        rate,          /* number of packets over the threshold that are left unmarked between two marked packets of a
-                        * VC */
+        rate,          /* number of packets of a congested VC that are left unmarked between two marked packets; a VC is
+                        * congested while `threshold` or more packets are queued */
         victims,       /* 1: a port marks a packet even if it has no credits for the packet; 0: it does not */
         smallest,      /* size in bytes of the smallest packet that is marked */
         notice,        /* ticks from the delivery of a marked packet until its sender receives the BECN */
@@ -39,10 +39,10 @@ typedef struct {
         timer;         /* ticks after which the timer lowers all indices by one */
     int64_t *delay;    /* [limit + 1] delay at each index, in packet times x 2^DELAY_BITS */
     source *sources;   /* [flows] state of congestion control at each flow's sender */
-    int64_t *unmarked; /* [vcs] number of packets over the threshold that were left unmarked since the VC's last marked
-                        * packet */
+    int64_t *unmarked; /* [vcs] number of packets that were left unmarked since the VC's last marked packet, although
+                        * the VC was congested */
     int64_t marks;     /* number of packets that were marked */
-    int32_t armed;     /* 1: an event of the timer is pending, else 0 */
+    int32_t armed;     /* 1: an event of the timer that lowers indices is pending, else 0 */
 } congestion;
 
 static int attach(ibn_sim *sim, ibn_attached *self, const int64_t *numbers, int64_t count)
@@ -61,8 +61,8 @@ static int attach(ibn_sim *sim, ibn_attached *self, const int64_t *numbers, int6
     for (int64_t i = known; i < count; i++)
         state->delay[i - known] = numbers[i];
     for (int64_t l = 0; l < sim->vcs; l++)
-        /* With this start value, the first packet over the threshold is marked: the count is as if `rate` packets had
-         * been left unmarked before. */
+        /* With this start value, the first packet of a congested VC is marked, as if `rate` packets had been left
+         * unmarked before. */
         state->unmarked[l] = state->rate;
     return 0;
 }
@@ -104,8 +104,8 @@ static void delivered(ibn_sim *sim, ibn_attached *self, int32_t p)
         ibn_simulate_timer(sim, self, sim->now + ((congestion *)self->state)->notice, sim->packet[p].flow, TIMER_BECN);
 }
 
-/* Delay the next packet of a flow.  The delay begins when the tail of packet p, which begins to leave now, has left the
- * CA. */
+/* Delay the next packet of the flow of packet p, unless the index of the flow is 0.  The delay begins when the tail of
+ * packet p, which begins to leave now, has left the CA. */
 static void sent(ibn_sim *sim, ibn_attached *self, int32_t p)
 {
     congestion *state = self->state;

@@ -8,8 +8,8 @@
  * one more packet.
  *
  * The added room ends first, and VC l serves all inputs again only later.  The reason is the rule of the next switch of
- * the loop, which begins later and adds room to the buffer of VC l.  Packets of other inputs must not use that room,
- * because packets of the loop need this room after the next deadlock. */
+ * the loop, which begins and ends later, and which adds room to the buffer of VC l.  Packets of other inputs must not
+ * occupy this added room.  If they occupied it in every buffer of the loop, the next deadlock would be permanent. */
 static void rule(ibn_sim *sim, int32_t vc_in, int32_t l)
 {
     int32_t c = l / sim->vls, from = vc_in / sim->vls;
@@ -28,12 +28,12 @@ static void rule(ibn_sim *sim, int32_t vc_in, int32_t l)
     ibn_simulate_touch(sim, c);
 }
 
-/* End the first or the second part of a rule at VC l.
+/* End one of the two effects of a rule at VC l.
  *
- * First part: vc_in is a VC.  Remove the room that the rule has added to the buffer of VC vc_in.  If this room is still
- * in use, the credits of the sender become negative.
+ * First effect: vc_in is a VC.  Remove the room that the rule has added to the buffer of VC vc_in.  If packets still
+ * occupy this room, the credits of the sender become negative.
  *
- * Second part, later: vc_in is IBN_NONE.  Let VC l serve all inputs again. */
+ * Second effect, which ends later: vc_in is IBN_NONE.  Let VC l serve all inputs again. */
 void ibn_simulate_rule_end(ibn_sim *sim, int32_t l, int32_t vc_in)
 {
     if (vc_in == IBN_NONE) {

@@ -1,4 +1,5 @@
-/* Drop packets that are too old: head-of-queue lifetime, switch lifetime, and stalls of VLs. */
+/* Drop packets that exceed the head-of-queue lifetime or the switch lifetime, and stall VLs that drop too many packets
+ * in a row. */
 #include "simulate/internal/queue.h"
 
 #define NEVER INT64_MAX

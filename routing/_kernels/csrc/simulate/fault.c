@@ -114,8 +114,8 @@ static void take_down(ibn_sim *sim, int32_t c)
     lose_waiting(sim, c);
     *port_of(sim, c) = IBN_NONE;
     sim->channel[c].busy = IBN_NEVER;
-    /* The field `called` is 1 while an EV_FREE event is pending, so that no second one is scheduled.  A channel that is
-     * down needs no EV_FREE event, so the value 1 prevents that one is scheduled. */
+    /* The field `called` is 1 while an EV_FREE event is pending, so that no further one is scheduled.  A channel that
+     * is down needs no EV_FREE event.  So the field is set to 1, which prevents such an event. */
     sim->channel[c].called = 1;
     if (sim->adaptive)
         ibn_simulate_adaptive_link(sim, c, 1);

@@ -4,8 +4,8 @@
  * The master moves flows to other shortest paths, and sends packets without credits. */
 #include "simulate/internal/sim.h"
 
-/* Choose at random a channel of a switch on a shortest path to a LID, other than channel `except`.  Return IBN_NONE if
- * there is no such channel. */
+/* Choose at random a channel of a switch on a shortest path to a LID, other than channel `except`.  The link of the
+ * channel must be up.  Return IBN_NONE if there is no such channel. */
 static int32_t other_port(const ibn_sim *sim, int32_t device, int32_t lid, int32_t except, uint64_t number)
 {
     int32_t last_switch = sim->lid_switch[lid], found = 0, choice[256];
@@ -27,8 +27,8 @@ static const ibn_fifo *queues_of(const ibn_sim *sim, int32_t c, int32_t l)
     return &sim->queue[sim->channel[c].queues + (l - c * sim->vls) * sim->channel[c].inputs];
 }
 
-/* Return 1 if there is an input of which all packets that are queued for VC l can take another shortest path, else 0.
- * The input must come from another switch, and have at least one packet queued for VC l. */
+/* Return 1 if all packets that one of the inputs has queued for VC l can take another shortest path, else 0.  This
+ * input must come from another switch, and have at least one packet queued for VC l. */
 static int can_reroute(const ibn_sim *sim, int32_t l)
 {
     int32_t c = l / sim->vls;
@@ -45,8 +45,8 @@ static int can_reroute(const ibn_sim *sim, int32_t l)
     return 0;
 }
 
-/* Draw a random identifier for suspected VC l in an election round.  The VC sends the identifier in its control
- * messages. */
+/* Let suspected VC l draw a random identifier, and begin election round number `round`.  The VC sends the identifier in
+ * its control messages. */
 void ibn_simulate_draw(ibn_sim *sim, int32_t l, int32_t round)
 {
     ibn_watch *watch = &sim->watch[l];
@@ -62,8 +62,8 @@ void ibn_simulate_draw(ibn_sim *sim, int32_t l, int32_t round)
     watch->spuid = watch->own;
 }
 
-/* Change the LFT entries of the LIDs to which an input has packets queued for VC l.  Later packets to these LIDs take
- * another shortest path.  Return the number of queued packets for which no other shortest path exists. */
+/* Change the LFT entries for the LIDs of all packets that an input has queued for VC l, so that later packets to these
+ * LIDs take another shortest path.  Return the number of queued packets for which no other shortest path exists. */
 static int32_t move_input(ibn_sim *sim, int32_t c, int32_t l, int32_t input)
 {
     int32_t device = sim->channel[c].src, stuck = 0;

@@ -157,8 +157,8 @@ int ibn_simulate_on_arrived(ibn_sim *sim, int32_t p)
     return 1;
 }
 
-/* VC l leads to a CA.  Return the VC for which the packets in the CA's buffer of VC l wait, or IBN_NONE if these
- * packets wait for no VC. */
+/* Return the VC for which packets in a CA's buffer of VC l wait, or IBN_NONE if these packets wait for no VC.  VC l
+ * leads to this CA. */
 int32_t ibn_simulate_waits_for(const ibn_sim *sim, int32_t l)
 {
     int32_t found = IBN_NONE;

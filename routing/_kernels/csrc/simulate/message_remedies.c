@@ -40,7 +40,7 @@ void ibn_simulate_release_token(ibn_sim *sim, ibn_attached *self, int32_t device
             await_token(sim, self, d);
 }
 
-/* Answer the first request in the input queue of a CA by a back-off, if this request is stuck for long enough and the
+/* Answer the first request in the input queue of a CA by a back-off, if this request has been stuck long enough and the
  * output queue of replies has room.  Normally, the CA forwards a request to a third CA.  A back-off orders the
  * requester to send the request to the third CA itself. */
 static void back_off(ibn_sim *sim, ibn_replies *state, ibn_endpoint *one)
@@ -63,8 +63,8 @@ static int queue_to_rescue(const ibn_sim *sim, const ibn_replies *state, const i
     return -1;
 }
 
-/* Let a CA that the token has reached rescue a message.  Nothing happens if some CA has captured the token after the
- * timer for this event was set. */
+/* Let a CA that the token has reached rescue a message.  Nothing happens if the token is not at this CA, because some
+ * CA has captured it after the timer for this event was set. */
 static void token(ibn_sim *sim, ibn_replies *state, ibn_endpoint *one)
 {
     int32_t ahead = (one->order - state->token_at + state->cas) % state->cas;

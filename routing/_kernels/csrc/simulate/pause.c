@@ -45,8 +45,8 @@ static void send_message(ibn_sim *sim, int32_t l)
     ibn_simulate_at(sim, sim->now + sim->channel[l / sim->vls].wire, EV_PAUSE, l, ++sim->watch[l].last_message);
 }
 
-/* Pause the senders of all buffers that have filled to the threshold xoff.  In each tick, the function is called after
- * heads have arrived and before tails leave. */
+/* Pause the senders whose buffers have filled to the threshold xoff.  In each tick, the function is called after heads
+ * have arrived and before tails leave. */
 void ibn_simulate_look_full(ibn_sim *sim)
 {
     for (int32_t i = 0; i < sim->checks; i++)
@@ -54,8 +54,8 @@ void ibn_simulate_look_full(ibn_sim *sim)
             send_message(sim, sim->to_check[i]);
 }
 
-/* Let the senders of all buffers resume that have emptied to the threshold xon.  In each tick, the function is called
- * after tails have left. */
+/* Let the senders resume whose buffers have emptied to the threshold xon.  In each tick, the function is called after
+ * tails have left. */
 void ibn_simulate_look_empty(ibn_sim *sim)
 {
     for (int32_t i = 0; i < sim->checks; i++) {

@@ -20,11 +20,11 @@
 
 /* Port groups, and the loads that have been looked up in the present tick. */
 typedef struct {
-    int32_t columns,  /* number of sets of LIDs; at every switch, all LIDs of a set have the same port group.  `first`
-                       * has one column for each set */
+    int32_t columns,  /* number of columns of `first`, one for each set of LIDs; at every switch, all LIDs of a set have
+                       * the same port group */
         *lid_column,  /* [lids] column of each LID in `first`; IBN_NONE: the LID has no port groups */
-        *first,       /* [switches * columns + 1] by switch and column: index in `choice` of the first channel of the
-                       * port group */
+        *first,       /* [switches * columns + 1] for each switch and column: index in `choice` of the first channel of
+                       * the port group */
         *choice,      /* channels of the groups, sorted by switch and column */
         *load;        /* [channels] load of each channel at the beginning of tick seen[channel] */
     int64_t *seen;    /* [channels] tick in which the load of the channel was looked up last, or -1 */

@@ -93,8 +93,8 @@ static void detach(ibn_sim *sim, ibn_attached *self)
     free(state->points);
 }
 
-/* Hook: sample the queue of a VC if the number of packets until the next sample has passed.  Notify the sender of the
- * sampled packet if the feedback is positive. */
+/* Hook: count packet p, and sample the queue of VC l if the packet is the next one to be sampled.  Notify the sender of
+ * the sampled packet if the feedback is positive. */
 static void queued(ibn_sim *sim, ibn_attached *self, int32_t p, int32_t l)
 {
     qcn *state = self->state;

@@ -20,7 +20,7 @@ static int64_t in_flight(const ibn_sim *sim)
     return sim->packets_made - free_packets(sim) - ibn_simulate_flow_pressing(sim->flow, sim->flows);
 }
 
-/* Add the blocks of a pending event to the field `flying` or `returning` of its VC.  The event is the arrival of a
+/* Add the blocks of a pending event to the field `flying` or `returning` of its VC, if the event is the arrival of a
  * packet or of credits. */
 static void count_event(const ibn_sim *sim, int kind, ibn_event event)
 {
@@ -41,8 +41,8 @@ static void count_events(const ibn_sim *sim, int kind, uint32_t place)
     }
 }
 
-/* Set the fields `held`, `flying` and `returning` of all VCs, if the fast code runs, which does not keep these fields
- * up to date.
+/* If the fast code runs, set the fields `held`, `flying` and `returning` of all VCs, because the fast code does not
+ * keep these fields up to date.
  *
  * The blocks are counted from the queued packets and the pending events. */
 static void count_blocks(const ibn_sim *sim)
@@ -193,8 +193,8 @@ static int64_t add_packet(const ibn_sim *sim, int32_t p, int32_t out, int64_t he
 /* Copy one row for each packet that is queued in a switch, up to `most` rows.  Return the number of these packets.
  *
  * The columns are: flow, LID, VC whose buffer holds the packet, VC for which the packet is queued (-1: adaptive
- * switches have not chosen it yet), blocks, tick of arrival, and tick at which the packet became the head of its queue
- * (-1: it is not the head). */
+ * switches have not chosen it yet), blocks, first tick at which the switch could forward the packet, and tick at which
+ * the packet became the head of its queue (-1: it is not the head). */
 int64_t ibn_simulate_packets(const ibn_sim *sim, int64_t most, int64_t *rows)
 {
     int64_t count = 0;
@@ -213,7 +213,8 @@ int64_t ibn_simulate_packets(const ibn_sim *sim, int64_t most, int64_t *rows)
     return count;
 }
 
-/* Return whether packet p can be sent on VC `out` once all credits on the wire have arrived. */
+/* Return whether packet p can be sent on VC `out` once the credits of all blocks that are leaving the buffer have
+ * arrived.  With pauses: return whether the sender may send, or is certain to get permission later. */
 static int could_go(const ibn_sim *sim, int32_t p, int32_t out)
 {
     const ibn_vc *vc = &sim->vc[out];
@@ -228,8 +229,9 @@ static int could_go(const ibn_sim *sim, int32_t p, int32_t out)
  * the buffer of the first VC wait for room in the buffer of the second VC.
  *
  * can_move[VCs] receives whether each VC can move.  A VC can move in four cases.  It leads to a CA, its buffer is
- * empty, packets are on the wire to its buffer, or a packet of its buffer is first in an output queue and can be
- * sent. */
+ * empty, packets are on the wire to its buffer, or a packet of its buffer is first in an output queue and can be sent.
+ * A VC to a CA cannot move if a mechanism has left packets in its buffer, these packets wait for a VC, and no packets
+ * are on the wire. */
 int64_t ibn_simulate_wait_edges(const ibn_sim *sim, int64_t most, int32_t *waiter, int32_t *awaited, uint8_t *can_move)
 {
     int64_t count = 0;

@@ -120,7 +120,7 @@ static void assign(ibn_sim *sim, ibn_attached *self, int32_t c, int32_t root)
 /* Hook: handle a notification for channel c (value >= 0), or a check of one of its set-aside VLs (value < 0).
  *
  * In a notification, `value` is the root of the congestion tree.  A check concerns set-aside VL -1 - `value`, counted
- * from 0.  It releases the VL if no packet is queued for the VL or in its buffer. */
+ * from 0.  It releases the VL if no packet is queued for the VL, on the wire, or in its buffer. */
 static void timer(ibn_sim *sim, ibn_attached *self, int32_t c, int32_t value)
 {
     recn *state = self->state;

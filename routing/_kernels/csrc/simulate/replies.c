@@ -267,8 +267,8 @@ static int32_t vc_at_port(const ibn_sim *sim, const ibn_flow *flow)
     return flow->channel * sim->vls + vl;
 }
 
-/* Hook: VC l leads to a CA.  Return the VC for which packets in the CA's buffer of VC l wait.  Return IBN_NONE if these
- * packets wait for no VC, or if a rescue will move them.
+/* Hook: return the VC for which packets in a CA's buffer of VC l wait.  VC l leads to this CA.  Return IBN_NONE if
+ * these packets wait for no VC, or if a rescue will move them.
  *
  * The packets wait until an outlet of an output queue can send.  An output queue may have two outlets: the first on a
  * shared VL, and the last on the VL of the message type.  If both outlets have a message, return the VC of the last

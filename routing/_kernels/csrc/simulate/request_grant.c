@@ -74,7 +74,7 @@ static void update(ibn_sim *sim, request_grant *state, int32_t f)
     ibn_simulate_enqueue(sim, p, sim->flow[f].channel, 0, sim->flow[f].index, 0);
 }
 
-/* Give flow f, at its sender, a grant for a number of segments (`segments`). */
+/* Record that the sender of flow f has received grants for `segments` segments. */
 static void receive_grant(ibn_sim *sim, ibn_attached *self, int32_t f, int32_t segments)
 {
     request_grant *state = self->state;
@@ -106,7 +106,7 @@ static int32_t input_to_grant(const request_grant *state, int32_t o)
 }
 
 /* Let output o grant all segments that one flow has requested (section 3.3 of the publication "End-to-End Congestion
- * Management").  Two conditions apply.  The pause after the last grant has ended, and the buffers of the output have
+ * Management").  Nothing is granted before the pause after the last grant has ended, and the buffers of the output have
  * room for the largest possible request. */
 static void arbitrate(ibn_sim *sim, ibn_attached *self, int32_t o)
 {

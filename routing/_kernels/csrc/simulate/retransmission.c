@@ -25,8 +25,8 @@ typedef struct {
     int64_t resent;    /* number of lost packets that were sent again */
     int32_t *first;    /* [flows] first lost packet that a flow has to send again, or IBN_NONE */
     int32_t *made;     /* [flows] number of packets that each flow has created */
-    lost_packet *lost; /* [room] lost packets, in use or free */
-    int32_t room,      /* number of allocated lost packets */
+    lost_packet *lost; /* [room] copies of lost packets, and unused elements */
+    int32_t room,      /* number of elements of `lost` */
         free;          /* index in `lost` of the first unused element, or IBN_NONE */
 } retransmission;
 
@@ -57,7 +57,7 @@ static void made(ibn_sim *sim, ibn_attached *self, int32_t p)
     self->tag[p] = ((retransmission *)self->state)->made[sim->packet[p].flow]++;
 }
 
-/* Take a lost packet from the free list.  Return IBN_NONE if memory runs out. */
+/* Return the index of an unused element of state->lost.  Return IBN_NONE if memory runs out. */
 static int32_t new_lost(ibn_sim *sim, retransmission *state)
 {
     if (state->free == IBN_NONE) {
@@ -102,7 +102,8 @@ static void lost(ibn_sim *sim, ibn_attached *self, int32_t p)
     ibn_simulate_timer(sim, self, due, f, 0);
 }
 
-/* Let the next lost packet of a flow wait at the CA's port, if no other packet waits there. */
+/* Let the next lost packet of a flow wait at the CA's port, if it may be sent again now, and if no other packet of the
+ * flow waits there. */
 static void resend(ibn_sim *sim, ibn_attached *self, int32_t f)
 {
     retransmission *state = self->state;

@@ -50,14 +50,15 @@ typedef struct {
     /* 1: a port may become master although its flows have no other shortest path.  The master then moves flows from
      * other inputs of its switch to other paths. 0: such a port cannot become master */
     int32_t no_alternative;
-    /* number of control messages that a port sends in an election round of Loop Breaker; 0: there is only one round */
+    /* number of control messages that a suspected VC sends in an election round of Loop Breaker; 0: there is only one
+     * round */
     int32_t rounds;
     /* with pauses: number of blocks in a buffer at which its sender is stopped; 0: the simulation uses credits instead
      * of pauses */
     int32_t xoff;
     int32_t xon; /* with pauses: number of blocks in a buffer at which, or below which, a stopped sender resumes */
     const int64_t *hoq; /* [channels] head-of-queue lifetime of packets in ticks, 0: no limit */
-    /* [channels] number of consecutive drops at the head of queues that stalls the VL of these queues, 0: no limit */
+    /* [channels] number of packets dropped in a row at the heads of queues after which their VL is stalled, 0: never */
     const int32_t *stall_count;
     const int64_t *lifetime; /* [devices] longest time in ticks that a packet may stay in a switch, 0: no limit */
     const int32_t *breaker; /* [channels] deadlock breaker of the port; 0: none, 1: Loop Breaker, 2: Deadlock Breaker */

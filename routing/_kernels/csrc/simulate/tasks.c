@@ -2,8 +2,8 @@
  * program.
  *
  * Each task is one message of a flow.  A task is ready when three conditions hold.  First, all tasks for which the task
- * waits have arrived completely.  Second, the task's delay since each of these arrivals has passed.  Third, the task's
- * earliest tick has come.  A flow sends its tasks in the order in which they become ready.  Without
+ * waits have arrived completely.  Second, for each of them, a given delay since its arrival has passed.  Third, the
+ * task's earliest tick has come.  A flow sends its tasks in the order in which they become ready.  Without
  * retransmission, a task with a lost packet never arrives, and neither do the tasks that wait for it.
  *
  * The flows have the arrival process PROCESS_TRACE, so each flow sends the messages in its rows of sim->trace.  At the
@@ -25,7 +25,7 @@ typedef struct {
         waits;        /* number of awaited messages that have not arrived yet */
     int64_t at,       /* setting: the task is not ready before this tick */
         delay,        /* for a task that waits for no message: ticks from `at` until the task is ready */
-        due,          /* the task is not ready before this tick: by `at` and the messages that have arrived */
+        due,          /* first tick at which the task can be ready, by `at` and the messages that have arrived so far */
         ready,        /* tick at which the task became ready, or -1 */
         done;         /* tick at which the message had arrived completely, or -1 */
     int32_t successor; /* index in state->after of the first task that waits for this task */
@@ -38,13 +38,15 @@ typedef struct {
 } successor;
 
 typedef struct {
-    task *tasks;       /* [count + 1] tasks; only `successor` is used in the last element: the length of `after` */
+    task *tasks;       /* [count + 1] tasks; the last element is not a task: its field `successor` is the length of
+                        * `after` */
     successor *after;  /* the tasks that wait for task 0, then the tasks that wait for task 1, and so on */
     int32_t *row_task; /* [rows of sim->trace] number of the task whose message is in each row */
     int32_t count;     /* number of tasks */
 } tasks;
 
-/* Sort the rows (awaited task, waiting task, delay) by the awaited task.  Return 1 if memory runs out, else 0. */
+/* Fill state->after from the rows (awaited task, waiting task, delay) of the settings, sorted by the awaited task.
+ * Return 1 if memory runs out, else 0. */
 static int set_successors(tasks *state, const int64_t *pairs, int64_t count)
 {
     state->after = malloc(((size_t)count + 1) * sizeof *state->after);

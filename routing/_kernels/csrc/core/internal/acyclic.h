@@ -1,12 +1,12 @@
 /* Channel dependency graphs (CDGs) of several VLs that stay acyclic while edges are added.
  *
  * A CDG edge leads from a channel c to a channel out of the switch where c ends.  The edge to the k-th channel out of
- * this switch has number turn_first[c] + k.
+ * this switch, counted from 0, has number turn_first[c] + k.
  *
  * Each VL has a topological order of the channels.  If a new edge violates the order, the order is repaired (D. J.
- * Pearce, P. H. J. Kelly, Journal of Experimental Algorithmics 11, 2007).  The edges of an accepted path are never
- * removed.  So an edge that closes a cycle with edges of accepted paths will always close a cycle.  Such an edge is
- * recorded as blocked, so that the cycle search is made only once. */
+ * Pearce, P. H. J. Kelly, Journal of Experimental Algorithmics 11, 2007).  A new edge that would close a cycle by
+ * itself is recorded as blocked, so that later attempts to add this edge need no search.  A kernel that removes edges
+ * from the graph has to unblock the edges whose cycles may be gone. */
 #pragma once
 
 #include <stdint.h>
@@ -26,8 +26,8 @@ typedef struct {
 typedef struct {
     const acyclic_net *net;
     int32_t *turn_first;    /* [C + 1]: number of the first CDG edge that leads from each channel */
-    uint32_t *used;         /* [edges]: for each edge, the VLs, as bits, whose CDG has the edge; NULL: see `shared` */
-    uint16_t *shared;       /* [edges]: array of the caller that is used instead if `used` is NULL */
+    uint32_t *used;         /* [edges]: VLs, as bits, whose CDG has each edge; NULL: `shared` has them */
+    uint16_t *shared;       /* [edges]: the caller's array with the content of `used`; in use if `used` is NULL */
     uint32_t *blocked;      /* [edges]: for each edge, the VLs, as bits, on which the edge is blocked */
     int32_t vls;            /* number of VLs that have a topological order so far */
     int32_t *place[32];     /* for each VL an array [C]: position of each channel in the topological order of the VL */
@@ -40,8 +40,8 @@ typedef struct {
     int64_t *key[2], *both;
     int32_t *added;  /* [edges]: numbers of the edges that the current call of ibn_core_acyclic_fits has added */
     int64_t visited; /* number of channels that all cycle searches so far have visited */
-    /* list of the arrays above, except `shared`, `place` and `added`, and of further arrays of the kernel that uses the
-     * graph; the arrays of the list are freed together */
+    /* list of allocated arrays, which are freed together: the arrays above except `shared`, `place` and `added`, and
+     * further arrays of the kernel that uses the graph */
     array_list arrays;
 } acyclic;
 
@@ -74,9 +74,9 @@ static inline void ibn_core_acyclic_drop(acyclic *graph, int32_t dependency, int
         graph->shared[dependency] &= (uint16_t)~(1u << vl);
 }
 
-/* Prepare a graph.  If slot and shared are NULL, the graph has no edges yet.  Otherwise the array `shared` gives the
- * edges of the graph, and later changes of the graph also change this array.  The first edge of channel c has number
- * slot[c] in `shared`.  Returns 0, or 1 if memory is exhausted. */
+/* Prepare a graph.  If `slot` and `shared` are NULL, the graph has no edges yet.  Otherwise, the array `shared` holds
+ * the edges of the graph, and later changes of the graph change this array.  The edges that lead from channel c begin
+ * at index slot[c] of `shared`.  Returns 0, or 1 if memory is exhausted. */
 int ibn_core_acyclic_prepare(acyclic *graph, const acyclic_net *net, const int32_t *slot, uint16_t *shared);
 void ibn_core_acyclic_dispose(acyclic *graph);
 int ibn_core_acyclic_open(acyclic *graph, int32_t vl, const int32_t *order, int32_t orders);

@@ -7,7 +7,7 @@
 
 #define IBN_FEW_KEYS 24
 /* Smallest number of keys for which qsort() is used instead of the sort in this file.  For so many keys, qsort() is as
- * fast, and its time never grows quadratically. */
+ * fast.  The time of the sort in this file can grow quadratically, unlike the time of qsort(). */
 #define IBN_MANY_KEYS 4096
 
 static inline int ibn_core_ascending(const void *a, const void *b)

@@ -4,11 +4,11 @@
  * second model, packets stay in a queue at their input, and a head packet takes one of several channels.
  *
  * The second model uses the clock, events, packets, flows, channels, credits and counters of struct ibn_sim.  It is a
- * mechanism that replaces the arrival of packets, arbitration, and the wait-for graph.  sim->adaptive is the state of
- * the second model; NULL: the simulation uses the first model.
+ * mechanism that replaces three parts of the first model: the handling of arriving packets, arbitration, and the
+ * wait-for graph.  sim->adaptive is the state of the second model; NULL: the simulation uses the first model.
  *
- * Only the head packet of a queue can leave.  A packet becomes the head packet at the tick at which the previous packet
- * has left completely.  sim->watch[l].hidden is the queue of VC l.
+ * Only the head packet of a queue can leave.  A packet becomes the head packet when the previous packet has left
+ * completely, or when it arrives at an empty queue.  sim->watch[l].hidden is the queue of VC l.
  *
  * Each switch also has two spare buffers, each of which holds one packet and belongs to no VC.  Only the scheme
  * CONCURRENT uses spare buffer 1.  A block is 64 bytes. */
@@ -55,7 +55,7 @@ typedef struct {
 typedef struct {
     int64_t since,     /* tick at which the head packet reached the head of the queue */
         next_ping,     /* earliest tick at which this queue may send another ping */
-        check,         /* tick of the next check whether the head packet is too old; IBN_NEVER: none is pending */
+        check,         /* tick of the next check whether the head packet has to be lost; IBN_NEVER: none is pending */
         /* serial number of the head packet if this packet is a suspect, which may take a path that other packets may
          * not take; -1: no suspect */
         suspect;
@@ -63,7 +63,8 @@ typedef struct {
 
 /* State of one device: a switch, a CA or a router. */
 typedef struct {
-    int32_t turn;        /* the input (of a switch) or flow (of a CA) with which round robin begins the next time */
+    int32_t turn;        /* number of the input VC (of a switch) or flow (of a CA) with which the next round robin
+                          * begins */
     uint32_t sends;      /* number of packets sent since the start (unsigned, because it may wrap around) */
     int32_t flows_first, /* for CAs: index in `by_device` of the CA's first flow */
         flows;           /* for CAs: number of flows */
@@ -86,7 +87,8 @@ typedef struct {
 
 /* A device that has to be served in this tick. */
 typedef struct {
-    uint64_t number; /* random number of the device in this tick; a device with a smaller number is served earlier */
+    uint64_t number; /* scheme CONCURRENT: random number of the device in this tick; devices with smaller numbers are
+                      * served earlier */
     int32_t device;  /* the device */
 } ibn_turn;
 
@@ -107,15 +109,15 @@ struct ibn_adaptive {
         sample,
         step,         /* ticks that the token takes from one switch to the next */
         columns;      /* number of destinations that `choice` distinguishes: all switches, or all LIDs */
-    /* [switches][lids] SL of a packet to each LID that enters the fabric at each switch, or changes to the escape VLs
-     * there */
+    /* [switches][lids] SL towards each LID, for packets that enter the fabric at each switch, or that change to the
+     * escape VLs at this switch */
     uint8_t *enter_sl;
     /* [switches] in-port by which SL2VL finds the VL of packets that change to the escape VLs at each switch */
     int32_t *enter_port,
         *lid_column,  /* [lids] number of the destination (below `columns`) to which each LID belongs, or -1 */
         *lid_channel, /* [lids] channel from the last switch to the end port that owns each LID, or -1 */
-        /* [switches x columns + 1] where the channels of each pair of switch and destination begin in `choice`; element
-         * switch x columns + destination belongs to the pair */
+        /* [switches x columns + 1] index in `choice` of the first channel for each pair of switch and destination; the
+         * pair has the number switch x columns + destination */
         *choice_first,
         *choice, /* channels by which packets may leave a switch, grouped by switch and destination */
         /* [2][switches][switches] next channel of a packet on a recovery path, or -1.  The indexes are the spare buffer

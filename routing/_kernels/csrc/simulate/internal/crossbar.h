@@ -31,8 +31,9 @@ static inline void ibn_simulate_await_input(ibn_sim *sim, int32_t c, int64_t tim
 
 /* Record that an input of a switch sends one more packet until tick `end`.  Channel c enters the switch by this input.
  *
- * The row of the input in sim->input_ends has the ticks at which its last options.speedup packets leave, the earliest
- * tick first.  The packet of the earliest tick has left already, so the tick `end` replaces the earliest tick. */
+ * The row of the input in sim->input_ends has the ticks at which its last options.speedup packets leave.  The earliest
+ * tick comes first, the others are in any order.  The packet of the earliest tick has left already, so the tick `end`
+ * replaces the earliest tick. */
 static inline void ibn_simulate_occupy_input(ibn_sim *sim, int32_t c, int64_t end)
 {
     int32_t count = sim->options.speedup, least = 0;

@@ -183,7 +183,7 @@ static inline void ibn_simulate_flow_sent(ibn_flow *flow, ibn_packet *packet, in
 }
 
 /* Return the bucket of a histogram to which a latency belongs.  Each latency below 64 ticks has its own bucket.  From
- * 64 ticks on, the range from each power of two to the next one has 32 buckets of equal width.  So the width of a
+ * 64 ticks on, the range from each power of two to the next one has 32 buckets of equal width.  The width of such a
  * bucket is at most 3.2 % of a latency in the bucket. */
 static inline int32_t ibn_simulate_latency_bucket(int64_t latency)
 {

@@ -37,14 +37,14 @@ struct ibn_mechanism {
     /* Hook: free the memory to which the state points. */
     void (*detach)(ibn_sim *sim, ibn_attached *self);
     /* Hook: return whether a flow may now create its next packet, whose destination is flow->lid.  If not, the
-     * mechanism has to call ibn_simulate_retry later.  The hook is called neither for packets that mechanisms create,
-     * such as replies, nor for packets that are sent again. */
+     * mechanism has to let the flow try again later, by ibn_simulate_retry or ibn_simulate_prepare.  The hook is called
+     * neither for packets that mechanisms create, such as replies, nor for packets that are sent again. */
     int (*gate)(ibn_sim *sim, ibn_attached *self, int32_t flow);
     /* Hook: a flow has created a packet, which waits at the port of its CA. */
     void (*made)(ibn_sim *sim, ibn_attached *self, int32_t packet);
     /* Hook: return the channel for which a switch queues a packet.  `usual` is the channel that the tables name, or
-     * IBN_NONE if the out-port of the tables has no link.  All channels that the hook may return must give the packet
-     * the same VL. */
+     * IBN_NONE if the out-port of the tables has no link.  The switch looks up the VL for the out-port of the tables.
+     * So all channels that the hook may return must give the packet the same VL. */
     int32_t (*output)(ibn_sim *sim, ibn_attached *self, int32_t packet, int32_t usual);
     /* Hook: return the VL on which a packet is queued for a channel.  `usual` is the VL that the tables name.  The hook
      * is called once each time that a packet is queued. */
@@ -56,8 +56,8 @@ struct ibn_mechanism {
     /* Hook: return whether a CA takes a packet whose tail has arrived.  If not, the packet stays in the buffer of its
      * VC, and the mechanism later calls ibn_simulate_take. */
     int (*arrived)(ibn_sim *sim, ibn_attached *self, int32_t packet);
-    /* Hook: return the VC on which a packet has to leave a CA, before the CA can take the packets that the hook
-     * `arrived` has left in the buffer of VC `vc`.  Return IBN_NONE if no packet has to leave. */
+    /* Hook: the hook `arrived` has left packets in a CA's buffer of VC `vc`.  Return the VC on which the CA has to send
+     * a packet before it can take these packets.  Return IBN_NONE if the CA does not have to send a packet. */
     int32_t (*waits_for)(const ibn_sim *sim, const ibn_attached *self, int32_t vc);
     /* Hook: a packet begins to leave its source CA.  The hook may queue another packet at the port of the CA. */
     void (*sent)(ibn_sim *sim, ibn_attached *self, int32_t packet);

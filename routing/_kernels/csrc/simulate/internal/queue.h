@@ -64,8 +64,8 @@ IBN_SPECIALIZED void ibn_simulate_enqueue(ibn_sim *sim, int32_t p, int32_t c, in
         sim->packet[queue->tail].next = p;
     }
     queue->tail = p;
-    /* channel->busy is the tick from which channel->wait counts waiting time.  If all queues of the channel were empty,
-     * ticks before this tick do not count, so channel->busy becomes at least this tick.  The code has no branch,
+    /* channel->wait adds up waiting time from tick channel->busy on.  If all queues of the channel were empty until
+     * now, earlier ticks must not count, so channel->busy becomes at least the present tick.  The code has no branch,
      * because the branch would often be mispredicted. */
     int64_t since = channel->vls ? INT64_MIN : now;
     channel->busy = channel->busy > since ? channel->busy : since;

@@ -58,13 +58,12 @@ typedef struct {
         *outstanding,   /* [requests] number of requests of each flow that have no reply yet */
         *ca_lid,        /* [cas] LID of each CA that has outlets (see ibn_outlet), in the order of the token */
         cas,            /* number of CAs that have outlets (see ibn_outlet) */
-        token_at;       /* number of the CA that released the token */
+        token_at;       /* position of the CA that released the token, in the order of the token */
     ibn_outlet *outlet;     /* [flows - requests] state of each outlet; outlet i is flow `requests` + i */
     ibn_endpoint *endpoint; /* [devices] state of each CA */
 } ibn_replies;
 
-/* A message of input queue `in` causes another message, such as a reply.  Return the number of the output queue for the
- * other message. */
+/* Return the number of the output queue for the message that a message of input queue `in` causes, such as a reply. */
 static inline int ibn_message_follows(const ibn_replies *state, int in)
 {
     return in == REQUEST && state->chain ? FORWARDS : REPLIES;

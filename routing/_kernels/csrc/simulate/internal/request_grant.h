@@ -22,7 +22,7 @@ typedef struct {
     int32_t bytes,       /* size of the packet in bytes */
         unsent,          /* number of bytes of the packet that are not in a segment yet */
         underway,        /* number of segments in the fabric that carry bytes of the packet */
-        granted,         /* number of granted segments whose last byte belongs to the packet */
+        granted,         /* number of segments that were sent with a grant, and whose last byte belongs to the packet */
         next;            /* next packet of the flow, or next unused packet; IBN_NONE: none */
     uint8_t unsolicited, /* 1: a segment that was sent without a grant ends with a byte of this packet, else 0 */
         request_end;     /* 1: this packet is the last one of a request, so that the next packet begins a new segment;
@@ -33,7 +33,7 @@ typedef struct {
 typedef struct {
     int32_t first,   /* first packet of which the segment carries bytes, IBN_NONE if it only carries control data */
         count,       /* number of packets of which the segment carries bytes */
-        request,     /* number of segments for which the sender of this segment requests grants, for the same flow */
+        request,     /* number of segments of the same flow for which this segment requests grants */
         grant,       /* number of segments of the flow in the opposite direction that this segment grants */
         next;        /* next segment in the free list, or IBN_NONE */
     uint8_t granted, /* 1: the segment uses a grant, 0: it was sent without a grant */
@@ -47,10 +47,10 @@ typedef struct {
         newest,         /* last packet that has arrived at the input */
         sending,        /* first packet whose bytes are not all in segments yet */
         asking,         /* first packet for which the input has not requested a grant yet */
-        pending,        /* number of segments that the input has requested, and whose grants it has not received yet */
+        pending,        /* number of segments for which the input has requested grants that it has not received yet */
         granted,        /* number of grants that the sender has received and not used yet */
         unacknowledged, /* number of segments sent without a grant and not acknowledged yet */
-        requests,       /* number of segments whose requests have reached the output, minus the granted segments */
+        requests,       /* number of segments whose requests have reached the output, but that are not granted yet */
         grants_to_send, /* number of grants for the flow in the opposite direction that the next segment will carry */
         ack_to_send;    /* 1: the next segment will acknowledge a segment that came without a grant from the opposite
                          * direction, else 0 */
@@ -65,7 +65,7 @@ typedef struct {
     int64_t draws,      /* number of random numbers that the adapter has drawn */
         line_free,      /* tick from which on the external line out of the adapter is free */
         idle_until,     /* tick from which on the adapter may grant the next request */
-        turn,           /* virtual time of the last grant */
+        turn,           /* virtual time that the flow of the last grant had before this grant */
         offered,        /* number of packets to this adapter that adapters have received from outside of the network */
         offered_bytes,  /* number of bytes of the packets counted in `offered` */
         departed,       /* number of packets that have left this adapter by its external line */
@@ -88,7 +88,8 @@ typedef struct {
         paths,         /* number of paths between two adapters, one for each LID of an adapter */
         /* 1: a grant also reserves space in the fabric-output buffer, 0: it does not */
         reserve,
-        in_band,       /* 1: control data travels in segments, 0: it takes control_delay and no bandwidth */
+        in_band,       /* 1: control data travels in segments, 0: it arrives after control_delay and takes no
+                        * bandwidth */
         control_delay, /* ticks from one adapter to another for control data that does not travel in segments */
         segment,       /* size of the largest segment in bytes */
         control_bytes, /* size in bytes of a segment without data */
@@ -100,11 +101,11 @@ typedef struct {
         large,         /* size of a large packet in bytes */
         large_share,   /* fraction of large packets, multiplied by 2^30 */
         burst,         /* mean number of packets of a burst, multiplied by 2^20 */
-        block_from,    /* tick from which on nothing departs from the blocked channels */
+        block_from,    /* tick from which on the blocked channels send no packet */
         block_until,   /* tick at which the blocked channels continue */
         blocked;       /* number of channels in the list `blocks` */
     int64_t *lid,      /* [adapters] first LID of each adapter */
-        *blocks,       /* [blocked] channels from which no packet departs from tick block_from to tick block_until */
+        *blocks,       /* [blocked] channels that send no packet from tick block_from to tick block_until */
         *load;         /* [adapters][adapters] cumulative loads: element [i][o] is the load that adapter i offers to
                         * adapters 0 to o together */
     grant_adapter *adapter;    /* [adapters] state of each adapter */

@@ -165,7 +165,8 @@ typedef struct {
      * `returning` */
     int32_t buffer;
     int32_t waiting;    /* number of packets that are queued at the sender for this VC */
-    int32_t next_input; /* input at which the next round-robin search begins; the value `inputs` means input 0 */
+    int32_t next_input; /* input at which the next round-robin search begins; the value ibn_channel.inputs means input
+                         * 0 */
     /* bit n is set if input n has packets queued for this VC; used only if one 64-bit word has enough bits for all
      * inputs */
     uint64_t mask;
@@ -174,8 +175,8 @@ typedef struct {
     int32_t only;
     int16_t pass,   /* number of further packets that may be sent without credits (Loop Breaker) */
         pass_input; /* the input whose packets may be sent without credits, as long as the field `pass` is above 0 */
-    /* number of blocks that the buffer accepts beyond its size `buffer`.  In simulations with pause messages: the
-     * number of credits that pause.c has taken from the VC; negative if pause.c has added credits */
+    /* with credits: number of blocks that the buffer accepts beyond its size `buffer`.  With pauses: number of credits
+     * that pause.c has taken from the VC; negative if pause.c has added credits */
     int32_t reserve;
     uint16_t stalled,   /* 1: the VL is stalled, so that every packet for this VC is dropped; else 0 */
         /* number of packets dropped in a row at the heads of the queues, since the last packet was sent */
@@ -206,12 +207,13 @@ typedef struct {
         sends; /* for Loop Breaker: number of control messages that the VC has sent in the present election round */
     uint8_t suspected, /* 1: the last search has found that the VC makes no progress, else 0 */
         busy_input; /* if inputs have a single queue (FIFO): 1 while a packet of this buffer is in an output queue or is
-                     * being sent, else 0 */
+                     * being sent, else 0.  With adaptive switches: 1 while a packet is leaving this buffer, else 0 */
     uint8_t to_check;  /* 1: the VC is listed in sim->to_check, else 0 */
     int32_t last_message, /* with pauses: number of the last pause or resume message that the receiver has sent */
         heard;            /* with pauses: number of the last pause or resume message that has reached the sender */
-    ibn_fifo hidden;      /* if inputs have a single queue (FIFO): packets of the buffer that are not in an output queue
-                           * yet */
+    ibn_fifo hidden;      /* packets of the buffer that are not in an output queue; used for inputs with a single queue
+                           * (FIFO), for adaptive switches, and for CAs where a mechanism leaves packets in the
+                           * buffer */
 } ibn_watch;
 
 /* State of one channel, which is one direction of a link.  The struct takes two cache lines, of which the second is
@@ -447,9 +449,9 @@ struct ibn_sim {
     int32_t batches_made, /* number of batches for which memory is allocated */
         batch_free;       /* number of the first unused batch; 0: all batches are in use (batch 0 itself is never
                            * used) */
-    /* [slots][IBN_SLOT] for each tick and kind of event: index of the entry of `event`, counted over all batches, that
-     * will store the next event.  The value 0 means: no batch yet.  Any other multiple of IBN_BATCH means: the last
-     * batch is full, so the next event needs a new batch. */
+    /* [slots][IBN_SLOT] for each tick and kind of event: index in `event`, counted over all batches, of the free entry
+     * for the next event.  0: there is no batch yet.  Another multiple of IBN_BATCH: the last batch is full, so the
+     * next event needs a new batch. */
     uint32_t *slot;
     int32_t *touched,      /* [channels] channels that have to be arbitrated in this tick */
         *to_check; /* [vcs] VCs whose buffer occupancy has changed in this tick, so that a pause may begin or end */
@@ -457,8 +459,8 @@ struct ibn_sim {
     ibn_distant *heap;
     ibn_event *later;      /* [later_room] events of one kind while they are being sorted */
     /* [channels][speedup] row c is for the input at the port from which channel c leaves a switch.  The row has the
-     * ticks at which the last `speedup` packets leave this input, the earliest tick first.  The array is allocated only
-     * if the option speedup is set. */
+     * ticks at which the last `speedup` packets leave this input.  The earliest tick comes first, the others are in any
+     * order.  The array is allocated only if the option speedup is set. */
     int64_t *input_ends;
     /* [switches][4] mask of 256 bits for each switch: bit n is set if output n has to be arbitrated.  The mask is
      * allocated only if the option speedup is set. */
@@ -541,8 +543,8 @@ static inline uint64_t ibn_simulate_key(uint64_t seed, uint64_t kind, uint64_t s
     return ibn_simulate_mix(ibn_simulate_mix(seed * 3 + kind) + (stream + 1) * 0xD1B54A32D192ED03u);
 }
 
-/* Return the credits of a VC: the number of blocks that its sender may send now.  The difference is right even after a
- * counter has wrapped around, because the counters are unsigned. */
+/* Return the credits of a VC: the number of blocks that its sender may send now.  The difference of the two counters is
+ * right even after one of them has wrapped around, because both are unsigned. */
 static inline int32_t ibn_simulate_credits(const ibn_vc *vc)
 {
     return (int32_t)(vc->fccl - vc->fctbs);
