@@ -23,7 +23,8 @@ static int32_t *array_of(ibn_sim *sim, const int64_t **numbers, int64_t count)
     return array;
 }
 
-/* Copy the settings, which are in the order of the fields of struct ibn_adaptive. */
+/* Copy the settings that Python passes to the fields of struct ibn_adaptive.  The settings are in the order of these
+ * fields. */
 static void copy_settings(ibn_sim *sim, ibn_adaptive *model, const int64_t *numbers)
 {
     int64_t rows, square = (int64_t)sim->switches * sim->switches, each = (int64_t)sim->switches * sim->lids;
@@ -124,8 +125,8 @@ static void detach(ibn_sim *sim, ibn_attached *self)
         free(parts[i]);
 }
 
-/* Hook: write the counters of the adaptive switches (such as the number of pings), and the number of packets that each
- * channel has sent without credits. */
+/* Hook: write the counters of the adaptive switches (such as the number of pings), and for each channel the number of
+ * packets that were sent without credits.  Return how many numbers these are. */
 static int64_t read(const ibn_sim *sim, const ibn_attached *self, int64_t most, int64_t *numbers)
 {
     const ibn_adaptive *model = self->state;

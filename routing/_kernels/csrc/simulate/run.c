@@ -224,9 +224,9 @@ static void tick(ibn_sim *sim, int64_t time)
         ibn_simulate_look_empty(sim);
 }
 
-/* Run until tick `until` is reached, `events` further events are handled, or the simulation ends.  With
- * `stop_at_standstill`, also stop when packets are in flight but no pending event can move data.  Return 1 if memory
- * runs out, else 0.
+/* Run until tick `until` is reached, `events` further events are handled, no event is pending, or the simulation ends.
+ * With `stop_at_standstill`, also stop when packets are in flight but no pending event can move data.  Return 1 if
+ * memory runs out, else 0.
  *
  * stop_info[3]: output: the reason for stopping (STOP_TIME, STOP_EMPTY, STOP_STANDSTILL or STOP_EVENTS), the present
  * tick, and the number of events handled since the start. */

@@ -92,15 +92,17 @@ typedef struct {
     int64_t traced; /* number of rows of `trace` */
 } ibn_sim_traffic;
 typedef struct ibn_sim ibn_sim;
-/* Create a simulation at tick 0.  All arrays are copied.  Return NULL if memory runs out or a mechanism is unknown. */
+/* Create a simulation, whose first tick is tick 0.  All arrays are copied.  Return NULL if memory runs out or a
+ * mechanism is unknown. */
 ibn_sim *ibn_simulate_new(const ibn_sim_network *network, const ibn_simulate_options *options,
                           const ibn_sim_traffic *traffic);
 void ibn_simulate_free(ibn_sim *sim);
-/* Run until tick `until`, or until `events` further events are handled.  With `stop_at_standstill`, also stop when
- * packets are in flight but no pending event can move data.  Return 1 if memory runs out, else 0.
+/* Run until tick `until`, or until `events` further events are handled.  Stop earlier if all traffic was delivered or
+ * lost, or if no event is pending.  With `stop_at_standstill`, also stop when packets are in flight but no pending
+ * event can move data.  Return 1 if memory runs out, else 0.
  *
- * stop_info[3]: output: the reason for stopping (0: the tick, 1: all traffic was delivered or lost, 2: standstill, 3:
- * the number of events), the present tick, and the number of events handled since the start. */
+ * stop_info[3]: output: the reason for stopping (0: the tick, 1: all traffic was delivered or lost, 2: standstill, or
+ * no event is pending, 3: the number of events), the present tick, and the number of events handled since the start. */
 int ibn_simulate_run(ibn_sim *sim, int64_t until, int64_t events, int32_t stop_at_standstill, int64_t *stop_info);
 /* Write buckets[2][2048]: the number of packets (row 0) and of messages (row 1) with a latency in each bucket. */
 void ibn_simulate_latencies(const ibn_sim *sim, int64_t *buckets);

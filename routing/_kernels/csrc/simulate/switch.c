@@ -202,7 +202,7 @@ static inline void deliver(ibn_sim *sim, int32_t p)
     take(sim, p);
 }
 
-/* Prefetch the packets of a batch of events, because many of these packets are not in the first cache. */
+/* Prefetch the packets of a batch of events, because many of these packets are not in the first-level cache. */
 static inline void fetch(const ibn_sim *sim, uint32_t from, uint32_t to)
 {
     for (uint32_t i = from; i < to; i++)

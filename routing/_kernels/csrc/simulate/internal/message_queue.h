@@ -22,7 +22,7 @@ typedef struct {
     int64_t since;   /* tick at which the message that is first now became the first one */
 } ibn_message_queue;
 
-/* Make an empty queue.  Return 1 if memory runs out, else 0. */
+/* Make an empty queue with room for `room` messages.  Return 1 if memory runs out, else 0. */
 static inline int ibn_message_new_queue(ibn_message_queue *queue, int64_t room)
 {
     *queue = (ibn_message_queue){malloc((size_t)(room + !room) * sizeof(ibn_message)), (int32_t)room, 0, 0, 0, 0};
@@ -37,7 +37,7 @@ static inline void ibn_message_push(const ibn_sim *sim, ibn_message_queue *queue
     queue->at[(queue->first + queue->count++) % queue->room] = one;
 }
 
-/* Remove the first message of a queue. */
+/* Remove the first message of a queue, and return this message. */
 static inline ibn_message ibn_message_pop(const ibn_sim *sim, ibn_message_queue *queue)
 {
     ibn_message one = queue->at[queue->first];

@@ -124,7 +124,8 @@ typedef struct {
 
 /* A packet of the simulation.  The struct fills one cache line. */
 typedef struct {
-    int64_t born, /* tick at which the message of the packet was due */
+    int64_t born, /* tick at which the message of the packet was due; with PROCESS_PERSISTENT: at which the message
+                   * began */
         entered,  /* tick at which the packet began to leave its CA */
         ready,    /* first tick at which the device that holds the packet could forward the packet's head */
         tail,     /* tick at which the tail of the packet reaches the device to which the packet was sent last */
@@ -323,7 +324,8 @@ typedef struct {
     uint64_t key;         /* key of the stream of random numbers that the flow uses */
     int64_t made,         /* number of messages that have begun */
         due,              /* tick at which the next message of the flow is due */
-        born,             /* tick at which the message that the flow sends now was due */
+        born,             /* tick at which the message that the flow sends now was due; with PROCESS_PERSISTENT: at
+                           * which it began */
         slots;            /* with PROCESS_BERNOULLI: number of the next message's slot, counted from 1 */
     double clock;         /* due time of the next message in ticks after `start`, with fractions of a tick */
     int32_t left,         /* number of bytes of the current message that are not in a packet yet */
