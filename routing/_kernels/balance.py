@@ -135,9 +135,10 @@ def balance(
     threads
         Worker threads; they do not change the result.
     bisection
-        Whether a channel that a destination's tree already uses costs nothing for further switches of this tree.  If
-        ``hop_cost`` is positive too, the flow to a destination uses few channels.  Such trees suit permutations and
-        bisections, but not all-to-all traffic.
+        Whether to balance for permutations and bisections instead of all-to-all traffic.  Switches join the tree of a
+        destination one after the other.  With ``bisection``, a channel that already carries flow to the destination has
+        no cost for the switches that join later.  If ``hop_cost`` is positive too, the flow to each destination then
+        uses few channels.
     hop_cost
         Cost of every hop, in addition to the cost of the load on its channel.  The load of the channel with the highest
         utilisation costs 1.

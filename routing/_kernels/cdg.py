@@ -144,7 +144,7 @@ def _vl_fields(fabric: Fabric, routing: Routing, vl_bit: npt.NDArray[np.uint16])
 
 
 def _run_trace(tables: Any, hops: npt.NDArray[np.uint8], dep: npt.NDArray[np.uint32]) -> Trace:
-    """Run the kernel, which fills ``hops`` and ``dep``, and return the result."""
+    """Run the kernel, which fills ``hops`` and ``dep``, and return the trace with these arrays."""
     counts = np.zeros(4, np.int64)
     call(lib.ibn_cdg_trace, tables, hops, dep, counts)
     np.bitwise_or(dep[0], dep[1], out=dep[1])

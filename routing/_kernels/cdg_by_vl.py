@@ -54,8 +54,8 @@ def trace_vls(fabric: Fabric, routing: Routing, slots: Slots, *, replies: bool, 
 
     ``slots`` numbers the CDG edges.  ``replies`` is whether replies are followed too.
 
-    Cost: O(S L k) time, where k is the number of SLs whose packets to one LID share a channel.  If replies are
-    followed, or if the SL depends on the LID of the sender: O(L^2) more.  Memory: V times that of
+    Cost: O(S L k) time, where k is the number of different SLs that packets to one LID have on one channel.  If replies
+    are followed, or if the SL depends on the LID of the sender: O(L^2) more.  Memory: V times that of
     :func:`routing._kernels.cdg.trace`.
     """
     hops = np.empty(routing.lft.shape, np.uint8)
@@ -136,9 +136,10 @@ def _senders(
 def _repliers(fabric: Fabric, routing: Routing) -> npt.NDArray[np.int32]:
     """Return the LIDs of the senders whose replies must be followed.
 
-    The replies of two senders at one switch cause equal dependencies under two conditions.  The ports of both senders
-    have equal rows in the SL2VL table, and each source sends with equal SLs to both.  Of such senders at consecutive
-    ports (see :func:`_like`), only one is returned: a CA or router if possible, otherwise the switch itself.
+    The replies of two senders at one switch have equal dependencies under two conditions.  The ports of both senders
+    have equal rows in the SL2VL table.  Each source sends requests with equal SLs to both senders.  If such senders are
+    at consecutive ports (see :func:`_like`), only one of them is returned: a CA or router if there is one, otherwise
+    the switch itself.
     """
     lid = np.flatnonzero(fabric.lids.switch >= 0).astype(np.int32)
     lid = lid[np.argsort(fabric.lids.port[lid] == 0, kind="stable")]

@@ -74,9 +74,9 @@ def check_delta(
     endports_only
         Whether to leave out switch-to-switch traffic.
     dependencies, hops
-        Dependencies of the old tables (uint16[edges], VLs as bits), and hops by the old tables (uint8[S, L]).
-        Both arrays are changed in place: the dependencies and hops of changed packets are entered.  Unless
-        ``increasing``, dependencies that violate the order and that no packet has any more are removed.
+        On entry, the dependencies of the old tables (uint16[edges], VLs as bits), and the hops by the old tables
+        (uint8[S, L]).  Both arrays are changed in place: they receive the dependencies and the hops of changed packets.
+        If ``increasing`` is False, a dependency that violates the order is removed unless some packet still has it.
     increasing
         Whether the caller knows that all of ``dependencies`` follow the order.  If so, they are not checked again.
     pages

@@ -57,8 +57,8 @@ class TreeGraph:
         """Return the graph of a tree topology with the given levels (int32[S]).  Channels between two switches of one
         level are on no path up and then down.
 
-        ``inverse_capacity`` is float64[C].  Cost: O(C log C), and O(S) more for each switch that comes before a
-        neighbour of a higher level in the switch order.
+        ``inverse_capacity`` is float64[C].  Cost: O(C log C).  In the switch order, some switches have to come before a
+        neighbour of a higher level.  Each such switch costs O(S) more.
         """
         order = np.lexsort((channels.port, channels.dst, channels.src))
         number = np.empty(len(order), np.int32)
@@ -86,7 +86,7 @@ class TreeLids:
     lid, owner
         int32[K] each: the LID, and the number of the end port that owns it (-1: the LID belongs to a switch).
     digit
-        int32[K], number of the LID's end port, counted over all leaves: the D of D-mod-K.
+        int32[K], index of the LID's end port among the end ports of all leaves: the number D in the rule D-mod-K.
     port
         uint8[K], port by which the switch delivers the LID.
     share
@@ -116,9 +116,10 @@ class TreeTables:
     searched
         Number of entries towards end ports that the closed form left open.
     filled, filled_between_leaves
-        ``filled`` is the number of entries for which no path leads up and then down, so that they begin another path.
-        ``filled_between_leaves`` is the number of filled entries that lead from one leaf to another.  Leaves are the
-        switches with end ports on the level of :func:`leaf_level`.
+        ``filled`` is the number of entries for which no path leads up and then down in the levels.  The paths of these
+        entries lead up and then down in the switch order instead.  ``filled_between_leaves`` is the number of filled
+        entries that lead from one leaf to another.  Leaves are the switches with end ports on the level of
+        :func:`leaf_level`.
     free
         Number of LIDs to which the closed form has assigned no top switch, because links are missing.  Towards such a
         LID, every source chooses a path separately.
@@ -195,7 +196,7 @@ def _bundles(graph: TreeGraph) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.ui
 
 
 def leaf_level(level: npt.NDArray[np.int32], sources: npt.NDArray[np.float64] | npt.NDArray[np.int64]) -> int:
-    """Return the level that has the most switches with senders.  This level is above 0 in a tree with further switches
-    below the switches to which most CAs are cabled.
+    """Return the level that has the most switches with senders.  The result is above 0 if the switches to which most
+    CAs are cabled have further switches below them.
     """
     return int(np.bincount(level[sources > 0], minlength=1).argmax())

@@ -47,8 +47,8 @@ def updown_hops(
 
 @dataclass(frozen=True, eq=False)
 class TreeSlots:
-    """Switch order and slots of a tree topology.  The slots of a switch are its possible next hops up, which successive
-    destinations use in turn.
+    """Switch order and slots of a tree topology.  A slot is the number of a switch in its group.  In the first pass,
+    each switch uses the slots of the group above it in turn, as its next hops up for successive destinations.
 
     Attributes
     ----------
@@ -60,7 +60,7 @@ class TreeSlots:
         int32[S], slot of each switch: its number in its group.  A group is the switches of one level that are connected
         with each other by links to the level below.
     slots
-        int32[S], number of switches in the group above each switch, at least 1.
+        int32[S], number of slots above each switch: the number of switches in the group directly above it, at least 1.
     stride
         int32[S].  In the first pass, a switch sends up to one slot for this number of consecutive destinations, and
         then goes on to the next slot.
@@ -90,7 +90,7 @@ class DescentCosts:
         Lower bound: with any tables, some channel with the common ceiling has at least this utilisation.
     discount
         float64[sweeps], for each pass: a part from 0 to 1.  If two flows share two consecutive channels, this part of
-        the cost of the pair is not counted at the second channel.
+        the cost of the pair is not counted at the first of these channels.
     price
         float64[sweeps], for each pass: cost of a unit of utilisation above a ceiling.
     """

@@ -67,8 +67,8 @@ class TreeRequest:
         Number of trees of each destination (K, at most :data:`MOST_TREES`), and number of link-disjoint paths that each
         pair of switches should have.
     most_hops
-        Largest number of hops of a path.  A longer path is used only where the search finds no such path.  The local
-        search makes no path longer than this number, unless it replaces a still longer path.
+        Limit of the hops of a path.  A path above the limit is used only if the search finds no path within the limit.
+        In the local search, a new path may be above the limit only if it replaces a longer path.
     balance_sweeps, sweeps
         Maximum number of passes that balance the first trees, and number of passes of the local search over all trees.
     shared
@@ -191,7 +191,7 @@ def disjoint_trees(request: TreeRequest) -> DisjointTrees:
     Notes
     -----
     Cost: there are S^2 K subtrees, one for each destination, tree and switch.  For each subtree and each channel out of
-    its switch, a pass compares K paths.  Memory: 5 S^2 K bytes.
+    its first switch, a pass compares K paths of every switch in the subtree.  Memory: 5 S^2 K bytes.
     """
     switches, trees = len(request.weight), request.trees
     found = DisjointTrees(

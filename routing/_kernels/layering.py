@@ -111,11 +111,12 @@ def layering(
         Maximum number of rounds that lower the highest utilisation.  In each round, next hops move off the channels
         with this utilisation.  A next hop moves only if the paths of all switches upstream still fit into a layer.
     region
-        int32[S], number of the layer that is tried first for the paths to each switch.  With ``mutual``, the sum of the
-        numbers of two switches is tried first for the paths between them.
+        int32[S], number of the layer that is tried first for the paths to each switch.  With ``mutual``, the first
+        layer for the paths between two switches is the sum of the numbers of both switches.  The number of a layer is
+        taken modulo the number of layers.
     order
         int32[M, C], position of each channel in the initial topological order of each of the first M layers.  These
-        orders change the run time, and the layers only if the search reaches a work limit.
+        orders influence the run time.  They influence the layers only if the search reaches a work limit.
     budget, spare
         Work limits: number of channels that cycle searches may visit for the counted paths, and for the other paths.
         Beyond a limit, no more paths are assigned.

@@ -285,8 +285,11 @@ def rebalance(
 
     Parameters
     ----------
-    repair_fabric, traffic, masks, order, up_first, forbidden
+    repair_fabric, traffic, masks, order, forbidden
         As in :func:`repair`.
+    up_first
+        Whether ``order`` comes from an Up*/Down* order of the switches.  In this case, all new paths lead up and then
+        down.
     lft
         uint8[S, L], tables without missing entries.
     before

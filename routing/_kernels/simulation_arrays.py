@@ -166,8 +166,8 @@ class OptionArrays:
         int64[devices]: longest time in ticks that a packet may stay in a switch, 0: no limit.
     vlarb
         uint8[A, 260], one row for each of A settings of VL arbitration.  A row begins with the limit of high priority,
-        the number of entries of the high-priority table, that of the low-priority table, and 0.  Then follow 64 pairs
-        (VL, weight) of the high-priority table and 64 pairs of the low-priority table.
+        the number of entries of the high-priority table, the number of entries of the low-priority table, and 0.  Then
+        follow 64 pairs (VL, weight) of the high-priority table and 64 pairs of the low-priority table.
     mechanism_names
         uint8[M, 16]: name of each of the M mechanisms to be attached, padded with zeros.
     mechanism_counts

@@ -15,9 +15,9 @@ class Slots:
     """Lookup tables by which kernels find the channel of an LFT entry, and the number of the CDG edge between two
     channels.
 
-    The extended channels of a switch are its channels, followed by two pseudo-channels: "the packet is dropped" and
-    "the packet returns to this switch" (csrc/cdg/trace.h).  With these pseudo-channels, a kernel follows every LFT
-    entry without a branch.
+    The extended channels of a switch are its channels, followed by two placeholders: "the packet is dropped" and "the
+    packet returns to this switch" (csrc/cdg/trace.h).  With these placeholders, every LFT entry leads to an extended
+    channel, so the code of a kernel needs no branch for special entries.
 
     Attributes
     ----------

@@ -8,7 +8,9 @@ typedef struct {
     int32_t lids;
     int32_t channels;
     int32_t vls;   /* V: number of VLs */
-    int32_t ports; /* P: number of ports of a switch; 0: the array `sl2vl` has the shape [16] */
+    /* P: number of ports of a switch.  0: the VL of a packet depends only on its SL, and the shape of `sl2vl` is
+     * [16] */
+    int32_t ports;
     int32_t threads;
     const uint8_t *lft;      /* [S, L]: out-port of each switch towards each LID */
     const int32_t *at_port;  /* [S, 256]: channel that leaves by each port, -1: none */

@@ -19,7 +19,7 @@ typedef struct {
     int32_t at, moved;
 } change;
 
-/* A checked route from a switch to the current LID. */
+/* A route from a switch to the current LID that has passed the check. */
 typedef struct {
     int32_t stamp, channel, hops; /* stamp: number of the LFT column to which the route belongs; channel: first channel
                                    * of the route; hops: its length */
@@ -31,7 +31,7 @@ typedef struct {
     uint16_t *dependencies;
     uint8_t *hops;
     int64_t *counts;
-    /* queue: [S] switches whose packets are affected.
+    /* queue: [S] switches whose packets to the current LID have to be checked.
      * seen: [S] number of the last LFT column or search in which each switch was visited. */
     int32_t *queue, *seen;
     int32_t stamp; /* number of the current LFT column or search, for comparison with `seen` */
@@ -74,9 +74,10 @@ static bool follows_order(job_t *job, uint32_t vl_mask, int32_t before, int32_t 
 }
 
 /* Follow the packets from switch s to a LID.  Check that the packets arrive and use channels in topological order.  If
- * the packets reach a switch with a checked route, only the dependency on the first channel of this route is checked.
- * This shortcut requires that the route was checked for all VLs of the packets.  Store the hops from switch s, or 255
- * if the check fails.  Count the packets that were followed and the packets that failed. */
+ * the packets reach a switch with a checked route, the rest of their path is known to be good.  Then only their
+ * dependency on the first channel of the checked route is checked.  This shortcut requires that the route was checked
+ * for all VLs of the packets.  Store the hops from switch s, or 255 if the check fails.  Count the packets that were
+ * followed and the packets that failed. */
 static void walk(job_t *job, int32_t s, int32_t lid)
 {
     const delta_tables *t = job->t;

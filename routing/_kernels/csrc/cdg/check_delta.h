@@ -32,7 +32,7 @@ typedef struct {
     /* [16]: VL of each SL, as bits (1 << VL); 0: packets with this SL are dropped */
     const uint16_t *vl_bit;
     const uint8_t *lft; /* [S, L]: new out-port of each switch towards each LID */
-    /* [S, L]: previous out-port of each switch towards each LID, 255 if the previous entry became invalid */
+    /* [S, L]: previous out-port of each switch towards each LID; 255: the previous entry became invalid */
     const uint8_t *was;
     /* The array `lft` is divided into pages of `page` entries each.  pages[i] is 0 if no entry of page i has changed or
      * is missing.  Entries of such pages are not compared.  If the pointer is NULL, all entries and SLs are compared.

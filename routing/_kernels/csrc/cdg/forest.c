@@ -25,7 +25,7 @@ int ibn_cdg_forest_prepare(cdg_forest *f, const cdg_tables *tables)
     memset(f, 0, sizeof *f);
     f->t = tables;
     /* The length of a row is an odd number of cache lines (64 bytes each).  With an even number, the elements of one
-     * switch in all rows could compete for the same few places in the cache. */
+     * switch in different rows could fall into the same few lines of the cache, and displace each other. */
     f->stride = (int64_t)(((size + 63) / 64 | 1) * 64);
     f->number = malloc(BLOCK * f->stride);
     f->far = malloc(BLOCK * f->stride);

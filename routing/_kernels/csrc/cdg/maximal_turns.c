@@ -1,6 +1,6 @@
 /* Select CDG edges (turns) that close no cycle together.  The edges of `sequence` are tried one after the other.  An
- * edge is selected unless it closes a cycle with the edges selected before.  So no further edge of `sequence` can be
- * added.
+ * edge is selected unless it closes a cycle with the edges selected before.  So every other edge of `sequence` would
+ * close a cycle with the selected edges.
  *
  * sequence: int32 [count], numbers of edges; edges that are not in `sequence` are not selected.
  * order: int32 [C], changed in place: position of each channel in an order.  The order on entry influences only the run

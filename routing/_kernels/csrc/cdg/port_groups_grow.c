@@ -25,7 +25,7 @@ typedef struct {
     uint16_t *flow;      /* [S]: VLs, as bits, of the packets to the current target that pass each switch */
     /* [row]: set of all channels in port groups of the current target, as bits (port_groups.h describes the format) */
     uint8_t *member;
-    acyclic_step *steps; /* [edges]: new dependencies on one VL, if a channel joins a port group */
+    acyclic_step *steps; /* [edges]: new dependencies that arise on one VL if a channel joins a port group */
     int32_t added;       /* number of dependencies in `steps` */
 } grower;
 

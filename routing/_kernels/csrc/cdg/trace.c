@@ -16,8 +16,8 @@ typedef struct {
     const cdg_tables *t;
     /* [S, S]: VLs, as bits, of replies.  Row: switch that sent the requests.  Column: switch that sends the replies */
     uint16_t *reply;
-    /* [S]: VLs, as bits, of the requests to the LIDs that each switch delivers; used only if the SL depends on the
-     * destination LID alone */
+    /* [S]: VLs, as bits, of the requests to the LIDs that each switch delivers.  The replies from this switch use the
+     * same VLs.  The array is used only if the SL depends on the destination LID alone */
     const uint16_t *own;
     uint8_t *hops;
     atomic_int next_block;

@@ -9,12 +9,13 @@
  * returns to switch s over a loop-back cable.  So each LFT entry leads to a channel or a placeholder, and a route can
  * be followed without branches in the code.
  *
- * Channels and placeholders together are the X = C + 2 S extended channels.  The extended channels of switch s begin
- * at index xfirst[s].
+ * Channels and placeholders together are the X = C + 2 S extended channels.  The extended channels of switch s begin at
+ * index xfirst[s].
  *
  * A dependency leads from an extended channel x to a channel out of the switch xdst[x], where x ends.  The dependency
  * on channel number k of this switch has index dep_first[x] + k in the arrays [slots].  Placeholders have no
- * dependencies.  The kernels still write values for placeholders, at the indices 0 to 255, which are ignored. */
+ * dependencies, but the kernels handle placeholders like channels.  Therefore dep_first[x] is 0 for a placeholder x,
+ * and elements 0 to 255 of the arrays [slots] receive values without a meaning. */
 typedef struct {
     int32_t switches;
     int32_t lids;
@@ -36,7 +37,8 @@ typedef struct {
     const uint8_t *sl;         /* SLs of requests, in the shape that sl_rows gives */
     /* [16]: the VL of each SL, as a set of one VL (bits); 0: packets with this SL are dropped */
     const uint16_t *vl_bit;
-    /* [S]: whether a CA or router is attached to the switch; NULL: switches count as senders too */
+    /* [S]: whether a CA or router is attached to each switch.  NULL: all routes are followed, also the routes of
+     * packets that switches send */
     const uint8_t *has_endport;
 } cdg_tables;
 

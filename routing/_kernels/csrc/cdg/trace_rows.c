@@ -33,8 +33,7 @@ typedef struct {
     const cdg_tables *t;
     int32_t extended;  /* X, number of extended channels, which trace.h explains */
     int32_t words;     /* number of 64-bit words in which the dependencies of one channel are stored, one bit each */
-    /* blocks: number of blocks; singles: number of the first block whose LIDs belong to switches that deliver only one
-     * LID each */
+    /* blocks: number of blocks; singles: number of the first block of LIDs whose switches deliver only one LID each */
     int32_t blocks, singles;
     /* [L] LIDs, sorted by the switch that delivers them; LIDs of switches that deliver only one LID come last */
     int32_t *lid;
@@ -60,10 +59,11 @@ typedef struct {
     /* [S, n] for each switch and each LID of the current block: (hops << 8) | (number of the channel by which the
      * switch sends), or UNKNOWN if not yet computed */
     uint16_t *state;
-    /* [2, X, words] found dependencies as bits; row 0: of routes to CAs and routers, row 1: of routes to switches */
+    /* [2, X, words] dependencies that the thread has found, one bit for each.  Row 0: dependencies of routes to CAs and
+     * routers; row 1: of routes to switches */
     uint64_t *bits;
-    /* [2, X] whether each channel is the last channel of some route; row 0: of routes to CAs and routers, row 1: to
-     * switches */
+    /* [2, X] whether each channel is the last channel of some route.  Row 0: routes to CAs and routers; row 1: routes
+     * to switches */
     uint8_t *last;
     int code;
     array_list arrays; /* allocation of all arrays above */
@@ -121,8 +121,9 @@ static bool order_by_hops(worker_t *w, int32_t lid)
     return true;
 }
 
-/* Visit the row of switch s for the n LIDs of a block: compute the hops from s, and add the dependencies of these
- * routes.  Returns the number of LIDs whose next switch has not been visited yet, or -1 if a packet is dropped.
+/* Visit the row of switch s for the n LIDs of a block: compute the hops from s to each LID, and add the first
+ * dependency of each route.  The hops to a LID stay unknown if the hops from the next switch are unknown.  Returns the
+ * number of LIDs with unknown hops, or -1 if a packet is dropped.
  *
  * from[i]: out-port of switch s towards LID i.
  * kind[i]: 1 if LID i belongs to a switch, 0 if it belongs to a CA or router. */
@@ -397,8 +398,8 @@ static void finish(job_t *j, worker_t *workers, int32_t threads, uint32_t *dep)
         if (t->lid_switch[lid] < 0)
             for (int32_t s = 0; s < t->switches; s++)
                 j->hops[(size_t)s * t->lids + lid] = LOST;
-        /* Element 0 of each row of `dep` gets the VL of the traffic.  Below, all dependencies of the row get this VL,
-         * too.  Callers ignore element 0 (see trace.h). */
+        /* All dependencies of one row of `dep` get the same VLs.  Element 0 of the row stores these VLs until the
+         * dependencies are written below.  Callers ignore element 0 (see trace.h). */
         else
             dep[t->lid_port[lid] ? 0 : t->slots] |= vls;
     }

@@ -40,7 +40,8 @@ typedef struct {
     uint16_t *flow;
     /* [S + 2]: by switch, the SLs, as bits, of the packets on the switch's channel to the LID */
     uint16_t *present;
-    /* [S + 2]: by switch, the SLs, as bits, of the packets that no later switch of the route to the LID drops */
+    /* [S + 2]: by switch, the SLs, as bits, with which packets from the switch are dropped at no later switch of the
+     * route to the LID */
     uint16_t *rest;
     uint8_t *lost; /* [S]: whether some sender at the switch loses packets to the LID because of their SL */
     uint8_t *sl;   /* [BLOCK, N]: SL of each sender towards each LID of the block */
@@ -133,8 +134,8 @@ static void enter_replies(worker *w, const uint8_t *number, int32_t lid)
 }
 
 /* Follow the packets on the channel of switch u to the next switch.  There, SL2VL assigns a VL to each SL again.
- * Record the dependencies of the channel of switch u on the channel of the next switch.  Returns whether packets of
- * some SL use a VL at the next switch that packets of this SL have not used there before. */
+ * Record the dependencies of the channel of switch u on the channel of the next switch.  Returns whether packets with a
+ * new pair of SL and VL reached the channel of the next switch. */
 static bool step(worker *w, const uint8_t *number, int32_t u)
 {
     const cdg_tables *t = w->j->t;
@@ -234,8 +235,8 @@ static void load_levels(worker *w, int32_t lid, int32_t count)
     }
 }
 
-/* Return whether the i-th LID of a block adds no dependencies.  This is so if an earlier LID of the block belongs to
- * the same switch, and has equal routes and SLs. */
+/* Return whether the i-th LID of a block adds no dependencies.  This is so if the same switch delivers an earlier LID
+ * of the block, and if both LIDs have equal routes and SLs. */
 static bool repeats(const worker *w, int32_t lid, int32_t i)
 {
     const cdg_tables *t = w->j->t;
@@ -295,8 +296,8 @@ static void run(void *workers, int32_t me)
     dispose(w);
 }
 
-/* List for each in-port and out-port of each switch the SLs that are not dropped.  If no SL is dropped anywhere,
- * *passes becomes NULL.  Returns 0, or 1 if memory is exhausted. */
+/* List for each in-port and out-port of each switch the SLs whose packets are not dropped.  If no SL is dropped
+ * anywhere, *passes becomes NULL.  Returns 0, or 1 if memory is exhausted. */
 static int list_passes(const cdg_tables *t, const cdg_vl_assignment *l, uint16_t **passes)
 {
     const size_t turns = (size_t)t->switches * l->ports * l->ports;

@@ -8,9 +8,11 @@
 
 static const double SHARED_LINK = 10, WRONG_ORDER = 15;
 
-/* Return the cost of the path that begins with channel c and then follows a tree.  The cost rises with the number of
- * earlier trees in which the path of switch s shares a link with this path.  The caller has marked the links of the
- * paths in earlier trees.  `highest` is the highest utilisation of a channel, by which utilisations are divided. */
+/* Return the cost of a path for switch s, which begins with channel c and then follows a tree.  The cost is the sum of
+ * three parts: the cost of the loads on the channels; SHARED_LINK for each earlier tree in which the path of s shares a
+ * link with this path; and WRONG_ORDER if the path must not be used (disjoint_is_wrong).  The caller has marked the
+ * links of the paths of s in the earlier trees.  `highest` is the highest utilisation of a channel, by which
+ * utilisations are divided. */
 static double join_cost(disjoint_job *job, int32_t d, int32_t tree, int32_t s, int32_t c, double highest)
 {
     const disjoint_request *net = job->net;
@@ -112,15 +114,16 @@ static void grow(disjoint_job *job, int32_t d, int32_t tree, double highest)
 }
 
 /* Choose the links into destination d over which a tree keeps the branches of the first tree.  The chosen links are
- * marked in job->kept.  `into` lists all links into the destination in random order.  Each link is chosen by about as
- * many trees as every other link, and two trees have few chosen links in common. */
+ * marked in job->kept.  `into` lists all links into the destination in random order.  Each tree chooses the next few
+ * links of this list, which begins again after its end.  So each link is chosen by about as many trees as every other
+ * link, and two trees have few chosen links in common. */
 static void choose_kept(const disjoint_job *job, int32_t d, int32_t tree, const int32_t *into)
 {
     const disjoint_request *net = job->net;
     const int32_t degree = net->first[d + 1] - net->first[d], others = net->trees - 1;
-    /* `times` is in percent: with 200, each link is chosen by two trees on average.  If K link-disjoint paths are
-     * wanted in K trees, two trees should not choose the same link.  In this case, `times` is 99: slightly less than
-     * one tree for each link. */
+    /* `times` is the mean number of trees that choose a link, in percent.  If fewer link-disjoint paths are wanted than
+     * there are trees, several trees may choose the same link.  Otherwise two trees should not choose the same link:
+     * then `times` is 99, slightly less than one tree for each link. */
     const int64_t times = net->wanted < net->trees ? 100 * (int64_t)(net->trees - net->wanted) : 99;
     int64_t from = (tree - 1) * degree * times / (100 * (int64_t)others);
     int64_t to = tree * degree * times / (100 * (int64_t)others);

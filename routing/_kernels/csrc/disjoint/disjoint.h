@@ -15,11 +15,11 @@ typedef struct {
     int32_t channels;  /* C, number of channels */
     int32_t trees;     /* K: in-trees of each destination with end ports, 1 to 8 */
     int32_t wanted;    /* number of link-disjoint paths that every switch should have to every destination, 1 to K */
-    /* largest number of hops of a path.  A longer path is used only where the search finds no such path.  The local
-     * search makes no path longer than this number, unless it replaces a still longer path */
+    /* limit of the hops of a path.  A path above the limit is used only if the search finds no path within the limit.
+     * In the local search, a new path may be above the limit only if it replaces a longer path */
     int32_t most_hops;
-    /* nonzero: one switch order must allow the paths between two switches in all trees; 0: the switch order of two
-     * switches may differ from tree to tree */
+    /* nonzero: for every two switches, one switch order must allow the paths between them in all trees; 0: their switch
+     * order may differ from tree to tree */
     int32_t shared;
     /* nonzero: the first tree of each destination shall use few channels; 0: the first trees shall balance the load */
     int32_t concentrate;

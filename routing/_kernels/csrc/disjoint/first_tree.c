@@ -76,8 +76,8 @@ static void copy_initial(disjoint_job *job)
 }
 
 /* Compute the first trees of all destinations, in several passes.  The second and later passes remove each tree and
- * compute it again.  Only these passes know the loads of all trees, and the switch orders that allow the reply
- * paths. */
+ * compute it again.  Only in these passes, the loads of all trees are known, and also the switch orders that allow the
+ * reply paths. */
 void ibn_disjoint_first_trees(disjoint_job *job)
 {
     const disjoint_request *net = job->net;
@@ -127,8 +127,8 @@ static uint8_t choose(const disjoint_job *job, int32_t a, int32_t b, int32_t rot
     return (uint8_t)best;
 }
 
-/* Choose a switch order for each pair of switches between which traffic counts.  Without `shared`, nothing is done,
- * because a pair of switches may have a different switch order in each tree. */
+/* Choose a switch order for each pair of switches between which traffic counts.  If the request does not set `shared`,
+ * nothing is done, because a pair of switches may then have a different switch order in each tree. */
 void ibn_disjoint_choose_orders(disjoint_job *job)
 {
     const disjoint_request *net = job->net;

@@ -12,10 +12,11 @@ static const double WRONG_ORDER = 1000, MISSING_PATH = 100, HOP_OVER = 1e5, BALA
 
 typedef struct {
     disjoint_job *job;
-    /* head: [S], first child of each switch in the current tree; sibling: [S], next child of the switch's parent; -1:
-     * none */
+    /* head: [S], first child of each switch in the current tree; sibling: [S], for each switch the next switch with the
+     * same parent; -1: none */
     int32_t *head, *sibling;
-    /* [S]: the moved switch, followed by all switches upstream of it in the tree, each after its parent */
+    /* [S]: the switch that is moved, followed by all switches upstream in the tree; each switch comes after its
+     * parent */
     int32_t *subtree;
     /* below: [S], hops to the moved switch; parent: [S], index of the parent in `subtree`.  Both arrays are in the
      * order of `subtree`. */
@@ -36,10 +37,11 @@ typedef struct {
     uint8_t *changed;
     /* [candidates]: cost of each candidate next hop of the moved switch; negative: the next hop is not possible */
     double *cost;
-    /* [2]: typical loads of channels, by which loads are divided before costs are computed.  Element 0 is for loads by
-     * the first trees only, element 1 for loads by all trees together */
+    /* [2]: reference values, by which loads are divided before costs are computed.  A reference value is a weighted
+     * mean of the highest load and the mean load of all channels.  Element 0 is for loads by the first trees only,
+     * element 1 for loads by all trees together */
     double typical[2];
-    double scale; /* factor by which the cost of load is multiplied before the other costs of a next hop are added */
+    double scale; /* factor of the cost of load, in the sum of all costs of a next hop */
     /* highest load of a channel by the first trees of all destinations.  The value is set only while
      * ibn_disjoint_balance_first runs; in the local search over all trees it is 0 */
     double highest;
@@ -102,8 +104,9 @@ static void add_flow(search_job *search, int32_t d, int32_t tree, int32_t s, dou
     }
 }
 
-/* Return the cost of the load of one channel.  `load` is a multiple of the highest load of all channels.  Without
- * `smooth`, only a load that reaches the highest load has a cost, so flows may move freely between other channels. */
+/* Return the cost of the load of one channel.  `load` is this load divided by the highest load of all channels.  With
+ * `smooth`, the cost is the 16th power of `load`, so lower loads have a cost too.  Without `smooth`, a load below the
+ * highest load costs nothing, so flows may move freely between channels with such loads. */
 static double peak_cost(double load, bool smooth)
 {
     if (smooth)
@@ -211,9 +214,9 @@ static double missing_cost(const disjoint_request *net, int32_t s, const uint8_t
 }
 
 /* Add the cost of missing link-disjoint paths to the cost of the present next hop (number `old`).  Then exclude every
- * other next hop that already costs more than the present next hop.  The cost of missing paths will be added to the
- * other next hops later, so their costs cannot fall.  Returns the number of next hops that remain possible, including
- * the present one. */
+ * other next hop that already costs more than the present next hop.  The cost of missing paths is added to the other
+ * next hops later, so an excluded next hop could not become the cheapest one.  Returns the number of next hops that
+ * remain possible, including the present one. */
 static int32_t rule_out(search_job *search, int32_t d, int32_t old)
 {
     const disjoint_request *net = search->job->net;
@@ -354,8 +357,8 @@ static bool can_follow_first(const disjoint_job *job, int32_t d, int32_t tree, i
 }
 
 /* Replace the path from s to d in one tree by the path from s to d in the first tree.  If the request does not set
- * `shared` and switch s has end ports, also replace the path from d to s in the tree with the same number.  Switch
- * orders and loads are not updated. */
+ * `shared` and switch s has end ports, also replace the reply path: the path from d to s in the tree with the same
+ * number.  Switch orders and loads are not updated. */
 static void copy_both(disjoint_job *job, int32_t d, int32_t tree, int32_t s, uint8_t *changed)
 {
     ibn_disjoint_copy_first(job->net, job->next, d, tree, s);
@@ -493,7 +496,7 @@ static int64_t count_wrong(const disjoint_job *job)
 /* Balance the first trees of all destinations.  The search moves next hops off the channels with the highest load.  The
  * search also tries to replace paths that must not be used (disjoint_is_wrong).  If the caller has given initial first
  * trees, no move raises a load above the highest load of these initial trees.  The search ends after IDLE_PASSES passes
- * without a gain.  Returns DISJOINT_OK or DISJOINT_NO_MEMORY. */
+ * without a gain, or after the number of passes that the request allows.  Returns DISJOINT_OK or DISJOINT_NO_MEMORY. */
 int ibn_disjoint_balance_first(disjoint_job *job)
 {
     search_job search = {.job = job};

@@ -33,8 +33,8 @@ static int32_t change_of(const order_search *search, int32_t w, int32_t a, int32
 }
 
 /* Move the switch at position a to position b, and the switches in between by one position.  A pair of channels out of
- * one switch is bad if both channels lead up or both lead down.  The move is made only if it does not raise the number
- * of bad pairs at all switches together.  This number is computed exactly only if there are no parallel channels. */
+ * one switch is bad if both channels lead up or both lead down.  The move is made only if the total number of bad pairs
+ * at all switches does not rise.  This number is computed exactly only if there are no parallel channels. */
 static void try_move(order_search *search, int32_t a, int32_t b)
 {
     const int32_t v = search->at[a], degree = search->first[v + 1] - search->first[v];
@@ -104,7 +104,7 @@ static void reach_one(int32_t switches, const int32_t *first, const int32_t *dst
                 down[v] = down[dst[c]] + 1;
     }
     /* Paths that begin with a channel up are computed after all paths that lead down only.  Switches are visited by
-     * ascending position.  A channel up ends at a switch of lower position, whose hops are already final. */
+     * ascending position.  A channel up ends at a switch of lower position, whose hops have been computed already. */
     for (int32_t x = 0; x < switches; x++) {
         const int32_t v = at[x];
         int32_t usable = 0;

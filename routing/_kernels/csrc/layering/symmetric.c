@@ -73,8 +73,8 @@ static void send_over(layering_job *job, int32_t from, int32_t to, int32_t c)
     }
 }
 
-/* List in `found` the first channels of all shortest paths from switch `from` to switch `to`, sorted by the utilisation
- * of their paths.  Of parallel channels only one is listed.  Returns the number of listed channels. */
+/* List in `found` the first channels of all shortest paths from switch `from` to switch `to`, sorted by the highest
+ * utilisation on their paths.  Of parallel channels only one is listed.  Returns the number of listed channels. */
 static int32_t first_hops(const layering_job *job, int32_t from, int32_t to, first_hop *found)
 {
     int32_t count = 0, t = job->paths->at[job->paths->at_first[to]];

@@ -40,8 +40,8 @@ typedef struct {
     int32_t room;                      /* number of elements that fit into each of `added`, `decided` and `refused` */
 } attempt;
 
-/* Make room for the CDG edges of one more path in `added`, `decided` and `refused`.  Returns nonzero if memory ran
- * out. */
+/* Allocate room for the CDG edges of one more path in the arrays `added`, `decided` and `refused`.  Returns nonzero if
+ * memory ran out. */
 static int reserve(attempt *x)
 {
     int32_t most = x->adds > x->decisions ? x->adds : x->decisions;
@@ -112,8 +112,9 @@ static int add_path(attempt *x, int32_t target, int32_t from, uint8_t *turn_vl)
     return 1;
 }
 
-/* Undo a failed attempt: remove the CDG edges that it added.  The edges that it could not add are tested again later,
- * because they may close no cycle once the added edges are gone. */
+/* Undo a failed attempt: remove the CDG edges that the attempt added, and the VLs that it decided in `turn_vl`.  The
+ * edges that the attempt could not add are tested again later, because they may close no cycle once the added edges are
+ * gone. */
 static void undo(attempt *x, uint8_t *turn_vl)
 {
     acyclic *graph = &x->job.graph;
@@ -184,8 +185,8 @@ static int64_t place_all(attempt *x, int avoid, int counted, int change)
     return left;
 }
 
-/* Place all pairs of switches.  Pairs that fit get SLs whose packets keep their VL.  Only the remaining pairs get SLs
- * whose packets may move to higher VLs. */
+/* Place all pairs of switches.  SLs whose packets keep their VL are tried first.  Only the pairs that fit on none of
+ * these SLs get SLs whose packets may move to higher VLs. */
 static void run(attempt *x, ibn_transition_counts *counts)
 {
     layering_job *job = &x->job;

@@ -1,6 +1,6 @@
 /* Unload the channels with the peak utilisation.  To unload a channel, a switch gets another next hop towards a target.
- * This is done only if the changed paths still fit into layers: the path of the switch, and the paths of all switches
- * upstream of the switch. */
+ * This is done only if all changed paths still fit into layers: the path of this switch, and the paths of all switches
+ * upstream. */
 
 #include "layering/internal/layering_job.h"
 
@@ -22,8 +22,8 @@ static int32_t list_upstream(const layering_job *job, int32_t target, int32_t u,
     return tail;
 }
 
-/* Place the paths that lead from the first `count` switches in `queue` to one target.  Paths that are not counted paths
- * are left out.  Returns whether each placed path fits into a layer. */
+/* Place the counted paths that lead from the first `count` switches in `queue` to one target.  Returns whether each
+ * placed path fits into a layer. */
 static int all_fit(layering_job *job, int32_t target, const int32_t *queue, int32_t count)
 {
     int32_t root = job->paths->root[target], vls = job->graph.vls;
@@ -73,9 +73,9 @@ static int unload_at(layering_job *job, int32_t target, int32_t u, double peak, 
     return 0;
 }
 
-/* Move one next hop towards a target, so that a channel of switch u carries less flow.  The moved next hop belongs to
- * switch u or to a switch upstream of u.  The new path must stay below the utilisation `peak`.  `queue` and `behind`
- * are scratch.  Returns whether a next hop was moved. */
+/* Take flow to a target off the channel by which switch u sends to this target: give u, or a switch upstream of u,
+ * another next hop.  The utilisation of each channel on the new path must stay below `peak`.  `queue` and `behind` are
+ * scratch.  Returns whether a next hop was moved. */
 static int relieve(layering_job *job, int32_t target, int32_t u, double peak, int32_t *queue, int32_t *behind)
 {
     int32_t count = list_upstream(job, target, u, behind);

@@ -26,7 +26,8 @@ static void aim(const nue_t *nue, const layer_t *layer, grower_t *grower, int32_
     }
 }
 
-/* Move every switch on a forwarding loop to the escape tree.  Returns the number of moved switches. */
+/* Mark every switch on a forwarding loop in on_escape, which moves the switch to the escape tree.  Returns the number
+ * of switches that had no mark before. */
 static int32_t break_loops(const nue_t *nue, grower_t *grower, uint8_t *next, int32_t root)
 {
     const ibn_network *net = nue->job.net;
@@ -54,9 +55,9 @@ static int32_t break_loops(const nue_t *nue, grower_t *grower, uint8_t *next, in
     return put;
 }
 
-/* Count all dependencies of the tree `next` (towards `root`) as used, if all of them are allowed.  Otherwise count no
- * dependency, and move one switch of each forbidden dependency to the escape tree.  Returns the number of moved
- * switches. */
+/* If all dependencies of the tree `next` (towards `root`) are allowed, count them as used.  Otherwise count no
+ * dependency, and mark one switch of each forbidden dependency in on_escape, which moves this switch to the escape
+ * tree.  Returns the number of moved switches. */
 static int32_t fit(const nue_t *nue, layer_t *layer, grower_t *grower, const uint8_t *next, int32_t root)
 {
     int32_t a, b, put = 0, counted = 0, *list = grower->account.children;
@@ -81,9 +82,9 @@ static int32_t fit(const nue_t *nue, layer_t *layer, grower_t *grower, const uin
     return put;
 }
 
-/* Complete a tree that could not be grown to the end, with the help of the escape tree.  Then count the dependencies
- * and the flow of the tree.  Returns the number of switches that use the escape tree.  Switches are moved to the
- * escape tree until all dependencies are allowed.  The loop ends at the latest when all switches use the escape
+/* Complete a tree in which some switches have no next hop: these switches use the escape tree.  Then count the
+ * dependencies and the flow of the tree.  Returns the number of switches that use the escape tree.  Switches are moved
+ * to the escape tree until all dependencies are allowed.  The loop ends at the latest when all switches use the escape
  * tree, because all dependencies of the escape tree are allowed. */
 int32_t ibn_nue_take_escape_path(const nue_t *nue, layer_t *layer, grower_t *grower, int32_t target)
 {

@@ -185,7 +185,7 @@ static int leads_through(const nue_t *nue, const uint8_t *next, int32_t from, in
 
 /* Move switch v of a tree to next hop c, if the new dependencies of v and of its children in the tree are allowed.
  * Returns whether v was moved.  Only the counts of dependencies are updated, so the caller has to move the flow.  If v
- * was not moved, grower->log holds the dependencies that were found to be blocked. */
+ * was not moved, grower->log also holds the dependencies that were found to be blocked. */
 int ibn_nue_move_subtree(const nue_t *nue, layer_t *layer, grower_t *grower, uint8_t *next, int32_t root, int32_t v,
                          int32_t c)
 {

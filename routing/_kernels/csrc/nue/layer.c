@@ -24,9 +24,9 @@ static void mark_wanted(const nue_t *nue, const layer_t *layer, int32_t number, 
             }
 }
 
-/* Count the dependencies of the escape tree as used.  These are all dependencies on paths towards the root, and the
- * dependencies on paths from the root to destinations of the layer.  These dependencies stay in use as long as the
- * layer exists.  `wanted` is the result of mark_wanted. */
+/* Count the dependencies of the escape tree as used.  These are the dependencies of all paths along the escape tree to
+ * its root, and of all such paths to destinations of the layer.  These dependencies stay in use as long as the layer
+ * exists.  `wanted` is the result of mark_wanted. */
 static void plant_escape_tree(const nue_t *nue, layer_t *layer, const uint8_t *wanted)
 {
     const ibn_network *net = nue->job.net;
@@ -80,8 +80,8 @@ void ibn_nue_layer_unblock(const nue_t *nue, layer_t *layer)
     }
 }
 
-/* Remove the dependencies in grower->log from the record of blocked dependencies.  These dependencies closed cycles
- * only with dependencies that have been removed since. */
+/* Remove the dependencies in grower->log from the record of blocked dependencies.  The cycles that these dependencies
+ * would close may have contained other dependencies, which have been removed since. */
 void ibn_nue_layer_forget(layer_t *layer, grower_t *grower)
 {
     while (grower->logged > 0)

@@ -12,7 +12,7 @@
 
 #include "nue/internal/nue_job.h"
 
-#define IDLE_PASSES 3 /* stop after this number of passes in succession that do not lower the peak utilisation */
+#define IDLE_PASSES 3 /* stop after this number of successive passes without a lower peak utilisation */
 #define WORD 256      /* Upper bound of the number of channels out of one switch. */
 
 /* Number of times that the utilisation of a channel is squared to get its cost, for each pass.  Few squarings spread
@@ -86,8 +86,9 @@ static void unblock_layers(void *kernel)
 static const pass_steps STEPS = {
     .grow = grow, .removed = removed, .restored = restored, .move = move, .begin_round = unblock_layers};
 
-/* Fill the queues of both load accounts with LMC groups, in the order of the present pass.  Each LMC group goes to the
- * account of its layer.  With `with_flow`, only groups with flow are queued, otherwise only groups without flow. */
+/* Fill the queues of both load accounts with LMC groups, in the order of the present pass.  The layer of an LMC group
+ * determines the account to which the group goes.  With `with_flow`, only groups with flow are queued, otherwise only
+ * groups without flow. */
 static void deal(run_t *run, int with_flow)
 {
     const nue_t *nue = run->nue;
@@ -204,8 +205,8 @@ static void release(nue_t *nue, run_t *run)
 }
 
 /* Compute the trees of destinations without flow.  If the switch of such a destination also delivers a destination with
- * flow, the tree of the destination with flow is copied.  The dependencies of this tree are in use already.  Otherwise
- * the tree is grown, if possible over dependencies that are already in use. */
+ * flow, the tree of the destination with flow is copied.  A copied tree adds no dependencies.  Otherwise the tree is
+ * grown, if possible over dependencies that are already in use. */
 static void route_idle(run_t *run, double *load)
 {
     nue_t *nue = run->nue;
@@ -255,7 +256,8 @@ static void count_all(const nue_t *nue, int32_t step)
             ibn_nue_layer_count(nue, layer_of(nue, target), tree_of(nue, target), nue->job.targets->root[target], step);
 }
 
-/* Restore the trees and loads of the best pass, unless the last pass is as good.  Returns nonzero if memory ran out. */
+/* Restore the trees and loads of the best pass, unless the last pass has reached the same highest utilisation.  Returns
+ * nonzero if memory ran out. */
 static int restore(run_t *run, double *load, double worst)
 {
     nue_t *nue = run->nue;

@@ -89,8 +89,9 @@ static bool is_excluded_at_once(const repair_state *job, int32_t c, int32_t vl)
 }
 
 /* Find other VLs for the subtree's packets on VL `vl`, if the disconnected switch takes channel c.  The packets move
- * together to one other VL, or are split over several VLs.  Returns true if all packets found a VL.  The result is also
- * true if more switches may be detached from the subtree, to be repaired later. */
+ * together to one other VL, or are split over several VLs.  Returns true if all packets found a VL.  Returns true, too,
+ * if further switches may be detached from the subtree: ibn_repair_defer then detaches the switches whose packets found
+ * no VL. */
 static bool changes_vl(repair_state *job, int32_t c, int32_t vl)
 {
     const int32_t other = other_vl(job, c, vl);
@@ -103,7 +104,8 @@ static bool changes_vl(repair_state *job, int32_t c, int32_t vl)
 
 /* Add to the CDG of each VL the edges that the subtree's packets need if the disconnected switch takes channel c.  If
  * these edges would close a cycle on a VL, the subtree's packets on this VL move to other VLs.  *changed_sls receives
- * true if any packets moved.  Returns whether all packets found a VL. */
+ * true if any packets moved.  Returns false if some packets found no VL, and their switches may not be detached from
+ * the subtree either (see changes_vl). */
 static bool vls_admit(repair_state *job, int32_t c, bool *changed_sls)
 {
     for (int32_t vl = 0; vl < job->f->vls; vl++) {
@@ -114,8 +116,9 @@ static bool vls_admit(repair_state *job, int32_t c, bool *changed_sls)
         if (job->prepares_sls ? !ibn_repair_prepare_sls(job, c, vl) : !job->sls_may_change || !changes_vl(job, c, vl))
             return false;
         *changed_sls = true;
-        /* The edges added so far may be removed again.  While on_trial is set, each edge that would close a cycle is
-         * recorded.  It is tested again after the removal, because the cycle may contain a removed edge. */
+        /* If a later VL fails, the edges added so far are removed again.  Therefore on_trial is set: each edge that
+         * would close a cycle is then recorded, and is tested again after the removal, because its cycle may contain a
+         * removed edge. */
         job->on_trial = true;
     }
     return true;

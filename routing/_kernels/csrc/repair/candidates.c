@@ -35,7 +35,7 @@ static int32_t hindrances(const repair_state *job, int32_t c, int32_t *who)
  * If v has a path to the LID: v is marked if `count` is 0.  If `count` is 1, `who` is marked, unless the CDG edge from
  * c to the next channel is impossible too.
  * If v is cut off from the LID: all switches on the path of v that have an entry are marked if `count` is 0.  If
- * `count` is 1, `who` is marked if it is one of these switches.
+ * `count` is 1, only `who` is marked, if it is one of these switches.
  *
  * The function is used only while paths must follow the topological order. */
 static void note_helpers(repair_state *job, int32_t c, int32_t count, int32_t who)
@@ -54,7 +54,7 @@ static void note_helpers(repair_state *job, int32_t c, int32_t count, int32_t wh
 }
 
 /* Mark in can_help the switches whose move to another path could free a path for the disconnected switch.  Returns true
- * if other switches could help too.  The caller then also tries the switches without a mark. */
+ * if switches without a mark could help too, so that the caller has to try all switches. */
 bool ibn_repair_note_displaceable(repair_state *job)
 {
     const repair_fabric *f = job->f;

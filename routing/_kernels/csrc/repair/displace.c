@@ -8,8 +8,8 @@
  * MOST_MONOTONE_TRIALS: largest number of trial moves for one LID while paths must follow the topological order. */
 enum { MOST_CANDIDATES = 32, MOST_MONOTONE_TRIALS = 400 };
 
-/* Find a path for a disconnected switch after another switch was moved on trial.  Returns whether a path was found.  If
- * no path was found, the CDG edges that the move of the other switch has added are removed. */
+/* Find a path for a disconnected switch, after another switch was moved on trial.  Returns whether a path was found.
+ * If not, the function removes the CDG edges that were added for the move of the other switch. */
 static bool follows(repair_state *job, int32_t root)
 {
     int32_t ignored = INT32_MAX;
@@ -95,8 +95,8 @@ static bool may_displace(repair_state *job, int32_t root, int32_t x)
     if (x == job->target || x == root || ibn_repair_entry(job, x) == NO_ROUTE
         || job->graph.visited > job->search_budget)
         return false;
-    /* While paths must follow the topological order, no cycle searches are made, and their work limit does
-     * not end the trials.  Therefore the number of trials has a separate limit. */
+    /* While paths must follow the topological order, no cycle searches are made.  So the work limit of cycle searches
+     * would never end the trials, and the number of trials has a limit of its own. */
     if ((job->only_monotone && ++job->displacements > MOST_MONOTONE_TRIALS) || !displaces(job, root, x))
         return false;
     job->last_displaced[root] = x + 1;

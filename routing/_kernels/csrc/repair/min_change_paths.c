@@ -30,8 +30,8 @@ typedef struct {
     int32_t visit; /* number of the current walk along entries, or of the current search */
     /* [S]: channel by which the current search reached each switch; NONE at the switch where the search began */
     int32_t *reached;
-    /* [2 S]: channels of the best path so far in the first half, channels of the path to be compared in the second
-     * half */
+    /* [2 S]: in the first half, the channels of the best path so far; in the second half, the channels of the path that
+     * is compared with it.  The function walk uses the first half as scratch */
     int32_t *path;
     step *heap; /* [C]: binary heap of the paths that the search has not extended yet */
     int32_t size;
@@ -206,8 +206,9 @@ static void reconnect(fewest_job *job)
     job->cuts = left;
 }
 
-/* Choose, among all switches with a missing entry, the switch that has the shortest path over a neighbour with a path.
- * Returns the index of the chosen switch in `root`, or NONE if no neighbour of any such switch has a path. */
+/* Choose the missing entry that can be filled with the shortest path, such that no other entry changes: the switch
+ * sends to a neighbour that has a path to the target.  Returns the index of the switch in `root`, or NONE if no switch
+ * with a missing entry has such a neighbour. */
 static int32_t next_direct(const fewest_job *job)
 {
     int32_t best = NONE;

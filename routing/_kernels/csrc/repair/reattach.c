@@ -101,8 +101,8 @@ void ibn_repair_add_flow(repair_state *job, int32_t s, int64_t flow)
     }
 }
 
-/* Give disconnected switch u the best of the first `count` paths in job->candidates that closes no CDG cycle.  Returns
- * whether such a path was found. */
+/* Give disconnected switch u a path that closes no CDG cycle: the best such path among the first `count` paths in
+ * job->candidates.  Returns whether such a path was found. */
 static bool take_best(repair_state *job, int32_t u, int32_t count)
 {
     for (; count > 0; count--) {
@@ -160,8 +160,8 @@ int32_t ibn_repair_attach_roots(repair_state *job, int32_t count)
             if (!ibn_repair_attach_root(job, job->roots[i], level, &next))
                 job->roots[left++] = job->roots[i];
         /* A switch that got a path can become the next hop of a disconnected switch, whose path is then one hop longer.
-         * So the length grows by one hop as long as switches get paths.  Otherwise it grows to the length of the
-         * shortest longer path. */
+         * So as long as switches get paths, paths that are one hop longer are tried next.  Otherwise the next longer
+         * paths that exist are tried. */
         level = left < count ? level + 1 : next;
         count = left;
     }

@@ -20,8 +20,8 @@ enum {
     /* The search relieves a channel until the excess of its utilisation over the goal has fallen to this percentage of
      * the initial excess.  Then the search goes on to the next channel. */
     KEEP = 70,
-    /* The first attempt to relieve a channel lists moves for at most FEW_USERS LIDs, which are the LIDs with the most
-     * flow on the channel. */
+    /* The first attempt to relieve a channel lists moves for at most FEW_USERS LIDs: the first LIDs of the channel's
+     * list, which tend to have the most flow on the channel. */
     FEW_USERS = 24,
     /* The first attempt to relieve a channel lists, for each LID, moves of at most this number of switches. */
     FEW_UPSTREAM = 6,
@@ -113,8 +113,9 @@ static void list_users(rebalance_search *look, int32_t c)
     qsort(list->user, (size_t)list->count, sizeof *list->user, by_hops);
 }
 
-/* Compute the flow on channel c for up to `most` of the LIDs in the channel's list.  These LIDs are moved to the front
- * of the list, sorted by flow.  Returns the number of these LIDs. */
+/* Compute the flow on channel c to the first LIDs of the channel's list, at most `most` LIDs with flow.  Sort these
+ * LIDs by flow, at the front of the list.  LIDs whose packets do not use the channel any more are removed from the
+ * list.  Returns the number of sorted LIDs. */
 static int32_t users_of(rebalance_search *look, int32_t c, int32_t most)
 {
     repair_state *state = look->state;
@@ -319,8 +320,8 @@ void ibn_repair_rebalance_set_entry(rebalance_search *look, int32_t s, uint8_t p
 }
 
 /* Make a move that takes flow off channel `off`, if the move is still useful.  The move was listed before other moves
- * were made.  So it is made only if its path still uses the channel, the objective falls, no CDG cycle is closed, and
- * the limit of changed entries is not exceeded.  Returns whether the move was made. */
+ * were made.  So it is made only if the present path of its switch still uses channel `off`, the objective falls, no
+ * CDG cycle is closed, and the limit of changed entries is not exceeded.  Returns whether the move was made. */
 static bool make_move(rebalance_search *look, const entry_move *move, int32_t off)
 {
     repair_state *state = look->state;
@@ -351,8 +352,8 @@ static bool make_move(rebalance_search *look, const entry_move *move, int32_t of
 /* Make moves that take flow off channel c.  Returns whether any move was made. */
 static bool relieve(rebalance_search *look, int32_t c)
 {
-    /* Only a part of the excess is removed from channel c, because other channels may then have the highest
-     * utilisation. */
+    /* Only a part of the excess is removed from channel c now, because then another channel may have the highest
+     * utilisation, and should be relieved first. */
     const int64_t over = ibn_repair_rebalance_utilisation(look, c) - look->goal,
                   enough = look->goal + over * KEEP / 100;
     bool helped = false;

@@ -7,8 +7,8 @@
 #include <string.h>
 
 /* BLOCK: number of LIDs whose entries are compared in one step.
- * MOST_TRIALS: largest number of donors whose entries are copied on trial, if the entry that the copy leaves missing
- * may get any path. */
+ * MOST_TRIALS: largest number of donors whose entries are copied on trial, if the switch that delivers the donor may
+ * then take any path (see take_first). */
 enum { BLOCK = 64, MOST_TRIALS = 16 };
 
 /* Return the VLs, as bits, on which some packet may use channel `next` directly after channel c.  Only VLs in
@@ -138,10 +138,10 @@ static bool lead_on(repair_state *job, int32_t s, int32_t last, bool repairing)
     return true;
 }
 
-/* Return whether the traffic to the current LID may use copies of the entries of LID `donor`.  If
- * switch-to-switch traffic may close credit loops, both LIDs must belong to end ports, or both to switches.  If credit
- * loops of replies are avoided too, both LIDs must have the same SLs.  If SLs moreover depend on the source switch, the
- * same switch must deliver both LIDs.  If the SLs differ, packets must be allowed to move to the VL of the donor. */
+/* Return whether the traffic to the current LID may use copies of the entries of LID `donor`.  The following conditions
+ * must hold.  If switch-to-switch traffic may close credit loops: both LIDs belong to end ports, or both to switches.
+ * If credit loops of replies are avoided too: both LIDs have the same SLs, and if SLs depend on the source switch, the
+ * same switch delivers both LIDs.  If the SLs differ: packets are allowed to move to the VL of the donor. */
 static bool is_as_free(const repair_state *job, int32_t donor)
 {
     const repair_fabric *f = job->f;
@@ -181,8 +181,8 @@ static int by_changes(const void *one, const void *other)
                                     : (a->lid > b->lid) - (a->lid < b->lid);
 }
 
-/* Copy the entries of the first donor, among `count` donors, whose paths close no CDG cycle.  The copy leaves the entry
- * of the switch that delivers the donor missing.  If `repairing` is true, this switch may take any path; otherwise it
+/* Try the `count` donors one after the other, until the copied paths of a donor close no CDG cycle.  After a copy, the
+ * switch that delivers the donor has no entry yet.  If `repairing` is true, this switch may take any path; otherwise it
  * sends directly to the switch of the current LID.  Returns whether such a donor was found. */
 static bool take_first(repair_state *job, const donor_column *donors, int32_t count, bool repairing)
 {

@@ -26,8 +26,8 @@ static uint8_t treat(repair_state *job, const int32_t *missing, int32_t count)
     job->column++;
     job->saved_count = job->load_count = 0;
     job->search_budget = job->graph.visited + SEARCH_BUDGET;
-    /* If the repair fails for one LID of a switch, it would fail for the other LIDs of this switch too.  So these LIDs
-     * are not tried. */
+    /* If the repair has failed for one LID of a switch, it would most likely fail for the other LIDs of this switch
+     * too.  So these LIDs are not tried. */
     if (!job->given_up[job->target] && ibn_repair_fill_column(job, missing, count)) {
         count_changes(job);
         return REPAIRED;

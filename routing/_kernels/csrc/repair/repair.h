@@ -25,8 +25,8 @@ typedef struct {
     /* whether `load` on entry includes the flow on broken paths; if so, the kernel subtracts this flow from the
      * channels of the previous paths (by `preferred`) */
     int32_t withdraw;
-    /* whether monotone paths are tried before all other paths; the channels of a monotone path follow the current
-     * topological order */
+    /* whether monotone paths are tried before all other paths.  The channels of a monotone path follow the current
+     * topological order.  In ibn_repair_rebalance: whether the new paths must be monotone */
     int32_t monotone_first;
     const int32_t *first;         /* [S + 1], the channels out of switch s are first[s] to first[s + 1] - 1 */
     const int32_t *src;           /* [C], switch where each channel begins */

@@ -1,5 +1,5 @@
-/* Restore moved LFT entries to their values in the previous tables, if the balance of the load does not need the
- * moves.  The terms are explained in internal/repair_state.h and rebalance.c. */
+/* Restore moved LFT entries to their values in the previous tables, if the highest utilisation does not rise and no CDG
+ * cycle is closed.  The terms are explained in internal/repair_state.h and rebalance.c. */
 #include "repair/internal/rebalance_search.h"
 
 #include <stdlib.h>

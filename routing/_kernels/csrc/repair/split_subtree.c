@@ -51,8 +51,9 @@ static void clean(repair_state *job, int32_t c, int32_t vl, int32_t had)
     job->added_count = kept;
 }
 
-/* Move the packets of as many switches of the subtree as possible to VL `vl`, if the disconnected switch takes channel
- * c.  Switches near the disconnected switch are tried first, because they forward the packets of the other switches. */
+/* Move the packets of as many switches of the subtree as possible to VL `vl`, for the case that the disconnected switch
+ * takes channel c.  Switches near the disconnected switch are tried first, because they forward the packets of the
+ * other switches. */
 static void fill(repair_state *job, int32_t c, int32_t vl)
 {
     const int32_t had = job->added_count, count = ibn_repair_common_suffix(job, c, 0);
@@ -78,9 +79,9 @@ static void fill(repair_state *job, int32_t c, int32_t vl)
 }
 
 /* Split the subtree's packets on VL `vl` over several VLs, for the case that the disconnected switch takes channel
- * c.  As many packets as possible stay on VL `vl`.  Returns whether all packets found a VL.  CDG edges that were
- * added on one VL may be removed again if a later VL does not suffice.  So job->on_trial is set while the second and
- * later VLs are tried. */
+ * c.  As many packets as possible stay on VL `vl`.  Returns whether all packets found a VL.  If some packets find no
+ * VL in the end, the CDG edges added so far may be removed again.  So job->on_trial is set as soon as an edge has
+ * been added. */
 bool ibn_repair_split_subtree(repair_state *job, int32_t c, int32_t vl)
 {
     const repair_fabric *f = job->f;

@@ -249,9 +249,9 @@ void ibn_repair_undo(repair_state *job)
     }
 }
 
-/* Record the blocked CDG edge with number `dependency`, if the CDG has edges that may be removed again
- * (job->on_trial).  After the removal of such edges, the recorded edge has to be tested again.  If the record is
- * full, unblock the edge instead. */
+/* Record the blocked CDG edge with number `dependency`, if the CDG has edges that may be removed again (job->on_trial).
+ * After the removal of such edges, the recorded edge has to be tested again.  If the record is full, unblock the edge
+ * at once, so that it is tested again in any case. */
 static void note_blocked(repair_state *job, int32_t dependency, int32_t vl)
 {
     if (!job->on_trial)

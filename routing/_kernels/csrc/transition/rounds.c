@@ -1,5 +1,5 @@
-/* Compute the rounds in which new LFT entries are written, and the CDG edges that packets can use during these rounds:
- * see internal/rounds.h and transition.h. */
+/* Compute in which round each new LFT entry is written, and the CDG edges that packets can use during these rounds: see
+ * internal/rounds.h and transition.h. */
 #include "transition/internal/rounds.h"
 
 #include <stdlib.h>
@@ -59,10 +59,10 @@ static void spread(transition_round *g, const transition_paths *w, const uint8_t
     }
 }
 
-/* List a part of the dependencies, and return the number of listed dependencies.  A dependency is selected by the entry
- * to which its second channel belongs.
- * r > 0: select the old entries that round r replaces.  Packets can take these entries until the end of round r.
- * r = 0: select the unchanged entries and the new entries. */
+/* List a part of the dependencies, and return the number of listed dependencies.  Dependencies are selected by the
+ * entry that leads to their second channel.
+ * r > 0: select the old entries that round r replaces.  Packets can take these entries until the end of round r.  r =
+ * 0: select the unchanged entries and the new entries. */
 static int32_t list(const transition_round *g, const transition_paths *w, const uint8_t *round, int r,
                     round_dependency *dependency)
 {
@@ -101,7 +101,9 @@ int32_t ibn_transition_round_dependencies(transition_round *g, const transition_
 typedef struct {
     const transition_tables *t;
     transition_paths paths;
-    int32_t *out; /* [S]: number of next hops of each switch; -1: the switch is not in the core (see find_core) */
+    /* [S]: number of different channels to which the old and the new entry of each switch lead; -1: the switch is not
+     * in the core (see find_core) */
+    int32_t *out;
     /* [S]: scratch of two functions.  In find_core: the switches to be removed from the core.  In depth_of: the
      * switches on the current path. */
     int32_t *rest;
@@ -124,8 +126,8 @@ static void find_core(rounds_job *j)
         if (!j->out[s])
             j->rest[tail++] = s;
     }
-    /* Each pass visits all switches, and removes from the core the switches without a next hop in the core.  Few passes
-     * are needed: at most as many as the hops of the longest path. */
+    /* Each pass visits all switches, and removes from the core the switches without a next hop in the core.  The passes
+     * end when no such switch is left.  Few passes are needed: at most as many as the hops of the longest path. */
     for (bool grew = tail > 0; grew;) {
         grew = false;
         for (int32_t k = 0; k < tail; k++)

@@ -28,8 +28,8 @@ typedef struct {
 typedef struct {
     int32_t passes;  /* number of further passes after the first pass */
     int32_t threads; /* number of threads; the result does not depend on this number */
-    /* 1: balance for bisection traffic.  In that case, a channel that is already in a destination's tree has no cost
-     * for further switches of the tree */
+    /* 1: balance for permutations and bisections.  In this case, a channel that already carries flow to a destination
+     * has no cost for the switches that join the destination's tree later */
     int32_t bisection;
     /* cost of each hop, in addition to the cost of the load; the cost of the load is 1 at the peak utilisation */
     double hop_cost;
@@ -45,7 +45,7 @@ typedef struct {
         *spanning;
     const int32_t *reverse; /* [C], channel of the same link in the opposite direction; for the rule of allowed turns */
     /* [C], rank of each channel, for the rule of shortest paths: of the channels on shortest paths, a switch may use
-     * only those with the lowest rank; NULL: it may use all of them */
+     * only the channels with the lowest rank; NULL: a switch may use all channels on shortest paths */
     const int32_t *rank;
     /* `rank` applies at switches that are at least this number of hops from the destination; nearer switches may use
      * any channel */

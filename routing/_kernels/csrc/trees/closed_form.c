@@ -1,10 +1,10 @@
 /* Compute the forwarding tables of a tree topology in closed form.
  *
  * Every LID has a top switch, over which the paths to the LID lead (closed_form_assign.c).  A switch above the
- * destination sends down.  Any other switch sends up towards the top switch of the LID.  If the switch has no path up
- * to this top switch, it may send towards another top switch (see the function find_others).  The table `to_top` gives
- * the channels up, and the table `down` gives the channels down.  Each row of the LFTs is computed independently of all
- * other rows.
+ * destination sends down.  Any other switch sends up towards the top switch of the LID.  If no path up leads to this
+ * top switch, the switch may send towards a substitute top switch (see the function find_others).  The table `to_top`
+ * gives the channels up, and the table `down` gives the channels down.  Each row of the LFTs is computed independently
+ * of all other rows.
  *
  * Where links are missing, some entries stay open.  The flow over all other entries is added up.  Each open entry then
  * takes the path with the lowest peak utilisation (closed_form_search.c).  At the end, closed_form_fill.c fills the
@@ -86,9 +86,10 @@ static int32_t channel_down(const cf_state *x, int32_t v, int32_t t, int32_t k)
 }
 
 /* Return the channel by which switch v sends packets to LID k up towards top switch u, if several bundles lead to u.
- * If the LID's chain (closed_form_state.h) has a channel at the level of v, the number of this channel selects the
- * bundle.  Otherwise k selects the bundle.  As the chains use the channels of a level evenly, the LIDs are spread
- * evenly over the bundles. */
+ * Of the n fast channels that lead to u, the channel with index r mod n is taken.  If the LID's chain
+ * (closed_form_state.h) has a channel at the level of v, r is the index of this channel among the fast channels up of
+ * its switch.  Otherwise r is k.  As the chains use the channels of a level evenly, the LIDs are spread evenly over the
+ * n channels. */
 static int32_t channel_up(const cf_state *x, int32_t v, int32_t u, int32_t k)
 {
     const ibn_tree *tree = x->tree;
@@ -137,10 +138,10 @@ static uint8_t port_up(const cf_state *x, int32_t v, int32_t t, int32_t k, const
     return tree->port[c + cable % tree->bundle_size[c]];
 }
 
-/* Find for each top switch u a substitute other[u], for use where switch v does not reach top switch u.
+/* Find for each top switch u a substitute other[u], which is used if no path up leads from switch v to u.
  *
- * If switch v reaches n top switches, the substitute is number r mod n of these top switches, where r is the rank of u.
- * The substitute is -1 if v reaches no top switch. */
+ * If switch v reaches n top switches, the substitute is the one with index r mod n among them, where r is the rank of u
+ * (see the function rank).  The substitute is -1 if v reaches no top switch. */
 static void find_others(const cf_state *x, int32_t v, int32_t *other, int32_t *own)
 {
     const uint8_t *row = x->to_top + (size_t)v * x->tops;
@@ -275,9 +276,9 @@ static void number(cf_state *x)
     }
 }
 
-/* Compute the rank of each top switch u.  Take the first switch v of level 1 below u.  If there is none, take the
- * first switch v of level 0 below u.  The rank is the index of u among all top switches above v.  If no such switch
- * v exists, the rank is the number of u. */
+/* Compute the rank of each top switch u.  Take the first switch v of level 1 below u.  If there is none, take the first
+ * switch v of level 0 below u.  The rank is the index of u among all top switches above v.  If no such switch v exists,
+ * the rank is the number of u among all top switches. */
 static void rank(cf_state *x)
 {
     for (int32_t u = 0; u < x->tops; u++)

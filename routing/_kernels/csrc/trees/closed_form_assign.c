@@ -25,9 +25,9 @@ typedef struct {
     int32_t *taken_by;
 } assign_t;
 
-/* Return whether channel c of switch v leads up to a useful top switch.  A top switch is useful if it has more than
- * half as many end ports below it as the top switch above v with the most end ports.  A switch that has lost its links
- * up looks like a top switch, but is not useful, because few end ports are below it. */
+/* Return whether channel c of switch v leads up to a useful top switch.  A top switch is useful if it has many end
+ * ports below it: more than half of the largest number that any top switch above v has.  A switch that has lost its
+ * links up looks like a top switch, but is not useful, because few end ports are below it. */
 static int reaches(const assign_t *a, int32_t v, int32_t c)
 {
     return 2.0 * a->reach[a->x->tree->dst[c]] > a->reach[v];

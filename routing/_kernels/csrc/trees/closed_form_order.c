@@ -49,7 +49,7 @@ static void take_out(order_t *x, int32_t v, int32_t w)
 }
 
 /* Return whether all links up from switch w can be reversed.  The links can be reversed if neither w nor any switch
- * above w has a position in the order yet. */
+ * directly above w has a position in the order yet. */
 static int is_free(const order_t *x, int32_t w)
 {
     return x->position[w] < 0 && x->above[w] == 0;

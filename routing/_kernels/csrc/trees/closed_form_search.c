@@ -1,13 +1,13 @@
 /* Choose paths for the entries that the closed form leaves open.
  *
  * Each open entry takes the path with the lowest peak utilisation.  The flow of all other entries is added up first, so
- * that every choice takes this flow into account.  The destinations are handled one after the other.  For each
- * destination, the upper switches choose their paths before the leaves.  The flow of a leaf is added as soon as the
- * leaf has chosen.
+ * that every choice takes this flow into account.  The destination switches are handled one after the other.  For each
+ * destination switch, the upper switches choose their paths before the leaves.  The flow of a leaf is added as soon as
+ * the leaf has chosen its path.
  *
- * Each further pass removes the flow of one destination's open entries and lets these entries choose again, while all
- * other flow is in place.  The passes end when no channel has a higher utilisation than necessary (see the function
- * is_even). */
+ * Each further pass visits the destination switches again.  For each of them, the pass removes the flow of the open
+ * entries and chooses their paths again, while all other flow is in place.  The passes end when no channel has a higher
+ * utilisation than necessary (see the function is_even). */
 #include "core/parallel.h"
 #include "trees/internal/closed_form_state.h"
 
@@ -147,9 +147,9 @@ static inline uint8_t *entry(const search_t *s, int32_t v, int32_t i)
     return s->port + (size_t)v * s->n + i;
 }
 
-/* Return the highest utilisation of a channel on the path to LID i that begins with channel c.  Return DBL_MAX if
- * the path is incomplete.  If a channel has a utilisation of `limit` or more, return at once, without a look at
- * later channels. */
+/* Return the highest utilisation of a channel on the path to LID i that begins with channel c.  Return DBL_MAX if the
+ * path is incomplete.  If a channel has a utilisation of `limit` or more, return this utilisation at once, and ignore
+ * all later channels. */
 static double path_cost(const search_t *s, int32_t c, int32_t i, double limit)
 {
     const cf_state *x = s->x;
@@ -222,10 +222,10 @@ static void count_open(search_t *s, int32_t v)
     }
 }
 
-/* Open further entries of upper switches whose flow is so large that the search should balance it.  An entry is
- * opened if it leads to a substitute top switch (see find_others in closed_form.c).  In addition, many switches
- * directly below must have an open entry towards the same LID.  On trees with more than three levels, entries that
- * lead to a switch with an open entry are opened too. */
+/* Open further entries of upper switches whose flow is so large that the search should balance it.  An entry is opened
+ * if it leads to a substitute top switch (see find_others in closed_form.c).  In addition, many switches directly below
+ * must have an open entry towards the same LID: more than a quarter of the number of channels down.  On trees with more
+ * than three levels, entries that lead to a switch with an open entry are opened too. */
 static void open_more(search_t *s)
 {
     const cf_state *x = s->x;
@@ -287,7 +287,8 @@ static void choose_all(search_t *s)
         choose(s, v, i);
         add(s, v, i, s->expected[v] * x->lids->share[x->lids->first[s->group] + i]);
     }
-    /* From here on, the flow of upper switches counts with its real value instead of the estimate. */
+    /* Replace the estimates by the flow that the upper switches send themselves.  The flow from the leaves is added
+     * below, when each leaf has chosen its path. */
     for (int64_t e = begin; e < upper; e++) {
         const int32_t v = s->open[e] / s->n, i = s->open[e] % s->n;
         add(s, v, i, flow_of(s, v, i) - s->expected[v] * x->lids->share[x->lids->first[s->group] + i]);

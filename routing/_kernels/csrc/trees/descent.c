@@ -7,14 +7,15 @@
  *
  * If all other flows stay, the cost is linear in the flow to one destination.  So the best tree of a destination is a
  * tree of cheapest paths, for suitable costs of channels.  The cost of a channel is the weight of the other flows on
- * it, except the flows that continue by the same next channel.
+ * the channel, except the flows that continue by the same next channel.
  *
  * The first pass routes all destinations in the order of their leaves.  Where no links are missing, successive
  * destinations take successive upper switches (D-mod-K), which is already the best choice.  Where links are missing,
  * the pass can start with other tables.
  *
- * Each further pass removes one destination after the other and routes it again, in random order.  Channels whose
- * utilisation is above their ceiling cost more from pass to pass, which balances all-to-all traffic. */
+ * Each further pass visits the destinations in random order, removes the tree of each destination, and computes the
+ * tree again.  Channels whose utilisation is above their ceiling cost more from pass to pass, which balances all-to-all
+ * traffic. */
 #include "trees/descent.h"
 
 #include <math.h>
@@ -32,7 +33,7 @@
 #define STEP 0.998
 #define LONG_STEP 0.99
 /* In the attempts to lower the peak utilisation, utilisation above a ceiling costs this multiple of its price in the
- * last pass.  At this price, it costs more than all flows that share channels. */
+ * last pass.  At this price, utilisation above a ceiling costs more than all flows that share channels. */
 #define PEAK_PRICE 30.0
 /* Two values count as equal if their relative difference is at most this value. */
 #define ROUNDING 1e-6
@@ -90,8 +91,8 @@ static int allocate(descent_t *descent, tree_survey *survey)
     return arrays->failed;
 }
 
-/* Fill the data of the channels, the LMC group of each destination, and the paths to each root.  A root is a switch
- * that delivers a destination with flow.  Returns 1 if memory is exhausted, otherwise 0. */
+/* Fill the data of the channels, the LMC group of each destination, and the allowed channels towards each root.  A root
+ * is a switch that delivers a destination with flow.  Returns 1 if memory is exhausted, otherwise 0. */
 static int prepare(descent_t *descent, tree_survey *survey)
 {
     const ibn_network *net = descent->net;
@@ -124,7 +125,7 @@ static int prepare(descent_t *descent, tree_survey *survey)
     return 0;
 }
 
-/* Return the allowed paths from all switches to the root of a destination.  The destination must have flow. */
+/* Return the allowed channels of all switches towards the root of a destination.  The destination must have flow. */
 static const descent_paths *paths_of(const descent_t *descent, int32_t target)
 {
     return &descent->paths[descent->root_row[descent->targets->root[target]]];
@@ -227,8 +228,8 @@ static int64_t sweep_peak(descent_t *descent, int32_t *order, int32_t count, dou
 }
 
 /* Lower the highest utilisation in several attempts.  Each attempt sets the common ceiling a little below the lowest
- * peak utilisation so far.  It then computes those trees again that use channels above this ceiling.  The trees of
- * the best attempt are kept.  Returns 1 if memory is exhausted, otherwise 0. */
+ * peak utilisation so far.  Then the attempt computes those trees again that use channels above this ceiling.  The
+ * trees of the best attempt are kept.  Returns 1 if memory is exhausted, otherwise 0. */
 static int lower_peak(descent_t *descent, int32_t *order, int32_t count)
 {
     const ibn_descent_options *options = descent->options;

@@ -29,8 +29,8 @@ typedef struct {
     int32_t sweeps; /* number of passes; each pass computes the trees of all destinations once */
     const double
         /* [sweeps], fraction from 0 to 1 for each pass.  The cost adds the weight of two flows at each channel that
-         * both flows use.  If they share two channels in a row, this fraction of the weight is added once instead of
-         * twice */
+         * both flows use.  If both flows continue by the same next channel, this fraction of the weight is left out at
+         * the first of the two channels */
         *discount;
     const double *price; /* [sweeps], cost of a unit of utilisation above a ceiling in each pass */
     /* lower bound, for any tables, of the highest utilisation of the channels with the common ceiling */

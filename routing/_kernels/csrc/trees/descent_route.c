@@ -167,9 +167,10 @@ static int misses_start(const descent_t *descent, int32_t target, const descent_
 
 /* Choose the next channel of the switch at index `place` of paths->order.
  *
- * The cost of a channel is the weight of the flows on it.  Flows that also use the next channel of the path are not
- * counted, because they are counted at the next channel.  A next hop must not be chosen if more than `fewest` other
- * LIDs of the destination's end port already use it.  If `fewest` is -1, every allowed channel may be chosen. */
+ * The cost of a channel is the weight of the flows on it.  A flow that also uses the next channel of the path counts
+ * again there.  So a part of its weight, descent->discount, is left out at the first of the two channels.  A next hop
+ * must not be chosen if more than `fewest` other LIDs of the destination's end port already use it.  If `fewest` is -1,
+ * every allowed channel may be chosen. */
 static void choose(descent_t *descent, int32_t target, const descent_paths *paths, int32_t place, int32_t fewest)
 {
     int32_t u = paths->order[place], first = descent->net->first[u], taken = -1;

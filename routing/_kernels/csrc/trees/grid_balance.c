@@ -1,9 +1,8 @@
 /* Balance trees by local search.  Each step takes the bundle with the highest utilisation, and examines trees whose
- * paths use this bundle.  In one of these trees, the step gives one switch another next hop.  The paths of all
- * switches upstream of this switch then avoid the bundle too.  The highest utilisation on the new path must be below
- * the utilisation of the bundle.  Of all moves in the examined trees, the step takes the move with the lowest
- * utilisation on the new path.  The search ends if no move is found for the bundle, or at the limit of visited
- * switches. */
+ * paths use this bundle.  In one of these trees, the step gives one switch another next hop.  The paths of all switches
+ * upstream of this switch then avoid the bundle too.  The highest utilisation on the new path must be below the
+ * utilisation of the bundle.  Of all moves in the examined trees, the step takes the move whose new path has the lowest
+ * peak utilisation.  The search ends if no move is found for the bundle, or at the limit of visited switches. */
 #include "trees/grid_balance.h"
 
 #include <math.h>
@@ -31,7 +30,7 @@ typedef struct {
 typedef struct {
     const ibn_grid_trees *trees;
     use_t *uses;     /* [T], trees that use the bundle of the present step */
-    /* [S, T] by switch and tree: copy of `hop` [T, S], in which the trees over a bundle are found quickly */
+    /* [S, T] by switch and tree: `hop` [T, S] transposed, so that the trees over a bundle are found quickly */
     uint8_t *out;
     /* [S], result of the last call of the function mark, which gets a tree and a switch (`goal`).  YES: in this tree,
      * the path of the switch with this index leads through `goal`.  NO: it does not.  UNKNOWN occurs only inside of the
@@ -41,7 +40,8 @@ typedef struct {
     int32_t classes; /* K, number of different inverse capacities */
     int32_t *class;  /* [N], class of each bundle: index of its inverse capacity in `inverse` */
     double *inverse; /* [K], inverse capacity of the bundles of each class */
-    /* [S, K] by switch and class: highest load of a bundle of the class on the path of the switch in a tree */
+    /* [S, K] by switch and class: highest load of a bundle of the class, on the path of the switch in the tree of the
+     * last call of the function mark */
     double *peak;
     int64_t visits;  /* number of switches that may still be visited */
 } job_t;
@@ -113,8 +113,8 @@ static double utilisation_after(const job_t *job, int32_t bundle, double flow)
     return worst;
 }
 
-/* Examine one tree: try other next hops for each switch whose path leads over the bundle `hot`.  Replace `best` by
- * the best of these moves, if it is better than `best`.  The utilisation on the new path must be below `limit`. */
+/* Examine the moves in one tree: other next hops for each switch whose path leads over the bundle `hot`.  If the best
+ * of these moves is better than `best`, replace `best`.  The utilisation on the new path must be below `limit`. */
 static void examine(job_t *job, int32_t tree, int32_t hot, double limit, move_t *best)
 {
     const ibn_grid_trees *t = job->trees;
@@ -138,8 +138,8 @@ static void examine(job_t *job, int32_t tree, int32_t hot, double limit, move_t 
     }
 }
 
-/* Add `amount` to the load of each bundle on the path of a switch, and to the flow of each later switch on this
- * path.  The flow of the first switch stays. */
+/* Add `amount` to the load of each bundle on the path of a switch, and to the flow of each later switch on this path.
+ * The flow of the first switch itself does not change. */
 static void add_flow(const ibn_grid_trees *t, int32_t tree, int32_t start, double amount)
 {
     for (int32_t at = start; at != t->root[tree];) {

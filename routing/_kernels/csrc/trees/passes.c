@@ -34,8 +34,8 @@ void ibn_trees_account_release(load_account *account)
         free(all[i]);
 }
 
-/* Add (sign 1) or remove (sign -1) a destination's flow on all channels of its tree.  The leaves of the tree are
- * visited first, and each switch passes its flow on to its next hop. */
+/* Add (sign 1) or remove (sign -1) a destination's flow on all channels of its tree.  Each switch is visited after all
+ * switches upstream of it, and passes its flow on to its next hop. */
 void ibn_trees_account_move_tree(const job_t *job, load_account *account, const uint8_t *next, int32_t target,
                                  double sign)
 {
@@ -96,8 +96,8 @@ static int is_near_peak(const job_t *job, const load_account *account, const uin
 }
 
 /* Recompute the tree of a destination with flow, if the tree uses a channel close to the peak utilisation or the escape
- * tree.  If the new tree is worse, restore the old tree.  A tree is worse if more switches use the escape tree, or if
- * the sum of all channel costs is higher. */
+ * tree.  If the new tree is worse, restore the old tree.  A tree is worse if more switches use the escape tree.  If
+ * equally many switches use it, the tree with the higher sum of all channel costs is worse. */
 static void reroute_target(const passes_t *passes, int32_t which, int32_t target)
 {
     const job_t *job = passes->job;
@@ -180,7 +180,7 @@ static int unload_channel(const passes_t *passes, int32_t channel)
 }
 
 /* Local search: move single next hops off the channels with the peak utilisation, one destination at a time, in load
- * account 0.  Unlike a pass, the search recomputes no whole trees, and so undoes no good choices. */
+ * account 0.  Unlike a pass, the search recomputes no whole trees, so that good choices of other next hops stay. */
 static void search(const passes_t *passes)
 {
     const ibn_network *net = passes->job->net;

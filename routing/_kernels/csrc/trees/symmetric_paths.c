@@ -8,8 +8,7 @@
  * with the least loaded path is taken, and the flow of the pair is added at once.  If no first hop is possible, each
  * direction gets its path separately.
  *
- * Later passes recompute the paths of some pairs.  If the path of a pair is a section of another pair's path, it
- * stays. */
+ * Later passes recompute the paths of some pairs.  A path stays if it is a section of another pair's path. */
 #include "trees/symmetric_paths.h"
 
 #include <math.h>
@@ -123,8 +122,8 @@ static double cost_of(const job_t *job, int32_t c, int32_t to, int32_t back)
     return cost;
 }
 
-/* Return the channel with which the cheapest shortest path begins, or -1 if there is no such channel.  With `mirrored`,
- * only paths are considered whose reverse can be the reply path. */
+/* Return the first channel of the cheapest shortest path from switch `from` to switch `to`, or -1 if there is no such
+ * path.  With `mirrored`, only paths are considered whose reverse can be the reply path. */
 static int32_t cheapest(const job_t *job, int32_t from, int32_t to, int mirrored)
 {
     const uint16_t *distance = job->distance + (int64_t)to * job->switches;

@@ -52,9 +52,9 @@ static void choose(const job_t *job, load_account *account, uint8_t *next, const
     ibn_trees_set_next_hop(job, account, next, u, best);
 }
 
-/* Lower the estimated path costs of the switches that can send through switch `from`, because `from` belongs to the
- * tree now.  For bisection traffic, channels that the tree already uses cost nothing.  So the path from a switch over
- * `from` costs only as much as the channels from this switch to `from`. */
+/* Lower the estimated path costs of the switches upstream that can send through switch `from`, because `from` belongs
+ * to the tree now.  For bisection traffic, channels that the tree already uses cost nothing.  So a path through `from`
+ * costs only as much as its channels before `from`. */
 static void update_upstream(const job_t *job, load_account *account, const uint8_t *next, const uint16_t *distance,
                             int32_t from)
 {
@@ -79,14 +79,14 @@ static void update_upstream(const job_t *job, load_account *account, const uint8
 
 /* Compute the tree of one destination.
  *
- * Each switch chooses its channel towards the destination.  Switches near the root choose before switches farther
- * away.  Switches at equal distance choose in random order, so that no switch always chooses first.
+ * Each switch chooses its channel towards the destination.  Switches near the root choose before switches farther away.
+ * Switches at equal distance choose in random order, so that no switch always chooses first.
  *
  * For bisection traffic, a channel that already belongs to the tree costs nothing.  So a switch without end ports
  * chooses late, when the first flow reaches it: more channels then belong to the tree.
  *
- * If a destination has no flow, each switch takes its first channel, so that the trees of all these destinations have
- * equal dependencies. */
+ * If a destination has no flow, each switch takes its first allowed channel, so that the trees of all such destinations
+ * at one switch have equal dependencies. */
 void ibn_trees_grow_shortest(const job_t *job, load_account *account, int32_t target)
 {
     const ibn_network *net = job->net;

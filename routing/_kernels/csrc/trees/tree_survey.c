@@ -63,8 +63,8 @@ static int has_more_down(const tree_survey *survey, int32_t u, int32_t hops)
     return more >= 0;
 }
 
-/* Mark the next hops of switch u on its shortest paths down to the root.  Like u, they must send down to the root.
- * They mark their own next hops later, when it is their turn in the switch order. */
+/* Mark the next hops of switch u on its shortest paths down to the root.  Like u, these next hops must send down to the
+ * root.  Each of them marks its own next hops later, when its turn comes in the switch order. */
 static void bind_below(const tree_survey *survey, int32_t u)
 {
     const ibn_network *net = survey->net;

@@ -4,10 +4,10 @@
  * from this channel to the next channel of v must be allowed.  The switch with the cheapest path joins first (E. W.
  * Dijkstra, 1959).
  *
- * A next hop that is cheap for one switch may leave another switch without any allowed channel.  In this case, the path
- * of this second switch in a spanning tree is fixed.  All switches on this path get the next hops of the spanning tree,
- * and the rest of the tree is grown again.  All turns of the spanning tree must be allowed, so that every connected
- * pair of switches has a path. */
+ * A next hop that is cheap for one switch may leave another switch without any allowed channel.  In this case, the
+ * second switch has to use its path in a spanning tree.  All switches on this path get the next hops of the spanning
+ * tree, and the rest of the tree is grown again.  All turns of the spanning tree must be allowed, so that every
+ * connected pair of switches has a path. */
 #include <stdlib.h>
 #include <string.h>
 

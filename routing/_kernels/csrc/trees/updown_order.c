@@ -15,7 +15,8 @@ enum { WAITING, QUEUED, GONE };
 typedef struct {
     const int32_t *first, *src, *dst, *into, *into_first, *slot;
     const uint16_t *dependencies;
-    /* [S] number of dependencies in use that lead through each switch, between two neighbours that are not removed */
+    /* [S] number of dependencies in use that lead through each switch, from a switch that is not removed yet to another
+     * such switch */
     int32_t *through;
     int32_t *queue; /* [S] switches in the sequence of their removal, last switch of the order first */
     /* [S] state of each switch.  WAITING: the switch is not in `queue` yet.  QUEUED: it is in `queue`, and will be
@@ -45,8 +46,8 @@ static void free_if_idle(job_t *job, int32_t s)
     }
 }
 
-/* Remove switch s.  Subtract from `through` the dependencies that lead through a neighbour of s and come from s or lead
- * to s.  Then queue the neighbours that may be removed now. */
+/* Remove switch s.  From the counts in `through` of the neighbours of s, subtract the dependencies that come from s or
+ * lead to s.  Then queue the neighbours that may be removed now. */
 static void take_out(job_t *job, int32_t s)
 {
     for (int32_t c = job->first[s]; c < job->first[s + 1]; c++)

@@ -24,8 +24,8 @@ typedef struct {
     /* [S + 2]: next switch of each switch, or S (dropped) or S + 1 (delivered).  In each array of S + 2 elements,
      * element S stands for "dropped" and element S + 1 for "delivered". */
     int32_t *next;
-    /* [S + 2]: number of neighbours that send to each switch and are not sorted yet; after ibn_cdg_forest_grow, nonzero
-     * exactly for switches on a forwarding loop */
+    /* [S + 2]: number of neighbours that send to each switch and are not in `queue` yet.  After ibn_cdg_forest_grow,
+     * the number of a switch is nonzero exactly if the switch is on a forwarding loop */
     int32_t *degree;
     /* [S + 1]: sorted switches, each after all switches upstream of it; the last element is only scratch */
     int32_t *queue;

@@ -34,12 +34,13 @@ typedef struct {
     /* 1: if a unit fits into no layer, the search still tries the other units of the same path length, and then
      * stops */
     int hasty;
-    /* limit of graph.visited (channels visited by cycle searches); beyond this limit, no more units are placed */
+    /* work limit: once cycle searches have visited more than this number of channels (graph.visited), no more units are
+     * placed */
     int64_t budget;
     int failed; /* whether memory ran out */
 } layering_job;
 
-/* A channel by which a path could begin (`channel`), and the highest utilisation on this path (`worst`). */
+/* A possible first channel of a path (`channel`), and the highest utilisation of a channel on this path (`worst`). */
 typedef struct {
     double worst;
     int32_t channel;

@@ -39,7 +39,7 @@ typedef struct {
 } layer_t;
 
 typedef struct {
-    job_t job; /* network, destinations and trees, in the format of the balancing kernel (trees/balance.c) */
+    job_t job; /* network, destinations and trees: the struct that the balancing kernel uses too (trees/balance.c) */
     const ibn_nue_options *options;
     int32_t *slot_first; /* [C] slot of the first dependency of each channel */
     uint8_t *into_index; /* [C] index of each channel among the channels into the switch where the channel ends */

@@ -30,8 +30,8 @@ typedef struct {
     /* amount by which the move lowers the objective; the objective is the sum, over all channels, of the squared excess
      * of the utilisation over the goal */
     double gain;
-    /* whether the move counts against the budget of changed entries; it does if the present entry is the entry of the
-     * previous tables */
+    /* whether the move uses up a part of the budget of changed entries.  This is so if the present entry is still the
+     * entry of the previous tables */
     bool costs;
 } entry_move;
 
@@ -52,8 +52,8 @@ typedef struct {
     /* [C]: for each channel, the LIDs to which packets travel over the channel; a list with `room` 0 has not been
      * filled yet */
     user_list *users;
-    /* [L]: finds LIDs that are listed twice.  While the list of channel c is read, the element of a LID is c + 1 if
-     * the LID was found in the list before, otherwise 0. */
+    /* [L]: marks by which LIDs are recognised that are listed twice.  While the list of channel c is read, the element
+     * of a LID is c + 1 if the LID has occurred in the list already, otherwise 0. */
     int32_t *listed;
     /* old_path: [C], the element equals old_stamp if the channel is on the present path of the switch that a move would
      * change.

@@ -38,7 +38,7 @@ enum { MISSING, FILLED, MOVED, VISITED, BY_PARTS, COUNTS };
 
 #define KEEPS_VL (-1) /* Value of new_vl: the switch's packets stay on their VL. */
 #define NEEDS_VL (-2) /* Value of new_vl: the switch's packets need another VL, which has not been found yet. */
-#define DEFERRED (-3) /* Value of new_vl: the switch was detached from its subtree and is repaired later. */
+#define DEFERRED (-3) /* Value of new_vl: the switch is detached from the subtree, or upstream of such a switch. */
 
 /* The channel by which a switch sends towards the current LID, as a cached value.  `column` is the number of the
  * attempt to repair an LFT column in which the channel was cached.  The channel is valid only if repair_state.column
@@ -67,7 +67,8 @@ typedef struct {
     /* lid: the donor LID.
      * last: channel from the switch that delivers the donor to the switch that delivers the current LID; -1: one switch
      * delivers both LIDs.
-     * changes: number of copied entries that would differ from the preferred entries of the current LID. */
+     * changes: number of entries that would differ from the preferred entries of the current LID if the donor's entries
+     * were copied. */
     int32_t lid, last, changes;
 } donor_column;
 
@@ -104,7 +105,7 @@ typedef struct {
     /* [S] the switches of the current subtree in breadth-first order; queue[0] is the disconnected (or displaced)
      * switch */
     int32_t *queue;
-    int32_t *parent;  /* [S] in the order of `queue`: index in `queue` of the next switch on the path */
+    int32_t *parent;  /* [S] in the order of `queue`: index in `queue` of the switch's next hop */
     int32_t *through; /* [S] in the order of `queue`: channel by which the switch sends towards the current LID */
     /* [S] in the order of `queue`: VLs, as bits, of the packets that the switch sends or forwards to the current LID */
     uint16_t *vls;
@@ -145,8 +146,8 @@ typedef struct {
     /* [L] by LID: pointer to an array [S], which has for each switch the number of neighbours that send directly to the
      * switch towards the LID; NULL: not counted */
     uint16_t **senders;
-    /* [L] by LID: total size of the subtrees that were listed with the copied column.  When the total size exceeds a
-     * quarter of S, `senders` is filled for the LID. */
+    /* [L] by LID: number of switches in all subtrees that were listed with the copied column.  When this number exceeds
+     * a quarter of S, `senders` is filled for the LID. */
     int32_t *listed;
     /* [S] VLs, as bits, on which each switch replies to requests; NULL: no replies are considered, or the VLs depend on
      * the current LID */
@@ -292,7 +293,7 @@ void ibn_repair_add_load(repair_state *job, int32_t c, int64_t flow);
 /* These functions describe paths to the current LID.
  *
  * ibn_repair_hops returns the hops from a switch, or -1 if the switch is cut off.
- * ibn_repair_candidates lists the paths that a switch could take. */
+ * ibn_repair_candidates lists the paths that a switch could take, one for each usable channel. */
 int32_t ibn_repair_hops(repair_state *job, int32_t s);
 int32_t ibn_repair_candidates(repair_state *job, int32_t u, int32_t level, int32_t *next);
 

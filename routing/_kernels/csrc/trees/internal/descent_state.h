@@ -38,7 +38,8 @@ typedef struct {
 typedef struct {
     int32_t count;  /* number of switches with a path to the root, not counting the root */
     int32_t *order; /* [count] the switches with a path, sorted by hops to the root */
-    /* [count] for each switch in `order`: index in `order` of the first switch that is farther from the root */
+    /* [count] for each switch in `order`: index in `order` of the first switch that is farther from the root than this
+     * switch */
     int32_t *group;
     /* [count + 1] for each switch in `order`: index in `allowed` of its first allowed channel */
     int32_t *first;
@@ -56,8 +57,8 @@ typedef struct {
      * channels, times the inverse capacity of the first channel.
      *
      * The turns are sorted by the switch between the two channels, then by the second channel, then by `place` of the
-     * first channel.  So turns with the same second channel, which are read together, are neighbours in memory.  The
-     * elements before the first turn stand for "no turn", and stay 0. */
+     * first channel.  So turns with the same second channel are side by side in memory, because they are read together.
+     * The elements before the first turn stand for "no turn", and stay 0. */
     double *turn;
     int32_t *turn_first; /* [S] index in `turn` of the first turn at each switch */
     descent_path *path;  /* [S] path of each switch to the destination whose tree is being computed */

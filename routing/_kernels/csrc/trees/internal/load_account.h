@@ -42,7 +42,7 @@ typedef struct {
      * block: index at which the present block of LMC groups begins in the queue of each load account (see passes.h).
      * squarings: number of times that the utilisation of a channel is squared to get the channel's cost. */
     int32_t pass, block, squarings;
-    int has_transit; /* whether the fabric has transit switches, which have no end ports */
+    int has_transit; /* whether the fabric has transit switches: switches without sending end ports */
     /* A channel is close to the peak if its utilisation is at least `near_peak` times the peak utilisation.  Passes
      * after the first pass recompute only trees that use such a channel or an escape tree; 0: they recompute all trees
      * with flow */
@@ -52,10 +52,10 @@ typedef struct {
 typedef struct {
     double *load;   /* [C] flow on each channel */
     double *weight; /* [C] cost of each channel: (utilisation / highest utilisation)^(2^squarings) + cost of a hop */
-    double inverse_peak; /* 1 / highest utilisation at the last merge of the two accounts */
-    /* change of the sum of all channel costs by this account since the last merge of the two load accounts */
+    double inverse_peak; /* 1 / highest utilisation, or 1 if it is below 1, at the last merge of the two accounts */
+    /* amount by which this account has changed the sum of all channel costs since the last merge of the two accounts */
     double potential;
-    /* [S] cost of each switch's path, as of the time when the path was chosen or flow was last added to it */
+    /* [S] cost of each switch's path at the time when the path was chosen, or when flow was last added to the path */
     double *cost;
     double *estimate; /* [S] estimated cost of the cheapest path, for switches that have no next hop yet */
     uint8_t *carries; /* [S] whether flow to the destination of the present tree leaves each switch */
@@ -166,10 +166,10 @@ static inline int32_t ibn_trees_lmc_siblings(const job_t *job, int32_t target, i
  * hop.  The cost is not added if only shortest paths are allowed. */
 #define SIBLING_COST 0.1
 
-/* A possible next hop of a switch.  The next hop with the smallest `rank` is the best one, and of equal ranks, the
- * one with the lowest `cost`.  `cost` is the cost of the path.  `rank` depends on the other LIDs of the
- * destination's end port that have this next hop.  It is their number, or it is `cost` plus SIBLING_COST for each of
- * them. */
+/* A possible next hop of a switch.  Next hops are compared by `rank`, and if their ranks are equal, by `cost`; the
+ * lowest value is the best one.  `cost` is the cost of the path.  With the rule of shortest paths, `rank` is the number
+ * of other LIDs of the destination's end port that have this next hop.  With the up/down rule, `rank` is `cost` plus
+ * SIBLING_COST for each of these LIDs. */
 typedef struct {
     int32_t channel;
     double rank, cost;
