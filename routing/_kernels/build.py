@@ -23,8 +23,8 @@ OLDEST_PYTHON = (3, 10)
 
 
 def public_headers() -> list[Path]:
-    """Return the headers that declare the functions that Python calls.  Each header comes after the headers that it
-    includes.
+    """Return the public headers, which declare the functions that Python calls.  Each header comes after the headers
+    that it includes.
     """
     found: dict[Path, None] = {}
 

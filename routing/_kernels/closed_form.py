@@ -33,7 +33,7 @@ class TreeGraph:
         int32[S], level of each switch: the number of tiers below it.
     position
         int32[S], position of each switch in a switch order.  Every path that leads up and then down in the levels also
-        does so in this order.
+        leads up and then down in this order.
     inverse_capacity
         float64[C], inverse capacity of each channel.
     channel

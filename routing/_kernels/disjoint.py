@@ -147,8 +147,8 @@ def balance_order(channels: Channels, position: npt.NDArray[np.int32], *, steps:
 def reach(channels: Channels, position: npt.NDArray[np.int32], *, most_hops: int) -> Reach:
     """Return the hops of the shortest paths that lead up and then down in a switch order.
 
-    For each pair of switches, also return the number of different first channels of all paths that lead up and then
-    down and have at most ``most_hops`` hops.  These paths need not be shortest paths.
+    For each pair of switches, also return the number of different channels with which paths begin.  All paths count
+    that lead up and then down and have at most ``most_hops`` hops.  These paths need not be shortest paths.
 
     ``position`` (int32[S]) is the position of each switch in the order.  Cost: O(S C).
     """

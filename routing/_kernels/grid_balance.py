@@ -13,7 +13,7 @@ from routing._kernels.symmetric_paths import LinkBundles
 
 @dataclass(frozen=True, eq=False)
 class FlowTrees:
-    """Trees of paths towards switches, with their flows.
+    """Trees of paths towards switches, and the traffic on these trees.
 
     Attributes
     ----------

@@ -84,8 +84,8 @@ def struct_of(kind: str, *values: Any, **fields: Any) -> Any:
     kind
         C type of the struct.
     values
-        Instances of dataclasses.  A field that is not in ``fields`` gets its value from the first of these instances
-        that has an attribute with the name of the field.  All other fields are 0.
+        Instances of dataclasses.  A field that is not in ``fields`` gets its value from the first instance that has an
+        attribute with the field's name.  All other fields are 0.
     fields
         Values of fields by name: numbers, or arrays whose dtype is exactly the dtype of the field.  None becomes NULL.
         If an array is not C-contiguous, the field points to a copy.

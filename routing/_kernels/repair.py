@@ -14,8 +14,8 @@ from routing.fabric import Channels
 from routing.tables import ServiceLevels
 
 KEEP_VALID_ENTRIES, SKIP, PRUNE_THEN_REPAIR = 0, 1, 2
-"""Treatment of a column by the repair: fill its missing entries, skip the column, or drop unused CDG edges before its
-missing entries are filled.
+"""Treatment of a column by the repair: fill its missing entries; skip the column; or first remove unused CDG edges, and
+then fill its missing entries.
 """
 NOTHING_MISSING, REPAIRED, FAILED, COPIED = 0, 1, 2, 3
 """Outcome of a column: no entry was missing; the column was repaired; the repair failed, or the column was skipped
@@ -214,8 +214,8 @@ class SearchLimits:
     work
         Work limit: hops followed along paths and channels visited by cycle searches.
     overshoot
-        Percentage by which a move of a first pass may raise other channels above the utilisation of the channel that
-        the move relieves.  0: no such first pass is made.
+        Percentage for an additional first pass.  A move of this pass may raise the utilisation of other channels above
+        the utilisation of the channel that it relieves, by up to this percentage.  0: there is no such pass.
     """
 
     goal: int
@@ -300,8 +300,8 @@ def rebalance(
         The goal of the search, and the limits of changes and work.
     prepares_sls
         Whether moves may change SLs, if SLs depend on the source switch.  If a move would close a cycle on a VL, the
-        moved packets on this VL may get an SL with another VL.  The CDG of the other VL must stay acyclic with the
-        paths of these packets by ``before``, and also with their paths after the move.
+        moved packets on this VL may get an SL with another VL.  With both the paths of these packets by ``before`` and
+        their paths after the move, the CDG of the other VL must stay acyclic.
     """
     masks, order = writable_copy(masks), np.array(order, np.int32, order="C")
     fabric = _fabric(

@@ -28,7 +28,8 @@ which takes less time than the first access to each page of a snapshot.
 
 
 class Snapshot:
-    """Copy of an array in a memory file.  Further copies share this memory, except for the pages to which they write.
+    """Copy of an array in a memory file.  Further copies of the array share the memory of this file, except for the
+    pages to which they write.
 
     Attributes
     ----------
@@ -97,7 +98,7 @@ class SharedCopy(np.ndarray[Any, np.dtype[Any]]):
     Attributes
     ----------
     snapshot
-        The :class:`Snapshot`; None for results of NumPy operations, which are ordinary arrays.
+        The :class:`Snapshot`; None for results of NumPy operations on such an array: these results are ordinary arrays.
     """
 
     snapshot: Snapshot | None = None
@@ -199,9 +200,9 @@ def _written_pages(array: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
         os.close(file)
     if len(found) != count:
         raise OSError("the states of pages are unknown")
-    # For each page, pagemap has a number.  Bit 63 of the number means that the page is in memory, bit 62 that the page
-    # was moved to swap memory, and bit 61 that the page belongs to a file.  A page was written if, of these three bits,
-    # only bit 63 is set, or if bit 62 is set.
+    # For each page, pagemap has a number.  Bit 63 is set if the page is in memory, bit 62 if the page was moved to swap
+    # memory, and bit 61 if the page belongs to a file.  A page was written in two cases: of these three bits, only bit
+    # 63 is set; or bit 62 is set.
     state = found >> np.uint64(61)
     written: npt.NDArray[np.uint8] = ((state == 4) | (state & np.uint64(2) != 0)).astype(np.uint8)
     return written

@@ -12,8 +12,8 @@ from routing.fabric import Channels
 def grow_tree(
     channels: Channels, switches: int, used: npt.NDArray[np.uint8], order: npt.NDArray[np.int32], root: int
 ) -> tuple[npt.NDArray[np.int32], int]:
-    """Compute a tree of links from switch ``root`` whose multicast packets close no cycle with the dependencies of
-    unicast packets.
+    """Compute a tree of links from switch ``root`` for multicast packets.  Their dependencies close no cycle with the
+    dependencies of unicast packets.
 
     Packets on the tree may pass a switch from any of its links in the tree to any other of these links.
 

@@ -20,9 +20,8 @@ def weighted(
 ) -> Balanced:
     """Compute trees of least weight, one destination after the other.
 
-    The weight of a channel is a product.  The first factor is the inverse capacity of the channel, the second factor is
-    the sum of ``first_weight`` and the channel's flow to the destinations routed so far.  So paths make detours around
-    loaded channels.
+    The weight of a channel is inverse capacity * (``first_weight`` + flow).  Here, flow is the channel's flow to the
+    destinations routed so far.  So paths make detours around loaded channels.
 
     Parameters
     ----------
@@ -30,7 +29,7 @@ def weighted(
         The channels; float64[C], inverse capacity of each channel; float64[S], flow that each switch sends to every LMC
         group; and the destinations.
     first_weight
-        Constant part of the second factor, in units of flow; above 0.
+        Initial weight of a channel with inverse capacity 1, in units of flow; above 0.
 
     Notes
     -----

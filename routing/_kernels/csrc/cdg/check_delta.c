@@ -131,8 +131,8 @@ static int32_t queue_behind(job_t *job, int32_t s, int32_t lid, int32_t tail)
     return tail;
 }
 
-/* Check all packets to a LID whose route or SL has changed.  `changes` lists the `count` changed entries towards the
- * LID.  The route of a packet has changed if it leads through the switch of a changed LFT entry. */
+/* Check the packets to a LID, if their route or SL has changed.  `changes` lists the `count` changed entries towards
+ * the LID.  The route of a packet has changed if it leads through the switch of a changed LFT entry. */
 static void check_column(job_t *job, int32_t lid, const change *changes, int32_t count)
 {
     int32_t tail = 0;

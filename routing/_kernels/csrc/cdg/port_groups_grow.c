@@ -1,7 +1,7 @@
 /* Compute port groups for adaptive routing: enlarge each group while the dependencies stay acyclic.  At first, a port
- * group has only the channel of the LFT entry.  A channel out of a switch is a candidate for the switch's group if
- * it leads to a switch with fewer hops to the target (by the LFTs).  So packets come nearer to the target with every
- * hop.  A candidate joins its group if the dependencies that it adds close no cycle on any VL. */
+ * group has only the channel of the LFT entry.  The candidates for the group of a switch are its channels to switches
+ * with fewer hops to the target (by the LFTs).  So packets come nearer to the target with every hop.  A candidate joins
+ * its group if the dependencies that it adds close no cycle on any VL. */
 #include "cdg/port_groups.h"
 
 #include <stdlib.h>
@@ -169,8 +169,8 @@ static void visit(grower *w, int32_t s, int32_t *top)
     }
 }
 
-/* List in `steps` the new dependencies on one VL, if channel c joins the port group of switch s.  Returns 0 if some
- * dependency is known to close a cycle, otherwise 1.
+/* List in `steps` the new dependencies that arise on one VL if channel c joins the port group of switch s.  Returns 0
+ * if some dependency is known to close a cycle, otherwise 1.
  *
  * Packets that take channel c may then reach switches that no packet with this VL and target has reached so far.  The
  * dependencies on the paths from these switches are listed too. */

@@ -77,7 +77,7 @@ static inline const uint8_t *vl_row(const worker *w, int32_t s, int32_t in, int3
 }
 
 /* Set *x to the extended channel by which switch s sends to the current LID (trace.h explains the term).  Returns
- * whether this channel leads to another switch.  If it does not, *x may be unset. */
+ * whether this channel leads to another switch.  If the channel leads to no other switch, *x may be unset. */
 static inline bool channel_of(const worker *w, const uint8_t *number, int32_t s, int32_t *x)
 {
     const cdg_tables *t = w->j->t;

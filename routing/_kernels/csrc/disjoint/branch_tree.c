@@ -8,10 +8,10 @@
 
 static const double SHARED_LINK = 10, WRONG_ORDER = 15;
 
-/* Return the cost of a path for switch s, which begins with channel c and then follows a tree.  The cost is the sum of
- * three parts: the cost of the loads on the channels; SHARED_LINK for each earlier tree in which the path of s shares a
- * link with this path; and WRONG_ORDER if the path must not be used (disjoint_is_wrong).  The caller has marked the
- * links of the paths of s in the earlier trees.  `highest` is the highest utilisation of a channel, by which
+/* Return the cost of a path from switch s.  The path begins with channel c, and then follows a tree.  The cost is the
+ * sum of three parts: the cost of the loads on the channels; SHARED_LINK for each earlier tree in which the path of s
+ * shares a link with this path; and WRONG_ORDER if the path must not be used (disjoint_is_wrong).  The caller has
+ * marked the links of the paths of s in the earlier trees.  `highest` is the highest utilisation of a channel, by which
  * utilisations are divided. */
 static double join_cost(disjoint_job *job, int32_t d, int32_t tree, int32_t s, int32_t c, double highest)
 {

@@ -50,8 +50,8 @@ static bool follow(count_job *job, int32_t s, int32_t lid, int32_t to, int32_t p
     return true;
 }
 
-/* Return the size of the largest set of paths of which no two share a link, or `most` if the set is larger.  Only paths
- * in the set `open` whose number is at least `from` are used. */
+/* Return the size of the largest set of paths of which no two share a link.  The count stops at `most`.  Only paths in
+ * the set `open` whose number is at least `from` are used. */
 static int32_t largest(const count_job *job, path_set open, int32_t from, int32_t most)
 {
     int32_t best = 0;

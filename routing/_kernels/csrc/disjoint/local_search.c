@@ -427,8 +427,8 @@ static void set_scale(search_job *search)
     search->scale = ends > 0 ? BALANCE * (net->switches / ends) * (net->switches / ends) : 1;
 }
 
-/* Visit, for each destination, its trees `first` to `last` - 1, and give each switch its cheapest next hop in each of
- * these trees. */
+/* Visit the trees `first` to `last` - 1 of each destination with end ports.  In each of these trees, give every switch
+ * its cheapest next hop. */
 static void sweep(search_job *search, int32_t first, int32_t last)
 {
     disjoint_job *job = search->job;

@@ -71,9 +71,9 @@ void ibn_disjoint_fill_conflicts(disjoint_job *job, int32_t d)
     }
 }
 
-/* Return the size of the largest set of trees whose paths share no link with one another, or `wanted` if the set is
- * larger.  Only trees in the set `open` (bits) are used. conflict[k] is the set of trees, as bits, whose paths share a
- * link with the path in tree k. */
+/* Return the size of the largest set of trees whose paths share no link with one another.  The count stops at `wanted`.
+ * Only trees in the set `open` (bits) are used.  conflict[k] is the set of trees, as bits, whose paths share a link
+ * with the path in tree k. */
 static int32_t largest(const uint8_t *conflict, uint32_t open, int32_t wanted)
 {
     int32_t best = 0;
@@ -89,8 +89,8 @@ static int32_t largest(const uint8_t *conflict, uint32_t open, int32_t wanted)
     return best;
 }
 
-/* Return the size of the largest set of trees whose paths share no link with one another, or `wanted` if the set is
- * larger.  conflict[k] is the set of trees, as bits, whose paths share a link with the path in tree k. */
+/* Return the size of the largest set of trees whose paths share no link with one another.  The count stops at `wanted`.
+ * conflict[k] is the set of trees, as bits, whose paths share a link with the path in tree k. */
 int32_t ibn_disjoint_most(const uint8_t *conflict, int32_t trees, int32_t wanted)
 {
     return largest(conflict, (1u << trees) - 1, wanted);
@@ -144,8 +144,8 @@ void ibn_disjoint_trace_tree(disjoint_job *job, int32_t d, int32_t tree)
     }
 }
 
-/* Add the all-to-all traffic to destination d in one tree to the loads of the channels (sign 1), or subtract the
- * traffic (sign -1). */
+/* Change the loads of the channels by the all-to-all traffic to destination d in one tree: add this traffic (sign 1) or
+ * subtract it (sign -1). */
 void ibn_disjoint_add_load(disjoint_job *job, int32_t d, int32_t tree, double sign)
 {
     const disjoint_request *net = job->net;

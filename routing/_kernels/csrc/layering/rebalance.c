@@ -4,9 +4,9 @@
 
 #include "layering/internal/layering_job.h"
 
-/* Return the least loaded of the first `used` layers whose original is in the set `has` (bits).  Return layer 0 if no
- * layer has its original in the set.  base[layer] is the original of a layer; a layer that is not a clone is its own
- * original.  carried[layer] is the load of a layer. */
+/* Of the first `used` layers, consider the layers with an original in the set `has` (bits).  Return the least loaded
+ * layer of these, or layer 0 if there is no such layer.  base[layer] is the original of a layer; a layer that is not a
+ * clone is its own original.  carried[layer] is the load of a layer. */
 static int32_t least(const double *carried, uint32_t has, int32_t used, const int32_t *base)
 {
     int32_t best = -1;

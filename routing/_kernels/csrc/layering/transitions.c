@@ -146,8 +146,8 @@ static int try_sl(attempt *x, int32_t a, int32_t b, int32_t sl)
 
 /* Put all paths between switches a and b on one SL, and add their CDG edges to VLs.  Returns the SL, or NO_LAYER if the
  * paths fit on no SL.  If `change` is set, SLs whose packets may move to higher VLs are tried too, after all other SLs.
- * If `avoid` is set, an SL whose packets keep their VL is skipped if paths->avoid forbids a CDG edge of the paths on
- * this VL. */
+ * If `avoid` is set, SLs whose packets keep their VL are restricted: such an SL is skipped if paths->avoid forbids one
+ * of the paths' CDG edges on the VL. */
 static uint8_t place_pair(attempt *x, int32_t a, int32_t b, int avoid, int change)
 {
     layering_job *job = &x->job;

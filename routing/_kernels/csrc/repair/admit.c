@@ -71,8 +71,8 @@ static void change_sls(repair_state *job)
 
 /* Return whether it is known, without a cycle search, that the disconnected switch cannot take channel c on a VL.  It
  * cannot if the CDG edge from c to the next channel of the path is impossible (see ibn_repair_is_excluded).  It also
- * cannot if the CDG edge to c is impossible from the channel of some switch that sends directly to the disconnected
- * switch. */
+ * cannot if some switch sends directly to the disconnected switch, and the CDG edge from the channel of this switch to
+ * c is impossible. */
 static bool is_excluded_at_once(const repair_state *job, int32_t c, int32_t vl)
 {
     const repair_fabric *f = job->f;
@@ -116,9 +116,9 @@ static bool vls_admit(repair_state *job, int32_t c, bool *changed_sls)
         if (job->prepares_sls ? !ibn_repair_prepare_sls(job, c, vl) : !job->sls_may_change || !changes_vl(job, c, vl))
             return false;
         *changed_sls = true;
-        /* If a later VL fails, the edges added so far are removed again.  Therefore on_trial is set: each edge that
-         * would close a cycle is then recorded, and is tested again after the removal, because its cycle may contain a
-         * removed edge. */
+        /* If a later VL fails, the edges added so far are removed again.  Therefore on_trial is set, which makes the
+         * repair record each edge that would close a cycle.  After the removal, the recorded edges are tested again,
+         * because their cycles may have contained removed edges. */
         job->on_trial = true;
     }
     return true;

@@ -61,8 +61,8 @@ void ibn_repair_begin_column(repair_state *job, int32_t lid)
 }
 
 /* Give a disconnected switch its entry of the previous tables (the preferred entry).  Packets of the subtree move to
- * another VL if necessary.  Returns false if the entry cannot be used.  An entry cannot be used if it became
- * invalid, if the next hop is cut off from the LID, or if the path closes a CDG cycle on every possible VL. */
+ * another VL if necessary.  Returns false if the entry cannot be used: the entry became invalid, its next hop is cut
+ * off from the LID, or its path closes a CDG cycle on every possible VL. */
 static bool keeps_entry(repair_state *job, int32_t root)
 {
     const repair_fabric *f = job->f;

@@ -8,8 +8,8 @@
 enum { OK, NO_MEMORY };
 enum { NONE = -1 };
 
-/* An incomplete path from a switch with a missing entry, which the search extends channel by channel.  Only the last
- * channel is stored here.  The array `reached` gives the channels before it. */
+/* An incomplete path, which begins at a switch with a missing entry.  The search extends the path channel by channel.
+ * Only the last channel is stored here.  The array `reached` gives the channels before it. */
 typedef struct {
     /* changes: number of entries that the path changes; hops: number of its channels; last: its last channel so far */
     int32_t changes, hops, last;

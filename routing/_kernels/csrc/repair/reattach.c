@@ -65,9 +65,9 @@ static void mark_near(repair_state *job, int32_t count)
         job->candidates[i].near = job->candidates[i].hops <= least + MORE_HOPS;
 }
 
-/* List the paths by which switch u can reach the current LID in exactly `level` hops (0: in any number of hops).  *next
- * is lowered to the hops of the shortest path with more than `level` hops, if `level` is positive and such a path
- * exists.  Returns the number of listed paths. */
+/* List the paths by which switch u can reach the current LID in exactly `level` hops (0: in any number of hops).  If
+ * `level` is positive and longer paths exist, *next is lowered to the hops of the shortest of them.  Returns the number
+ * of listed paths. */
 int32_t ibn_repair_candidates(repair_state *job, int32_t u, int32_t level, int32_t *next)
 {
     const repair_fabric *f = job->f;

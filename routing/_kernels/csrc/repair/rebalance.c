@@ -319,9 +319,10 @@ void ibn_repair_rebalance_set_entry(rebalance_search *look, int32_t s, uint8_t p
     look->version[state->lid]++;
 }
 
-/* Make a move that takes flow off channel `off`, if the move is still useful.  The move was listed before other moves
- * were made.  So it is made only if the present path of its switch still uses channel `off`, the objective falls, no
- * CDG cycle is closed, and the limit of changed entries is not exceeded.  Returns whether the move was made. */
+/* Make a move that takes flow off channel `off`, if the move is still useful.  Other moves were made since this move
+ * was listed.  So the function checks again that the present path of the switch uses channel `off`, and that the
+ * objective falls.  Moreover, the move must close no CDG cycle, and must not exceed the budget of changed entries.
+ * Returns whether the move was made. */
 static bool make_move(rebalance_search *look, const entry_move *move, int32_t off)
 {
     repair_state *state = look->state;
@@ -352,8 +353,8 @@ static bool make_move(rebalance_search *look, const entry_move *move, int32_t of
 /* Make moves that take flow off channel c.  Returns whether any move was made. */
 static bool relieve(rebalance_search *look, int32_t c)
 {
-    /* Only a part of the excess is removed from channel c now, because then another channel may have the highest
-     * utilisation, and should be relieved first. */
+    /* Only a part of the excess is removed from channel c now.  Then another channel may have the highest utilisation,
+     * and is relieved first. */
     const int64_t over = ibn_repair_rebalance_utilisation(look, c) - look->goal,
                   enough = look->goal + over * KEEP / 100;
     bool helped = false;

@@ -82,8 +82,8 @@ bool ibn_repair_prune_columns(repair_state *job, const bool *chosen)
     return vls == 0 || release(job, vls);
 }
 
-/* Count the entries that would differ from the preferred entries of the current LID if the entries of LID `donor` were
- * copied to it.  Returns -1 if entries of the donor are missing. */
+/* Count the entries of LID `donor` that differ from the preferred entries of the current LID.  The entry of the switch
+ * that delivers the donor is left out.  Returns -1 if entries of the donor are missing. */
 static int32_t differences(const repair_state *job, int32_t donor)
 {
     const repair_fabric *f = job->f;

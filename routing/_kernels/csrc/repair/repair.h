@@ -108,7 +108,8 @@ int ibn_repair_columns(const repair_fabric *fabric, const uint8_t *treatment, ui
  * goal: a channel is relieved only while its utilisation is above this value.
  * budget: largest increase of the number of changed entries.
  * work: work limit, in hops followed along paths and channels visited by cycle searches.
- * overshoot: percentage by which moves of a first pass may raise other channels above the channel that a move relieves.
+ * overshoot: percentage for an additional first pass.  A move of this pass may raise the utilisation of other channels
+ * above the utilisation of the channel that it relieves, by up to this percentage.  0: there is no such pass.
  * 0: there is no such pass.
  * page: number of entries in a page; see `written`.
  * counts: int64 [3], output: increase of the number of changed entries; work done; number of moves.

@@ -78,8 +78,8 @@ static void count_senders(repair_state *job, const uint8_t *column)
     }
 }
 
-/* Save the entry and the SL of a switch towards the current LID, unless they have been saved since the repair of this
- * LID began. */
+/* Save the entry and the SL of a switch towards the current LID, unless they were saved already in this attempt to
+ * repair the LID. */
 void ibn_repair_save_entry(repair_state *job, int32_t s)
 {
     if (job->touched[s] == job->column)

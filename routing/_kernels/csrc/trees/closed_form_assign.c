@@ -19,8 +19,8 @@ typedef struct {
     double *reach;
     /* [C] for each channel up: number of further LIDs whose paths may lead down over the link of the channel */
     double *room;
-    double *through;   /* [S] number of LIDs with flow, so far, whose chains lead up to or through each switch */
-    /* [S] by switch: end port that owns the last LID with flow, so far, whose chain leads up to or through the switch;
+    double *through;   /* [S] number of LIDs with flow that have a chain up to or through each switch so far */
+    /* [S] by switch: end port of the LID with flow that was the last one to get a chain up to or through the switch;
      * -1: no such LID so far */
     int32_t *taken_by;
 } assign_t;

@@ -49,8 +49,8 @@ typedef struct {
     int64_t size, used;
     int64_t *begin;   /* [G + 1] index in `open` of the first entry of each LID group */
     double *expected; /* [S] estimated flow through each switch to a destination that is not below the switch */
-    /* [S, n] by switch and LID: number of switches directly below the switch whose entry towards the LID is open, at
-     * most 255 */
+    /* [S, n] by switch and LID: of the switches directly below, the number of those with an open entry towards the LID,
+     * at most 255 */
     uint8_t *wanted;
     uint8_t *may_miss;   /* [G] by LID group: whether some entry towards a LID of the group stays without a path */
 } search_t;

@@ -131,8 +131,8 @@ static const descent_paths *paths_of(const descent_t *descent, int32_t target)
     return &descent->paths[descent->root_row[descent->targets->root[target]]];
 }
 
-/* Remove the tree of a destination, and compute it again.  Returns whether a switch that sends flow has got another
- * next hop. */
+/* Remove the tree of a destination, and compute it again.  Returns whether a switch that sends or forwards flow has got
+ * another next hop. */
 static int route_again(descent_t *descent, int32_t target, const descent_paths *paths)
 {
     const ibn_network *net = descent->net;
@@ -198,7 +198,8 @@ static void move_common_ceiling(descent_t *descent, double common, double ceilin
             descent->load[c].ceiling = ceiling;
 }
 
-/* Return whether a destination's tree uses a channel that has the common ceiling and a utilisation above it. */
+/* Return whether a destination's tree uses a channel that has the common ceiling and a utilisation above this
+ * ceiling. */
 static int is_over(const descent_t *descent, int32_t target, const descent_paths *paths, double common)
 {
     const ibn_network *net = descent->net;
@@ -212,8 +213,9 @@ static int is_over(const descent_t *descent, int32_t target, const descent_paths
     return 0;
 }
 
-/* Compute at most `left` trees again, in random order.  A tree is computed again if it uses a channel that has the
- * common ceiling and a utilisation above it.  Returns `left` minus the number of trees that were computed. */
+/* Visit the trees in random order.  Compute a tree again if it uses a channel that has the common ceiling and a
+ * utilisation above this ceiling.  Compute at most `left` trees.  Returns `left` minus the number of trees that were
+ * computed. */
 static int64_t sweep_peak(descent_t *descent, int32_t *order, int32_t count, double common, int64_t left)
 {
     ibn_core_shuffle(order, count, &descent->random);
@@ -270,9 +272,9 @@ static void sum_loads(descent_t *descent, const int32_t *order, int32_t count)
         ibn_trees_descent_move(descent, order[i], paths_of(descent, order[i]), 1.0, 1);
 }
 
-/* Compute the trees of all destinations, once in each pass.  End early if a pass changes nothing and no channel has a
- * utilisation above the common ceiling, which is the lowest ceiling of all channels.  Afterwards, lower the highest
- * utilisation.  Returns nonzero if memory is exhausted. */
+/* Compute the trees of all destinations, once in each pass.  End early if a pass changes nothing and all channels with
+ * the common ceiling have a utilisation of at most this ceiling.  Afterwards, lower the highest utilisation.  Returns
+ * nonzero if memory is exhausted. */
 static int run_sweeps(descent_t *descent, int32_t *order, int32_t count)
 {
     const ibn_descent_options *options = descent->options;

@@ -142,8 +142,8 @@ static int32_t fewest_siblings(const descent_t *descent, int32_t target, const d
     return fewest;
 }
 
-/* Return whether channel c leads up from switch u to a switch whose slot differs from the slot that the present
- * destination selects. */
+/* Return whether channel c leads up from switch u to a wrong slot: another slot than the present destination
+ * selects. */
 static int misses_slot(const descent_t *descent, int32_t u, int32_t c)
 {
     const ibn_descent_options *options = descent->options;

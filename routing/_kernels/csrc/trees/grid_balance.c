@@ -40,8 +40,8 @@ typedef struct {
     int32_t classes; /* K, number of different inverse capacities */
     int32_t *class;  /* [N], class of each bundle: index of its inverse capacity in `inverse` */
     double *inverse; /* [K], inverse capacity of the bundles of each class */
-    /* [S, K] by switch and class: highest load of a bundle of the class, on the path of the switch in the tree of the
-     * last call of the function mark */
+    /* [S, K] by switch and class, for the tree of the last call of the function mark: highest load of a bundle of the
+     * class on the path of the switch */
     double *peak;
     int64_t visits;  /* number of switches that may still be visited */
 } job_t;

@@ -57,7 +57,7 @@ static void gather(const ibn_link_bundles *f, const int32_t *far, const uint8_t 
     }
 }
 
-/* Return the channel of a bundle whose utilisation is the lowest one if `flow` is added. */
+/* Return the channel of a bundle that has the lowest utilisation after `flow` is added. */
 static int32_t least_loaded(const ibn_link_bundles *f, const double *load, int32_t u, int32_t bundle, double flow)
 {
     int32_t best = -1;

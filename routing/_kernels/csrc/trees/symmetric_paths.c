@@ -5,8 +5,8 @@
  * requests and for replies.
  *
  * A first hop is possible if the reply path can be the reverse of the path.  Of the possible first hops, the first hop
- * with the least loaded path is taken, and the flow of the pair is added at once.  If no first hop is possible, each
- * direction gets its path separately.
+ * with the cheapest path is taken: high loads on a path make the path expensive.  The flow of the pair is added at
+ * once.  If no first hop is possible, each direction gets its path separately.
  *
  * Later passes recompute the paths of some pairs.  A path stays if it is a section of another pair's path. */
 #include "trees/symmetric_paths.h"

@@ -33,7 +33,8 @@ static void find_paths_down(const tree_survey *survey, int32_t root)
     }
 }
 
-/* Return the hops of the shortest path of switch u that begins with a channel up, or -1 if there is no such path. */
+/* Consider only the paths of switch u that begin with a channel up.  Return the hops of the shortest such path, or -1
+ * if there is no such path. */
 static int32_t hops_upwards(const tree_survey *survey, int32_t u)
 {
     const ibn_network *net = survey->net;

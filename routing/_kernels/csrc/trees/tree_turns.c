@@ -71,8 +71,8 @@ static void grow(const job_t *job, load_account *account, uint8_t *next, int32_t
         int32_t c = offer.of, u = net->src[c];
         if (next[u] != NO_CHANNEL)
             continue;
-        /* The path that begins with channel c may cost more than when c was added to the heap, because flow was added
-         * to the path. */
+        /* Since channel c was added to the heap, the cost of the path that begins with c may have risen, because flow
+         * was added to this path. */
         double cost = cost_over(job, account, next, target, c);
         if (cost > offer.key && account->offers.size > 0 && cost > account->offers.entry[0].key) {
             ibn_core_heap_push(&account->offers, cost, c);

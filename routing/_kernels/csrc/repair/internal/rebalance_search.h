@@ -52,7 +52,7 @@ typedef struct {
     /* [C]: for each channel, the LIDs to which packets travel over the channel; a list with `room` 0 has not been
      * filled yet */
     user_list *users;
-    /* [L]: marks by which LIDs are recognised that are listed twice.  While the list of channel c is read, the element
+    /* [L]: marks that help to recognise LIDs that are listed twice.  While the list of channel c is read, the element
      * of a LID is c + 1 if the LID has occurred in the list already, otherwise 0. */
     int32_t *listed;
     /* old_path: [C], the element equals old_stamp if the channel is on the present path of the switch that a move would
@@ -64,7 +64,8 @@ typedef struct {
         /* is_near_peak: [C], whether the channel is listed in `near_peak`.
          * given_up: [C], whether the search leaves the channel out because no move takes flow off the channel. */
         *given_up;
-    /* near_peak: [C], channels with a utilisation above the goal; near_peak_count: number of these channels */
+    /* near_peak: [C], channels whose utilisation was above the goal when they were listed; near_peak_count: number of
+     * these channels */
     int32_t *near_peak, near_peak_count;
     entry_move *moves; /* [ROOM] possible moves that take flow off the channel that is being relieved */
     int32_t move_count;

@@ -67,8 +67,7 @@ typedef struct {
     /* lid: the donor LID.
      * last: channel from the switch that delivers the donor to the switch that delivers the current LID; -1: one switch
      * delivers both LIDs.
-     * changes: number of entries that would differ from the preferred entries of the current LID if the donor's entries
-     * were copied. */
+     * changes: number of the donor's entries that differ from the preferred entries of the current LID. */
     int32_t lid, last, changes;
 } donor_column;
 
@@ -176,8 +175,8 @@ typedef struct {
     int32_t blocked_count, blocked_room;
     bool on_trial;       /* whether the CDG has edges that may be removed again, because the present attempt may fail */
     bool sls_may_change; /* whether SLs may change, so that packets move to other VLs */
-    /* whether the search for balance may move packets to another VL.  The CDG of this VL must stay acyclic even if it
-     * gets the edges of both the previous and the new paths of these packets (see prepare_sls.c) */
+    /* whether the search for balance may move packets to another VL.  With the edges of both the previous and the new
+     * paths of these packets, the CDG of this VL must stay acyclic (see prepare_sls.c) */
     bool prepares_sls;
     /* by VL: the VL to which the subtree's packets on this VL move, or KEEPS_VL; used if prepares_sls is set */
     int8_t vl_of_vl[MOST_VLS];
