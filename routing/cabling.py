@@ -21,8 +21,8 @@ real device without a planned device.
 """
 Kind = Literal["missing", "extra", "moved", "swapped", "mixed up"]
 COMPARABLE = 0.5
-"""Least share of the plan's GUIDs that the real fabric must have.  If the share is lower, the plan's GUIDs were made up
-and do not identify hardware.
+"""Least share of the plan's GUIDs that the real fabric must have.  If the share is lower, the plan's GUIDs are assumed
+to be invented, so that they do not identify hardware.
 """
 ALIKE = 0.5
 """Least share of a planned device's cables that a real device must have to match the planned device by cables.

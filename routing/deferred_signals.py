@@ -35,7 +35,8 @@ class DeferredSignals:
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
         for number, handler in self._handlers.items():
-            # The handler from before is restored, unless a handler that has run has installed another handler.
+            # Restore the original handler.  But if a handler that ran inside the context has installed another handler,
+            # the other handler stays.
             if signal.getsignal(number) == self._come:
                 signal.signal(number, handler)
         if error is None:

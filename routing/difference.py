@@ -91,8 +91,8 @@ class Difference:
     changed_by_switch
         Label of each switch with changed entries, and the number of these entries, in descending order.
     blocks, blocks_changed
-        Number of non-empty LFT blocks (64 LIDs each) after the change, and number of the blocks that OpenSM would send
-        for the change, one SMP each.  Blocks are compared by LID, not by GUID.
+        Number of non-empty LFT blocks (64 LIDs each) after the change, and number of blocks that OpenSM would send for
+        the change.  Each block is one SMP.  Blocks are compared by LID, not by GUID.
     sls_changed
         Number of SLs that differ.  None if SLs are unknown, or if only one of the two SL tables depends on the source
         LID.
@@ -300,8 +300,8 @@ def _paths(
         Number of these pairs whose path uses a changed LFT entry.
     """
     channel = np.take_along_axis(fabric.channels.at_port, routing.lft.astype(np.intp), axis=1)[:, columns]
-    # A switch without a channel towards the LID has channel -1.  `towards` gets one more element at its end for the
-    # index -1.  The value of this element is not used.
+    # -1 stands for "no channel towards the LID".  In NumPy, index -1 is the last element, so `towards` gets an
+    # additional last element.  Its value is not used.
     towards = np.append(fabric.channels.dst, 0)
     following = np.where(channel >= 0, towards[channel], np.arange(fabric.switches)[:, None])
     own = differs[:, columns]

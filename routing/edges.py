@@ -14,12 +14,13 @@ import numpy.typing as npt
 from routing.errors import TableError
 
 NO_EDGES = 256
-"""Edge numbers below this number are unused.  A kernel marks an unused number for a packet that leaves the switches.
-So the kernel needs no separate code for such packets.
+"""Edge numbers below this number stand for no edge.  If a packet leaves the switches, so that its channel has no next
+channel, a kernel marks one of these numbers.  So the kernel needs no separate code for such packets.
 """
 GAP = 2
-"""Number of unused edge numbers after the edges of each channel.  A kernel marks an unused number for a packet that is
-dropped or returns over a loop-back cable.  So the kernel needs no separate code for such packets.
+"""Number of unused edge numbers after the edges of each channel, which stand for no edge.  If a packet is dropped or
+returns over a loop-back cable, a kernel marks one of these numbers.  So the kernel needs no separate code for such
+packets.
 """
 
 

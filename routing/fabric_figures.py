@@ -112,8 +112,8 @@ def bisection_bound(fabric: Fabric) -> float | None:
     if not pairs:
         return None
     capacity = float(channels.capacity[half[channels.src] & ~half[channels.dst]].sum()) / pairs
-    # If a switch has at most half of all end ports, the end ports can be halved such that one half has all end ports of
-    # this switch.  The traffic between these end ports and the other half crosses the links of the switch.
+    # Suppose that a switch has at most half of all end ports.  Then there are two halves such that one half has all end
+    # ports of this switch.  All traffic of these end ports with the other half crosses the links of the switch.
     alone = (endports > 0) & (2 * endports <= len(rows))
     out = np.bincount(channels.src, weights=channels.capacity, minlength=fabric.switches)
     capacity = float(min(capacity, np.min(out[alone] / endports[alone], initial=np.inf)))

@@ -32,8 +32,8 @@ def regions(fabric: Fabric, count: int, *, seed: int) -> npt.NDArray[np.int32]:
     # The weight of a switch without end ports is small but not 0, which helps to keep regions connected.
     weight = fabric.senders_at * 16 + 1
     if np.count_nonzero(fabric.senders_at) < count:
-        # There are fewer switches with end ports than regions.  With equal weights of all switches, METIS prints no
-        # complaints about this on standard output.
+        # There are fewer switches with end ports than regions.  With the weights above, METIS would print complaints
+        # about this on standard output.  With equal weights of all switches, METIS prints none.
         weight = np.ones_like(weight)
     _, part = pymetis.part_graph(
         count,

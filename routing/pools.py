@@ -47,9 +47,9 @@ class PendingFutures(Generic[Work, Value]):
     def wait(self) -> list[tuple[Future[Value], Work]]:
         """Wait until at least one work item has finished, then remove and return all finished items."""
         with self.signals.delivered():
-            # Signal handlers may run here and raise exceptions.  An exception cannot interrupt the method get of a
-            # SimpleQueue halfway.  It could interrupt the function wait of concurrent.futures, which is not used for
-            # this reason.
+            # Signal handlers may run here and raise exceptions.  An exception cannot interrupt the method `get` of a
+            # SimpleQueue halfway.  But it could interrupt the function `wait` of concurrent.futures halfway, so `wait`
+            # is not used.
             found = [self._finished.get()]
         while not self._finished.empty():
             found.append(self._finished.get())
@@ -79,7 +79,7 @@ def end(pool: ProcessPoolExecutor, *, now: bool) -> None:
     With ``now`` its processes are killed; otherwise they finish their current work first.
     """
     with DeferredSignals():
-        if now:  # The method kill_workers of process pools needs Python 3.14.
+        if now:  # Before Python 3.14, a process pool has no method that kills its workers.
             for process in list((pool._processes or {}).values()):
                 process.kill()
         pool.shutdown(wait=True, cancel_futures=True)

@@ -41,7 +41,7 @@ def fork_server(preload: Sequence[str] = ()) -> ForkServerContext:
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
     try:
         os.chdir("/")
-        resource_tracker.ensure_running()  # The start of the tracker unblocks Ctrl-C.
+        resource_tracker.ensure_running()  # This call unblocks Ctrl-C, so Ctrl-C is blocked only afterwards.
         signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
         forkserver.ensure_running()
     finally:
@@ -80,7 +80,7 @@ def describe_exit(status: int) -> str:
     """
     if status >= 0:
         return f"ended with exit status {status}"
-    with contextlib.suppress(ValueError):  # A real-time signal has no name.
+    with contextlib.suppress(ValueError):  # Signals raises ValueError for a real-time signal, which has no name.
         number = signal.Signals(-status)
         return f"was killed by {number.name}" + (" (out of memory?)" if number is signal.SIGKILL else "")
     return f"was killed by signal {-status}"

@@ -84,7 +84,7 @@ def slurm_planes(fabric: Fabric) -> list[Plane]:
     several = len({name for name, _ in leaf_of}) < len(leaf_of)
     labels = _switch_names(fabric)
     level = tree_levels(fabric, fabric.senders_at.astype(np.float64))
-    if level is not None:  # Switches below leaves count as leaves: they do not join leaves to a pod.
+    if level is not None:  # Leaves and the switches below leaves get level 0, so that pods begin at level 1.
         level = np.maximum(level - leaf_level(level, fabric.senders_at), 0)
     trees = [
         _tree(fabric, leaves, level, labels, prefix=f"part{number}-" if len(parts) > 1 else "")
@@ -143,8 +143,8 @@ def _tree(
     begin with ``prefix``, and differ from the names of all switches.
     """
     switches = [Switch(labels[row], nodes=tuple(names)) for row, names in leaves.items()]
-    # `top` has a name for each leaf: the name of the highest pod that was made so far above the leaf.  As long as there
-    # is none, the name is that of the leaf.
+    # `top` has a name for each leaf: at first the name of the leaf itself, later the name of the highest pod above the
+    # leaf that has been made so far.
     top = {row: labels[row] for row in leaves}
     for height, pods in enumerate(_pods(fabric, level), 1):
         groups: dict[int, list[int]] = {}

@@ -180,7 +180,7 @@ def _traffic(fabric: Fabric, routing: Routing, entry: _Entry, certificate: Certi
 
 
 def _widened(mask: npt.NDArray[np.uint16], alternatives: npt.NDArray[np.int64] | None) -> npt.NDArray[np.uint16]:
-    """Return uint16[L], as bits the SLs that packets to each LID may use in place of the SLs of the tables.
+    """Return uint16[L]: for each LID, the SLs that packets may use in place of the SLs of the tables, as bits.
 
     ``mask`` (uint16[L]) has the SLs of the tables for each LID, as bits.  ``alternatives`` (int64[16]) has for each SL
     of the tables the SLs that packets may use instead, as bits.  If it is None, the result is ``mask``.

@@ -115,13 +115,13 @@ def injected_traffic(
     sls
         One or more tables of SLs.  A packet may have the SL that any of these tables gives for it.
     bit
-        uint16[16], for each SL the bit that represents it in the results: ``1 << sl``, or ``1 << vl`` for the VL of the
-        SL.
+        uint16[16], for each SL the bit that stands for this SL in the results: ``1 << sl``, or ``1 << vl`` for the VL
+        of the SL.
     columns
         int64[K], the K LIDs to which packets are sent.
     switch_pairs
-        Whether switches send packets, too.  If False, ``columns`` must have only LIDs of switches: then the packets
-        that are left out are exactly the switch-to-switch traffic.
+        Whether switches send packets, too.  If False, only CAs and routers send.  ``columns`` must then have only LIDs
+        of switches, so that nothing but switch-to-switch traffic is left out.
 
     Returns
     -------

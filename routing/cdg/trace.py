@@ -15,7 +15,7 @@ from routing.fabric import Fabric
 from routing.tables import DATA_VLS, Routing, identity_sl2vl
 
 REPLIES = 16
-"""Number of the first bit for requests and replies together, in the 32-bit mask of a CDG edge.
+"""First of the bits for requests or replies, in the 32-bit mask that a trace returns for each CDG edge.
 
 Bits 0 to 15 mark the VLs on which requests use the edge.  Bits 16 to 31 mark the VLs on which requests or replies use
 the edge.

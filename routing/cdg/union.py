@@ -1,9 +1,9 @@
 """Prove that large tables have no credit loop: by an acyclic union of the dependencies of all VLs.
 
-The union contains every dependency that packets can cause on any VL, as requests or replies, with any SL and any SL2VL
-tables in which packets keep their VL.  So if the union is acyclic, its topological order is valid on every VL.  The
-union needs only one pass over the LFTs, row by row, and does not read the SLs.  This pass takes a fraction of the time
-of a separate trace of each VL.
+The union contains every dependency that packets can cause on any VL: as requests or replies, with any SL, and with any
+SL2VL tables in which packets keep their VL.  So if the union is acyclic, its topological order is valid on every VL.
+The union needs only one pass over the LFTs, row by row, and does not read the SLs.  This pass takes a fraction of the
+time of a separate trace of each VL.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LARGE = 20_000_000
 For smaller tables, the trace takes little time, and gives the exact CDG of each VL.
 """
 SAMPLED = 16
-"""Before the union for all LIDs, a union for the LIDs at one in SAMPLED switches is tried.  If this smaller union has a
+"""Before the union for all LIDs, a union for the LIDs at every SAMPLED-th switch is tried.  If this smaller union has a
 cycle, the union for all LIDs has this cycle, too.
 """
 

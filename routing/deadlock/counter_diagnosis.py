@@ -22,8 +22,9 @@ from routing.numerals import count_noun
 from routing.tables import Routing
 
 _FOLLOWED, _OTHER = 1.0, 1000.0
-"""Cost of a suspected channel, and cost of any other channel, in the search for loops.  So the search prefers loops
-with few unsuspected channels.  Of such loops, it prefers short ones.
+"""Cost of a suspected channel, and cost of any other channel, in the shortest-path search for loops.  Unsuspected
+channels cost much more, so the search finds a loop with the fewest unsuspected channels.  Of several such loops, the
+search finds a shortest one.
 """
 _LOOPS = 8
 

@@ -284,8 +284,8 @@ class _Scheme:
         return replace(old, sl=sl[old.sl], sl2vl=self._sl2vl(old, old, new, shift))
 
     def _sls(self, new: Routing, apart: Routing) -> npt.NDArray[np.uint8]:
-        """Return the SL table for the steps of the transition in which the first set of LIDs already has its new
-        routes, and the second set still has its old routes.
+        """Return the SL table for the steps in which the first set of LIDs has its new routes already.  The second set
+        still has its old routes.
 
         For the first set, the result has the SLs of the new tables ``new``.  For the second set, it has the SLs of
         ``apart``: the old tables with substitute SLs, so that no packet on an old route shares a VL with a packet on
@@ -305,7 +305,8 @@ class _Scheme:
     def _sl2vl(self, base: Routing, old: Routing, new: Routing, shift: dict[int, int]) -> npt.NDArray[np.uint8]:
         """Return the SL2VL tables of ``base`` with the substitute SLs of ``shift`` added.
 
-        Packets with a substitute SL use VLs that no other packets use.
+        A substitute SL gets the VL of the old SL that it replaces, plus a constant.  Because of the constant, no other
+        packets use the VL.
         """
         if not shift:
             return base.sl2vl

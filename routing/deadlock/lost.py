@@ -27,8 +27,8 @@ class LostLids:
     of_switch
         bool[L], whether a switch (not an end port) had the LID.
     switch
-        int32[L], row in ``sl`` of the switch that delivered the LID, -1 if unknown.  Used only if SLs depend on the
-        sender's switch.
+        int32[L], the switch that delivered the LID, as a row of the table ``sl``; -1 if unknown.  Used only if SLs
+        depend on the sender's switch.
     sl
         The SLs of the old tables.  SLs that depend on the sender's switch have a row for each switch of the old fabric.
     known

@@ -31,8 +31,8 @@ from routing.fabric import NO_PORT, Fabric
 from routing.tables import DATA_VLS, Provenance, Routing, ServiceLevels, SlToVl
 
 CELLS = 1 << 22
-"""Largest number of elements of an array of traffic, which has an element for each LID and each switch (or port).  LFT
-columns are traced in chunks of so many LIDs that such an array fits.
+"""Largest number of elements of an array with traffic.  Such an array has an element for each pair of a LID and a
+source: a switch, a port, or a row of an SL table.  The LIDs are traced in chunks, so that no array has more elements.
 """
 
 Bytes = npt.NDArray[np.uint8]
@@ -199,8 +199,8 @@ def leads_nowhere(
 ) -> npt.NDArray[np.bool_]:
     """Return bool[N], which of N entries neither deliver their LID nor lead to a switch.
 
-    An entry of ``lft`` (uint8[S, L]) leads nowhere if it is 255, a port without a cable, or the port of a CA that does
-    not have the LID.  ``switches`` and ``lids`` name the entries, int64[N] each.  Cost: O(N).
+    An entry of ``lft`` (uint8[S, L]) leads nowhere if its port is 255, has no cable, or leads to a CA that does not
+    have the LID.  ``switches`` and ``lids`` name the entries, int64[N] each.  Cost: O(N).
     """
     entry = lft[switches, lids]
     delivers = (switches == fabric.lids.switch[lids]) & (entry == fabric.lids.port[lids])

@@ -11,9 +11,10 @@ here reproduces both of its tables, entry by entry, and does not depend on the o
   at once, from the rates before the round.  Every iteration begins with the offered rates.
 - After stage 1 a flow is never faster on a link than on the links before this link.  Stage 2 computes the pauses, and
   gives each flow the rate of its last link.
-- The probability that link k pauses for its next link i is 1 - a / b.  Here b is the sum of the stage-1 rates on link k
-  of all flows from link k to link i, and a is the sum of the rates of these flows on their last links.  If several
-  links feed link i, each of them gets the largest of their probabilities (the draft writes i for k here).
+- The probability that link k pauses for its next link i is 1 - a / b, computed from the flows that go from link k to
+  link i.  b is the sum of the rates of these flows on link k after stage 1, and a the sum of their rates on their last
+  links.  If several links feed link i, each of them gets the largest of their probabilities.  (The draft writes i
+  instead of k there.)
 - Stage 3 multiplies the capacity of a link by (1 - probability).  So the reductions of all iterations are multiplied.
 """
 

@@ -13,8 +13,8 @@ from routing.fabric import NO_PORT, Fabric
 from routing.tables import DATA_VLS, Routing
 
 _FINENESS = 10_000
-"""Largest denominator of the capacity of a link, as a fraction of the capacity of the fastest link.  Other fractions
-are rounded, so that computed rates have short denominators.
+"""Capacities of links are stated as fractions of the capacity of the fastest link.  _FINENESS is the largest
+denominator of these fractions.  Other fractions are rounded, so that computed rates have short denominators.
 """
 
 

@@ -20,13 +20,14 @@ from routing.deadlock.mixed_cdg import LidColumns, Masks, MixedDependencies, Ord
 from routing.deadlock.update_schedule import MOST_ROUNDS, UpdateSchedule
 
 MOST_FOLLOWED = 1 << 21
-"""Largest number of LFT entries (switches times LIDs) for which a search looks for rounds.  The LIDs beyond this limit
-are drained.
+"""Largest number of LFT entries (switches times LIDs) for which a search looks for rounds.  If more LIDs change,
+:func:`rounds_per_lid` drains the LIDs beyond this limit.  :mod:`.schedule_search` gives up a search beyond this limit.
 """
 DRAINED, MANY_BROKEN = 64, 16
-"""Limit of the old entries that are removed in an earlier round than the new entries are written.  The limit is 1 /
-DRAINED of all entries or, if this is more, the number of broken entries.  A broken entry is a changed entry whose old
-port leads nowhere.  If more than 1 / MANY_BROKEN of all entries are broken, all entries may be removed.
+"""Limits of drained entries: old entries that one round removes, before a later round writes the new entries.  Up to
+1 / DRAINED of all entries may be drained or, if this is more, as many entries as are broken.  A broken entry is a
+changed entry whose old port leads nowhere.  If more than 1 / MANY_BROKEN of all entries are broken, all entries may be
+drained.
 """
 
 Mask = npt.NDArray[np.bool_]
@@ -115,11 +116,12 @@ def rounds_per_lid(waiting: MixedDependencies, base: Masks) -> UpdateSchedule | 
 
 
 def most_drained(mixture: Mixture, changes: Changes) -> int:
-    """Return how many old entries an update schedule may remove in an earlier round than it writes the new entries.
+    """Return how many old entries an update schedule may drain: remove them in a round, and write the new entries in a
+    later round.
 
     The limit is 1 / :data:`DRAINED` of all entries or, if this is more, the number of broken entries.  A broken entry
     is a changed entry whose old port leads nowhere.  If more than 1 / :data:`MANY_BROKEN` of all entries are broken,
-    all entries may be removed.
+    all entries may be drained.
     """
     broken, size = int(np.count_nonzero(~changes.old_was_routed & ~changes.removed)), mixture.before.size
     return size if broken > size // MANY_BROKEN else max(broken, size // DRAINED)
@@ -128,9 +130,9 @@ def most_drained(mixture: Mixture, changes: Changes) -> int:
 def rounds_without_drain(
     waiting: MixedDependencies, columns: LidColumns, base: Masks, order: Orders
 ) -> tuple[Bytes, Mask]:
-    """Find rounds for the entries of each LID, without a wait until packets have left the fabric.
+    """Find rounds for the entries of each LID.  A round does not wait until older packets have left the fabric.
 
-    Each round begins when the switches have acknowledged the round before.
+    Each round begins as soon as the switches have acknowledged the round before.
 
     ``columns`` holds the LFT columns of K LIDs.  ``base`` (uint32[edges]) has the dependencies that exist already.  The
     rounds close no cycle with these dependencies.  ``order`` is a topological order of these dependencies.
@@ -167,9 +169,9 @@ def rounds_without_drain(
 def rounds_with_drain(
     waiting: MixedDependencies, columns: LidColumns, base: Masks, order: Orders
 ) -> tuple[Bytes, Mask]:
-    """Find rounds for the entries of each LID, with a wait before each round until packets have left the fabric.
+    """Find rounds for the entries of each LID.  Each round waits until older packets have left the fabric.
 
-    Because of these waits, packets meet only the tables before and after one round.
+    Because of these waits, each packet meets only the tables before one round and the tables after this round.
 
     ``columns`` holds the LFT columns of K LIDs.  ``base`` (uint32[edges]) has the dependencies that exist already.  The
     rounds close no cycle with these dependencies.  ``order`` is a topological order of these dependencies.

@@ -41,7 +41,9 @@ MOST_TRACED = 1 << 24
 :func:`find_schedule` is left out.
 """
 MOST_REMOVED = 4
-"""Largest number of old entries that may be removed, divided by the number of old entries over rewired cables."""
+"""In a schedule whose first round only removes entries, this round removes at most MOST_REMOVED times as many entries
+as there are old entries over rewired cables.
+"""
 NO_HOPS = 254
 """A packet with this number of hops, or with more hops, counts as not delivered."""
 
@@ -98,8 +100,8 @@ def find_schedule(
 
     If the first search finds no rounds, a second search follows, which traces all columns.  For small tables, the
     second search also follows if ``known`` is not given, or if the rounds found wait until packets have left the
-    fabric.  For tables above a limit of entries, the second search is left out.  Rounds that remove old entries are the
-    last choice (:mod:`~routing.deadlock.removal_rounds`).
+    fabric.  The second search is left out if the tables have more than :data:`MOST_TRACED` entries, or if too many
+    columns change.  Rounds that remove old entries are the last choice (:mod:`~routing.deadlock.removal_rounds`).
     """
     mixture = Mixture.of(fabric, old, new, lost)
     if mixture.sl2vl[0].ndim > 1 or len(mixture.sl2vl) > 1:
@@ -145,7 +147,8 @@ def _base(waiting: MixedDependencies, known: Cdg | None) -> Masks | None:
     ``known`` is this union if it has been computed already, else None.  Paths that mix old and new entries are not
     included.  Packets may have the old or the new SL.
 
-    Returns None if the tables are large and nearly all of their columns change, because the trace would take too long.
+    Returns None if more than :data:`~routing.deadlock.per_lid_rounds.MOST_FOLLOWED` entries would have to be traced,
+    because that takes too long.
     """
     if known is not None and len(waiting.mixture.sl) == 1:
         return known.masks.astype(np.uint32)

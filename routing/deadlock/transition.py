@@ -40,7 +40,9 @@ _ANY_ORDER = {
     "drained": "the steps avoid this loop, which can form if switches are written in any order:",
     "unsafe": "this loop can form if switches are written in any order:",
 }
-"""For each verdict except "any-order", the line that a report prints before the credit loop of the mixed tables."""
+"""Line that a report prints before the credit loop of the mixed tables, by verdict.  There is no such loop if the
+verdict is "any-order".
+"""
 NAMED = 5
 """Largest number of forwarding loops, and of entries that drop packets, that a report describes.  All are counted."""
 
@@ -193,9 +195,9 @@ def prove_transition(
     Notes
     -----
     In every round of a plan, each sender may use the old or the new SL, and each switch may use the old or the new
-    SL2VL table.  Cost: a pass over the old tables, O(S K) for K LIDs that change (all LIDs, if SLs or SL2VL tables
-    change), and a topological order of the dependencies.  If there is a loop, each check of an order has these costs
-    again.
+    SL2VL table.  Cost: a pass over the old tables, O(S K) for K LIDs that change, and a topological order of the
+    dependencies.  If SLs or SL2VL tables change, all LIDs count as changed.  If there is a loop, each check of an order
+    has these costs again.
     """
     start = time.perf_counter()
     mixture = Mixture.of(fabric, old, new, lost)
@@ -254,7 +256,8 @@ class _TransitionSearch:
         why = "" if new_loops else self._incompatible_sl_vl()
         plan = None if new_loops or why or not rounds else self._plan(rounds, old_loops=old_loops)
         if plan is not None:
-            # If the old tables have no credit loop, a first round that only removes entries cannot cause one.
+            # A removal of entries cannot cause a credit loop.  So if the old tables have no credit loop, all rounds are
+            # free of loops, even if the first round only removes entries.
             verdict: Verdict = "after-removal" if plan.only_removes and old_loops else "ordered"
             return _Outcome(verdict, plan, None, _describe_rounds(plan, verdict))
         if new_loops or old_loops:

@@ -34,11 +34,11 @@ def find_plan(
 ) -> UpdateSchedule | None:
     """Search for a safe order of writing.
 
-    Entries whose LID is gone or unreachable are removed in the first round.  Each round goes through the LIDs, and
-    admits every LFT column whose mixed entries close no cycle with the existing dependencies and the dependencies of
-    columns admitted before.  If no whole column is admitted, parts of columns are tried.  A part has the entries of all
-    switches with an equal number of hops to the LID on the new routes.  Parts with fewer hops are tried first, because
-    a packet that uses a new entry then meets only new entries on the rest of its path.
+    Entries whose LID is gone or unreachable are removed in the first round.  Each round goes through the LIDs.  An LFT
+    column is admitted if its mixed entries close no cycle with the existing dependencies, nor with the dependencies of
+    the columns that were admitted before.  If no whole column is admitted, parts of columns are tried.  A part has the
+    entries of all switches with an equal number of hops to the LID on the new routes.  Parts with fewer hops are tried
+    first, because a packet that uses a new entry then meets only new entries on the rest of its path.
 
     Parameters
     ----------

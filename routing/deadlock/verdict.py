@@ -33,9 +33,9 @@ class Verdict:
     loops
         Whether there are credit loops of requests from or to CAs and routers.
     proof
-        If ``any_sl``, the proof of the tables with all packets on one VL.  If ``loops`` is "unknown", a check of the
-        tables with assumed SLs and VLs, which does not prove whether there is a credit loop.  Otherwise the proof of
-        the tables, in which the VLs of all packets are known.
+        If ``any_sl`` is true: the proof of the tables with all packets on one VL.  If ``loops`` is "unknown": a check
+        of the tables with assumed SLs and VLs, which does not prove whether there is a credit loop.  In all other
+        cases: the proof of the tables themselves, in which the VL of each packet is known.
     any_sl
         Whether ``proof`` assumes that all packets share one VL, because SLs or SL2VL tables are unknown.  A certificate
         of such a proof is valid for any SLs and SL2VL tables.
