@@ -19,20 +19,20 @@ from routing.reroute.column_tree import ColumnTree
 from routing.reroute.vacate import ALL_VLS, NotVacated, TablesInUse, Vacated, edge_usage, vacate
 
 CHANNELS, NEAR_PEAK = 8, 0.99
-"""Largest number of channels to relieve, and the least utilisation of such a channel as a fraction of the highest
-utilisation.
+"""Moves are listed that relieve at most CHANNELS channels: those with the highest utilisation, which must be at least
+NEAR_PEAK times the highest utilisation of all channels.
 """
 USERS, UPSTREAM = 24, 8
-"""Moves are listed for at most ``USERS`` LIDs of each channel, and for at most ``UPSTREAM`` switches of each subtree.
-The LIDs and the switches with the most flow are taken.
+"""Moves are listed for at most ``USERS`` LIDs of each channel (the LIDs with the most flow).  For each of these LIDs,
+moves are listed for at most ``UPSTREAM`` switches whose paths use the channel (the switches nearest to the channel).
 """
 CUTS, EDGES_FOR_CUTS = 150, 9_000_000
-"""Largest number of minimum cuts, and largest product of the number of cuts and the number of CDG edges of the fabric.
-Eight cuts are allowed in any case.
+"""Two limits for the number of minimum cuts that are computed: CUTS, and EDGES_FOR_CUTS divided by the number of
+possible CDG edges of the fabric.  Eight cuts are allowed in any case.
 """
 SMALL_CUT = 5
-"""Number of entries that is added to the size of each cut before cuts are compared.  So a cut of one entry and a cut of
-two entries count as nearly equal.
+"""Number that is added to the number of LFT entries of each cut before cuts are compared.  So a cut that one entry uses
+and a cut that two entries use count as nearly equal.
 """
 
 Wanted = tuple[int, tuple[tuple[int, int], ...]]

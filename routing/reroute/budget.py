@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 LARGEST_SMALL_TABLE = 1 << 18
-"""Number of LFT entries of a fabric up to which a re-route also computes tables from scratch.  In larger fabrics, this
-computation would delay the repaired tables too much.
+"""Largest number of LFT entries of a fabric in which a re-route may also compute tables from scratch, for comparison.
+In larger fabrics, this computation would delay the repaired tables too much.
 """
 LARGEST_MEDIUM_TABLE = 1 << 22
-"""Number of LFT entries of a fabric up to which a re-route traces all entries several times.  In larger fabrics, these
-traces would delay the new tables too much.
+"""Largest number of LFT entries of a fabric in which a re-route may trace all entries several times.  In larger
+fabrics, these traces would delay the new tables too much.
 """
 
 

@@ -14,8 +14,8 @@ from routing.reroute.values import Published, Rerouted
 from routing.tables import Routing
 
 FreshRoute = Callable[[Fabric], Routing | None]
-"""Function that computes the tables of a fabric from scratch.  It returns None if this is too expensive, or if the
-engine fails.
+"""Function that computes the tables of a fabric from scratch.  The function returns None if the computation would take
+too long, or if the engine fails.
 """
 
 

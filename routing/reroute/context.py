@@ -163,9 +163,9 @@ class RerouteContext:
         """
         request, baseline = self.request, self.request.baseline
         start = request.translated.routing
-        # The last entry of each path leads to the port of the LID's owner.  These last entries are right already if the
-        # previous tables are complete, and all rows and columns stay the same.  Then this step is left out.  It takes
-        # long in large tables, because the last entries are spread over all pages of memory.
+        # The last entry of each path must name the port of the LID's owner.  The last entries are right already if the
+        # previous tables are complete, and all rows and columns stay the same.  Then the call is left out, because it
+        # takes long in large tables: the last entries are spread over all pages of memory.
         if not (request.translated.in_place and request.before.proof.complete):
             start = set_delivery_entries(start, request.fabric)
         if baseline is None or baseline is request.before or not self.with_baseline:

@@ -14,8 +14,8 @@ from routing.reroute.base_fabric import BaseNumbering
 from routing.trees.levels import distances
 
 CHANNELS_FOR_CUTS = 1 << 17
-"""This number, divided by the number of channels, limits how many lost links are considered.  So in a large fabric,
-only some lost links are considered.
+"""At most CHANNELS_FOR_CUTS / (number of channels) pairs of switches with a lost link are considered.  So in a large
+fabric, some lost links may be ignored.
 """
 
 

@@ -39,10 +39,10 @@ def flow_towards(
 
 
 def lid_weights(fabric: Fabric) -> npt.NDArray[np.int64]:
-    """Return int64[L], the units that each source sends to each LID.
+    """Return int64[L], the units of flow that a source of weight 1 sends to each LID.
 
-    An end port receives :data:`WHOLE` units, times its weight as a destination.  Its LIDs share these units equally.
-    LIDs of switches and aggregation nodes receive nothing.
+    The source sends :data:`WHOLE` units to each end port, times the weight of the end port as a destination.  The LIDs
+    of an end port share these units equally.  LIDs of switches and of aggregation nodes get 0.
     """
     lids, weight = fabric.lids, np.zeros(len(fabric.lids), np.int64)
     owned = lids.endport >= 0

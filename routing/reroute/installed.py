@@ -34,9 +34,9 @@ class Installed:
     lost
         The earlier owners of the LIDs that are gone.
     rewired
-        bool[S, L], the old entries that now use a channel which did not exist in the fabric of the old tables (after a
-        change of cables, for example).  The proof of the old tables does not cover the dependencies of these entries.
-        None if there are no such entries.
+        bool[S, L], the old entries that now use a new channel: a channel that did not exist in the fabric of the old
+        tables, for example because cables have changed.  The proof of the old tables does not cover the dependencies of
+        these entries.  None if there are no such entries.
     """
 
     fabric: Fabric

@@ -119,11 +119,14 @@ def allowed_dependencies(
     Returns
     -------
     dependencies : AcyclicCdg or None
-        The CDG edges of the tables in force.  Channels have their numbers in the fabric ``base``.  The CDG edges of the
-        baseline tables are included if both sets together have no cycle.  None if packets change their VL along a path.
+        The CDG edges of the tables in force, and of the baseline tables.  Channels have their numbers in the fabric
+        ``base``.  The edges of the baseline tables are left out if both sets together have a cycle, if the two proofs
+        differ in strength or scope, if the CDG of the baseline is unknown, or if the tables in force have left the
+        baseline.  There are no edges if the tables in force have no certificate.  None if packets change their VL along
+        a path.
     with_baseline : bool
-        Whether no CDG edges of baseline tables had to be left out.  True without baseline tables, and if the baseline
-        tables are the tables in force.  False if ``dependencies`` is None.
+        False if the edges of the baseline tables are left out, or if ``dependencies`` is None.  True in all other
+        cases, such as without baseline tables.
     """
     proof = before.proof
     if proof.certificate is None:

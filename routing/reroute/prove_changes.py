@@ -100,8 +100,8 @@ def _pages(
     if missing is None or not translated.in_place:
         return None
     # `routing.lft` has the new entries.  `was.lft` has the previous entries, with 255 for invalid ones.  An entry that
-    # became invalid can be 255 in both, and a comparison of the two would not find it.  So both are compared with the
-    # previous LFTs.
+    # became invalid can be 255 in `routing.lft`, too, so that a comparison of these two arrays would not find it.  So
+    # each of the two arrays is compared with `translated.earlier`, which has all previous entries, valid or not.
     now, earlier = (pages_that_may_differ(lft, translated.earlier) for lft in (routing.lft, was.lft))
     if now is None or earlier is None or not np.array_equal(np.broadcast_to(was.sl, routing.sl.shape), routing.sl):
         return None

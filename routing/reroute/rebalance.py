@@ -17,38 +17,42 @@ from routing.reroute.values import Published
 from routing.tables import Routing
 
 FURTHER_CHANGES = 6
-"""Limit of changed entries per missing entry in the third and last search.  This search runs only if the loss of
-capacity is still high after the second search.
+"""Limit of changed entries per missing entry in the third and last search of :func:`balance_repaired`.  The third
+search runs only if the highest utilisation is still well above the goal.
 """
 MOST_OF_TABLE, FEW_ENTRIES, MOST_MOVES = 100, 256, 1.5
-"""Limit of the entries that one search may move: 1 / MOST_OF_TABLE of all entries, FEW_ENTRIES entries, or MOST_MOVES
-entries for each missing entry.  The largest of these numbers is the limit.
+"""One search of :func:`balance_repaired` may move at most the largest of three numbers of entries: 1 / MOST_OF_TABLE of
+all entries, FEW_ENTRIES entries, and MOST_MOVES entries for each missing entry.
 """
 LARGE_TABLE_WORK, LARGE_TABLE_CHANGES = 2, 1 / 5000
-"""Limits of the last search in large tables: hops that it follows for each table entry (up to :data:`MOST_WORK` in
-total), and entries that it changes for each table entry.  The limits are high, because no further moves follow this
-search.
+"""Limits of the last search of :func:`balance_repaired` in large tables.  The search may follow LARGE_TABLE_WORK
+additional hops for each table entry (at most :data:`MOST_WORK` additional hops).  The limit of changed entries is at
+least LARGE_TABLE_CHANGES for each table entry.  The limits are high, because no further moves follow this search.
 """
 TOLERANCE = 0.0075
-"""Fraction by which the highest utilisation may exceed its goal: such a small excess is not worth a change of
-entries.
+"""By default, a search ends when the highest utilisation exceeds the goal by at most this fraction.  So small an excess
+is not worth a change of entries.
 """
 ENOUGH = (0.01, 0.02)
-"""Fractions by which the highest utilisation must exceed the goal for the second search to run, and for the third
-search to run.
+"""The second search of :func:`balance_repaired` runs if the highest utilisation exceeds the goal by more than the first
+fraction.  The third search runs if it exceeds the goal by more than the second fraction.
 """
 FURTHER_TOLERANCE = 0.01
-"""The second and the third search end when the highest utilisation exceeds the goal by at most this fraction."""
+"""The second and the third search of :func:`balance_repaired`, and the searches of :mod:`.strategies.further_moves`,
+end when the highest utilisation exceeds the goal by at most this fraction.
+"""
 FURTHER_GAIN = 0.005
-"""Fraction by which a further search must lower the highest utilisation.  Otherwise the moves of the search are
-discarded.
+"""Fraction by which the second or third search of :func:`balance_repaired`, or a later search, must lower the highest
+utilisation.  Otherwise the moves of this search are discarded.
 """
 LEAST_GAIN = 0.01
 """Fraction by which the all-to-all rate must grow before entries move in a fabric without broken entries."""
 LEAST_WORK, MOST_WORK = 4_000_000, 100_000_000
-"""Bounds of the work limit, in hops that the search follows.  On large tables the limit is at least a hop per entry."""
+"""Work limit of :func:`balance_repaired`, in hops: at least LEAST_WORK, and at least one hop for each table entry.  If
+many entries are missing, the limit rises up to MOST_WORK.
+"""
 WORK_FOR_ENTRY = 3000
-"""Number of hops that the search may follow for each missing entry, up to :data:`MOST_WORK` in total."""
+"""Number of hops for each missing entry that :func:`balance_repaired` may follow, up to :data:`MOST_WORK` in total."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,8 +235,9 @@ def move_entries(
     work
         Work limit in hops that the search follows.
     overshoot
-        If not 0, a first pass may make moves that raise other channels above the relieved channel, by at most this
-        percentage of the utilisation of the relieved channel.  Later passes make no such moves.
+        If not 0, a first pass may make moves that raise other channels above the relieved channel.  The other
+        channels may exceed the utilisation of the relieved channel by at most this percentage.  Later passes make no
+        such moves.
     prepares_sls
         Whether SLs may change.  If a move closes a cycle on the VL of its packets, these packets may take another VL.
         On that VL, neither their present paths nor their new paths may close a cycle.

@@ -85,10 +85,11 @@ def _attach_via_neighbour(
 def _attach_via_child(
     repair_fabric: RepairFabric, position: npt.NDArray[np.int32], kept: Cdg, tops: int
 ) -> npt.NDArray[np.int32] | None:
-    """Move all switches without an upward path right after a switch below them that has an upward path.
+    """Place a switch that has an upward path above all cut-off switches, which have none.
 
-    ``tops`` is the number of orphan roots, ``kept`` the dependencies that must stay allowed.  Returns the new position
-    of each switch in the Up*/Down* order, or None if no such move is valid.
+    The placed switch is linked to a cut-off switch.  At most :data:`MOST_TRIALS` switches are tried.  ``tops`` is the
+    number of orphan roots, ``kept`` the dependencies that must stay allowed.  Returns the new position of each switch
+    in the Up*/Down* order, or None if no such move is valid.
     """
     channels, is_cut_off = repair_fabric.channels, cut_off(repair_fabric, position)
     alive = repair_fabric.alive != 0
@@ -149,12 +150,12 @@ def _inverted(
 def _move_after(
     position: npt.NDArray[np.int32], gate: int, above: npt.NDArray[np.int32], members: npt.NDArray[np.intp]
 ) -> npt.NDArray[np.int32]:
-    """Return a new Up*/Down* order of the switches, in which switch ``gate`` is above all switches without an upward
-    path.
+    """Return a new Up*/Down* order, in which switch ``gate`` is above all switches without an upward path.
 
-    ``position`` has the old position of each switch.  Of the switches above ``gate`` that are linked to it and are not
-    cut off, the last one has the old position ``above[gate]``.  ``gate`` comes right after this position, and the
-    switches without an upward path (``members``) come right after ``gate``.
+    ``position`` has the position of each switch in the old order.  ``gate`` must stay below its upper neighbours that
+    are not cut off.  The last of these neighbours has the old position ``above[gate]``.  In the new order, ``gate``
+    comes right after this neighbour.  The switches without an upward path (``members``) come right after ``gate``, in
+    the given sequence.
     """
     key = position.astype(np.float64)
     key[gate] = above[gate] + 0.25

@@ -43,8 +43,8 @@ class Progress:
         Whether ``dependencies`` come from a trace of the tables.  If so, their topological order is not the order of
         the previous tables.
     leaves_baseline
-        Whether the new tables are marked as having left the baseline (:data:`routing.reroute.values.LEFT_BASELINE`),
-        because ``dependencies`` may close cycles with the dependencies of the baseline tables.
+        Whether the new tables get the mark :data:`routing.reroute.values.LEFT_BASELINE`, because ``dependencies`` may
+        close cycles with the dependencies of the baseline tables.
     statistics
         Statistics of all steps, including steps whose tables were rejected.
     """

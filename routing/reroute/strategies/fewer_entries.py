@@ -17,24 +17,26 @@ from routing.reroute.strategies.search_state import State
 from routing.reroute.strategies.steps import released
 
 MOST_CHANGES, FEW_CHANGES = 3.5, 3.0
-"""Limits of changed entries for each missing entry.  If a repair changes more entries than the first limit allows, the
-search for fewer changes begins.  The first series of rounds of this search ends at the second limit.
+"""Two numbers of changed entries for each missing entry.  If a repair has changed more entries than the first number
+allows, the search for fewer changes begins.  The first series of rounds of this search ends as soon as no more entries
+are changed than the second number allows.
 """
 ROUNDS, ENTRIES_FOR_ROUNDS = 16, 1 << 22
-"""Two limits for each series of rounds: the number of rounds, and the product of this number and the number of table
+"""Two limits for the number of rounds in a series: ROUNDS, and ENTRIES_FOR_ROUNDS divided by the number of table
 entries.  More rounds would hardly find better tables.
 """
 SERIES = ((0.02, 0.38, FEW_CHANGES), (0.005, 0.1, MOST_CHANGES))
-"""Three numbers for each series of rounds: the least excess, the largest excess minus the least one, and a limit of
-changed entries for each missing entry.
+"""For each series of rounds: least excess, largest excess minus least excess, and limit of changed entries for each
+missing entry.
 
-At the beginning of a round, changed entries return to their previous values, although the utilisation then exceeds its
-limit.  The excess of a round is the fraction by which the utilisation may exceed its limit.  The series ends when no
-more entries have changed than the third number allows.
+At the beginning of a round, changed entries return to their previous values, although the highest utilisation then
+exceeds its limit.  The excess of a round is the fraction by which the highest utilisation may exceed this limit.  The
+series ends as soon as no more entries are changed than the third number allows.
 """
 EXCESS_STEP = 0.618
-"""Growth of the excess from round to round, as a fraction of the range from the least to the largest excess.  Above the
-largest excess, the growth continues at the least one.  This fraction, the golden ratio, spreads the excesses evenly.
+"""Step from the excess of a round to the excess of the next round, as a fraction of the range from the least to the
+largest excess.  A step beyond the largest excess continues from the least excess.  With this fraction, the golden
+ratio, the excesses of all rounds are spread evenly over the range.
 """
 
 

@@ -21,7 +21,8 @@ from routing.reroute.verify import verify_new_sls
 def change_fewest_entries(context: RerouteContext, budget: Budget) -> Candidate | Refusal:
     """Fill the missing entries with the fewest changes, and choose SLs for the paths that changed.
 
-    Refuse if too many entries are missing, or if the VLs do not suffice to avoid CDG cycles.
+    Refuse if the previous tables had a credit loop, if too many entries are missing, or if the VLs do not suffice to
+    avoid CDG cycles.
     """
     request, start, certificate = context.request, context.start, context.certificate
     if certificate is None:

@@ -55,25 +55,25 @@ from routing.tables import Routing
 SEARCHES = 12
 """Largest number of searches in one series."""
 TRIALS, ENTRIES_FOR_TRIALS = 16, 1_000_000
-"""Two limits for the sets of dependencies that are vacated.  TRIALS is the largest number of sets in a search.  If some
-of these sets cannot be vacated, the search tries up to TRIALS other sets.  ENTRIES_FOR_TRIALS limits the number of sets
-in all searches together, multiplied by the number of table entries.  This limit holds for :func:`move_further` and for
-:func:`catch_up` separately.
+"""Limits for the sets of dependencies that are vacated on trial.  A search tries at most TRIALS sets.  If some of these
+sets cannot be vacated, it tries up to TRIALS other sets.  All searches of a call of :func:`move_further` or
+:func:`catch_up` together try at most ENTRIES_FOR_TRIALS / (number of table entries) sets.
 """
 LEAST_LOSS = 0.04
 """In large tables, entries move only if the highest utilisation exceeds the goal by this fraction.  A smaller excess
 may be unavoidable.  Only tables from scratch could show this, and they are not computed for large tables.
 """
 EDGES_FOR_ENTRY = 80
-"""Number of CDG edges, for each table entry, that all searches of a series together may visit in large tables.  Each
-hop of a search counts as the mean number of CDG edges that begin at a channel.
+"""In large tables, all searches of a series together may visit this number of CDG edges for each table entry.  A hop of
+a search counts as several visits: as many as CDG edges begin at a channel on average.
 
 A sweep waits for the re-route.  So a re-route of large tables should take no longer than a route from scratch.  Later,
 rebalance steps in quiet times vacate dependencies and improve the balance.
 """
 FEW_ENTRIES = 64
-"""Number of entries that each search may move.  If 1 % of the table entries is less, that lower number is the limit.
-In :func:`catch_up`, the higher of both numbers is the limit.  Half as many entries as the fault broke may always move.
+"""Limit of the entries that each search may move.  In :func:`move_further`, the limit is the smaller of this number and
+1 % of the table entries.  In :func:`catch_up`, the limit is the larger of the two.  If half of the number of broken
+entries is more than this limit, so many entries may move.
 """
 FEW_MISSING = 1024
 """If at most this number of entries was missing, moves aim at the goal even if tables from scratch do not reach it."""
@@ -83,8 +83,9 @@ entries, are broken.  Repairs of such faults keep too many old paths for a good 
 interrupted anyway.
 """
 LAST_STATES = 2
-"""In a series of searches towards a goal that tables from scratch do not reach: how many of the last searches may give
-the result.  The tables of the last search are tried first.  The tables of earlier searches have fewer changed entries.
+"""After a series of searches towards a goal that tables from scratch do not reach: number of the last searches whose
+tables are tried as the result.  The tables of the last search are tried first.  The tables of the search before have
+fewer changed entries.
 """
 
 
@@ -381,7 +382,7 @@ def _searched(
             break
         state = replace(state, progress=in_use)
         moved, followed = state.moved(context, work=min(hops, max(LEAST_WORK, size)))
-        hops -= followed + size  # Towards the work limit, a trace counts as a hop for each entry.
+        hops -= followed + size  # The trace of the tables by `released` counts as one hop for each entry.
         if overshoot and not state.gains(moved.load):
             moved, followed = state.moved(context, work=max(0, min(hops, LEAST_WORK)), overshoot=overshoot)
             hops -= followed

@@ -35,7 +35,7 @@ def prepare_sls(context: RerouteContext, in_use: Progress, most: int) -> Candida
     ``in_use`` holds the tables in force with the dependencies that they use.
 
     SLs change only if an earlier repair has changed SLs of the baseline tables.  In that case, senders have to request
-    their path records again anyway.
+    their path records again anyway.  In large tables, SLs do not change.
     """
     tables, replies = in_use.tables, in_use.certificate is not None and in_use.certificate.strength == "reversible"
     if not _may_change(context, in_use):
@@ -71,8 +71,8 @@ def sls_for_moves(
     Returns
     -------
     sl : uint8[S, L]
-        SLs that cause no credit loop with the present entries (even while some senders still use the present SLs), nor
-        with the entries after the moves.
+        SLs that cause no credit loop in two situations: with the present entries, while some senders still use the
+        present SLs; and with the entries after the moves.
     lft : uint8[S, L]
         The entries after the moves.
     """
@@ -91,7 +91,9 @@ def sls_for_moves(
 
 
 def _may_change(context: RerouteContext, in_use: Progress) -> bool:
-    """Return whether SLs depend on the source, and a repair has changed some of them."""
+    """Return whether SLs may change: SLs depend on the source switch, some SLs differ from the baseline tables, and the
+    table is small.
+    """
     baseline, tables = context.request.baseline, in_use.tables
     return (
         baseline is not None

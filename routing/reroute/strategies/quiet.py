@@ -32,13 +32,13 @@ from routing.reroute.verify import verify
 LARGEST_LOSS = 0.02
 """Fraction of the all-to-all rate that a step may cost, if the next step gains more than the step costs."""
 LEAST_SHORTENING = 0.001
-"""If a rebalance step does not lower the highest utilisation, it must lower the sum of the loads of all channels by
-this fraction at least.  Paths then become shorter, which leaves room for the moves of the next steps.
+"""A rebalance step that does not lower the highest utilisation must lower the sum of the loads of all channels by at
+least this fraction.  Paths then become shorter, which leaves room for the moves of the next steps.
 """
 TRIALS = ((96, 2_000_000), (24, 8_000_000))
-"""Two pairs of limits for the number of sets of dependencies that are vacated on trial.  A pair limits this number, and
-the product of this number and the number of table entries.  The pair that permits more sets applies.  Two sets may be
-tried in tables of any size.
+"""Limits for the number of sets of dependencies that are vacated on trial.  Each pair permits as many sets as its first
+number, but at most its second number divided by the number of table entries.  The pair that permits more sets applies.
+Two sets may be tried in tables of any size.
 """
 
 
@@ -92,7 +92,7 @@ def _local(context: RerouteContext, progress: Progress, most: int, work: int = L
             return NOTHING
         if found.spent <= most:
             break
-    if found.moves and count_differing(tables.lft, start.lft) == 0:  # The search made moves, and undid all of them.
+    if found.moves and count_differing(tables.lft, start.lft) == 0:  # The search has undone all of its moves.
         return NOTHING
     statistics = replace(progress.statistics, missing=0, balance_moves=found.moves, moved_for_balance=found.spent)
     dependencies = progress.dependencies.grown(found.masks, found.order)

@@ -19,8 +19,8 @@ from routing.reroute.values import RerouteMethod
 from routing.reroute.verify import verify
 
 MOST_LOST = 0.1
-"""Largest loss for which all SLs are kept.  The loss is the all-to-all rate with changed SLs minus the rate with kept
-SLs, as a share of the rate before the fault.
+"""If tables with changed SLs have no safe rounds, tables that keep all SLs and have safe rounds are used instead.  But
+their all-to-all rate may be lower by at most this share of the rate before the fault.
 """
 
 

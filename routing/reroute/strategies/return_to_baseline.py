@@ -30,8 +30,8 @@ from routing.tables import Routing
 NEVER_SAFE = 4
 """Result of :func:`difficulty` for a change to which no safe rounds are found."""
 TRIALS, ENTRIES_FOR_TRIALS = 12, 8_000_000
-"""Two limits for the number of sets of columns that are tried in a step: for this number, and for the product of this
-number and the number of table entries.  Two sets of columns may be tried in tables of any size.
+"""Two limits for the number of sets of columns that are tried in a step: TRIALS, and ENTRIES_FOR_TRIALS divided by the
+number of table entries.  Two sets of columns may be tried in tables of any size.
 
 If CDG edges are vacated, TRIALS limits only the number of sets with a single edge.
 """
@@ -112,13 +112,12 @@ def _against(fabric: Fabric, order: npt.NDArray[np.int32]) -> npt.NDArray[np.uin
 def safe_to_write(request: Request, found: Rerouted, repaired: Rerouted, *, may_leave: bool = False) -> Rerouted | None:
     """Return the tables ``found`` if they may replace the previous tables, else None.
 
-    Safe rounds must lead from the previous tables to ``found``.  Safe rounds must also lead from ``found`` to the
-    baseline tables, which are written again when the lost links work again.  If one of these conditions is not met, and
-    ``may_leave`` is true, ``found`` gets the mark :data:`.values.LEFT_BASELINE`.
+    There are two conditions.  First, safe rounds lead from the previous tables to ``found``.  Second, safe rounds lead
+    from ``found`` to the baseline tables, which are written again when the lost links work again.  If a condition is
+    not met, and ``may_leave`` is true, ``found`` gets the mark :data:`.values.LEFT_BASELINE`.
 
-    Tables with this mark need no safe rounds to the baseline tables, because they return to the baseline in several
-    steps.  ``repaired`` are the tables of a repair alone.  If no safe rounds lead from the previous tables to
-    ``repaired``, tables with the mark need no safe rounds from the previous tables either.
+    Tables with this mark need not meet the second condition, because they return to the baseline in several steps.
+    They need not meet the first condition either, if ``repaired``, the tables of a repair alone, does not meet it.
     """
     baseline, threads = request.baseline, request.options.threads
     left = request.before.left_baseline or bool(found.routing.provenance.options.get(LEFT_BASELINE))

@@ -65,8 +65,9 @@ class State:
         work
             Work limit in hops that the search follows.
         overshoot
-            If not 0, a first pass may make moves that raise other channels above the relieved channel, by at most this
-            percentage of the utilisation of the relieved channel.  Later passes make no such moves.
+            If not 0, a first pass may make moves that raise other channels above the relieved channel.  The other
+            channels may exceed the utilisation of the relieved channel by at most this percentage.  Later passes make
+            no such moves.
 
         Returns
         -------

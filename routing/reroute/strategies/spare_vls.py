@@ -22,7 +22,9 @@ from routing.reroute.verify import verify_new_sls
 from routing.tables import DATA_VLS, Routing
 
 BUDGET = Budget(changes=12)
-"""Limits of the repair.  More entries may move than in other repairs, because no further moves follow."""
+"""Limits of the repair.  More entries may move than in other repairs, because :mod:`.further_moves` does not run
+afterwards.
+"""
 
 
 def repair_on_spare_vls(context: RerouteContext) -> Candidate | Refusal:

@@ -25,9 +25,12 @@ from routing.reroute.verify import verify
 from routing.tables import Routing
 
 WORK = 20_000_000
-"""Work limit, in hops, of a search whose moves only have to close no cycle with the dependencies in use."""
+"""Work limit, in hops, of a search that ignores reserved dependencies: its moves must close no cycle with the
+dependencies that the tables use, but may close cycles with other dependencies.
+"""
 OVERSHOOT = 10
-"""Percentage by which the search for shorter paths may raise other channels above the channel that a move relieves.
+"""Percentage by which some searches, such as the search for shorter paths, may raise other channels above the channel
+that a move relieves.
 
 After many faults, some paths are longer than necessary, and nearly all channels have a high utilisation.  Then a
 shorter path fits only if some of its channels exceed the highest utilisation at first.
@@ -62,9 +65,9 @@ def released(context: RerouteContext, progress: Progress | None = None) -> Progr
 def goal_in_force(context: RerouteContext, progress: Progress) -> int:
     """Return the goal of a search: if the highest utilisation falls to the goal, the search ends.
 
-    The goal is the result of :func:`routing.reroute.cut_bounds.cut_bound` if the tables in force are the baseline
-    tables, or if no baseline exists.  The same holds if the dependencies of the baseline tables are not reserved.
-    Otherwise the goal is the result of :func:`.balance.goal_of`.
+    The goal is the result of :func:`routing.reroute.cut_bounds.cut_bound` in three cases: the tables in force are the
+    baseline tables, no baseline exists, or the dependencies of the baseline tables are not reserved.  In all other
+    cases, the goal is the result of :func:`.balance.goal_of`.
     """
     baseline = context.request.baseline
     own = baseline is None or baseline.routing is context.request.before.routing
