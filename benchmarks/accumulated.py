@@ -151,8 +151,8 @@ def report(label: str, under: list[list[float]], run: Run) -> None:
 def switches(fabric: Fabric, engine: str, options: EngineOptions, asked: Namespace) -> None:
     """Measure how much all-to-all rate is lost if a single switch fails.
 
-    Only every ``asked.every``-th switch in the order of GUIDs is measured.  The tables are those without faults again
-    before each switch fails.
+    Only every ``asked.every``-th switch in the order of GUIDs is measured.  Before each switch fails, the tables of the
+    fabric without faults are in force again.
     """
     baseline = published(fabric, engine, options)
     every, under, whole = every_switch(fabric), [], rate(baseline)

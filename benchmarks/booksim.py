@@ -34,7 +34,7 @@ SIDE, BUFFER = 8, 8
 WARM_UP, MEASURED = 5000, 20_000
 """Number of cycles before the measurement, and number of cycles of the measurement."""
 LOADS = (0.01, 0.2, 0.4, 0.5, 0.55, 0.58, 0.6)
-"""Loads in packets per cycle and CA.  The last of these loads is above the saturation of most networks."""
+"""Loads in packets per cycle and CA.  With most allocators and speedups, the last load is above saturation."""
 SPEED_LOAD, RUNS = 0.2, 3
 """Load at which the speeds of the programs are measured, and number of runs for each speed."""
 ALLOCATORS = ("islip(3)", "max_size", "wavefront")
@@ -205,7 +205,8 @@ def run_booksim(program: Path, load: float, speedup: int, allocator: str = ALLOC
 def compare(program: Path, network: Network, speedup: int) -> None:
     """Simulate all loads with both programs, and print latency and throughput as a table.
 
-    The columns of BookSim2 have the names of its allocators.  A difference in brackets is that of ibnue's latency.
+    The columns of BookSim2 have the names of its allocators.  A percentage in brackets states by how much ibnue's
+    latency exceeds the latency in the column.
     ``program`` is the path of BookSim2, and ``speedup`` the number of packets that an input can send at once.
     """
     heads = [f"{figure}, {name}" for figure in ("latency", "accepted") for name in ("ibnue", *ALLOCATORS)]
@@ -222,8 +223,8 @@ def compare(program: Path, network: Network, speedup: int) -> None:
 def speeds(program: Path, network: Network) -> None:
     """Print the speed of both programs at one load.  Each speed is the best of several runs.
 
-    The speed of ibnue is measured twice: with the parameters of the comparison, and with all options of switches off.
-    The runs of the three measurements alternate.
+    The speed of ibnue is measured twice: with the parameters of the comparison, and without options of switches (a
+    queue for each output, and an ideal crossbar).  The runs of the three measurements alternate.
     """
     print(f"\ncycles for each CPU second at load {SPEED_LOAD}\n")
     best = dict.fromkeys(("BookSim2", "ibnue, equal parameters", "ibnue, all options off"), 0.0)

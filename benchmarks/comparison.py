@@ -128,7 +128,7 @@ class Case:
 
 
 def drawn_links(fabric: Fabric, missing: float, seed: int = 1) -> list[int]:
-    """Draw random links between switches.  Without the drawn links, the same switches stay connected with each other.
+    """Draw random links between switches, such that the loss of all drawn links disconnects no switches.
 
     ``missing`` is the share of all links between switches to draw (0 to 1).  If this share is positive, at least one
     link is drawn if possible.  Fewer links are drawn if the loss of any further link would separate switches.

@@ -25,7 +25,9 @@ Kind = Literal["levels", "grid", "groups", "graph"]
 GAP = 40.0
 """Distance between two neighbouring switches, in pixels."""
 ROW = 48
-"""Maximum number of switches of one level in a row.  A level with more switches has several rows."""
+"""If no names are drawn, a row has room for at least this number of switches of a level, and for more in large fabrics.
+A level with more switches than a row has room for gets several rows.
+"""
 NAMED_UP_TO = 130
 """Maximum number of switches with which names are drawn."""
 NAME = 18

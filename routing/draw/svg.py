@@ -257,7 +257,7 @@ class _Drawing:
         # In large pictures, arrows have to be larger than switches.
         size = scale * min(4.0, max(1.0, self._lines_width / 500))
         a, b, control = self._ends_and_control(cable, direction)
-        at = 0.3025 * a + 0.495 * control + 0.2025 * b  # The tip starts at parameter 0.45 of the quadratic curve.
+        at = 0.3025 * a + 0.495 * control + 0.2025 * b  # The point at parameter 0.45 of the quadratic curve.
         heading = (b - a) / max(float(np.hypot(*(b - a))), 1e-9)
         side = np.array([-heading[1], heading[0]])
         corners = (at + 7 * size * heading, *(at - 3 * size * heading + turn * size * side for turn in (4, -4)))

@@ -90,9 +90,9 @@ class Adaptive(Mechanism):
         Whether a packet on an escape VL stays on escape VLs.  If not, the packet returns to an adaptive VL as soon as
         one has room.  ``stay`` is required if some escape paths are not shortest paths.
     detect
-        Time at the head of a queue after which a packet takes the token (scheme TOKEN), sends a ping (scheme BUBBLE),
-        goes to a CA of its switch (scheme RELAY), moves through spare buffers (scheme CONCURRENT), or takes any free
-        channel (scheme DEFLECT).
+        Time at the head of a queue after which the scheme acts on a packet.  The packet takes the token (scheme TOKEN),
+        sends a ping (BUBBLE), goes to a CA of its switch (RELAY), moves through spare buffers (CONCURRENT), or takes
+        any free channel (DEFLECT).
     repeat
         Time between two pings of the same queue.
     lasts
@@ -100,8 +100,8 @@ class Adaptive(Mechanism):
         next free room for a waiting packet.  The time must exceed the time that a ping takes around a cycle.
     hold
         Time after which a locked mark expires.  A ping that returns has found a cycle and locks the marks of the cycle.
-        The time must exceed the time that a bubble takes around the cycle.  It should not be much longer, because a
-        locked mark stops other pings even if no bubble follows.
+        ``hold`` must exceed the time that a bubble takes around the cycle.  ``hold`` should not be much longer than
+        that, because a locked mark stops other pings even if no bubble follows.
     sample
         Time between two searches for packets that have waited too long (schemes BUBBLE, RELAY, CONCURRENT and DEFLECT).
     step

@@ -37,7 +37,9 @@ TABLES = "tables"
 """Name in scenario files for routing by fixed tables only, instead of a scheme of adaptive routing."""
 SCHEMES: Mapping[str, Scheme | None] = {TABLES: None, **{scheme.name.lower(): scheme for scheme in Scheme}}
 RECOVERED = {Scheme.RELAY: "relayed", Scheme.CONCURRENT: "diverted", Scheme.DEFLECT: "deflected"}
-"""For three schemes: name of the figure that counts how often the scheme acted on a packet that waited too long."""
+"""For three schemes: name of the figure that states how often the scheme acted on a packet that waited too long,
+divided by the number of delivered packets.
+"""
 LOSSY = ("remedy", "fault", *(mechanism.table for mechanism in BESIDE_ADAPTIVE))
 """Names of the tables of a case that can cause the loss of packets.  A case with such a table reports lost packets."""
 DETECT, REPEAT, LASTS, HOLD, SAMPLE = 1.0, 1.0, 20.0, 64.0, 0.5

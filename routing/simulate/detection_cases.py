@@ -34,13 +34,13 @@ Flags = npt.NDArray[np.bool_]
 Ticks = npt.NDArray[np.int64]
 MOST_READINGS = 100_000
 QUEUED_FOR, HEAD_SINCE = 3, 6
-"""Columns of the array of :meth:`routing.simulate.run.Simulation.packets`: virtual channel for which the packet is
-queued, and tick since which the packet is the first of its queue.
+"""Numbers of two columns of the array that :meth:`routing.simulate.run.Simulation.packets` returns: the virtual
+channel for which a packet is queued, and the tick since which the packet is the head of its queue.
 """
 NEVER = np.iinfo(np.int64).max
 RULES: Mapping[str, bool] = {"time": False, "flow control": True}
-"""For each rule by which virtual channels are suspected: whether a virtual channel is suspected only because of a
-packet that came while the virtual channel was active.
+"""Rules by which virtual channels are suspected.  The value is True if the rule suspects a virtual channel only because
+of a head packet that came while the virtual channel was active (see the module's docstring).
 """
 
 
@@ -60,8 +60,8 @@ class Detector:
         Number of times that a virtual channel became suspected, and number of these times at which the virtual channel
         was not stuck.
     detected, missed
-        Number of times that a stuck virtual channel was suspected for the first time, and number of times that a stuck
-        virtual channel was freed before it was suspected.
+        Number of times that a virtual channel became stuck and was suspected while it was stuck.  Number of times that
+        a virtual channel became stuck and was freed before it was suspected.
     delays
         Sum of the ticks over all virtual channels in ``detected``: from the first reading at which the virtual channel
         was stuck to the first reading at which it was also suspected.

@@ -48,8 +48,8 @@ def injection_points(network: Network) -> tuple[npt.NDArray[np.uint8], npt.NDArr
 def check_escape(network: Network, adaptive_vls: int, *, stay: bool) -> None:
     """Check that escape paths lead from every switch to every CA, and that their dependencies are acyclic.
 
-    A packet may enter the escape VLs at any switch, not only at the source's switch.  This adds dependencies that the
-    deadlock-freedom proof of the tables alone does not cover.
+    A packet may enter the escape VLs at any switch, not only at the source's switch.  So there are dependencies that
+    the proof of the tables does not cover.
 
     Parameters
     ----------

@@ -12,9 +12,9 @@ from routing.errors import OptionError
 from routing.simulate.bounds import is_float_in
 
 SINGLE = 64
-"""Number of buckets of one tick.  They are for the latencies of fewer ticks than this number."""
+"""Number of buckets that are one tick wide.  Each latency of fewer ticks than this number has a separate bucket."""
 PER_POWER = 32
-"""For longer latencies: number of buckets of equal width from each power of two to the next one."""
+"""For longer latencies: number of buckets, all of one width, between a power of two and the next power of two."""
 
 Ints = npt.NDArray[np.int64]
 
@@ -22,8 +22,8 @@ Ints = npt.NDArray[np.int64]
 def bucket_bounds() -> Ints:
     """Return int64[2049]: the lowest latency of each bucket in ticks, and then the end of the last bucket."""
     number = np.arange(LATENCY_BUCKETS + 1 - SINGLE)
-    # A simulation has at most 2^62 ticks, so buckets beyond this number stay empty.  The limit 56 keeps the bounds of
-    # these buckets below 2^63.
+    # A simulation has at most 2^62 ticks, so the buckets for longer latencies stay empty.  The true bounds of these
+    # buckets can exceed an int64.  So `power` is limited to 56, which keeps all bounds below 2^63.
     power = np.minimum(number // PER_POWER, 56)
     return np.concatenate([np.arange(SINGLE), (PER_POWER + number % PER_POWER) << (power + 1)]).astype(np.int64)
 

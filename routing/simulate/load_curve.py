@@ -34,7 +34,7 @@ MOST_PARTS = 4
 BATCH_MESSAGES = 100
 """Length of a batch, in units of the time of a message on a CA's link."""
 SETTLED = 0.95
-"""Share of the offered load.  If a network accepts a smaller share, it counts as saturated."""
+"""A network counts as saturated if it accepts less than this share of the offered load."""
 T_QUANTILE = (12.71, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131)
 """97.5 % quantiles of Student's t distribution with 1 to 15 degrees of freedom.  The last quantile is also used for
 more degrees.

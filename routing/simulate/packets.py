@@ -145,9 +145,9 @@ def _links_used(simulation: Simulation, early: npt.NDArray[np.int64]) -> dict[st
 def _over_time(recorder: Recorder, start: float) -> Found:
     """Return the figures that are computed from the time series after packet time ``start``.
 
-    The main figures are the largest used space of each buffer, in packets of full size, and the smallest throughput
-    from one point of the time series to the next point.  Space counts as used from the sending of a packet until the
-    sender has the credits back.
+    There are two main figures.  The first is the largest used space of each buffer, in packets of full size.  The
+    second is the smallest throughput between two consecutive points of the time series.  Space counts as used from the
+    sending of a packet until the sender has the credits back.
     """
     network, late = recorder.simulation.network, np.asarray(recorder.time) > start
     rooms, shares = np.asarray(recorder.taken, float)[late] / recorder.packet, recorder.shares()[late]

@@ -88,7 +88,7 @@ def pattern_traffic(
     process
         Arrival process of messages: Poisson, Bernoulli (a slot is the time of a message), or bursty.
     burst
-        Mean number of messages of a burst.  They follow each other at the rate of the link.
+        Mean number of messages of a burst.  The messages of a burst follow each other at the rate of the link.
     bytes, mtu
         Size in bytes of a message, and of the largest packet.
     seed

@@ -54,7 +54,7 @@ class Recorder:
     delivered: list[tuple[int, int]] = field(default_factory=list)
     """Packets delivered so far and the sum of their latencies, at each point."""
     knots: int = 0
-    """Number of points at which a knot exists, counted in runs with a change of tables."""
+    """Number of points at which a deadlocked knot exists.  It is counted only in runs with a change of tables."""
     left: list[int] = field(default_factory=list)
     """Number of packets in flight to the LIDs that should be drained, for each action that requires drained LIDs."""
     done: int = 0

@@ -176,8 +176,8 @@ def run_request_grant(scenario: Scenario, case: Case) -> CaseOutput:
     - ``carried``: throughput as a fraction of the load, by load or share
     - ``worst``, ``least``: largest delay, and smallest fraction carried
     - ``hot``: throughput of the hotspots with the last load
-    - ``most_held``, ``fullest``: largest number of grants that an input held, and most segments in a queue of an
-      output, at the points of the time series of the last load
+    - ``most_held``, ``fullest``: largest number of grants that an input held, and largest number of segments in a queue
+      of an output.  Only the points of the time series of the last load count.
     - ``phases``: delay and throughput before, during and after the time in which hotspots are blocked, with the last
       load
     - ``slowdown``: delay with hotspots divided by the delay without hotspots, the largest over all loads; only with

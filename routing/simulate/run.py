@@ -83,8 +83,8 @@ class Simulation:
         events
             Approximate number of events after which the run stops.
         stop_at_standstill
-            Whether to stop as soon as no data can move any more without a lifetime limit, a deadlock breaker or a
-            recovery scheme.  Such a remedy might make data move again later.
+            Whether to stop as soon as no data can move any more by itself.  The run then stops even if a lifetime
+            limit, a deadlock breaker or a recovery scheme might make data move again later.
 
         Raises
         ------
@@ -195,9 +195,9 @@ class Simulation:
     def wait_graph(self) -> WaitFor:
         """Return the present wait-for graph of the virtual channels (channel x V + VL).
 
-        A virtual channel A waits for a virtual channel B if the head packet of a queue in A's buffer needs more credits
-        of B than B's sender has, including credits on the wire to this sender.  A can move if its buffer is empty, if
-        packets are on the wire to this buffer, or if the head packet of one of its queues can be sent.
+        A virtual channel A waits for a virtual channel B if the head packet of a queue in A's buffer lacks credits of
+        B.  Credits on the wire to B's sender count as present.  A can move if its buffer is empty, if packets are on
+        the wire to this buffer, or if the head packet of one of its queues can be sent.
         """
         waiter, awaited, can_move = self._handle.wait_graph()
         return WaitFor.of(waiter, awaited, len(can_move), can_move=can_move)

@@ -264,7 +264,8 @@ def _literal_paths(
 ) -> list[Sequence[str]]:
     """Check and return the paths from which the routing tables of a scenario are made.
 
-    The paths are the key ``path`` of each flow in ``flows`` that has this key, and the paths in ``more``.
+    The paths are the values of the key ``path`` of the flows in ``flows``, and then the paths in ``more``.  Flows
+    without this key are left out.
 
     Raises
     ------

@@ -117,7 +117,8 @@ def timing_of(scenario: Scenario, case: Case, fabric: Fabric) -> Timing:
 def _buffer(scenario: Scenario, case: Case) -> int:
     """Return the size of an input buffer in blocks of 64 bytes.
 
-    It must hold at least one packet, and must not exceed the largest credit that a receiver can advertise.
+    The buffer must have room for at least one packet, and must not exceed the largest credit that a receiver can
+    advertise.
     """
     table, packet = scenario.tables["timing"], packet_ticks(scenario)
     stated: Where = (*case.where, "buffer") if "buffer" in case.table else ("timing", "buffer")

@@ -1,7 +1,7 @@
 """Simulate a subnet manager that watches counters, and rewrites LFT entries of a credit loop that it suspects.
 
-In every period the subnet manager reads the counters of all channels between switches.  It names the suspected loop
-(:mod:`routing.deadlock.counter_diagnosis`), and writes the entries that
+In every period, the subnet manager reads the counters of all channels between switches.  If the counters point to a
+credit loop (:mod:`routing.deadlock.counter_diagnosis`), the subnet manager writes the entries that
 :func:`routing.deadlock.loop_breaking.break_loop` proposes.  Packets that are already queued stay in their queues until
 HOQLife drops them.
 """

@@ -20,7 +20,7 @@ class Capacity:
     Attributes
     ----------
     a2a
-        All-to-all rate of an end port as a share of its link; infinite if no channel carries traffic.
+        All-to-all rate of an end port as a share of the reference rate; infinite if no channel carries traffic.
     pair_rate
         Rate in Gb/s of each pair of end ports in all-to-all traffic; infinite if no channel carries traffic.
     bisection

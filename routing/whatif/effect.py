@@ -73,7 +73,7 @@ class Baseline:
 
     @property
     def a2a(self) -> float:
-        """All-to-all rate of an end port with the current tables, as a share of the data rate of its link."""
+        """All-to-all rate of an end port with the current tables, as a share of the reference rate."""
         return self.capacity.a2a
 
     @cached_property
@@ -116,7 +116,8 @@ class Effect:
     changed, broken
         Number of LFT entries that differ from the old tables, and of old entries that became invalid.
     a2a
-        All-to-all rate of an end port as a share of its link; None if no channel carries traffic, or without tables.
+        All-to-all rate of an end port as a share of the reference rate; None if no channel carries traffic, or without
+        tables.
     loss
         Lost share of the all-to-all traffic, relative to the traffic before the fault.  Disconnected pairs lose all of
         their traffic.  All other pairs lose as much as the rate of their flows has decreased.  None without tables.

@@ -1,8 +1,9 @@
 """Simulate bubble flow control: a packet enters a ring only if room for one more packet stays free.
 
 Source: T. M. Pinkston, "Deadlock characterization and resolution in interconnection networks", section 13.3.1, on
-adaptive bubble routing and the local bubble of BlueGene/L.  The rule looks at the next buffer only.  Differences: the
-rings follow from the tables and the traffic, instead of from the dimensions of a torus.
+adaptive bubble routing and the local bubble of BlueGene/L.  The rule checks the room of the next buffer
+only, not of the whole ring.  Differences: the rings follow from the tables and the traffic, instead of from the
+dimensions of a torus.
 """
 
 from __future__ import annotations

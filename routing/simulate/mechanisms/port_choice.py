@@ -92,9 +92,9 @@ class PortChoice(CaseMechanism):
         return np.concatenate(parts).astype(np.int64)
 
     def figures(self, simulation: Simulation) -> dict[str, Any]:
-        """Return how many packets could choose among several out-ports of a switch (``choices``), and how many of these
-        packets took another out-port than that of the LFT entry (``other_ports``).
+        """Return two counts: ``choices`` and ``other_ports``.
 
-        A packet counts once at each switch.
+        ``choices``: how many packets could choose among several out-ports of a switch.  ``other_ports``: how many of
+        these packets took another out-port than that of the LFT entry.  A packet counts once at each switch.
         """
         return dict(zip(("choices", "other_ports"), simulation.results_of(self).tolist(), strict=True))

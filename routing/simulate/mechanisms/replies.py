@@ -122,7 +122,8 @@ class Replies(CaseMechanism):
         answering = [row for row in rows if set(to) - {int(fabric.endport_lid[row])}]
         more = tuple(Flow(row, to, bytes=self.bytes, stop=0) for row in answering for _ in self._outlets())
         # The mechanism recognises the added flows by their stop at tick 0, so flows of requests must not stop at tick
-        # 0.  If a flow of requests stops at tick 0, its start and stop are moved to tick 1.  It still sends nothing.
+        # 0.  If a flow of requests stops at tick 0, its start and stop are moved to tick 1.  The flow still sends
+        # nothing.
         flows = tuple(flow if flow.stop else replace(flow, start=1, stop=1) for flow in traffic.flows)
         return replace(traffic, flows=flows + more)
 

@@ -83,7 +83,7 @@ class RequestGrant(Mechanism):
     segment, control
         Bytes of the largest segment, and of a segment that has only control data.
     grant
-        Largest number of segments that a flow may have requested without a grant so far.
+        Largest number of segments of a flow that may be requested and not yet granted.
     reassembly, fabric_buffer
         Size of a reassembly buffer and of the buffer of the last switch, in segments.
     grant_rate
