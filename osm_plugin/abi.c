@@ -94,7 +94,7 @@ static void expect_pointer(struct probe *probe, const void *place, const void *w
     expect(probe, peek(probe, place, &found, sizeof(found)) && found == wanted, what);
 }
 
-/* Check that `map` is an initialized cl_qmap_t; `what` names the member. */
+/* Check that `map` is an initialized map of OpenSM's library complib (cl_qmap_t); `what` names the member. */
 static void expect_map(struct probe *probe, const cl_qmap_t *map, const char *what)
 {
     cl_qmap_t copy;
@@ -117,7 +117,8 @@ static void expect_text(struct probe *probe, char *const *place, const char *par
 }
 
 /* Check the options of opensm.conf in OpenSM's memory.  Texts must be readable, and numbers must be in the ranges to
- * which OpenSM limits them.  max_vls is limited only with QoS.  max_op_vls is not checked, as it can have any value. */
+ * which OpenSM limits them.  OpenSM limits max_vls only if QoS is on, so max_vls is checked only then.  max_op_vls is
+ * not checked, because it can have any value. */
 static void check_options(struct probe *probe, const osm_subn_opt_t *opt)
 {
     const osm_qos_options_t *qos[] = {&opt->qos_options, &opt->qos_ca_options, &opt->qos_sw0_options,

@@ -24,15 +24,16 @@ uint64_t ibnue_sl2vl_bytes(const struct ibnue_answer *answer)
     return ports ? answer->switches * ports * ports * 16 : 16;
 }
 
-/* Return whether a part of an answer with `bytes` bytes at offset `at` is valid.  The part must be aligned, begin at
- * `least` or later, and end inside the memory of `size` bytes. */
+/* Return whether the place of a part of an answer is valid: `bytes` bytes at offset `at`.  `at` must be a multiple of
+ * 8.  The part must come after the answer's head, which is at offset `least`, and end inside the memory, which has
+ * `size` bytes. */
 static int inside(const struct ibnue_answer *answer, uint64_t least, uint64_t size, uint64_t at, uint64_t bytes)
 {
     return at % 8 == 0 && at >= least + sizeof(*answer) && at <= size && bytes <= size - at;
 }
 
-/* Return the size of an answer with a further part, which has `bytes` bytes and begins at offset `at`.  `extent` is the
- * size without this part. */
+/* Return the largest offset at which a part of an answer ends: either `extent`, which is this offset for the parts that
+ * were considered before, or the end of one more part, which has `bytes` bytes and begins at offset `at`. */
 static size_t further(size_t extent, uint64_t at, uint64_t bytes)
 {
     return at + bytes > extent ? at + bytes : extent;
@@ -87,8 +88,8 @@ int ibnue_tables_fit(const struct ibnue_plugin *plugin, const struct ibnue_answe
     return 0;
 }
 
-/* Return whether the writes of later update rounds name existing entries and ports, and the wait before a round is at
- * most a minute. */
+/* Return whether the rounds of an answer are valid: the writes after round 1 name existing entries and ports, and the
+ * wait before a round is at most a minute. */
 static int rounds_fit(const struct view *view, const struct ibnue_answer *answer, const uint8_t *bytes)
 {
     const struct ibnue_deferred *entry = (const struct ibnue_deferred *)(bytes + answer->deferred_at);
@@ -219,7 +220,8 @@ void ibnue_tables_drop(struct ibnue_tables *tables)
     *tables = (struct ibnue_tables){.bytes = NULL};
 }
 
-/* Subtract `by` from the offset of every part of an answer, after the answer was copied to another place. */
+/* Subtract `by` from the offset of each part of an answer.  The parts were copied to offsets that are smaller by this
+ * number. */
 static void move(struct ibnue_answer *answer, uint64_t by)
 {
     uint64_t *at[] = {&answer->lft_at, &answer->hops_at, &answer->sl_at, &answer->switch_of_at, &answer->sl2vl_at,

@@ -25,9 +25,12 @@ from routing.tables import Provenance, Routing
 
 Bytes = npt.NDArray[np.uint8]
 Sls = Literal["published", "last", "state", "unknown"]
-"""Source from which the SLs in use are known: this OpenSM has published them, a state file contains them, or they are
-unknown.  "last": the switches have entries of several tables that this OpenSM has published.  Then the SLs are those of
-the last tables, although some senders may still use earlier SLs.
+"""How the SLs that senders use are known.
+
+"published": this OpenSM has published them.  "last": this OpenSM has published several tables, and the switches have
+entries of more than one of them.  The SLs are then assumed to be those of the last tables, although some senders may
+still use earlier SLs.  "state": the SLs are those of earlier tables, for example in a state file.  "unknown": the SLs
+are unknown.
 """
 
 
@@ -157,8 +160,8 @@ def base_of(
             sl = sls_after_return(sides.old, kept.fabric, before, wide)
         if sl is None:
             continue
-        # After an aborted update schedule, entries may differ from the remembered tables.  In this case the CDG of the
-        # remembered tables lacks dependencies.
+        # After an aborted update schedule, the switches may have other entries than the remembered tables.  The CDG of
+        # the remembered tables then lacks dependencies, and is not used below.
         whole = not mixed and (kept.deferred is None or are_entries_of(staying, replace(kept, deferred=None), fabric))
         partial = (known and not whole) or not all(_has_only(lft, group, fabric) for group in groups)
         source: Sls = "last" if partial else "published"
@@ -173,7 +176,10 @@ def base_of(
 
 
 def _without_rows(lft: Bytes, groups: Sequence[ReturnedGroup]) -> Bytes:
-    """Return a copy of the LFTs without the entries of the switches that have returned to the fabric."""
+    """Return a copy of the LFTs ``lft`` in which the switches of ``groups`` have no entries.
+
+    These switches have returned to the fabric.
+    """
     staying = lft.copy()
     for group in groups:
         staying[group.rows] = NO_PORT
@@ -236,8 +242,8 @@ def _lft(fabric: Fabric, tables: SwitchTables | None, new: Routing) -> tuple[Byt
     changed += int(np.count_nonzero((missing & ~unknown[:, :lids])[:, 1:]))
     delivers = (fabric.lids.switch[lid] == row) & (fabric.lids.port[lid] == port)
     leads = (fabric.channels.at_port[row, port] >= 0) | delivers
-    # A link may be up but left out of the fabric.  Switches still forward over it, but the fabric does not show its
-    # other end.
+    # OpenSM may avoid a link that is up, so that the fabric does not have this link.  Switches may still forward over
+    # it, but the fabric does not show where it leads.  So entries over such links count as unknown.
     if tables.left_out is not None:
         beyond = ~leads & tables.left_out[row, port]
         unknown[row[beyond], lid[beyond]] = True

@@ -201,8 +201,8 @@ def _refuse_all(ffi: Any, library_protocol: str) -> None:
     ).encode()
 
     def refuse(*arguments: Any) -> int:
-        # If a function of ``host.h`` can report an error to the C part, its last two arguments are ``note`` and
-        # ``room``.
+        # A function of ``host.h`` with more than one argument can report an error to the C part.  Its last two
+        # arguments are the buffer ``note`` and the buffer's size ``room``.
         if len(arguments) > 1:
             note, room = arguments[-2:]
             ffi.memmove(note, text[: room - 1] + b"\0", min(len(text), room - 1) + 1)

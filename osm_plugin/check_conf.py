@@ -36,7 +36,7 @@ OPENSM_CONF = Path("/etc/opensm/opensm.conf")
 CREATE_CONF = f"'opensm -c {OPENSM_CONF}' writes one with OpenSM's defaults"
 """Text on how to create the file :data:`OPENSM_CONF`, which Debian does not install."""
 UNSET = "(null)"
-"""Value of options without a value in the opensm.conf that OpenSM writes."""
+"""Text that OpenSM writes into an opensm.conf in place of the value of an option that is not set."""
 BYTE_ORDER_MARK = "\ufeff"
 USUAL_POLICY = "/etc/opensm/qos-policy.conf"
 """Name of OpenSM's default ``qos_policy_file``.  OpenSM does not report an error if this file is missing."""
@@ -49,13 +49,16 @@ _QOS_LISTS = (
     (r"qos_(\w+_)?vlarb_(high|low)", r"((\d|1[0-4]):([01]?\d?\d|2[0-4]\d|25[0-5])(,|$)){1,64}",
      "VL:WEIGHT,..., VLs 0 to 14, weights 0 to 255"),
 )  # fmt: skip
-"""Options of opensm.conf that are lists of VLs: pattern of the name, pattern of a valid list, and description of it."""
+"""Options of opensm.conf whose values are lists of VLs.  For each kind of option: a pattern of the option's name, a
+pattern of a valid value, and a description of a valid value.
+"""
 _VLS_OF_CODE: Mapping[int | None, int] = {0: 1, 1: 1, 2: 2, 3: 4, 4: 8}
-"""Key: a value of ``max_op_vls``, which is a code.  Value: number of data VLs that the plugin uses with this code, if
-below 15.  With code 0, OpenSM does not change the operational VLs of the ports, so only one VL is safe.
+"""Number of data VLs that the plugin uses, by the value of ``max_op_vls``, which is a code.  It is 15 for other codes.
+
+With code 0, OpenSM does not change the operational VLs of the ports, so only one VL is safe.
 """
 _QOS_MAX_VLS = ("qos_ca_max_vls", "qos_sw0_max_vls", "qos_swe_max_vls", "qos_rtr_max_vls")
-"""Options for one kind of port each.  Such an option replaces ``qos_max_vls`` for these ports."""
+"""Options that replace ``qos_max_vls``, each for one kind of port."""
 _READERS: dict[str, Callable[[Path], Any]] = {
     "root_guid_file": read_guid_list,
     "guid_file": read_guid_list,
@@ -107,7 +110,7 @@ class _Conf:
     def read(cls, path: Path, prefix: Path) -> _Conf:
         text = read_text(path)
         if path.is_file() and path.read_bytes().startswith(codecs.BOM_UTF8):
-            # read_text drops the byte order mark, but OpenSM reads it as a part of the first option's name.
+            # read_text removes the byte order mark.  OpenSM reads it as a part of the first name, so it is added again.
             text = BYTE_ORDER_MARK + text
         return cls(path, text, {key: value for key, value in settings_in(text).items() if value != UNSET}, prefix)
 
@@ -150,7 +153,7 @@ def check_configuration(
     config = PluginConfig()
     if path is not None:
         value = settings_in(read_text(path)).get("routing_engine", "=")
-        if not value.startswith("="):  # A TOML file has an equals sign between a key and its value.
+        if not value.startswith("="):  # In a TOML file, an equals sign would follow the name.
             text = f"{path}: is an opensm.conf, not a configuration of the plugin (--opensm-conf {path})"
             return [Finding(True, text)]
     named = path or (opensm_conf and named_configuration(opensm_conf))
@@ -216,7 +219,7 @@ def _class_values(config: PluginConfig, file: Toml) -> Iterator[Finding]:
     except OptionError as problem:
         yield _wrong(file, f"[classes]: {problem}", "classes")
     except IbnueError:
-        return  # A file of GUIDs cannot be read.  Another check reports such files.
+        return  # A file of GUIDs cannot be read.  The check of named files reports this error.
 
 
 def _shadow(config: PluginConfig, file: Toml) -> Iterator[Finding]:
@@ -226,7 +229,7 @@ def _shadow(config: PluginConfig, file: Toml) -> Iterator[Finding]:
 
 
 def _wrong(file: Toml, problem: str, *keys: str) -> Finding:
-    """Return an error about a value of the configuration file, with the line of the value.
+    """Return the error ``problem`` about a value of the configuration file, with the line of the value in the file.
 
     ``keys`` are the names of the TOML tables that contain the value, the outer table first, and then the key of
     the value.
@@ -315,7 +318,8 @@ def _ignored_by_opensm(conf: _Conf) -> Iterator[Finding]:
 
 
 def _unknown_options(names: Iterable[str], prefix: Path) -> dict[str, str | None]:
-    """Return those of some names that the installed OpenSM does not have as options, each with the most similar option.
+    """Return those of ``names`` that are not options of the installed OpenSM, each with the most similar option (None:
+    no option is similar).
 
     A name counts as an option if it is a string in the file of the OpenSM program.  The result is empty if OpenSM is
     not installed, or if its program is not in this file, as with a wrapper script.
@@ -328,7 +332,7 @@ def _unknown_options(names: Iterable[str], prefix: Path) -> dict[str, str | None
     return {
         name: next(iter(difflib.get_close_matches(name, strings, 1, cutoff=0.8)), None)
         for name in names
-        # Linkers may store a string as the end of another string.
+        # A linker may store a name as the end of a longer string, so no zero byte is required before the name.
         if name.encode() + b"\0" not in code and name not in FOREIGN and not name.startswith(BYTE_ORDER_MARK)
     }
 
@@ -347,7 +351,8 @@ def _first_error(option: str, check: Callable[[Path], _Result], path: Path) -> G
 def _qos_policy(policy: Path, pkeys: set[int] | None, where: str) -> Iterator[Finding]:
     """Report that the QoS policy file ``policy`` is missing, or report the first error in this file.
 
-    ``pkeys`` are the PKeys of the partitions; None: unknown.
+    ``pkeys`` are the PKeys of the partitions; None: unknown.  ``where`` is the file and line of the option that names
+    the policy file.
     """
     if not policy.exists():
         if not policy.as_posix().endswith(USUAL_POLICY):
@@ -358,7 +363,7 @@ def _qos_policy(policy: Path, pkeys: set[int] | None, where: str) -> Iterator[Fi
     if policy.is_dir():
         yield Finding(True, f"{where}: qos_policy_file: {policy}: is a folder (name a file)")
     if not policy.is_file():
-        return  # Some administrators name /dev/null, so that there is no policy.
+        return  # Only a regular file is checked.  Some administrators name /dev/null in order to have no policy.
     yield from _first_error("qos_policy_file", lambda path: check_qos_policy(path, pkeys), policy)
 
 
@@ -435,7 +440,7 @@ def _unsupported_options(names: list[str], config: PluginConfig, where: str) -> 
         try:
             known = EngineOptions.of(options)
         except OptionError:
-            continue  # Another check reports values out of range.
+            continue  # A value is out of range.  The check of the engine options reports this error.
         try:
             if name in ENGINES:
                 refuse_unsupported(ENGINES[name], known)
@@ -465,6 +470,8 @@ def _qos(answer: Mapping[str, str], names: list[str], config: PluginConfig, wher
 def _data_vls(answer: Mapping[str, str]) -> tuple[int, str, str]:
     """Return how many data VLs opensm.conf allows, a text that states the reason of this limit, and a text with the
     remedy.
+
+    ``answer`` has the values of the options in opensm.conf, by name.
     """
     if answer.get("qos") != "TRUE":
         return 1, "without QoS OpenSM sets up only one", "qos TRUE"
@@ -478,9 +485,10 @@ def _data_vls(answer: Mapping[str, str]) -> tuple[int, str, str]:
 
 
 def _max_vls(answer: Mapping[str, str], key: str) -> int | None:
-    """Return the value of the option ``key``, whose name ends with "max_vls".
+    """Return the value of the option ``key``, whose name ends with "max_vls", among the options ``answer``.
 
-    Return None if the option is missing, or if its value is not from 1 to 15, because OpenSM ignores such a value.
+    Return None if the option is missing.  Also return None if its value is not from 1 to 15, because OpenSM ignores
+    such a value.
     """
     number = c_number(answer.get(key, ""))
     return number if number is not None and 1 <= number <= MAX_DATA_VLS else None

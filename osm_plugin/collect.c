@@ -128,9 +128,9 @@ static uint8_t is_throttled(const struct ibnue_walk *walk, uint32_t device, int 
            (uint32_t)peer < walk->switches && osm_link_is_throttled(port, opt->fdr10 == 1);
 }
 
-/* Append to a request the end ports of a device, and those cables of the device whose first end is at the device.  The
- * first end is defined at struct ibnue_cable, so that the request has each cable only once.  If a port of the device
- * supports fewer VLs than `data_vls` of the request, lower `data_vls`.  Ports of sick links do not count for this. */
+/* Append the end ports and the cables of a device to a request.  A cable is appended only if its first end is at the
+ * device (see struct ibnue_cable), so that the request has each cable once.  If a port of the device supports fewer VLs
+ * than `data_vls` of the request, lower `data_vls`.  Ports of sick links do not count for this. */
 static void write_ports(const struct ibnue_walk *walk, uint32_t device, struct ibnue_request *request,
                         struct ibnue_endport *endport, struct ibnue_cable *cable)
 {

@@ -73,6 +73,7 @@ class ConfFiles:
         folder has not been read yet.
 
         The first call reads the folder.  So the folder is read only if an option of opensm.conf names a file.
+        ``key`` is the name of this option, and the path of the file.
         """
         if self.folder is None:
             return None
@@ -125,7 +126,10 @@ class ConfFiles:
         return taken
 
     def _copy(self, key: tuple[str, str], path: Path) -> None:
-        """Copy a usable file to memory.  If this fails, an older copy is kept."""
+        """Copy a usable file to memory.  If this fails, an older copy is kept.
+
+        ``key`` is the option of opensm.conf that names the file, and the value of the option.
+        """
         with suppress(OSError):
             content = path.read_bytes()
             self._put(key, content)

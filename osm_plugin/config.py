@@ -57,7 +57,7 @@ class PluginConfig:
     Attributes
     ----------
     deadline
-        Seconds that OpenSM waits for tables.  After this time it tries the next engine of its list.
+        Seconds that OpenSM waits for tables.  After this time, OpenSM tries the next engine of its list.
     start_deadline
         Seconds that OpenSM waits for the worker's first message, when it loads the plugin.
     threads
@@ -261,15 +261,15 @@ def read_config(path: Path | None) -> PluginConfig:
 
 def _text(path: Path) -> str:
     try:
-        if path.is_fifo():  # To read a pipe, OpenSM would have to wait for another program that writes into the pipe.
+        if path.is_fifo():  # Reading a pipe would make OpenSM wait for a program that writes into the pipe.
             raise InputError("is a pipe", path=path, remedy="name a file")
         data = path.read_bytes()
     except OSError as problem:
         raise InputError(
             f"cannot be read: {problem.strerror or problem}", path=path, remedy="check event_plugin_options"
         ) from None
-    # Remove the byte order mark before decoding.  If the decoder "utf-8-sig" removed it, `problem.start` would not
-    # count the mark, and the line number below could be wrong.
+    # The byte order mark is removed before decoding, and not by the decoder "utf-8-sig".  With that decoder,
+    # `problem.start` would not count the mark, and the line number below could be wrong.
     data = data.removeprefix(codecs.BOM_UTF8)
     try:
         return data.decode()
@@ -324,7 +324,11 @@ def _checked(found: dict[str, Any], file: Toml) -> PluginConfig:
 def _drop_invalid(
     found: dict[str, Any], known: Mapping[str, tuple[type, ...]], section: tuple[str, ...], file: Toml
 ) -> Iterator[ParseError]:
-    """Remove each unknown key and each value of a wrong type from a table, and yield its error."""
+    """Remove each unknown key and each value of a wrong type from the table ``found``, and yield an error for it.
+
+    ``known`` has the types of each allowed key.  ``section`` has the names of the table and of the tables around it,
+    which error messages show.
+    """
     for key, value in [*found.items()]:
         name = ".".join((*section, key))
         if key not in known:

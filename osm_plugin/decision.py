@@ -15,7 +15,7 @@ class Decision(enum.Enum):
     """
 
     FROM_SCRATCH = "from scratch"
-    """There are no earlier tables, so the engine computes all entries."""
+    """No earlier tables are used.  The engine computes all entries."""
     KEEP = "keep"
     """The fabric is unchanged.  The tables in force are proven again and kept."""
     REBALANCE = "rebalance"

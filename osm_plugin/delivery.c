@@ -1,8 +1,8 @@
 /* Check in one pass over the LFTs that each hop count is the number of hops to the switch that delivers the LID.
  *
- * The hop count of an entry is compared with the hop count at the next switch.  If each next switch of a path has a hop
- * count that is one smaller, the path ends at the switch that delivers the LID.  If the hop count at the next switch is
- * not one smaller, the path of the entry is followed to its end. */
+ * The hop count of each entry is compared with the hop count at the next switch.  Usually, the hop count at the next
+ * switch is one smaller.  A path on which this is so at each switch ends at the switch that delivers the LID.  If the
+ * hop count at a next switch is not one smaller, the path of the entry is followed to its end. */
 #include "view.h"
 
 #include <stdlib.h>

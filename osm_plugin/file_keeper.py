@@ -91,7 +91,9 @@ class FileKeeper:
 
     @property
     def seconds(self) -> float:
-        """Return the age in seconds of the oldest request without an answer; 0 if all are answered."""
+        """Return for how many seconds the process has not answered, although there is an open request: since its last
+        answer, or since the first open request.  0 if all requests are answered.
+        """
         return time.monotonic() - self._since if self._sent else 0.0
 
     def inspect(self, path: str, stamp: Stamp | None) -> None:
@@ -155,7 +157,7 @@ class FileKeeper:
             if not self._sent:
                 self._since = time.monotonic()
             self._sent.append(task)
-            with suppress(OSError):  # If the process has ended, the next attempt to read its answer detects this.
+            with suppress(OSError):  # Sending fails if the process has ended.  Reading its answer detects this.
                 message = json.dumps({"kind": task.kind, "path": task.path, "stamp": task.stamp}).encode()
                 socket.send_fds(self._running(), [message], [] if task.content is None else [task.content])
             _close(task)
@@ -209,7 +211,7 @@ def _inspect(path: str, stamp: list[int] | None) -> tuple[dict[str, Any], int | 
         modification time, size and inode of the file; None if there is no such file.  "problem" is "", or states that
         the path is a device.
     content
-        Descriptor of the copy in memory; None if the file is unchanged, or if there is no such file.
+        Descriptor of the copy in memory; None if the file is unchanged or a device, or if there is no such file.
     """
     try:
         about = os.stat(path)  # noqa: PTH116

@@ -76,7 +76,7 @@ def digest_of(kept: SavedTables) -> str:
 
 
 def store(folder: Path, kept: SavedTables, most: int) -> Path | None:
-    """Store proven tables unless they are already stored.  Then keep the ``most`` newest files, and remove older files.
+    """Store proven tables, unless they are already stored.  After that, remove all but the ``most`` newest files.
 
     The pinned file is never removed, even if it is older.
 
@@ -107,8 +107,8 @@ def store(folder: Path, kept: SavedTables, most: int) -> Path | None:
     try:
         write_state(path, replace(kept, deferred=None))
     except EnvironmentProblem as problem:
-        # The file's name contains the time, so it differs at each attempt.  The error names the folder instead, so that
-        # the same error at the next attempt is recognised and not logged again.
+        # The error names the folder instead of the file, because the name of the file contains the time.  So the error
+        # is the same at the next attempt, and is not logged again.
         raise EnvironmentProblem(problem.problem, path=folder, remedy=problem.remedy) from None
     pinned = pinned_name(folder)
     for entry in entries(folder)[:-most]:

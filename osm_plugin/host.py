@@ -21,7 +21,7 @@ from routing import __version__
 from routing.errors import EnvironmentProblem, RoutingError
 
 MOST_START_DEADLINES = 5
-"""A worker that computes but is not ready is replaced after this number times ``start_deadline``."""
+"""Multiple of ``start_deadline`` after which a worker that still computes, but is not ready, is replaced."""
 
 FIRST_PAUSE, MOST_PAUSE, CALM = 10.0, 320.0, 600.0
 """Pauses in seconds between starts of workers by :meth:`Host.check_worker`.  The first pause is ``FIRST_PAUSE``.  Each
@@ -391,12 +391,12 @@ class Host:
             self._end_shadow()
         if self._shadow is None:
             self._shadow = self._start("shadow")
-            self._shadow.hello = {}  # The shadow worker sends no first message, so do not wait for it.
+            self._shadow.hello = {}  # The shadow worker counts as ready, because it sends no first message.
             self._shadow_generation += 1
         return [(self._shadow.memory, self._shadow_generation)]
 
     def _fell_back(self, in_force: str) -> bool:
-        """Return whether ``in_force`` is an engine of OpenSM, and OpenSM has tried an ibnue engine before this
+        """Return whether ``in_force`` is one of OpenSM's own engines, which OpenSM uses after it has tried an ibnue
         engine.
         """
         names = self._configured.replace(",", " ").split()
@@ -480,7 +480,7 @@ class Host:
         if worker.hello is None or (self._asked_for is not None and self._answer is None):
             self._replace(died=worker.crashed)
         else:
-            self._restart()  # The worker was idle, so the tables in force are not the cause.
+            self._restart()  # The worker was idle when it ended, so the tables in force did not cause its end.
         return how
 
     def _start(self, module: str) -> WorkerProcess:

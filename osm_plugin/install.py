@@ -240,7 +240,8 @@ def _program_version(program: str) -> str | None:
 
 
 def opensm_version(prefix: str | Path | None = None) -> str | None:
-    """Return the version that the installed OpenSM prints, such as "OpenSM 3.3.23"; None if OpenSM is not installed.
+    """Return the version that the installed OpenSM prints, such as "OpenSM 3.3.23".  Return None if OpenSM is not
+    installed, or if it prints no version.
 
     ``prefix`` is the folder below which OpenSM is installed; None: ``/usr``.
     """

@@ -94,7 +94,7 @@ def debian_package(path: Path) -> str | None:
 
 
 def is_opensm(pid: int, proc: Path = Path("/proc")) -> bool:
-    """Return whether a process is an OpenSM that runs.  ``proc`` is the kernel's folder of processes."""
+    """Return whether the process ``pid`` runs the program OpenSM.  ``proc`` is the kernel's folder of processes."""
     try:
         return (proc / str(pid) / "comm").read_text().strip() == "opensm"
     except OSError:  # The process has ended.

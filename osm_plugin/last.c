@@ -99,9 +99,9 @@ static int only_own_follow(const struct ibnue_engine *engine)
     return osm->no_fallback_routing_engine;
 }
 
-/* Return whether this engine will probably have tables in the next sweep.  This is assumed after the first failure
- * because of the worker, if the worker was replaced or is late.  A new worker is ready about a second later.  A late
- * worker still computes, and its tables are used in the next sweep. */
+/* Return whether this engine will probably have tables in the next sweep.  This is assumed if the worker was replaced
+ * or is late, and if the engine has failed for such a reason only once.  A new worker is ready about a second later.
+ * A late worker still computes, and its tables are used in the next sweep. */
 static int recovers_soon(const struct ibnue_engine *engine)
 {
     const struct ibnue_asked *asked = &engine->plugin->asked;
@@ -109,9 +109,9 @@ static int recovers_soon(const struct ibnue_engine *engine)
     return (asked->replaced || asked->late) && engine->lost == 1;
 }
 
-/* Return the maximum time in milliseconds to wait for a late worker before the next sweep begins.  In the next sweep,
- * OpenSM can try an engine that needs no worker.  Return 0 (no limit) if the worker is not late, or if no such engine
- * comes after this engine. */
+/* Return after how many milliseconds the next sweep must begin even if a late worker still computes.  OpenSM can then
+ * try an engine that needs no worker.  Return 0 (no limit) if the worker is not late, or if no such engine comes after
+ * this engine. */
 static int longest_pause(const struct ibnue_engine *engine)
 {
     const struct ibnue_asked *asked = &engine->plugin->asked;

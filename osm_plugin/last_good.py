@@ -84,7 +84,7 @@ class ConfigFile:
         self.warnings: list[str] = []
         self._stamp: Stamp | None = None
         self._reader: threading.Thread | None = None
-        self._found: PluginConfig | InputError | None = None  # result of the reader; None: the file is unchanged
+        self._found: PluginConfig | InputError | None = None  # result of the thread; None: the file is unchanged
         self._found_stamp: Stamp | None = None
         self._good = False
         self._wrong = ""
@@ -165,8 +165,8 @@ class LastGood:
         self._folder = None if path is None else saved_folder(path)
         self._good = None if path is None else read_saved(path)
         self._silent = silent_files.SilentFiles()
-        # the unsolved problem of each kind of request for which the last good configuration is in use; "": no problem.
-        # The key is True for requests for port rules, and False for requests for routing.
+        # For each kind of request: the unsolved problem because of which the last good configuration is in use; "": no
+        # problem.  The key is True for requests for port rules, and False for requests for routing.
         self._wrong = {True: "", False: ""}
         # What to save: the configuration, whether the file of port rules was read, and whether the bundle was read.
         self._pending: tuple[PluginConfig, bool, bool] | None = None
@@ -198,7 +198,8 @@ class LastGood:
         Raises
         ------
         IbnueError
-            The action failed, and there is no last good configuration, or the action failed with it as well.
+            The action failed, and there is no last good configuration, or the action also failed with the last good
+            configuration.
         """
         silent = next(iter(self._silent.among(config.files.values())), None)
         try:
@@ -220,7 +221,7 @@ class LastGood:
             return result, warning
         self._pending = config, ports, bundle
         if self._good is None:
-            self._good = config  # save() later replaces self._good by a configuration that names copies of the files
+            self._good = config  # until save() replaces it by a configuration that names copies of the files
         # A request for routing and a request for port rules can have the same problem.  The first success of either
         # kind reports that the problem is solved, and clears the problem for both kinds.
         solved = self._wrong[ports]

@@ -98,7 +98,7 @@ struct ibnue_answer {
     /* offset of the SL of each path: uint8[lids], uint8[switches][lids] or uint8[source lids][lids], depending on
      * `sl_kind` */
     uint64_t sl_at;
-    /* offset of int32[lids], row of the switch to which the port with the LID is cabled, or -1 */
+    /* offset of int32[lids], row of the switch that delivers the LID, or -1 */
     uint64_t switch_of_at;
     /* offset of uint8[16] or uint8[switches][in ports][out ports][16], VL of each SL; 15: packets are dropped */
     uint64_t sl2vl_at;

@@ -52,7 +52,7 @@ def choose_tree(
 
     The first choice is the tree of paths towards a root (:func:`multicast_tree`).  If multicast packets on this tree
     would close a credit loop with unicast packets on the VL of SL 0, other trees are tried.  If the administrator has
-    named roots, only these are used.
+    named roots, only trees with these roots are tried then.
 
     Parameters
     ----------

@@ -89,7 +89,7 @@ class AcceptedOptions:
     options
         Engine options: options of the plugin's configuration, and additions from opensm.conf.
     optional_roots
-        Whether ``root_guid_file`` comes from opensm.conf.  GUIDs in it that no switch has are then ignored.
+        Whether ``root_guid_file`` comes from opensm.conf.  If so, GUIDs in this file that no switch has are ignored.
     multicast_roots
         GUIDs of preferred root switches for multicast.  The first switch that exists is used.
     lines

@@ -36,7 +36,7 @@ def check_partitions(path: Path) -> set[int] | None:
         The file cannot be read.
     """
     lines = read_text(path).split("\n")
-    if b"\r\n" in path.read_bytes():  # OpenSM takes the carriage return as a part of the last word.
+    if b"\r\n" in path.read_bytes():  # OpenSM reads the carriage return as a part of the line's last word.
         raise ParseError("its lines end with a carriage return", path=path, line=1, remedy="use Unix line ends")
     pkeys: set[int] = set()
     inside = False  # whether a definition continues: its head has been read, and the ";" at its end has not

@@ -154,8 +154,8 @@ void ibnue_worker_check(struct ibnue_plugin *plugin)
 }
 
 /* Return whether OpenSM's structs of nodes, switches and ports have the layout of the headers.  The engines of ibnue
- * check this layout, too.  But the plugin also uses these structs while another engine routes.  Then perhaps no engine
- * of ibnue has checked them. */
+ * check this layout, too.  But the plugin also uses these structs while another engine routes, perhaps before any
+ * engine of ibnue has checked them. */
 static int may_use_nodes(struct ibnue_plugin *plugin)
 {
     char why[IBNUE_WHY];

@@ -12,8 +12,8 @@
 #include "host.h"
 
 #define PORTS 256
-/* Maximum number of attempts to set a value at a port that answers but does not accept the value.  After that, the
- * plugin does not try again until the rules demand another value or the port has been down. */
+/* Maximum number of attempts to set a value at a port that answers but does not accept the value.  After these
+ * attempts, the plugin tries again only when the rules demand another value, or after the port has been down. */
 #define TRIES 3
 
 /* Maximum wait in milliseconds for the answers to all requests.  OpenSM itself gives up its retries long before this
@@ -306,7 +306,7 @@ static void each_port(struct ibnue_plugin *plugin, struct tally *tally, int chec
                 request_port(plugin, physp, demand, tally);
             else
                 demand->refused = demand->tries = demand->sent =
-                    0; /* The port is down, and another device may be attached later: forget the earlier attempts. */
+                    0; /* The port has no rule, or is down and may get another device: forget the earlier attempts. */
         }
     }
 }

@@ -99,8 +99,8 @@ void ibnue_service_drop(struct ibnue_engine *engine)
     service_swap(engine, NULL);
 }
 
-/* Copy the entries for the base LID of each switch to its further LIDs.  An enhanced port 0 with an LMC has such LIDs.
- */
+/* Copy the entries for the base LID of each switch to the further LIDs of this switch.  A switch has further LIDs if
+ * its port 0 is an enhanced port 0 with an LMC. */
 void ibnue_spread_port0(const struct ibnue_plugin *plugin)
 {
     for (uint32_t row = 0; row < plugin->rows.switches; row++) {
@@ -165,8 +165,8 @@ static uint8_t look_up_sl(const struct ibnue_service *service, uint8_t hint, uin
     default:
         own = service->sl[(size_t)from * service->lids + to];
     }
-    /* The SL in the tables stands for a layer.  Return the SL that the hint's QoS class has for this layer.  The hint
-     * itself is returned if it is safe on this path. */
+    /* The SL in the tables stands for a layer.  Return the SL of the hint's QoS class for this layer.  This is the hint
+     * itself if packets with the hint as their SL are safe on this path. */
     return service->classes.sl_for[16 * (hint & 15) + (own & 15)];
 }
 

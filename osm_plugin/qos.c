@@ -37,7 +37,8 @@ void ibnue_qos_refresh(struct ibnue_plugin *plugin)
     if (!memcmp(&now, &plugin->policy_file, sizeof(now)))
         return;
     plugin->policy_file = now;
-    /* Without a policy there is nothing to drop, and the parser would only log once more that the file is missing. */
+    /* If there is neither a file nor a policy, the parser is not called.  It would have nothing to drop, and would only
+     * log once more that the file is missing. */
     if (now.size >= 0 || subn->p_qos_policy)
         osm_qos_parse_policy_file(subn);
     if (subn->p_qos_policy || now.size < 0) {
@@ -77,8 +78,8 @@ static uint32_t sls_of_policy(const osm_subn_t *subn, int *open)
     return sls | sl_of_level(policy->p_default_qos_level, open);
 }
 
-/* Determine which SLs OpenSM's SA may propose for paths before it asks an engine.  Set *policy to a mask of the SLs
- * in the QoS policy.  Set *partitions to a mask of the partitions' SLs, or to 0 if they do not matter. */
+/* Determine which SLs OpenSM's SA may propose for paths when it asks an engine.  Set *policy to a mask of the SLs in
+ * the QoS policy.  Set *partitions to a mask of the partitions' SLs, or to 0 if these SLs do not matter. */
 void ibnue_qos_sls(const struct ibnue_plugin *plugin, uint32_t *policy, uint32_t *partitions)
 {
     const osm_subn_t *subn = &plugin->osm->subn;
@@ -98,8 +99,8 @@ void ibnue_qos_sls(const struct ibnue_plugin *plugin, uint32_t *policy, uint32_t
 
 /* Sum of the weights of each VL in one arbitration table of a port. */
 struct weights {
-    unsigned of[16]; /* [VL], sum of the weights; entries of the option for which the port's table has no room do not
-                      * count */
+    unsigned of[16]; /* [VL], sum of the weights; only the entries of the option that fit into the port's table count
+                      */
 };
 
 /* Parse a list "VL:weight,..." of opensm.conf as OpenSM does.  A port uses the first `entries` entries, with each VL
@@ -237,8 +238,8 @@ void ibnue_update_vlarb(void *context, osm_physp_t *port, uint8_t number, ib_vl_
     ibnue_service_release(engine);
 }
 
-/* Log at the end of a sweep which entries were missing in the VL arbitration tables.  Lines that the previous sweep has
- * logged are not repeated. */
+/* Log at the end of a sweep for which VLs entries were added to the VL arbitration tables, and for how many entries the
+ * tables had no room.  Lines that the previous sweep has logged are not repeated. */
 void ibnue_arbitration_report(struct ibnue_plugin *plugin)
 {
     struct ibnue_arbitration *now = &plugin->arbitration, *last = &plugin->last_arbitration;

@@ -129,7 +129,7 @@ def classes_of(fabric: Fabric, routing: Routing, policy: QosPolicy, data_vls: in
     """
     hints = np.arange(SLS, dtype=np.uint8)
     row, same = uniform_sl2vl(routing), np.tile(hints, (SLS, 1))
-    if routing.vls == 1:  # Tables with one VL are safe on every VL, so the SLs and SL2VL tables of the policy are kept.
+    if routing.vls == 1:  # Tables with one VL are safe with any SLs and VLs, so those of the policy are kept.
         return Classes(routing, same.T.copy(), np.full(SLS, UNUSED_VL, np.uint8), np.zeros(1, np.int64))
     if row is None:
         line = "QoS: paths use the SLs of the tables, because their VLs change on the path" if policy.sls else ""
@@ -143,9 +143,10 @@ def classes_of(fabric: Fabric, routing: Routing, policy: QosPolicy, data_vls: in
 
 
 def _without_policy(routing: Routing, row: npt.NDArray[np.uint8], layers: list[int]) -> Classes:
-    """Return the SLs and VLs without a QoS policy: paths use the engine's SLs.
+    """Return the SLs and VLs for a subnet without a QoS policy: paths use the engine's SLs.
 
-    If a request demands an SL, its path gets this SL only if the engine's SL for the path uses the same VL.
+    A request may demand an SL.  Its path gets this SL only if this SL and the engine's SL for the path have the same
+    VL; otherwise, the path gets the engine's SL.
 
     ``row`` has the VL of each SL in the engine's tables, and ``layers`` lists the VLs that these tables use.
     """
@@ -186,8 +187,9 @@ class _Assignment:
         own_layer = np.array([layers.index(value) if value in layers else 0 for value in self.row.tolist()])
         hints = np.arange(SLS)
         sl_for = np.where(layer_of[:, None] == own_layer[None, :], hints[:, None], sl[class_of][:, own_layer])
-        # The SLs of the tables become those of the first class.  ``sl_for`` gives the SL of a path by the hint and the
-        # engine's SL.  ``by_label`` gives the same SL by the hint and the new SL in the tables.
+        # In the new tables, each SL of the engine is replaced by the SL of the first class for the same layer (the
+        # label).  ``sl_for`` gives the SL of a path by the hint and the engine's SL.  ``by_label`` gives the same SL by
+        # the hint and the label.
         label = sl[0][own_layer]
         by_label = np.where(layer_of[:, None] == layer_of[None, :], hints[:, None], sl[class_of][:, layer_of])
         assert (by_label[:, label] == sl_for).all()

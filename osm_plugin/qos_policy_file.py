@@ -124,8 +124,8 @@ def _words(text: str) -> Iterator[_Word]:
     As in OpenSM, the name of a statement decides how the rest of the line is read.  For example, all words after the
     name ``use`` are text, including numbers.
     """
-    # `forms` is the set of the forms that the names in the current line allow for their values, as in `_NAMES`.  For
-    # the name "use", the set has the word "use" instead of a form.
+    # `forms` is the set of forms (as in `_NAMES`) of values that may follow the names read so far in the current line.
+    # The name "use" adds the word "use" to this set instead of a form.
     line, forms = 1, set[str]()
     for match in _WORD.finditer(text):
         kind, word = str(match.lastgroup), match[0]
@@ -359,6 +359,6 @@ def check_qos_policy(path: Path, pkeys: set[int] | None = None) -> None:
         The file cannot be read.
     """
     text = read_text(path)
-    if b"\r\n" in path.read_bytes():  # OpenSM takes the carriage return as a part of the last word.
+    if b"\r\n" in path.read_bytes():  # OpenSM reads the carriage return as a part of the line's last word.
         raise ParseError("its lines end with a carriage return", path=path, line=1, remedy="use Unix line ends")
     _Policy(path, text, None if pkeys is None else {_DEFAULT_PKEY, *pkeys}).read()

@@ -23,8 +23,8 @@
 /* OpenSM exports this function, but no installed header declares it. */
 extern int wait_for_pending_transactions(osm_stats_t *stats) __attribute__((weak));
 
-/* Fill a block with a pattern that no switch returns: it alternates between two ports that do not exist.  If a block
- * still has the pattern later, the switch has not answered. */
+/* Fill a block with a pattern that no switch returns: two numbers of ports that do not exist, in turn.  If OpenSM's
+ * copy of a block still has the pattern later, the switch has not answered. */
 static void fill_mark(uint8_t *mark)
 {
     for (unsigned i = 0; i < BLOCK; i++)
@@ -61,9 +61,9 @@ static struct ibnue_copy *copy_of(const struct ibnue_copies *copies, uint64_t gu
     return low < copies->count && copies->of[low].guid == guid ? copies->of + low : NULL;
 }
 
-/* Return whether OpenSM's copy of a block is known to equal the block in the switch.  Before OpenSM writes a block, it
- * sets its copy of the block to zeros.  When the switch acknowledges the write, OpenSM fills the copy.  So a copy of
- * zeros means that the switch has not acknowledged the write. */
+/* Return whether OpenSM's copy of a block is known to equal the block in the switch.  Before OpenSM writes a block to a
+ * switch, OpenSM sets its copy to zeros.  When the switch acknowledges the write, OpenSM fills the copy again.  So a
+ * copy of zeros means that the switch has not acknowledged the write. */
 static int is_known(const struct ibnue_copy *copy, const osm_switch_t *sw, uint32_t block)
 {
     return copy && block < blocks_of(sw) && copy->known[block] && !all_of(sw->lft + block * BLOCK, 0);
@@ -199,8 +199,8 @@ void ibnue_copies_drop(struct ibnue_plugin *plugin)
 }
 
 /* Let OpenSM's SA answer path queries from the tables in force while the lock is released.  The SA answers from
- * `new_lft` and routing_engine_used, which OpenSM clears before it calls an engine.  If `serve` is 1, set these two
- * variables by the tables in force.  If `serve` is 0, clear them again. */
+ * `new_lft` and routing_engine_used, which OpenSM clears before it calls an engine.  If `serve` is 1, set both to the
+ * tables in force and to their engine.  If `serve` is 0, clear both again. */
 static void serve_meanwhile(struct ibnue_plugin *plugin, int serve)
 {
     for (uint32_t row = 0; row < plugin->rows.switches; row++) {
@@ -319,9 +319,9 @@ static int is_complete(const struct ibnue_plugin *plugin)
 /* Read the unknown blocks of all switches, except at a cold start.  An engine calls this function when it begins to
  * route, in OpenSM's sweeper, with the exclusive lock held and the plugin's `rows` set.
  *
- * The lock is released while the switches answer, because the thread that processes the answers needs it.  OpenSM
- * itself also releases the lock between the steps of a sweep.  `rows` stay valid, because only the sweeper creates and
- * removes switches. */
+ * The lock is released while the switches answer, because the thread that processes the answers needs this lock.
+ * OpenSM itself also releases the lock between the steps of a sweep.  `rows` stay valid, because only the sweeper
+ * creates and removes switches. */
 void ibnue_copies_read(struct ibnue_plugin *plugin)
 {
     struct timespec start;

@@ -189,8 +189,8 @@ static void fill_tables(struct cut *cut, struct ibnue_remains *remains)
 enum { UNKNOWN, LOST, REACHED };
 
 /* Follow the path from a switch to a LID, until the path ends or meets a switch whose result is already in `state`.
- * The result is REACHED or LOST: whether the path reaches the LID.  Store it in `state` for all switches on the path.
- * If the result is LOST, clear the hop counts of these switches. */
+ * The result is REACHED if the path reaches the LID, otherwise LOST.  Store the result in `state` for all switches on
+ * the path.  If the result is LOST, clear the hop counts of these switches. */
 static void walk_from(struct cut *cut, const struct ibnue_remains *remains, uint32_t row, uint32_t lid, uint8_t *state)
 {
     const struct ibnue_answer *b = &remains->answer;
@@ -218,8 +218,8 @@ static void walk_from(struct cut *cut, const struct ibnue_remains *remains, uint
     }
 }
 
-/* Clear the hop counts of all paths with an entry that became invalid.  Other paths keep their hop counts, so only
- * LIDs with an invalid entry need to be followed.  New switches have neither entries nor hop counts.  Return 0, or -1
+/* Clear the hop counts of all paths with an entry that became invalid.  Other paths keep their hop counts, so only the
+ * paths to LIDs with an invalid entry are followed.  New switches have neither entries nor hop counts.  Return 0, or -1
  * if memory allocation fails. */
 static int fill_hops_of_rows(struct cut *cut, const struct ibnue_remains *remains)
 {
@@ -321,8 +321,8 @@ static void fill_rounds(const struct cut *cut, struct ibnue_remains *remains)
     b->deferred = kept;
 }
 
-/* Fill in the switch to which each LID's port is cabled.  Count the end ports that are new, or at another switch port
- * than before.  The proof does not cover traffic from these end ports. */
+/* Fill in the switch that delivers each LID.  Count the end ports that are new, or at another switch port than before.
+ * The proof does not cover traffic from these end ports. */
 static void fill_places(const struct cut *cut, struct ibnue_remains *remains)
 {
     const struct ibnue_answer *b = &remains->answer;

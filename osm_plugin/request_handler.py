@@ -79,8 +79,8 @@ class RequestHandler:
         self.state = State(copies=copies)
         self._changes = SwitchChanges(self.state)
         self._saver, self._unsaved = Desk("ibnue-last-good"), ""
-        # take_remarks() replaces the list ``remarks`` by a new list.  So the historian gets the method ``remark``,
-        # because ``remarks.append`` would go on to add lines to the old list.
+        # The historian gets the method ``remark``, which adds a line to the present list ``remarks``.  take_remarks()
+        # replaces this list by a new list, so ``remarks.append`` would later add lines to an old list.
         self._historian = Historian(self.state.remark)
         self._policies = PolicyDesk()
         self._conf_files = ConfFiles()
@@ -88,8 +88,8 @@ class RequestHandler:
         self._unsettled: Unsettled | None = None
         self._lines: list[str] = []
         self._asked = ""  # engine of the last request
-        # _reported: for each engine, by name: the log lines that applied at the last request to this engine, such as
-        # lines about unused options.  _known: these lines of all engines; a line in this set is not logged again
+        # _reported: for each engine, the log lines that applied at the last request to this engine, such as lines about
+        # unused options.  _known: the lines that applied at the last request to any engine; they are not logged again
         self._reported: dict[str, set[str]] = {}
         self._known: set[str] = set()
         self._balanced: Routing | None = None  # tables for which a search found no better balance
@@ -115,7 +115,7 @@ class RequestHandler:
             return
         try:
             self._precomputed = precompute(last, self.state.baseline_of(last))
-        except Exception:  # The next re-route computes the data itself if they were not computed here.
+        except Exception:  # Without these data, the next re-route computes them itself.
             traceback.print_exc()
 
     def finish_publication(self) -> Change | None:
@@ -229,7 +229,7 @@ class RequestHandler:
         snapshot, start = job.snapshot, job.start
         made = route_or_reroute(job.engine, job.options, snapshot.fabric, start)
         if start.before is not None and made.tables.routing is start.before.routing and start.moves:
-            self._balanced = start.before.routing  # The search has found no better balance.
+            self._balanced = start.before.routing  # A search found no better balance, and need not be repeated.
         tables = admit_to_opensm(made.tables, snapshot, config)
         clock.lap("route")
         classes = self._classes(snapshot, tables, config)
@@ -379,8 +379,8 @@ class RequestHandler:
         return classes
 
     def _log_new(self, lines: list[str]) -> None:
-        """Queue the given lines for OpenSM's log.  Leave out each line that already applied at the previous request to
-        any engine.
+        """Queue the given lines for OpenSM's log.  Leave out lines that applied at the last request to some engine,
+        because they are in the log already.
         """
         self._lines += [line for line in lines if line not in self._known]
         self._known.update(lines)

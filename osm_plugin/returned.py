@@ -21,7 +21,7 @@ Bytes = npt.NDArray[np.uint8]
 Mask = npt.NDArray[np.bool_]
 Left = Mapping[int, SavedTables | None]
 MOST_PAIRS = 1 << 26
-"""Maximum number of pairs of LIDs for which a table of their SLs is affordable (one byte for each pair)."""
+"""Maximum number of SLs in a table with one SL for each pair of LIDs.  Each SL takes one byte."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -73,7 +73,7 @@ static uint32_t not_acknowledged(struct ibnue_plugin *plugin, char *name)
 {
     uint32_t count = 0;
 
-    /* OpenSM replaces the name of a switch when the switch reports a new name. */
+    /* The lock is needed, because OpenSM replaces the name of a switch when the switch reports a new name. */
     CL_PLOCK_ACQUIRE(&plugin->osm->lock);
     for (uint32_t row = 0; row < plugin->rows.switches; row++) {
         const osm_switch_t *sw = plugin->rows.row[row];
@@ -86,8 +86,8 @@ static uint32_t not_acknowledged(struct ibnue_plugin *plugin, char *name)
     return count;
 }
 
-/* Wait long enough for all packets to leave that were in the fabric when the switches acknowledged the previous
- * round. */
+/* Wait until all packets that were in the fabric when the switches acknowledged the previous round have left it.  The
+ * configured time `wait_ms` is assumed to be long enough. */
 static void let_packets_leave(const struct ibnue_rounds *rounds)
 {
     struct timespec start, slice = {.tv_nsec = SLICE_MS * 1000000L};

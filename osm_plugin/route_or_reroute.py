@@ -22,10 +22,11 @@ from routing.publish import VerifiedTables, verify
 from routing.reroute import CapacityKept, Published, Rerouted, kept_by_reroute, reroute, spread
 
 ENTRIES_FOR_MOVES = 100_000
-"""The setting `rebalance` limits how many entries a rebalance step changes in tables with this number of LFT entries.
-For larger tables, the limit is multiplied by the size of the tables divided by this number, rounded up.
+"""Number of LFT entries to which the setting ``rebalance`` refers.  For each such number of entries in the tables, or
+part thereof, a rebalance step may change ``rebalance`` entries.
 
-In large tables, a fault breaks thousands of entries, so that steps of a few hundred entries regain little.
+The limit grows with the tables, because a fault in large tables breaks thousands of entries.  Steps of a few hundred
+entries would then regain little.
 """
 
 
@@ -126,7 +127,7 @@ def _rerouted(
             stability=start.stability, baseline=start.baseline, precomputed=start.precomputed,
         )  # fmt: skip
     except OptionError:
-        raise  # The engine itself would raise this error again.
+        raise  # Routing from scratch would raise this error, too.
     # The engine can still route from scratch, so a failed re-route must not be an error.
     except Exception as problem:
         if not isinstance(problem, IbnueError):

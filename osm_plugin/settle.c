@@ -27,9 +27,9 @@ void ibnue_settle_taken(struct ibnue_plugin *plugin)
     left->engine = NULL;
 }
 
-/* Set OpenSM's hop counts of a switch for the LIDs `lid`[count].  `hops` has the hop count of each LID.  OpenSM has a
- * hop count for each LID and port.  The hop count of a LID is stored for the port that OpenSM's LFT names for the LID,
- * and for port 0.  Return 0, or -1 if memory allocation fails. */
+/* Set OpenSM's hop counts of a switch for the LIDs `lid`[count].  `hops` has the hop count of each LID.  OpenSM keeps a
+ * hop count for each LID and each port of the switch.  Only two of them are set for a LID: those of port 0 and of the
+ * port that OpenSM's LFT names for the LID.  Return 0, or -1 if memory allocation fails. */
 static int fill_hops(osm_switch_t *sw, const uint8_t *hops, const uint16_t *lid, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {

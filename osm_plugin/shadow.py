@@ -4,8 +4,8 @@ The shadow engine runs in a separate worker process with separate shared memory.
 process proves the tables in force and the shadow engine's tables, compares them, and reports the result in one line.
 The process cannot write to OpenSM or to a switch.
 
-If no shadow engine is configured, OpenSM starts this process only if it uses one of its own engines because the ibnue
-engines have failed.  The process then only searches the tables in force for credit loops.
+If no shadow engine is configured, this process is started only if the ibnue engines have failed and OpenSM uses one of
+its own engines.  The process then only searches the tables in force for credit loops.
 """
 
 from __future__ import annotations
@@ -231,7 +231,7 @@ def fallback_line(inspection: Inspection, words: str) -> str:
 
 
 def differences(one: Routing, other: Routing) -> tuple[int, int]:
-    """Return how many LFT entries differ between two tables, and how many entries at least one of the tables has."""
+    """Return how many LFT entries differ between two tables, and how many are present in at least one table."""
     used = (one.lft != NO_PORT) | (other.lft != NO_PORT)
     return int(np.count_nonzero(one.lft != other.lft)), int(np.count_nonzero(used))
 
@@ -254,7 +254,7 @@ def tables_in(memory: SharedMemory, message: Mapping[str, Any]) -> Tables | None
         return None
     if not snapshot.sequence == again == sequence:
         return None
-    # A host of an earlier version does not send "fell_back".
+    # A host of an earlier version does not send "fell_back".  Then the value is false.
     in_force, own_sls, fell_back = str(message["in_force"]), bool(message["own_sls"]), bool(message.get("fell_back"))
     return Tables(snapshot, as_routing(snapshot.fabric, lft, in_force), in_force, own_sls, fell_back)
 
@@ -283,7 +283,7 @@ def serve(link: socket.socket, memory: SharedMemory, reporter: Reporter) -> None
         log.info(line)
         if inspection is not None:
             reporter.send({"shadow": inspection.as_object()})
-        with suppress(OSError):  # OpenSM has ended, or the socket is full.
+        with suppress(OSError):  # The line is lost if OpenSM has ended, or if the socket is full.
             link.send(json.dumps({"remark": line}).encode(), socket.MSG_DONTWAIT)
         gc.collect()
 

@@ -67,7 +67,7 @@ class SwitchTables:
         uint16[S], the highest LID for which each switch forwards packets.
     served
         Engine whose tables the switches acknowledged last: "ours" for an ibnue engine, "other" for another engine of
-        this OpenSM.  None: this OpenSM has just become the master.
+        this OpenSM.  None: unknown, for example because this OpenSM has just become the master.
     left_out
         bool[S, 256], ports with a cable to another switch that is up, but that OpenSM considers unhealthy (sick) or too
         slow (throttled).  None if no port has such a cable.
@@ -206,7 +206,7 @@ def _left_out(cable: npt.NDArray[np.void], switches: int) -> npt.NDArray[np.bool
     if not len(out):
         return None
     ports = np.zeros((switches, 256), bool)
-    ports[out["device"].ravel(), out["port"].ravel()] = True  # The devices at both ends are switches.
+    ports[out["device"].ravel(), out["port"].ravel()] = True  # Sick and throttled cables join two switches.
     return ports
 
 

@@ -35,7 +35,7 @@ class Change:
     asked
         Whether an update schedule was searched for.
     replies
-        False if the update schedule is not safe for replies, although the old and the new tables are both proven for
+        False if the old and the new tables are both proven for replies, but the update schedule is not safe for
         replies.  Otherwise true.
     """
 
@@ -122,8 +122,8 @@ def _is_same(base: Base) -> bool:
 def _find_schedule(base: Base, after: SavedTables, *, threads: int) -> tuple[UpdateSchedule | None, bool]:
     """Search for an update schedule without a credit loop.
 
-    The old and the new tables may both be proven for requests and replies.  Then the search first looks for a schedule
-    that is safe for requests and replies.
+    If the old and the new tables are both proven for requests and replies, the search first looks for a schedule that
+    is safe for requests and replies, and only then for a schedule that is safe for requests.
 
     ``base`` has the tables in the switches, and ``after`` the new tables.
 
@@ -132,7 +132,7 @@ def _find_schedule(base: Base, after: SavedTables, *, threads: int) -> tuple[Upd
     schedule
         The update schedule; None if the search found none.
     replies
-        False if the schedule is not safe for replies, although the old and the new tables are both proven for replies.
+        False if the old and the new tables are both proven for replies, but the schedule is not safe for replies.
         Otherwise true.
     """
     known = None
@@ -174,9 +174,9 @@ def _deferred_entries(schedule: UpdateSchedule, old: Routing) -> npt.NDArray[np.
     """Return the entries that rounds after the first round write or remove, as an array of
     :data:`~osm_plugin.answer.DEFERRED`.
 
-    Each element has the port that the entry has before its round.  If one round removes an entry and a later round
-    writes it, the entry has two elements.  The element of the removal has the old port.  The element of the later round
-    has port 255 (no port).
+    Each element has the port that the entry has before the round of the element.  If one round removes an entry and a
+    later round writes it, the array has an element for the write, with port 255 (no port).  It also has an element for
+    the removal, with the old port, unless the first round removes the entry.
 
     ``old`` are the tables before the first round.
     """

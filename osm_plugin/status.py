@@ -111,7 +111,7 @@ class Status:
             self._count(event, text)
 
     def _set_in_force(self, engine: str, *, ours: bool) -> None:
-        """Record the engine in force.  Forget a verdict on the tables of the engine before."""
+        """Record the engine in force.  If it has changed, drop the report on the tables of the previous engine."""
         if engine != self._in_force:
             self._more.pop("shadow", None)
         self._in_force, self._ours = engine, ours
@@ -171,7 +171,7 @@ class Status:
                 "served_from_last": engine.failing,
                 "rounds_acknowledged": self._rounds_written,
             }
-        shadow = self._more.get("shadow") or {}  # A late report may be about the engine before.
+        shadow = self._more.get("shadow") or {}  # A late report may be about the previous engine, and is not used.
         engines = {name: one.as_object() for name, one in sorted(self._engines.items())}
         return {
             "schema": SCHEMA,
@@ -231,7 +231,9 @@ _TABLE_FIGURES = (
 )
 
 _METRIC_NAMES = {"entries_broken": "broken", "entries_changed": "changed", "all_to_all_kept": "kept"}
-"""Names of those metrics whose keys in the status file are different, by key.  Rules for alarms depend on the names."""
+"""Names of metrics by the key of their value in the status file, if name and key differ.  The names do not change,
+because administrators' rules for alarms contain them.
+"""
 
 
 def metrics(status: Mapping[str, Any]) -> str:

@@ -16,7 +16,9 @@ from osm_plugin.state import SavedTables
 from osm_plugin.tables_in_force import State
 
 MOST_LEFT = 4
-"""Maximum number of sets of tables that are kept for devices that have left the fabric.  Tables can be large."""
+"""Maximum number of sets of tables that are kept because devices left the fabric while these tables were in force.  It
+is also the maximum number of earlier tables that are kept.  Tables can be large.
+"""
 
 
 class SwitchChanges:

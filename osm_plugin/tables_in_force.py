@@ -106,8 +106,8 @@ class State:
             self.remarks.append("state read from the memory of the worker that has ended")
 
     def _inherited(self, copy: int, threads: int) -> SavedTables | None:
-        """Return the tables that a worker before this one has left in a memory file; None if there are none, or if the
-        worker ended while it wrote them.
+        """Return the tables that a worker before this one has left in the memory file ``copy``.  Return None if the
+        file has no tables, or if that worker ended while it wrote them.
         """
         with suppress(IbnueError), open(copy, "rb", closefd=False) as file:
             file.seek(0)
@@ -130,7 +130,7 @@ class State:
 
     @property
     def writing(self) -> socket.socket | None:
-        """Return a socket that gets readable when a write of a state file has ended; None if nothing is written."""
+        """Return a socket that becomes readable when a write of a state file has ended; None if nothing is written."""
         return self._files.link if self._files.waiting == "put" else None
 
     def written(self) -> list[str]:
@@ -212,12 +212,11 @@ class State:
     def before(
         self, engine: str, options: str, fabric: Fabric, failed: Container[str] = frozenset()
     ) -> SavedTables | None:
-        """Return the tables that OpenSM received last, if they are for the subnet of ``fabric`` and were computed by
-        ``engine`` with ``options``.
+        """Return the tables that OpenSM received last, if new tables may be computed from them; otherwise None.
 
-        ``failed`` are engines that failed before ``engine`` was tried.  Tables of these engines for this subnet are
-        returned, too, whatever their options are.  In all other cases the result is None.  If OpenSM has received
-        tables, but the result is None, the attribute ``start_note`` has the reason.
+        The last tables must be for the subnet of ``fabric``.  They must be tables of ``engine`` with ``options``, or of
+        one of the engines ``failed``, with any options.  These engines failed before ``engine`` was tried.  If there
+        are last tables, but the result is None, the attribute ``start_note`` has the reason.
         """
         last, self.start_note = self.last, ""
         if last is None:

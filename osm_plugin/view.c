@@ -1,5 +1,5 @@
-/* Index a request: the peer of each switch port, the owner of each LID, and the switch port to which each LID's port is
- * cabled. */
+/* Index a request: the peer of each switch port, the owner of each LID, and the switch and port that deliver each LID.
+ */
 #include "view.h"
 
 #include <stdlib.h>
@@ -67,8 +67,8 @@ static uint32_t endport_at(const struct view *view, uint32_t device, uint8_t por
                                                                                                                : GONE;
 }
 
-/* For each LID, fill in the switch that delivers the LID, and the switch port to which the owner of the LID is
- * cabled. */
+/* For each LID, fill in the switch that delivers the LID, and the port by which it does so.  This is port 0 for the LID
+ * of the switch itself. */
 static void index_rows(struct view *view)
 {
     for (uint32_t lid = 0; lid < LIDS; lid++)

@@ -1,5 +1,5 @@
-/* A request, and indexes built from it: the peer of each switch port, the owner of each LID, and the switch port to
- * which the owner is cabled. */
+/* A request, and indexes built from it: the peer of each switch port, the owner of each LID, and the switch and port
+ * that deliver each LID. */
 #pragma once
 
 #include "shim.h"

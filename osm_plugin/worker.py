@@ -1,9 +1,9 @@
 """Run the worker process, which computes and proves the tables that OpenSM requests.
 
 The host inside OpenSM starts the worker, and passes the descriptors of a socket and of shared memory to it.  The worker
-loads the kernels, and reports that it is ready.  While OpenSM discovers the fabric, it loads the code of the configured
-engines.  Then it answers one request after the other, until OpenSM ends.  While it waits for requests, it loads the
-code of the other engines.
+loads the kernels, and reports that it is ready.  While OpenSM discovers the fabric, the worker loads the code of the
+configured engines.  Then the worker answers one request after the other, until OpenSM ends.  While it waits for
+requests, it loads the code of the other engines.
 """
 
 from __future__ import annotations
@@ -55,13 +55,13 @@ def load_code(engines: Iterable[Engine]) -> Iterator[str]:
     fabric = generate("ring", ["4"], cas=1)
     for engine in engines:
         # Engines that choose among other engines are left out, because they would run those engines a second time.
-        # Some engines, such as engines for trees, cannot route the small fabric, which is a ring.  Their exceptions are
-        # ignored, because their code is loaded before they fail.
+        # Some engines, such as engines for trees, cannot route the small fabric, which is a ring.  The exceptions of
+        # these engines are ignored, because the code of an engine is loaded before the engine fails.
         with suppress(Exception):
             if not offers_of(engine).chooses:
                 verify(fabric, engine.route(fabric, EngineOptions(effort=0.0)), engine)
         yield engine.name
-    # Some engines need METIS for large fabrics only.  The routes on the small fabric have not loaded it.
+    # Some engines need METIS, but only for large fabrics.  So routing the small fabric has not loaded it.
     import pymetis  # noqa: PLC0415, F401
 
 
@@ -75,7 +75,7 @@ def serve(link: socket.socket, handler: RequestHandler, log: WorkerLog, later_co
 
     def send(line: str) -> None:
         log.info(line)
-        with suppress(OSError):  # If OpenSM has ended, no process reads the line.
+        with suppress(OSError):  # Sending fails if OpenSM has ended.  Then the line is only in the worker's log.
             link.send(json.dumps({"remark": line}).encode())
 
     def receive() -> bytes:
@@ -143,8 +143,8 @@ def main(setup_text: str) -> int:
         handler.prepare(config)
         names = [PREFIX + name for name in plugin_engines()]
         link.send(json.dumps({"engines": names, "about": about, "protocol": protocol()}).encode())
-        # Load code while OpenSM discovers the fabric.  ENGINES.values() loads the modules of all engines, because any
-        # request needs them, to know the options of the engines.  load_code() runs only the configured engines.
+        # Load code while OpenSM discovers the fabric.  ENGINES.values() loads the modules of all engines, because every
+        # request needs the options of all engines.  load_code() runs only the configured engines.
         configured = setup["engines"].replace(",", " ").split()
         deque(load_code(engine for engine in ENGINES.values() if PREFIX + engine.name in configured), maxlen=0)
         # The garbage collector is off, because a collection can take longer than a sweep.  serve() collects after each

@@ -86,8 +86,8 @@ class WorkerLog:
 def next_message(link: socket.socket) -> bytes:
     """Return the next message of the host.
 
-    A message with a file descriptor is not returned.  The descriptor is a new log file, which becomes standard output
-    and standard error.
+    The host can also send the descriptor of a new log file.  This file becomes standard output and standard error, and
+    the message that comes with it is not returned.
     """
     while True:
         message, descriptors, _, _ = socket.recv_fds(link, LONGEST_MESSAGE, 1)

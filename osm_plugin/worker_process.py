@@ -23,8 +23,8 @@ from routing.errors import EnvironmentProblem
 LONGEST_MESSAGE = 1 << 16
 
 SILENT = 2.0
-"""A worker with a request counts as stalled if, for this number of seconds, it uses no CPU time and no thread of it is
-runnable.
+"""Number of seconds after which a worker with a request counts as stalled, if it has used no CPU time and none of its
+threads was runnable.
 """
 
 _TAIL = 2000
@@ -126,7 +126,9 @@ def _start(
 
 _REPORTED = re.compile(r"[-0-9]+ [:0-9]+ (error|info|debug): ")
 _CHECKED = re.compile(_REPORTED.pattern + r"(ERR IBN32: )?(shadow: (?!bug )|OpenSM's engine )")
-"""Lines in which the worker that checks tables reports its work.  A line about its own bug follows a traceback."""
+"""Pattern of the log lines in which the worker that checks tables reports a result.  It does not match the line about a
+bug of this worker, which follows a traceback.
+"""
 
 
 class WorkerProcess:
@@ -144,9 +146,9 @@ class WorkerProcess:
         module: str = "worker",
         user: str | None = None,
     ) -> None:
-        identity = _as_user(user)  # An unknown user must fail before descriptors are open.
+        identity = _as_user(user)  # If the user is unknown, this call fails before any descriptor is open.
         self.started = time.monotonic()
-        self._routes = module == "worker"  # The other module checks tables.
+        self._routes = module == "worker"  # The other module, "shadow", only checks tables.
         self.hello: dict[str, Any] | None = None
         self._refused = False  # whether the worker was killed because its protocol differs from the host's
         self._used: int | None = None  # CPU time in the last sample, in clock ticks; None: there was no sample
@@ -219,7 +221,7 @@ class WorkerProcess:
 
         On a busy machine, or under a limit of CPU time, a thread may wait for a processor for many seconds.
         """
-        with contextlib.suppress(OSError):  # The worker may have ended.
+        with contextlib.suppress(OSError):  # If the worker has ended, its folder in /proc cannot be read.
             return any(_stat_fields(task)[0] == "R" for task in Path(f"/proc/{self.process.pid}/task").iterdir())
         return False
 
@@ -340,7 +342,7 @@ class WorkerProcess:
                 first = self._log_start if self._log_start <= end else 0  # Log rotation may have made the file shorter.
                 log.seek(max(first, end - _TAIL))
                 lines = log.read(_TAIL).decode(errors="replace").split("\n")
-                del lines[: first < end - _TAIL]  # The beginning of this line is missing.
+                del lines[: first < end - _TAIL]  # The first line was read without its beginning.
         except OSError:
             return ""
         # A line with a time and "error", "info" or "debug" reports work, or an error after which the worker continued.
