@@ -192,7 +192,7 @@ class Reader:
         """Read the counters of each port.  Counters that a port did not return are left out.
 
         The queries are sent to the LID of the end port, or of the switch with the port.  ``sl`` is a function that
-        returns the SL of the path from the sending port to a LID.
+        returns the SL of the path to a LID from the port that sends the queries.
         """
         lid = self._lids(ports)
         queries = (

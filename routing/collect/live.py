@@ -260,7 +260,11 @@ def _note_unused_vls(
     tables: npt.NDArray[np.uint8],
     sl: npt.NDArray[np.uint8] | None,
 ) -> None:
-    """Record switch ports whose SL2VL tables map the SL of some path to a VL that the port does not operate."""
+    """Record switch ports whose SL2VL tables map the SL of some path to a VL that the port does not operate.
+
+    ``ports`` are the ports and their PortInfo, ``tables`` the SL2VL tables of all switches, and ``sl`` the SLs of all
+    paths (None: unknown).
+    """
     used = np.arange(0) if sl is None else np.unique(sl[sl != UNKNOWN])
     found = []
     for port, info in zip(*ports, strict=True):
@@ -365,7 +369,10 @@ def _service_levels(
 def _counters(
     writer: _Writer, reader: Reader, ports: Sequence[Port], sl: npt.NDArray[np.uint8] | None, request: Request
 ) -> None:
-    """Collect the counters of all cabled ports."""
+    """Collect the counters of all cabled ports.
+
+    ``sl`` has the SLs of all paths (None: unknown), from which the queries get their SLs.
+    """
     if "counters" in request.without:
         writer.note("counters", None, "", [LEFT_OUT])
         return
@@ -384,9 +391,9 @@ def _counters(
 
 
 def _sl_to(reader: Reader, sl: npt.NDArray[np.uint8] | None) -> Callable[[int], int]:
-    """Return a function that returns the SL for packets from the sending device to a LID.
+    """Return a function that returns the SL for queries from this machine's device to a LID.
 
-    The SL comes from the path record of the SA.  If the SA has stated no SL for the path, the SL is 0.
+    ``sl`` has the SLs that the SA has stated for all paths; None: unknown.  An unknown SL is replaced by 0.
     """
     sender = next((device for device, route in enumerate(reader.routes) if route == b""), -1)
     fabric = reader.fabric

@@ -215,6 +215,8 @@ def counter_queries(lid: int, port: int, sl: int = 0) -> tuple[Query, Query, Que
 def port_counters(basic: bytes | None, wide: bytes | None, discards: bytes | None) -> dict[str, int]:
     """Return the counters of a port by name, from the answers to :func:`counter_queries`.
 
+    ``basic``, ``wide`` and ``discards`` are the answers to the three queries; None: the port did not answer.
+
     Counters that the port did not return are left out.  A counter of 64 bits replaces the counter of 32 bits with the
     same name.  If all 64 bits are set, the port does not support this counter, and the counter of 32 bits is returned.
     """

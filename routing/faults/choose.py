@@ -199,9 +199,10 @@ def _degradations(fabric: Fabric) -> list[Fault]:
 
 
 def _swaps(links: Sequence[Fault], rng: random.Random) -> list[Fault]:
-    """Pair the cables at random, and return one plug exchange for each pair.
+    """Pair cables at random, and return one plug exchange for each pair.
 
-    No cable is in two pairs.  If the number of cables is odd, one cable stays without a pair.
+    Each element of ``links`` is the loss of one cable.  No cable is in two pairs.  If the number of cables is odd, one
+    cable stays without a pair.
     """
     mixed = rng.sample(links, len(links))
     swaps = []

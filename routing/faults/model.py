@@ -108,9 +108,11 @@ def apply_faults(fabric: Fabric, faults: Sequence[Fault]) -> Fabric:
     """Return the fabric that remains after all given faults.
 
     Surviving devices keep their GUIDs and LIDs.  A lost device is removed from the arrays.  A CA that has lost all its
-    cables, but is not lost itself, remains without end ports.  A fault identifies a cable by the ports at
-    which the cable is before all faults.  So the fault removes this cable even if a swap moves one of its plugs.  If a
-    device is lost, the cables that a swap has plugged into the device are lost too.
+    cables, but is not lost itself, remains without end ports.
+
+    The ports of a fault name the cables of ``fabric``, before any swap.  So the fault removes the cable that was at its
+    port, even if a swap moves a plug of this cable.  If a device is lost, the cables that a swap has plugged into the
+    device are lost too.
 
     Raises
     ------

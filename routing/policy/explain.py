@@ -87,6 +87,9 @@ class Explanation:
 def explain_port(found: PortPolicies, fabric: Fabric, facts: PortFacts, switch: str, port: int) -> Explanation:
     """Explain which rules set the policy values of one port.
 
+    ``found`` has the values of all ports, and ``facts`` the properties by which rules select ports.  ``switch`` is the
+    name or the GUID of the port's switch.
+
     Raises
     ------
     OptionError

@@ -22,7 +22,8 @@ SCHEMA = "ibnue-switch-policy/2"
 def switch_object(found: PortPolicies, fabric: Fabric, switch: int) -> dict[str, Any]:
     """Return the policy of one switch as an object for JSON, which an agent on the switch can apply.
 
-    The object contains only ports and properties that a rule sets.
+    The object contains only ports and properties that a rule sets.  ``found`` has the policy values of all switches,
+    and ``switch`` is the row of the switch.
     """
     ports: dict[str, Any] = {}
     for port in np.flatnonzero(found.touched[switch]).tolist():
@@ -82,8 +83,10 @@ def opensm_lines(found: PortPolicies, facts: PortFacts) -> list[str]:
     The values are HOQLife and VLStallCount of ports to CAs and routers, and HOQLife and VLStallCount of ports to
     switches.  Each value is the most frequent value of the policy for such ports.  A port whose value no rule sets
     counts with OpenSM's default value.  OpenSM writes the four values to the ports in every heavy sweep.  The plugin
-    then has to rewrite each port for which the policy sets another value.  The most frequent values keep these ports
-    few.
+    then has to rewrite each port for which the policy sets another value.  With the most frequent values, there are as
+    few such ports as possible.
+
+    ``found`` has the policy values of all ports, and ``facts`` the roles of the ports.
     """
 
     def usual(values: npt.NDArray[np.int16], ports: npt.NDArray[np.bool_], default: int) -> int:
@@ -101,10 +104,10 @@ def opensm_lines(found: PortPolicies, facts: PortFacts) -> list[str]:
 
 
 def stall_life(found: PortPolicies) -> npt.NDArray[np.uint16]:
-    """Return the policy values in the encoding of the PortInfo attribute: uint16[S, 256].
+    """Return the policy values of all ports, encoded for the plugin: uint16[S, 256].
 
-    The lower byte is VLStallCount << 5 | HOQLife.  The upper byte is a mask of the lower byte: its bits are 1 for a
-    value that a rule sets, and 0 for a value that no rule sets.
+    The lower byte is encoded as in PortInfo: VLStallCount << 5 | HOQLife.  The upper byte is a mask of the lower byte.
+    It has the bits of the values that a rule sets.
     """
     life, stall = found.hoq_life.astype(np.int32), found.vl_stall_count.astype(np.int32)
     value = np.where(life >= 0, life, 0) | np.where(stall >= 0, stall, 0) << 5

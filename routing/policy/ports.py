@@ -61,15 +61,15 @@ class PortPolicies:
         return int(np.stack([self.number[what].ravel()[positions] == rule for what in whats]).any(axis=0).sum())
 
     def rule(self, what: Property, switch: int, port: int) -> Rule | None:
-        """Return the policy rule that determines a property of a port, such as ``hoq_life``.  None if no rule
-        determines it.
+        """Return the policy rule that determines the property ``what`` of a port, such as "hoq_life".  None if no rule
+        determines the property.
         """
         number = int(self.number[what][switch, port])
         return None if number < 0 else self.policy.rules[number]
 
     def value(self, what: Property, switch: int, port: int) -> Value | None:
-        """Return the value that the policy gives to a property of a port, such as ``hoq_life``.  None if there is no
-        value.
+        """Return the value that the policy gives to the property ``what`` of a port, such as "hoq_life".  None if no
+        rule sets the property.
         """
         rule = self.rule(what, switch, port)
         return None if rule is None else dict(rule.values)[what]
@@ -173,8 +173,8 @@ def _check_lifetimes(found: PortPolicies, fabric: Fabric, facts: PortFacts) -> N
     At each port with a deadlock breaker, the head-of-queue lifetime must be longer than the breaker's detection time.
     """
     breakers = [dict(rule.values).get("breaker") for rule in found.policy.rules]
-    # `detect` has the detection time of each rule's breaker, and one more 0 at the end.  If no rule sets the breaker of
-    # a port, the port has the rule index -1, which selects the 0 at the end.
+    # `detect` has the detection time of each rule's breaker (0: no breaker), and a 0 as its last element.  A port whose
+    # breaker no rule sets has the rule index -1, which selects this last element.
     detect = np.array([b.detect_time if isinstance(b, Breaker) else 0.0 for b in breakers] + [0.0])
     attempts = np.array([hoq_seconds(code) for code in range(HOQ_MOST + 1)])
     life = attempts[np.where(found.hoq_life < 0, facts.opensm_hoq, found.hoq_life)]

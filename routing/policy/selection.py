@@ -81,6 +81,9 @@ def ports_of(
 ) -> tuple[npt.NDArray[np.int64], tuple[str, ...]]:
     """Return the cabled ports that a rule selects.
 
+    ``policy`` is the policy of the rule, ``names`` the index of the switches, and ``facts`` has the properties of all
+    ports.
+
     Returns
     -------
     places : int64[N]
@@ -140,7 +143,8 @@ def _missing_ports(rule: Rule, policy: Policy, exists: npt.NDArray[np.bool_], *,
 def _of_speed(facts: PortFacts, speed: Speed, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
     """Return whether each port of the switches ``rows`` has a link of the required speed, bool[rows, 256].
 
-    Data rates within 4 % count as equal, so that 56 matches 4xFDR.
+    ``facts`` has the speeds of all ports.  Data rates within 4 % count as equal, so that a rule with 56 Gb/s matches
+    links of 4xFDR (54.5 Gb/s).
     """
     if speed.lane_speed is not None:
         return np.asarray(np.abs(facts.lane_speed[rows] - speed.lane_speed) <= 0.01 * speed.lane_speed)

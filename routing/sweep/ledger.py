@@ -233,7 +233,7 @@ class Ledger:
                 added = self._base.total_changes - before
                 self._base.execute("COMMIT")
             except BaseException:
-                # If the disk is full, SQLite itself has already rolled back the transaction.
+                # If the disk is full, SQLite itself has already rolled back the transaction.  ROLLBACK would then fail.
                 if self._base.in_transaction:
                     self._base.execute("ROLLBACK")
                 raise

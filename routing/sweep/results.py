@@ -44,11 +44,11 @@ class Result:
         Number of data VLs that the tables use, and the fewest VLs with which the engine found these paths free of
         credit loops.
     faults, parts, cut_off
-        Number of faults, of connected components of the switches, and of surviving CAs and routers that the faults have
-        disconnected.
+        Number of faults, number of connected components of the switches, and number of surviving CAs and routers that
+        the faults have disconnected.
     entries, changed, broken
-        Number of all LFT entries, of entries that differ, and of old entries that became invalid.  Only entries of
-        switches and LIDs that exist both before and after the fault are counted.
+        Number of all LFT entries, number of entries that differ, and number of old entries that became invalid.  Only
+        entries of switches and LIDs that exist both before and after the fault are counted.
     a2a
         All-to-all rate of an end port as a share of its link's rate.  None also if no channel carries traffic.
     kept

@@ -142,10 +142,10 @@ class Run:
                     self._recover(lost, queue)
 
     def _hand_out(self, queue: Queue) -> list[tuple[Task, ...]]:
-        """Submit batches until all workers are busy.  Return the batch that could not be submitted, as a list.
+        """Submit batches until all workers are busy.  Return a list with the batch that could not be submitted.
 
-        Such a batch exists only if workers have died.  A batch that may have killed a worker is submitted only when no
-        other batch runs.
+        There is such a batch only if workers have died; otherwise the list is empty.  A batch that may have killed a
+        worker is submitted only when no other batch runs.
         """
         while batch := self._next(queue):
             if not self._submit(batch):

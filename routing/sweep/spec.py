@@ -113,6 +113,8 @@ class Block:
 def some(faults: Sequence[Fault], wanted: int | str, what: str) -> Sequence[Fault]:
     """Return all faults of a list, or ``wanted`` faults at even distances in the list.
 
+    ``what`` names the kind of the faults and the fabric, for an error message.
+
     Raises
     ------
     OptionError
@@ -149,10 +151,12 @@ class Plan:
 def expand(blocks: Sequence[Block], read: ReadFabric, shard: Shard | None = None) -> Plan:
     """Expand blocks into single tasks.  With a shard, keep only the tasks that belong to this part of the sweep.
 
+    ``read`` is a function that returns the fabric of a text: a file or a generator.
+
     Raises
     ------
     InputError
-        A fabric cannot be read; an engine, option or fault is invalid; there is no task; or there are more than
+        A fabric cannot be read; an engine, option, mode or fault is invalid; there is no task; or there are more than
         :data:`MOST` tasks.
     """
     fabrics: dict[str, Fabric] = {}

@@ -110,11 +110,11 @@ def _mean(values: list[float]) -> float | None:
 
 
 def _over_fresh(group: Iterable[Record], fresh: Mapping[Case, float | None]) -> list[float]:
-    """Return the loss of all-to-all rate minus the loss with tables from scratch, for the results in ``group``.
+    """Return, for each result in ``group``: the loss of all-to-all rate minus the loss with tables from scratch.
 
-    A negative difference counts as 0.  ``fresh`` has the rate with tables from scratch divided by the rate before the
-    fault, for each case.  This value is used only if the result itself has no such value.  Results without faults are
-    left out.  Results for which the rate with tables from scratch is unknown are also left out.
+    A negative difference counts as 0.  ``fresh`` has, for each case, the rate with tables from scratch divided by the
+    rate before the fault.  This value is used only if the result itself has no such value.  Results without faults are
+    left out, and so are results for which one of the two losses is unknown.
     """
     found = []
     for record in group:

@@ -122,8 +122,8 @@ def check_start() -> None:
 def run_batch(batch: Batch) -> list[Result]:
     """Run the tasks of a batch in a worker, and return their results.
 
-    If a task has a time limit, the tasks run in a child process, which is killed when a task exceeds its limit.  The
-    other tasks then continue in a new process.
+    If any task of the batch has a time limit, all its tasks run in a child process, which is killed when a task exceeds
+    its limit.  The remaining tasks then run in a new process.
     """
     if not any(batch.timeouts):
         return work.perform(batch)

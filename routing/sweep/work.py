@@ -172,7 +172,7 @@ def run_task(fabric: Fabric, task: Task) -> Result:
 
 
 def with_kept(result: Result, kept: CapacityKept) -> Result:
-    """Return a copy of a result with ``kept``, ``bisection_kept`` and the same two values for tables from scratch."""
+    """Return a copy of a result with the rates in ``kept``: of the task's tables, and of tables from scratch."""
     return replace(
         result, kept=kept.all_to_all, bisection_kept=kept.bisection, fresh_kept=kept.fresh_all_to_all,
         fresh_bisection_kept=kept.fresh_bisection,
@@ -187,9 +187,9 @@ def routed(task: Task, before: Published | None, fabric: Fabric) -> tuple[Publis
     after : Published
         The tables with their proof.
     how : str or None
-        Method of the re-route; None if the tables were computed from scratch.
+        Method of the re-route; None in the mode "fresh", which makes no re-route.
     fresh : Routing or None
-        Tables from scratch, if the task has computed them.
+        Tables from scratch; None if the task has not computed such tables.
 
     Raises
     ------
@@ -226,7 +226,10 @@ def _line(lines: Sequence[str]) -> str:
 
 
 def described(task: Task, before: Fabric, after: Published) -> Result:
-    """Return a new result with properties of the proof and the tables, such as strength, VLs and all-to-all rate."""
+    """Return a new result with properties of the proof and the tables, such as strength, VLs and all-to-all rate.
+
+    ``before`` is the fabric without the fault, and ``after`` has the tables of the fabric with the fault.
+    """
     fabric, routing, proof = after.fabric, after.routing, after.proof
     share = all_to_all_share(fabric, channel_loads(fabric, routing, threads=1))
     apart = connectivity_loss(before, fabric)
