@@ -52,7 +52,10 @@ def complaints(pages: list[Path]) -> Iterator[str]:
 
 
 def out_of_order(index: Path) -> Iterator[str]:
-    """Yield a line for each record of the index of decisions that comes after a higher number under its subject."""
+    """Yield a complaint for each file name that is out of order in the index of decisions.
+
+    The index lists the files of decisions by subject.  Under each subject, the names must be in ascending order.
+    """
     for subject in index.read_text(encoding="utf-8").split("\n## ")[1:]:
         records = re.findall(r"^- \[[^\]]*\]\(([^)]+)\)", subject, re.MULTILINE)
         for before, record in itertools.pairwise(records):

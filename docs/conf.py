@@ -26,7 +26,8 @@ myst_heading_anchors = 4
 myst_enable_extensions = ["html_image"]
 nb_execution_mode = "force"
 nb_execution_raise_on_error = True
-# Seconds of wall time for one cell.  Only a cell that hangs may reach this limit, also on a busy machine.
+# Time limit in seconds for one cell of a notebook.  The limit is high, so that only a cell that hangs reaches it, even
+# on a busy machine.
 nb_execution_timeout = 900
 html_theme = "furo"
 html_title = f"ibnue {version}"
@@ -38,9 +39,10 @@ napoleon_google_docstring = False
 
 
 def add_contents(app: Any, name: str, source: list[str]) -> None:
-    """Append the contents of the site to the first page: for each section, the pages that its list links to.
+    """Append the site's navigation to the source of the first page, docs/index.md, when Sphinx reads this page.
 
-    Decisions are left out of the navigation, because every page would repeat their long list.
+    The navigation has the sections of docs/index.md.  Each section has the pages to which its list links.  Pages of
+    decisions are left out, because every page of the site would repeat their long list.
     """
     if name.startswith("docs/decisions/"):
         source[0] = f"---\norphan: true\n---\n{source[0]}"

@@ -17,7 +17,7 @@ EVERYWHERE = {"schema", "warnings"}
 
 
 def kind(part: dict[str, Any]) -> str:
-    """Return the type of a value in words."""
+    """Return in words which values a part of a schema allows: a type, a constant, or a link to a definition."""
     if "const" in part:
         return f"`{part['const']}`"
     if "anyOf" in part:
@@ -36,7 +36,10 @@ def kind(part: dict[str, Any]) -> str:
 
 
 def rows(part: dict[str, Any], above: str = "") -> Iterator[str]:
-    """Yield a line for each key of an object, and of the objects inside it."""
+    """Yield a line of the page's table for each key of an object in a schema, and of the objects inside it.
+
+    ``part`` describes the object.  ``above`` is the path of keys that leads to it, such as ``tables.``.
+    """
     for key, value in part.get("properties", {}).items():
         if above or key not in EVERYWHERE:
             yield f"| `{above}{key}` | {kind(value)} | {value['description']} |"
@@ -47,10 +50,10 @@ def rows(part: dict[str, Any], above: str = "") -> Iterator[str]:
 
 
 def section(name: str, schema: dict[str, Any], heading: str, shared: dict[str, Any]) -> Iterator[str]:
-    """Yield the lines about one schema or definition.
+    """Yield the lines of the page about one schema, or about one definition that several schemas share.
 
-    If the object of a schema has all keys of the definition in ``shared`` with the same name, a link to this definition
-    replaces these keys.
+    ``shared`` has these definitions by name.  One of them may have the name of the schema.  If the schema has all keys
+    of this definition, the page links to the definition, and lists only the other keys of the schema.
     """
     yield from ("", heading, "")
     if schema.get("description"):

@@ -15,7 +15,7 @@ from routing.cli.command import COMMANDS
 from routing.cli.command import main as ibnue
 
 VERBATIM = "\b\n"
-"""Mark of click.  The lines of a paragraph that begins with it are printed unchanged."""
+"""Mark at the beginning of a paragraph in a help text.  Click prints the lines of such a paragraph unchanged."""
 
 
 def commands(context: click.Context) -> Iterator[click.Context]:

@@ -348,8 +348,8 @@ def transition(
     rounds
         Largest number of rounds.  0: no rounds are searched for.
     max_vls
-        Number of data VLs that every port has.  The Double Scheme may use all these VLs.  It is an update that drains
-        first one set of LIDs and then all other LIDs.
+        Number of data VLs that every port has.  The search for a Double Scheme may use all these VLs.  A Double Scheme
+        is an update that drains first one set of LIDs and then all other LIDs.
     threads
         Number of threads.  It never changes the result.
 

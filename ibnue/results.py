@@ -54,7 +54,7 @@ class Result:
         """Return title, summary, tables and picture of the result."""
 
     def summary(self) -> str:
-        """Return the summary of the report as text.  Each line has a name, followed by a text for this name."""
+        """Return the summary of the report as text.  Each line has the name of a fact, and then the fact itself."""
         rows = self.report().summary
         wide = max((len(name) for name, _ in rows), default=0)
         return "\n".join(f"{name:<{wide}}  {text}".rstrip() for name, text in rows)

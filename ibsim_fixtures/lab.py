@@ -162,7 +162,7 @@ class Lab:
     def requested_sls(
         self, *, sl: int | None = None, pkey: int | None = None, service: int | None = None
     ) -> dict[tuple[int, int], int]:
-        """Query the SA for the path between any two CAs, and return the SLs of the answers.
+        """Query the SA for the path from each CA port to each other CA port, and return the SLs of the answers.
 
         Each query demands the given SL, P_Key and service ID (None: any).  The keys of the result are
         (source LID, destination LID), both base LIDs.  Pairs are omitted if the SA names no path for the query.

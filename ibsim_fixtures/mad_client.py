@@ -24,9 +24,10 @@ Path = tuple[int, int]
 Row = tuple[int, int, int]
 
 _SECONDS_EACH = 0.005
-"""Seconds that each query adds to the time limit.  The value is for a busy machine.
+"""Seconds by which each query extends the time limit of the program that sends the queries.
 
-A fabric with 1000 CAs needs a million queries.
+The value suffices on a busy machine.  The limit has to grow with the number of queries, because a fabric with 1000 CAs
+needs a million queries.
 """
 _PROGRAM = "import sys; sys.path.insert(0, sys.argv[1]); from ibsim_fixtures import mad_client; mad_client.main()"
 

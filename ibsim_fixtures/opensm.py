@@ -23,7 +23,7 @@ Setting = str | int | float | bool | Path
 # log the start of sweeps and engines.
 _LOG_FLAGS = "0x43"
 _VERBOSE_MODULES = ("osm_state_mgr.c 0x47", "osm_ucast_mgr.c 0x47")
-# Configuration files of another OpenSM on this machine must not affect the lab.
+# Options whose default values name files of another OpenSM on this machine, which must not affect the lab.
 _OWN_FILES = ("partition_config_file", "prefix_routes_file")
 
 
@@ -121,7 +121,7 @@ class OpenSM:
     def __enter__(self) -> OpenSM:
         program = find_program("opensm")
         host = self.ibsim.sm_host if self.host is None else self.ibsim.device(self.host).id
-        # If two OpenSMs ran on one port, they would receive each other's answers.
+        # A second OpenSM on this device is refused, because each of the two would receive answers for the other.
         if any(client.is_sm and client.device == host for client in self.ibsim.clients()):
             raise LabError(f"an OpenSM runs on {host!r} already: give this one another host")
         with DeferredSignals():
@@ -176,7 +176,7 @@ class OpenSM:
         environment = self.ibsim.environment(self.host)
         environment |= {"OSM_CACHE_DIR": str(self.folder), "OSM_TMP_DIR": str(self.folder)}
         if self.plugin is not None:
-            # A sanitizer library works only if it is the first preloaded library.
+            # The plugin's libraries come first, because a sanitizer library works only as the first preloaded library.
             preload = filter(None, [self.plugin.environment.get("LD_PRELOAD"), environment["LD_PRELOAD"]])
             environment |= {**self.plugin.environment, "LD_PRELOAD": ":".join(preload)}
             if self.plugin.folder is not None:
@@ -300,8 +300,8 @@ class OpenSM:
                 raise self._failure(f"OpenSM: no routing engine could route this fabric{why}")
             return False
 
-        # With any_start, a sweep is accepted that was in progress at `position` in the log.  The first events of this
-        # sweep are before `position`, so all events of the log are read.
+        # With any_start, a sweep that was in progress at `position` in the log is accepted, too.  Its first events are
+        # before `position`, so all events of the log are read.
         known = 0 if any_start else position
         self.wait_for(found, what="SUBNET UP", after=known, timeout=timeout)
         sweep = finished_sweep(self.events(known), position, any_start=any_start)

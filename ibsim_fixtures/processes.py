@@ -41,7 +41,9 @@ PACKAGES: Mapping[str, str] = {
 """Debian package that contains each program or library."""
 
 PROGRAMS = ("ibsim", "libumad2sim.so", "opensm", "smpquery")
-"""One program of each Debian package that every use of the lab needs.  Only some uses need ibdmchk and its package."""
+"""One program or library of each Debian package that every use of the lab needs.  Only some uses need other packages,
+such as the package of ibdmchk.
+"""
 
 _UNLESS_ALONE = '[ "$PPID" = "$0" ] && exec "$@"'
 _UMAD2SIM_PLACES = ("/usr/lib/*/umad2sim", "/usr/lib/umad2sim", "/usr/lib64/umad2sim", "/usr/local/lib*/umad2sim")
@@ -124,9 +126,9 @@ def tail(path: Path, lines: int = 20, size: int = 16384) -> str:
 
 
 def kill_with_parent(command: Sequence[str | Path]) -> list[str]:
-    """Return a command line that runs ``command`` in a process that ends, at the latest, with its starter.
+    """Return a command line that runs ``command`` in a process that does not outlive the process that starts it.
 
-    The kernel kills the process when the thread that started the process ends.  This needs the program setpriv; without
+    The kernel kills the new process when the thread that started it ends.  This needs the program setpriv.  Without
     setpriv, the result is ``command`` itself.
 
     A test runner that is killed cannot end the programs that it has started.  An ibsim without a console would use a

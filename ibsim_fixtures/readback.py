@@ -31,7 +31,7 @@ def parse_lfts(text: str) -> dict[int, dict[int, int]]:
         Out-port by switch GUID and LID.  LIDs without a route are omitted.
     """
     tables: dict[int, dict[int, int]] = {}
-    # The same LIDs occur in the tables of all switches, so each text of a LID is converted to a number only once.
+    # The tables of all switches have the same LIDs.  To save time, each LID is converted to a number only once.
     number: dict[str, int] = {}
     heads = list(_SWITCH.finditer(text))
     for head, end in zip(heads, [*(h.start() for h in heads[1:]), len(text)], strict=False):
@@ -71,7 +71,7 @@ def switch_lfts(ibsim: Ibsim, switches: Mapping[int, int] | None = None) -> dict
     dict
         Out-port by switch GUID and LID.  LIDs without a route are omitted.
     """
-    # The queries of mad_client follow the LFTs that they read, so a query may stay unanswered if an LFT is wrong.  In
+    # Switches forward the queries of mad_client by their LFTs.  So a query may stay unanswered if an LFT is wrong.  In
     # this case, dump_fts reads the LFTs by directed routes, which do not depend on LFTs.
     found = None if switches is None else mad_client.lfts(ibsim, switches)
     if found is None:

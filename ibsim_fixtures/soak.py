@@ -30,8 +30,10 @@ from routing.tables import Routing
 
 MOST_AT_ONCE = 3
 KINDS = (every_link, every_link, every_link, every_switch, every_ca)
-"""Functions that each list all possible faults of one kind.  For each fault, one of the five functions is chosen at
-random.  Three of the functions list cables, so about three of five faults are lost cables.
+"""Functions that list the possible faults of one kind each: lost cables, lost switches or lost CAs.
+
+One of the five elements is chosen at random for each new fault.  ``every_link`` occurs three times, so about three of
+five faults are lost cables.
 """
 
 Cable = tuple[int, int, int, int]
@@ -348,7 +350,7 @@ def same_tables(fabric: Fabric, routing: Routing, planned: Routing) -> bool:
     if not np.array_equal(routing.lft, planned.lft):
         return False
     if planned.vls == 1:
-        return True  # With one VL any SL is safe, so the SLs may follow the administrator's policy.
+        return True  # With one VL, packets can use any SL, so the SLs are not compared.
     switch = fabric.lids.switch
     lids = np.flatnonzero(switch >= 0)
     part, port = fabric.component[switch[lids]], fabric.lids.endport[lids]

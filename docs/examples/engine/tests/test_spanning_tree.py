@@ -1,4 +1,4 @@
-"""Check that the engine keeps its promise on every kind of fabric, and that ibnue finds it by its name."""
+"""Check that the example engine keeps its promise on several kinds of fabrics, and that ibnue finds it by its name."""
 
 import pytest
 
