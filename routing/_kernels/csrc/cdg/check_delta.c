@@ -38,7 +38,8 @@ typedef struct {
     checked_route *checked; /* [S]: for each switch, its last route that has passed the check */
 } job_t;
 
-/* Return the VLs, as bits, of the packets that enter the fabric at switch s towards a LID. */
+/* Return the VLs, as bits, of the packets that enter the fabric at switch s towards a LID.  Replies are included if
+ * they are checked too. */
 static uint32_t vls_of(const delta_tables *t, int32_t s, int32_t lid)
 {
     const bool to_switch = t->endports_only && t->lid_port[lid] == 0;

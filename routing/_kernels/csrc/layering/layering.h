@@ -30,8 +30,7 @@ typedef struct {
     const int32_t *region;
     /* number of channels that cycle searches may visit while counted paths are placed (see `counted`) */
     int64_t budget;
-    /* number of further channels that cycle searches may visit while the paths that are not counted paths are
-     * placed */
+    /* number of further channels that cycle searches may visit while all other paths are placed */
     int64_t spare;
     int32_t most; /* largest allowed number of layers, up to 32 */
     int32_t have; /* minimum number of layers over which the load is spread in the end */
@@ -49,8 +48,8 @@ typedef struct {
     /* number of counted paths that fit into no layer; if `mutual` is set, number of pairs of switches with counted
      * paths that fit into no layer */
     int64_t left;
-    /* number of paths that are not counted paths and fit into no layer; if `mutual` is set, number of pairs of switches
-     * with such paths */
+    /* number of other paths that fit into no layer; if `mutual` is set, number of other pairs of switches with paths
+     * that fit into no layer */
     int64_t left_uncounted;
     /* number of paths that got another first hop; if `mutual` is set, number of pairs of switches with such paths */
     int64_t rechosen;

@@ -52,8 +52,8 @@ static void move_between(layering_job *job, int32_t from, int32_t to, double sig
     }
 }
 
-/* Distribute the targets at switch `to` over channel c of switch `from` and the channels parallel to c.  Each target
- * takes the channel that has the lowest utilisation when the target is handled. */
+/* Distribute the targets at switch `to` over channel c of switch `from` and the channels parallel to c.  The targets
+ * choose one after the other.  Each target takes the channel that has the lowest utilisation at this time. */
 static void send_over(layering_job *job, int32_t from, int32_t to, int32_t c)
 {
     const ibn_path_set *paths = job->paths;
@@ -139,7 +139,7 @@ static int32_t place_pair_elsewhere(layering_job *job, int32_t a, int32_t b, int
     return vl;
 }
 
-/* Fill job->length: for every two switches, the hops of the longest path between them in either direction. */
+/* Fill job->length: for every two switches a < b, the hops of the longest path between them in either direction. */
 void ibn_layering_measure_lengths(layering_job *job)
 {
     int32_t switches = job->net.switches;

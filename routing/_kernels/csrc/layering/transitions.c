@@ -1,7 +1,7 @@
 /* Assign SLs to pairs of switches, where the packets of some SLs move to higher VLs along their path.
  *
- * Packets on an SL below paths->most keep the VL with the number of the SL on the whole path.  A pair of switches gets
- * the first of these SLs whose VL keeps an acyclic CDG with the paths of the pair, as in layering.c.
+ * Packets on an SL below paths->most use one VL on the whole path: the VL with the number of the SL.  A pair of
+ * switches gets the first of these SLs whose VL keeps an acyclic CDG with the paths of the pair, as in layering.c.
  *
  * A pair that fits on none of these SLs gets one of the other SLs.  On such an SL, a path begins on VL 0.  A path stays
  * on its VL if its next dependency closes no cycle on this VL.  Otherwise the path moves up to the next VL.

@@ -4,8 +4,8 @@
 
 #include "nue/internal/nue_job.h"
 
-/* Fill `escape` with the next channel of every switch towards the root along the escape tree.  Switches in other
- * connected parts get -1. */
+/* Fill `escape`: for every switch, the next channel on the path along the escape tree to switch `root`.  Switches in
+ * other connected parts get -1. */
 static void aim(const nue_t *nue, const layer_t *layer, grower_t *grower, int32_t root)
 {
     const ibn_network *net = nue->job.net;

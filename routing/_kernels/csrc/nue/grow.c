@@ -107,8 +107,8 @@ static int32_t gather(const tree_t *tree, int32_t u)
         int32_t v = net->dst[c];
         if (grower->depth[v] < 0 || grower->depth[v] > tree->depth)
             continue;
-        /* Parallel channels often have consecutive numbers.  They end at the same switch, and the cost of this switch's
-         * path is then computed only once. */
+        /* Parallel channels often have consecutive numbers.  They end at the same switch, so the cost of this switch's
+         * path is computed only once for them. */
         if (v != known && tree->share > 0.0)
             rest = walk(tree, v);
         known = v;

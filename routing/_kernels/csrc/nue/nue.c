@@ -130,7 +130,8 @@ static void run_pass(run_t *run, double *load)
     ibn_trees_passes_run(&run->passes, load);
 }
 
-/* Compute the number of switches of each connected part, for every switch of the part, by breadth-first searches. */
+/* Fill part_size: for every switch, the number of switches in its connected part.  The parts are found by breadth-first
+ * searches. */
 static void measure_parts(nue_t *nue, int32_t *queue)
 {
     const ibn_network *net = nue->job.net;

@@ -10,8 +10,8 @@ typedef struct {
     int32_t full_passes;
     int32_t threads; /* number of threads, which does not change the result */
     int32_t started; /* 1: the array `next` holds initial trees on entry; 0: the first pass computes all trees */
-    /* cost of a channel apart from its load, which makes short paths cheaper.  For comparison: the load of the channel
-     * with the peak utilisation costs 1 */
+    /* constant part of the cost of each channel, which makes short paths cheaper.  For comparison: the load of the
+     * channel with the peak utilisation costs 1 */
     double hop_cost;
     uint64_t seed; /* seed of the random generator, which shuffles LMC groups and switches */
     /* [layers, S], channel from each switch to its parent in the escape tree of each layer, -1 at the root */

@@ -54,7 +54,7 @@ static void note_helpers(repair_state *job, int32_t c, int32_t count, int32_t wh
 }
 
 /* Mark in can_help the switches whose move to another path could free a path for the disconnected switch.  Returns true
- * if switches without a mark could help too, so that the caller has to try all switches. */
+ * if other switches could help too.  The caller then also tries the switches without a mark. */
 bool ibn_repair_note_displaceable(repair_state *job)
 {
     const repair_fabric *f = job->f;

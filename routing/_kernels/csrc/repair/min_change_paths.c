@@ -272,7 +272,7 @@ static void begin(fewest_job *job, int32_t target, const uint8_t *missing, const
     }
 }
 
-/* Fill the missing entries of one LID, in each step the entry with the best path. */
+/* Fill the missing entries of one LID one after the other.  Each step fills the entry that has the best path. */
 static void fill(fewest_job *job, int32_t target, const uint8_t *missing, uint8_t *entry)
 {
     int32_t place, length;

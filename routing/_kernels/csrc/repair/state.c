@@ -157,7 +157,8 @@ void ibn_repair_renew_replies(repair_state *job, int32_t s)
         job->reply_vls[s] = (uint16_t)vls;
 }
 
-/* Return the VLs, as bits, on which a switch and its end ports send to the current LID. */
+/* Return the VLs, as bits, on which a switch and its end ports send to the current LID.  Replies are included if they
+ * must be free of credit loops too. */
 uint32_t ibn_repair_vls_of(const repair_state *job, int32_t s)
 {
     const repair_fabric *f = job->f;

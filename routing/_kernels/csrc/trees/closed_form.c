@@ -61,7 +61,9 @@ static void find_below(cf_state *x, int32_t v)
     }
 }
 
-/* Return the channel by which switch v sends packets to LID k down towards switch t. */
+/* Return the channel by which switch v sends packets to LID k down towards switch t.  If a channel of the LID's chain
+ * ends at v, the result is the opposite channel of this link.  Otherwise k selects one of the channels down that lead
+ * to t. */
 static int32_t channel_down(const cf_state *x, int32_t v, int32_t t, int32_t k)
 {
     const ibn_tree *tree = x->tree;

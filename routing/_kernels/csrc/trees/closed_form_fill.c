@@ -48,7 +48,8 @@ static inline uint8_t *entry(column_t column, int32_t v)
     return column.entry + (size_t)v * column.stride;
 }
 
-/* Remove each entry that leads to a switch without an entry.  The entry may be filled again with a longer path. */
+/* Remove each entry that leads to a switch without an entry.  Such an entry may be filled again later, with a complete
+ * path. */
 static void prune(const cf_state *x, int32_t t, column_t column)
 {
     for (int32_t j = 0; j < x->tree->switches; j++) {

@@ -40,7 +40,7 @@ typedef struct {
     uint8_t *port;    /* [S, n] out-port of each switch towards each LID with flow of the current LID group */
     /* A LID group is all LIDs that one switch delivers.  The search handles one LID group after the other.
      * group: number of the LID group that is handled now.
-     * n: number of LIDs of this group to which end ports send counted flow. */
+     * n: number of LIDs with flow in this group. */
     int32_t group, n;
     /* [size] open entries of all LID groups, as the number switch * n + i.  Here n is the number of LIDs with flow in
      * the entry's group, and i is the index of the entry's LID among them.  Within a LID group, entries of switches at

@@ -25,7 +25,8 @@ typedef struct {
     uint16_t *hops; /* [D, S] by target and switch: hops of the path from the switch to the target, NO_PATH: no path */
     /* [D, S] by target and switch: layer of the path; if `mutual` is set: [S, S], layer of each pair of switches */
     uint8_t *layer;
-    uint16_t *length;   /* [S, S] hops of the longest path between two switches; used only if `mutual` is set */
+    /* [S, S] hops of the longest path between switches a < b, in either direction; used only if `mutual` is set */
+    uint16_t *length;
     double *load;       /* [C] flow on each channel */
     acyclic_step *step; /* CDG edges of the unit that is being placed in a layer */
     int32_t steps;      /* number of edges in `step` */

@@ -27,7 +27,7 @@ int ibn_transition_prepare_paths(transition_paths *paths, const transition_table
 void ibn_transition_dispose_paths(transition_paths *paths);
 void ibn_transition_read_column(transition_paths *paths, int32_t column);
 
-/* Compute the VLs of the packets that may pass each switch, if any switch may use its old or its new entry.
+/* Compute the VLs of the packets that may pass each switch, if every switch may use its old or its new entry.
  *
  * enter: uint32 [S], VLs, as bits, of the packets that enter the fabric at each switch.
  * flow: uint32 [S], output: VLs, as bits, of the packets that may pass each switch. */

@@ -67,8 +67,8 @@ typedef struct {
      * children: number of each switch's children in a tree.
      * level: switches at one distance from the root. */
     int32_t *queue, *children, *level;
-    /* [C] heap of the channels by which switches may join a tree, ordered by the cost of the path that begins with the
-     * channel; used only by the rule of allowed turns */
+    /* [C] heap of the channels by which switches may join a tree; used only by the rule of allowed turns.  The key of a
+     * channel is the cost of the path that begins with this channel */
     ibn_heap offers;
     /* [S] channel that each switch has to take, -1: the switch may choose; used only by the rule of allowed turns */
     int32_t *fixed;
@@ -163,7 +163,7 @@ static inline int32_t ibn_trees_lmc_siblings(const job_t *job, int32_t target, i
 }
 
 /* Cost that is added to a next hop for each other LID of the destination's end port whose path already uses this next
- * hop.  The cost is not added if only shortest paths are allowed. */
+ * hop.  The rule of shortest paths does not add this cost. */
 #define SIBLING_COST 0.1
 
 /* A possible next hop of a switch.  Next hops are compared by `rank`, and if their ranks are equal, by `cost`; the

@@ -1,9 +1,9 @@
 /* Passes over the trees of all destinations, for the balancing kernel and for Nue.
  *
- * A pass computes or recomputes the tree of every destination, in blocks of LMC groups.  The LMC groups of a block are
- * divided between two load accounts, which are merged after every block.  There are two accounts at any number of
- * threads.  The number of threads only decides whether both accounts are handled at the same time.  So the result does
- * not depend on the number of threads.
+ * A pass visits all destinations, in blocks of LMC groups, and computes their trees.  Later passes may recompute only
+ * some of the trees.  The LMC groups of a block are divided between two load accounts, which are merged after every
+ * block.  There are two accounts at any number of threads.  The number of threads only decides whether both accounts
+ * are handled at the same time.  So the result does not depend on the number of threads.
  *
  * The kernel provides the functions that compute a tree, and that update its own counts when a tree is removed or
  * restored. */
