@@ -61,8 +61,8 @@ static void spread(transition_round *g, const transition_paths *w, const uint8_t
 
 /* List a part of the dependencies, and return the number of listed dependencies.  Dependencies are selected by the
  * entry that leads to their second channel.
- * r > 0: select the old entries that round r replaces.  Packets can take these entries until the end of round r.  r =
- * 0: select the unchanged entries and the new entries. */
+ * r > 0: select the old entries that round r replaces.  Packets can take these entries until the end of round r.
+ * r = 0: select the unchanged entries and the new entries. */
 static int32_t list(const transition_round *g, const transition_paths *w, const uint8_t *round, int r,
                     round_dependency *dependency)
 {
