@@ -182,8 +182,9 @@ static int by_changes(const void *one, const void *other)
 }
 
 /* Try the `count` donors one after the other, until the copied paths of a donor close no CDG cycle.  After a copy, the
- * switch that delivers the donor has no entry yet.  If `repairing` is true, this switch may take any path; otherwise it
- * sends directly to the switch of the current LID.  Returns whether such a donor was found. */
+ * switch that delivers the donor has no entry yet, unless it also delivers the current LID.  If `repairing` is true,
+ * this switch may take any path; otherwise it sends directly to the switch of the current LID.  Returns whether such a
+ * donor was found. */
 static bool take_first(repair_state *job, const donor_column *donors, int32_t count, bool repairing)
 {
     const uint8_t sl = job->f->sl_by_switch ? 0 : job->sl[job->lid];

@@ -140,7 +140,7 @@ static uint8_t port_up(const cf_state *x, int32_t v, int32_t t, int32_t k, const
     return tree->port[c + cable % tree->bundle_size[c]];
 }
 
-/* Find for each top switch u a substitute other[u], which is used if no path up leads from switch v to u.
+/* Find for each top switch u a substitute other[u], which may be used if no path up leads from switch v to u.
  *
  * If switch v reaches n top switches, the substitute is one of these top switches: the one with index r mod n.  Here, r
  * is the rank of u (see the function rank).  The substitute is -1 if v reaches no top switch. */
